@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -16,12 +15,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
-use posse_term::text_file;
 use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
 
 use crate::child::{self, ChildError, Leftovers};
+use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, Draft, WorkTree};
 use crate::quarantine::put_aside;
@@ -80,7 +79,7 @@ pub async fn openspec_archive(directory: &Path, environment: &Environment) -> St
 
 async fn archive_with(program: &OsStr, directory: &Path, environment: &Environment) -> Step {
     let changes = directory.join("openspec/changes");
-    let name = match open_changes(&changes) {
+    let name = match disk::at(&changes, open_changes).await {
         Ok(names) => match <[_; 1]>::try_from(names) {
             Ok([name]) => name,
             Err(names) if names.is_empty() => return Step::Skipped(format!("no change in {}", changes.display())),
@@ -113,11 +112,11 @@ async fn archive_with(program: &OsStr, directory: &Path, environment: &Environme
 }
 
 /// The directories in there, but for `archive`.
-fn open_changes(directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+fn open_changes(disk: &Disk, directory: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory)? {
+    for entry in disk.read_dir(directory)? {
         let entry = entry?;
-        if entry.path().is_dir() && entry.file_name() != "archive" {
+        if disk.is_dir(&entry.path()) && entry.file_name() != "archive" {
             names.push(entry.file_name());
         }
     }
@@ -138,18 +137,18 @@ pub async fn snapshot(directory: &Path, environment: &Environment) -> Result<Opt
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.into_iter().map(|change| change.path).collect();
     let root = tree.root.clone();
-    let dirty = blocking(move || {
+    let dirty = disk::run(move |disk| {
         let mut left_to_hash = HASHED;
         let was = |path: GitPath| {
             let file = on_disk(&root, &path);
-            let length = fs::symlink_metadata(&file).map_or(0, |found| found.len());
+            let length = disk.symlink_metadata(&file).map_or(0, |found| found.len());
             let rest = left_to_hash.checked_sub(length);
             left_to_hash = rest.unwrap_or(left_to_hash);
-            Was { path, content: content(&file, if rest.is_some() { By::Hash } else { By::SizeAndTime }) }
+            Was { path, content: content(disk, &file, if rest.is_some() { By::Hash } else { By::SizeAndTime }) }
         };
         paths.into_iter().map(was).collect()
     });
-    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await?, ignored }))
+    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await, ignored }))
 }
 
 /// Commits what has changed since the run began. Suspicious new files go to the quarantine.
@@ -234,7 +233,7 @@ async fn try_to_commit(
         let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
         return Step::Skipped(format!("{} {text}", tree.root.display())).into();
     };
-    if let Some(what) = tree.under_way() {
+    if let Some(what) = tree.under_way().await {
         return Step::Skipped(format!("{what} is under way in {}; finish it, then commit", tree.root.display())).into();
     }
     let look = async {
@@ -251,11 +250,11 @@ async fn try_to_commit(
     }
     let mut notes = Vec::new();
     // Git's root has no links in it.
-    let aside = fs::canonicalize(quarantine).unwrap_or_else(|_| quarantine.to_owned());
+    let aside = disk::at(quarantine, Disk::canonicalize).await.unwrap_or_else(|_| quarantine.to_owned());
     let within = aside.strip_prefix(&tree.root).ok().map(git_path);
     let plan = aftermath::plan(&status.changes, before, within.as_ref());
     let result = async {
-        tell_what_is_left(tree, &plan, before, &mut notes).await?;
+        tell_what_is_left(tree, &plan, before, &mut notes).await;
         put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;
         commit(tree, message, (&status, &draft), &plan, &mut notes).await
     };
@@ -301,16 +300,14 @@ async fn commit(
     Ok(Some(id))
 }
 
-async fn tell_what_is_left(
-    tree: &WorkTree,
-    plan: &Plan,
-    before: &Snapshot,
-    notes: &mut Vec<String>,
-) -> Result<(), GitError> {
+async fn tell_what_is_left(tree: &WorkTree, plan: &Plan, before: &Snapshot, notes: &mut Vec<String>) {
     let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&Why::UsersWork));
     let (users, root) = (users.cloned().collect::<Vec<Was>>(), tree.root.clone());
-    let differs = move |was: &Was| content(&on_disk(&root, &was.path), By::of(&was.content)) != was.content;
-    let changed_again: Vec<Was> = blocking(move || users.into_iter().filter(differs).collect()).await?;
+    let changed_again = move |disk: &Disk| -> Vec<Was> {
+        let now = |was: &Was| content(disk, &on_disk(&root, &was.path), By::of(&was.content));
+        users.into_iter().filter(|was| now(was) != was.content).collect()
+    };
+    let changed_again = disk::run(changed_again).await;
     let mut tell = |paths: Vec<&GitPath>, text: &str| {
         if !paths.is_empty() {
             notes.push(format!("{text}: {}", named(&paths)));
@@ -325,7 +322,6 @@ async fn tell_what_is_left(
     tell(left(Why::Ignored).collect(), "not committed, because git ignored them before the run");
     tell(left(Why::Repository).collect(), "not committed, because they are repositories of their own");
     tell(left(Why::InTheWay).collect(), "not committed, because that would delete uncommitted work of yours");
-    Ok(())
 }
 
 async fn put_all_aside(
@@ -338,7 +334,7 @@ async fn put_all_aside(
     let mut moved = BTreeSet::new();
     for path in &plan.quarantine {
         let (root, relative, aside) = (tree.root.clone(), on_disk(Path::new(""), path), quarantine.to_owned());
-        match blocking(move || put_aside(&root, &relative, &aside)).await? {
+        match disk::run(move |disk| put_aside(disk, &root, &relative, &aside)).await {
             Ok(to) => {
                 notes.push(format!("moved {path} to {}: its name looks like a slip", to.display()));
                 moved.insert(path);
@@ -367,6 +363,44 @@ pub(crate) fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
     root.join(OsStr::from_bytes(&path.0))
 }
 
+/// What a work tree has at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeEntryKind {
+    /// A file or a link.
+    File,
+    Directory,
+    Missing,
+}
+
+pub(crate) struct TreeEntries(Vec<(GitPath, TreeEntryKind)>);
+
+impl TreeEntries {
+    pub(crate) fn of(&self, kind: TreeEntryKind) -> impl Iterator<Item = &GitPath> {
+        self.iter().filter(move |entry| entry.1 == kind).map(|(path, _)| path)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(GitPath, TreeEntryKind)> {
+        self.0.iter()
+    }
+}
+
+/// Looks up what a work tree has at these paths.
+pub(crate) async fn inspect(root: &Path, paths: Vec<GitPath>) -> TreeEntries {
+    let inspect = move |disk: &Disk, root: &Path| {
+        let kind = |path: &GitPath| match disk.symlink_metadata(&on_disk(root, path)) {
+            Ok(found) if found.is_dir() => TreeEntryKind::Directory,
+            Ok(_) => TreeEntryKind::File,
+            Err(_) => TreeEntryKind::Missing,
+        };
+        let found = |path: GitPath| {
+            let kind = kind(&path);
+            (path, kind)
+        };
+        TreeEntries(paths.into_iter().map(found).collect())
+    };
+    disk::at(root, inspect).await
+}
+
 /// How contents are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -384,17 +418,17 @@ impl By {
 }
 
 /// Something that changes when the content does.
-fn content(path: &Path, by: By) -> String {
-    let Ok(found) = fs::symlink_metadata(path) else { return "absent".into() };
+fn content(disk: &Disk, path: &Path, by: By) -> String {
+    let Ok(found) = disk.symlink_metadata(path) else { return "absent".into() };
     if found.is_symlink() {
-        let target = fs::read_link(path).unwrap_or_default();
+        let target = disk.read_link(path).unwrap_or_default();
         return format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes())));
     }
     if !found.is_file() {
         return "no file".into();
     }
     if by == By::Hash
-        && let Ok(hash) = hash(path)
+        && let Ok(hash) = hash(disk, path)
     {
         return hash;
     }
@@ -402,8 +436,10 @@ fn content(path: &Path, by: By) -> String {
     format!("{}{SIZED}{}", found.len(), modified.unwrap_or_default().as_nanos())
 }
 
-fn hash(path: &Path) -> io::Result<String> {
-    let (mut file, mut hasher, mut piece) = (text_file::open(path)?, Sha256::new(), vec![0; 64 << 10]);
+fn hash(disk: &Disk, path: &Path) -> io::Result<String> {
+    let mut file = disk.open_regular(path)?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 64 << 10];
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(hex(&hasher.finalize())),
@@ -414,12 +450,6 @@ fn hash(path: &Path) -> io::Result<String> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Reading many files must not hold up the daemon.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, GitError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| GitError::Io { what: "cannot read files", error: io::Error::other(error) })
 }
 
 #[cfg(test)]

@@ -46,11 +46,12 @@ use listen::{Defaults, Listeners};
 use requester::{OverTcp, PeerProcess};
 
 use crate::auto::Autos;
+use crate::disk;
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::providers::Providers;
+use crate::providers::{ProviderError, Providers};
 use crate::record::LogEvent;
 use crate::runs::Runs;
 use crate::versions::Versions;
@@ -83,6 +84,12 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// A provider as the user's files have it now.
+    pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, ProviderError> {
+        let (providers, id) = (self.providers.clone(), id.to_owned());
+        disk::run(move |disk| disk.provider(&providers, &id)).await
+    }
+
     /// What terminals get whose maker says nothing about it.
     pub(crate) fn defaults(&self) -> Defaults {
         self.listeners.defaults()

@@ -38,6 +38,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::App;
+use crate::disk::{self, Disk};
 use crate::driven::Driven;
 use crate::journal::{self, Failed, Journals};
 use crate::plans::areas::AreaError;
@@ -127,7 +128,7 @@ impl Autos {
     /// goes on already is left alone. Answered when it is written down.
     pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<AutoView, AutoError> {
         let _beginning = self.beginning.lock().await;
-        let directory = begin::project(&wanted.directory)?;
+        let directory = begin::project(&wanted.directory).await?;
         if let Some(run) = self.journals.using(&directory).await? {
             let view = self.show(run).await?;
             if !view.waits {
@@ -138,7 +139,9 @@ impl Autos {
         }
         let last = self.last(&directory).await?;
         let lock = self.lock(&directory, &wanted.config.state_dir).await?;
-        let mut spec = begin::spec(app, wanted, directory, last.as_ref(), &means)?;
+        let (of_spec, with_means) = (app.clone(), means.clone());
+        let look = move |disk: &Disk| begin::spec(disk, &of_spec, wanted, directory, last.as_ref(), &with_means);
+        let mut spec = disk::run(look).await?;
         let (id, state) = (spec.id, self.state_of(spec.id));
         begin::branches(&mut spec, &state).await?;
         let run = id.to_string();
@@ -274,7 +277,7 @@ impl Autos {
 
     /// Why an item stands as it does, as the newest pipeline of this project knows it.
     pub(crate) async fn why(&self, directory: &str, item: &str) -> Result<WhyView, AutoError> {
-        let directory = begin::project(Path::new(directory))?;
+        let directory = begin::project(Path::new(directory)).await?;
         let last = self.last(&directory).await?.ok_or_else(|| AutoError::Never(directory.clone()))?;
         let item = slug(item)?;
         let mut why = view::why(&last, &item).ok_or_else(|| AutoError::NoItem(item.to_string()))?;

@@ -9,7 +9,7 @@ pub(crate) mod checkout;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -18,9 +18,9 @@ use posse_core::backlog::names::{new_slug, next_number};
 use posse_core::backlog::queue::{Archived, Backlog, Queue, Shelf, queue};
 use posse_core::backlog::{BadSlug, Item, Kind, Slug, Status, read};
 use posse_core::file_problem::FileProblem;
-use posse_term::text_file;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::Disk;
 use crate::plans::plan_file::replace;
 
 /// The directories of a backlog, within the project.
@@ -128,19 +128,19 @@ impl Scan {
 }
 
 /// Looks at everything there is. Directories that are not there are empty; files that cannot be read are named.
-pub fn scan(project: &Path, shelves: &Shelves) -> Scan {
+pub fn scan(disk: &Disk, project: &Path, shelves: &Shelves) -> Scan {
     let mut scan = Scan::default();
     for kind in [Kind::Defect, Kind::Feature] {
-        for (name, path) in files(project, shelves.of(kind), kind, &mut scan.others) {
-            look(&mut scan, project, &name, path, kind);
+        for (name, path) in files(disk, project, shelves.of(kind), kind, &mut scan.others) {
+            look(disk, &mut scan, project, &name, path, kind);
         }
     }
     for (directory, shelf) in shelves.archives() {
         let mut unreadable = Vec::new();
-        for (name, path) in files(project, &directory, Kind::Defect, &mut unreadable) {
+        for (name, path) in files(disk, project, &directory, Kind::Defect, &mut unreadable) {
             let Ok(slug) = Slug::of_file(&name) else { continue };
             // What cannot be read proves nothing.
-            let status = text(&project.join(&path))
+            let status = text(disk, &project.join(&path))
                 .ok()
                 .and_then(|text| read(&slug, Kind::Defect, &path, &text).ok().map(|(item, _)| item.status));
             let status = status.unwrap_or_else(|| Status::Unknown("unreadable".into()));
@@ -150,14 +150,14 @@ pub fn scan(project: &Path, shelves: &Shelves) -> Scan {
     scan
 }
 
-fn look(scan: &mut Scan, project: &Path, name: &str, path: String, kind: Kind) {
+fn look(disk: &Disk, scan: &mut Scan, project: &Path, name: &str, path: String, kind: Kind) {
     let slug = match Slug::of_file(name) {
         Ok(slug) => slug,
         // Notes and pictures lie among items; only what looks like one is told.
         Err(BadSlug::NotMarkdown) if !name.to_ascii_lowercase().ends_with(".md") => return,
         Err(error) => return scan.others.push(Other { path, kind, slug: None, why: error.to_string() }),
     };
-    let read = text(&project.join(&path))
+    let read = text(disk, &project.join(&path))
         .map_err(|error| error.to_string())
         .and_then(|text| read(&slug, kind, &path, &text).map_err(|problems| problems.to_string()));
     match read {
@@ -167,9 +167,15 @@ fn look(scan: &mut Scan, project: &Path, name: &str, path: String, kind: Kind) {
 }
 
 /// Names of the files in a directory, and their paths within the project, in order.
-fn files(project: &Path, directory: &str, kind: Kind, unreadable: &mut Vec<Other>) -> Vec<(String, String)> {
+fn files(
+    disk: &Disk,
+    project: &Path,
+    directory: &str,
+    kind: Kind,
+    unreadable: &mut Vec<Other>,
+) -> Vec<(String, String)> {
     let other = |path: String, why: String| Other { path, kind, slug: None, why };
-    let entries = match fs::read_dir(project.join(directory)) {
+    let entries = match disk.read_dir(&project.join(directory)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
@@ -194,11 +200,11 @@ fn files(project: &Path, directory: &str, kind: Kind, unreadable: &mut Vec<Other
 }
 
 /// The text of an item. Links are not followed: an item must not show what lies elsewhere.
-pub(crate) fn text(path: &Path) -> io::Result<String> {
-    if !fs::symlink_metadata(path)?.is_file() {
+pub(crate) fn text(disk: &Disk, path: &Path) -> io::Result<String> {
+    if !disk.symlink_metadata(path)?.is_file() {
         return Err(io::Error::other("it is a link or something else that is no file"));
     }
-    text_file::read(path)
+    disk.read_text(path)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -212,17 +218,17 @@ pub enum EditError {
 }
 
 /// Changes the file of an item, whole or not at all. Whoever writes to it at the same moment is not overwritten.
-pub fn edit(path: &Path, change: impl Fn(&str) -> Result<String, NotEdited>) -> Result<(), EditError> {
+pub fn edit(disk: &Disk, path: &Path, change: impl Fn(&str) -> Result<String, NotEdited>) -> Result<(), EditError> {
     let failed = |error| EditError::Io { path: path.display().to_string(), error };
     for _ in 0..TRIES {
-        let before = text(path).map_err(failed)?;
+        let before = text(disk, path).map_err(failed)?;
         let after = change(&before)?;
         if after == before {
             return Ok(());
         }
         // As near to the writing as it gets.
-        if text(path).map_err(failed)? == before {
-            return replace(path, &after).map_err(failed);
+        if text(disk, path).map_err(failed)? == before {
+            return replace(disk, path, &after).map_err(failed);
         }
     }
     Err(EditError::Busy(path.display().to_string()))
@@ -231,6 +237,7 @@ pub fn edit(path: &Path, change: impl Fn(&str) -> Result<String, NotEdited>) -> 
 /// Makes the file of a new item and says where it is. Its number was never used before, whatever has become of its item;
 /// `reserved` is a directory in which numbers are taken, so that no two get the same.
 pub fn create(
+    disk: &Disk,
     project: &Path,
     shelves: &Shelves,
     reserved: &Path,
@@ -239,31 +246,33 @@ pub fn create(
     text: &str,
 ) -> io::Result<String> {
     let directory = shelves.of(kind);
-    fs::create_dir_all(project.join(directory))?;
-    fs::create_dir_all(reserved)?;
-    let mut number = next_number(&slugs(project, shelves));
+    disk.create_dir_all(&project.join(directory))?;
+    disk.create_dir_all(reserved)?;
+    let mut new_file = File::options();
+    new_file.write(true).create_new(true);
+    let mut number = next_number(&slugs(disk, project, shelves));
     loop {
-        match fs::File::options().write(true).create_new(true).open(reserved.join(number.to_string())) {
+        match disk.open(&reserved.join(number.to_string()), &new_file) {
             Ok(_) => break,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => number += 1,
             Err(error) => return Err(error),
         }
     }
     let path = format!("{directory}/{}", new_slug(number, title).file_name());
-    let mut file = fs::File::options().write(true).create_new(true).open(project.join(&path))?;
+    let mut file = disk.open(&project.join(&path), &new_file)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     Ok(path)
 }
 
 /// The names of all items there are, wherever they lie.
-fn slugs(project: &Path, shelves: &Shelves) -> Vec<Slug> {
+fn slugs(disk: &Disk, project: &Path, shelves: &Shelves) -> Vec<Slug> {
     let active = [Kind::Defect, Kind::Feature].map(|kind| shelves.of(kind).to_owned());
     let aside = active
         .iter()
         .flat_map(|directory| ["on-hold", "completed", "archive"].map(|below| format!("{directory}/{below}")));
     let archives = shelves.archives().map(|(directory, _)| directory);
     let all: Vec<String> = active.iter().cloned().chain(aside).chain(archives).collect();
-    let names = |directory: &String| files(project, directory, Kind::Defect, &mut Vec::new());
+    let names = |directory: &String| files(disk, project, directory, Kind::Defect, &mut Vec::new());
     all.iter().flat_map(names).filter_map(|(name, _)| Slug::of_file(&name).ok()).collect()
 }

@@ -16,6 +16,8 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use crate::disk::{self, Disk};
+
 /// The most a program may say: the state of a very large repository.
 const MOST: usize = 64 << 20;
 /// How long pipes may stay open after the end of a program: something it left behind may hold them for ever.
@@ -80,11 +82,11 @@ pub(crate) async fn run_until(
     let program = command.get_program().to_string_lossy().into_owned();
     let broken = |error| ChildError::Broken { program: program.clone(), error };
     command.process_group(0).stdin(whole(input).map_err(broken)?).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().map_err(|error| match error.kind() {
+    let started = Family::start(command, leftovers).await;
+    let mut family = started.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ChildError::Missing(program.clone()),
         _ => broken(error),
     })?;
-    let mut family = Family::of(child, leftovers).map_err(broken)?;
     let (mut stdout, mut stderr) = family.pipes().map_err(broken)?;
     let (mut out, mut err, mut complete) = (Vec::new(), Vec::new(), true);
     let ended = async {
@@ -148,16 +150,22 @@ struct Family {
 }
 
 impl Family {
-    fn of(mut child: Child, leftovers: Leftovers) -> io::Result<Self> {
-        let group = Pid::from_child(&child);
+    /// Starts a program on the thread that then waits for its end: whoever starts one waits until its file is read.
+    async fn start(mut command: Command, leftovers: Leftovers) -> io::Result<Self> {
         let (tell, end) = oneshot::channel();
-        let watch = move || drop(tell.send(wait_unreaped(group)));
-        if let Err(error) = std::thread::Builder::new().name("child".into()).spawn(watch) {
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = child.wait();
-            return Err(error);
-        }
-        Ok(Self { child: Some(child), group, end, leftovers })
+        let (started, starts) = oneshot::channel();
+        let watch = move || {
+            let child = match Disk::of_this_thread().spawn(&mut command) {
+                Ok(child) => child,
+                Err(error) => return drop(started.send(Err(error))),
+            };
+            let group = Pid::from_child(&child);
+            // If nobody waits for it any more, it is ended by being dropped.
+            drop(started.send(Ok(Self { child: Some(child), group, end, leftovers })));
+            let _ = tell.send(wait_unreaped(group));
+        };
+        std::thread::Builder::new().name("child".into()).spawn(watch)?;
+        starts.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
     }
 
     fn pipes(&mut self) -> io::Result<(ChildStdout, ChildStderr)> {
@@ -178,7 +186,7 @@ impl Family {
         let Some(child) = self.child.take() else { return };
         let group = self.group;
         let _ = kill_process_group(group, Signal::TERM);
-        let _ = tokio::task::spawn_blocking(move || bury(child, group)).await;
+        disk::run(move |_| bury(child, group)).await;
     }
 
     /// After its end: what is left of it lives on, or until then, or ends with it (by being dropped).
@@ -219,16 +227,13 @@ fn ends_within_grace(pid: Pid) {
 
 impl Drop for Family {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
+        let Some(child) = self.child.take() else { return };
         let group = self.group;
         if self.leftovers == Leftovers::EndInTime {
             let _ = kill_process_group(group, Signal::KILL);
-            // It dies at once; should it hang in the kernel, it stays a zombie.
-            let _ = child.wait();
-            return;
         }
         let finishes = self.leftovers == Leftovers::Stay;
-        if !finishes {
+        if self.leftovers == Leftovers::End {
             let _ = kill_process_group(group, Signal::TERM);
         }
         // Nobody is to wait for that, least of all the runtime.

@@ -7,21 +7,34 @@
 //!
 //! Closures run in parallel and in no particular order. A caller that needs an order awaits one before it starts the next.
 
-#![expect(dead_code, reason = "the files of this crate move here one after the other")]
-
-use std::fs::{DirBuilder, File, Metadata, ReadDir};
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, ReadDir};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
+use posse_agents::Provider;
+use posse_agents::profile::Profile;
+use posse_term::lock::{self, Lock, LockError};
 use posse_term::text_file;
-use tempfile::TempDir;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
+use crate::versions;
 
 /// Permission to wait for the disk. Neither `Clone` nor `Copy`, so that none leaves the thread that it was made for.
 ///
 /// Errors name the file, except those of `read_text`, `read_bounded` and `open_regular`.
 #[derive(Debug)]
 pub struct Disk(());
+
+/// Tests may wait wherever they are.
+#[cfg(test)]
+pub(crate) const DISK: &Disk = &Disk(());
 
 /// Runs `work` on a thread that may wait for the disk. If the caller is dropped, `work` still runs to its end.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce(&Disk) -> T + Send + 'static) -> T {
@@ -35,6 +48,12 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce(&Disk) -> T + Send 
     }
 }
 
+/// Like `run`, for work that also awaits: git, say. It occupies a blocking thread until it ends, so it must not last.
+pub(crate) async fn run_async<T: Send + 'static>(work: impl AsyncFnOnce(&Disk) -> T + Send + 'static) -> T {
+    let runtime = tokio::runtime::Handle::current();
+    run(move |disk| runtime.block_on(work(disk))).await
+}
+
 /// Runs one operation on one file: `disk::at(path, Disk::exists).await`.
 pub(crate) async fn at<T: Send + 'static>(
     path: impl Into<PathBuf>,
@@ -45,14 +64,9 @@ pub(crate) async fn at<T: Send + 'static>(
 }
 
 impl Disk {
-    /// For code that runs before the runtime starts, and for threads of their own, such as the store's.
-    pub fn outside_runtime() -> Self {
-        debug_assert!(tokio::runtime::Handle::try_current().is_err(), "the runtime thread must not wait for the disk");
-        Self(())
-    }
-
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> Self {
+    /// For the command line, for code that runs before the runtime starts, and for threads of their own, such as the store's.
+    /// Disallowed in this crate except there.
+    pub fn of_this_thread() -> Self {
         Self(())
     }
 
@@ -79,7 +93,7 @@ impl Disk {
         text_file::open(path)
     }
 
-    pub(crate) fn open(&self, path: &Path, options: &std::fs::OpenOptions) -> io::Result<File> {
+    pub(crate) fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<File> {
         options.open(path).map_err(|error| named("open", path, &error))
     }
 
@@ -159,6 +173,11 @@ impl Disk {
         created.map_err(|error| named("create the directory", path, &error))
     }
 
+    /// Creates a directory that only its owner may enter, in one that is there.
+    pub(crate) fn create_one_private_dir(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(path).map_err(|error| named("create the directory", path, &error))
+    }
+
     pub(crate) fn remove_file(&self, path: &Path) -> io::Result<()> {
         fs_err::remove_file(path)
     }
@@ -183,6 +202,11 @@ impl Disk {
         fs_err::rename(from, to)
     }
 
+    /// Like `rename`, but never replaces a file.
+    pub(crate) fn rename_to_new(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+    }
+
     pub(crate) fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs_err::hard_link(from, to)
     }
@@ -195,8 +219,59 @@ impl Disk {
         fs_err::copy(from, to)
     }
 
+    /// Copies the content and the time of the last change.
+    pub(crate) fn copy_with_time(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut from = fs_err::File::open(from)?;
+        let mut to = fs_err::File::create(to)?;
+        io::copy(&mut from, &mut to)?;
+        to.file().set_modified(from.metadata()?.modified()?)
+    }
+
     pub(crate) fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         fs_err::set_permissions(path, PermissionsExt::from_mode(mode))
+    }
+
+    /// A provider as the user's files have it now.
+    pub(crate) fn provider(&self, providers: &Providers, id: &str) -> Result<Arc<Provider>, ProviderError> {
+        providers.load(id)
+    }
+
+    pub(crate) fn providers(&self, providers: &Providers) -> Vec<Listed> {
+        providers.list()
+    }
+
+    pub(crate) fn profile(&self, directory: &Path, name: &str) -> Result<Profile, ProfileError> {
+        providers::profile(directory, name)
+    }
+
+    /// Where a program is, by this search path.
+    pub(crate) fn locate_program(&self, program: &str, path: &str) -> Option<PathBuf> {
+        versions::locate(program, path)
+    }
+
+    /// Takes a lock file, if whoever has it gives it up within `patience`.
+    pub(crate) fn lock(&self, purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
+        lock::acquire_for(purpose, path, patience)
+    }
+
+    /// Starts a program. The kernel reads its file meanwhile.
+    pub(crate) fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        command.spawn()
+    }
+
+    /// Runs a program to its end.
+    pub(crate) fn output(&self, command: &mut Command) -> io::Result<Output> {
+        command.output()
+    }
+
+    /// A file that is removed when its owner drops it, which only a closure of `run` may do.
+    pub(crate) fn temporary_file(&self, directory: &Path, prefix: &str) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new().prefix(prefix).tempfile_in(directory)
+    }
+
+    /// Gives a temporary file its name for good.
+    pub(crate) fn persist(&self, file: NamedTempFile, path: &Path) -> io::Result<()> {
+        file.persist(path).map(drop).map_err(|error| error.error)
     }
 
     /// A private directory that is removed when its owner drops it.
@@ -211,6 +286,7 @@ fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
 
 fn write_whole(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
     let temporary = path.with_extension("new");
+    let _sole_writer = SoleWriter::of(&temporary);
     if temporary.is_symlink() {
         fs_err::remove_file(&temporary)?;
     }
@@ -227,6 +303,30 @@ fn write_whole(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
         file.sync_all()?;
     }
     fs_err::rename(&temporary, path)
+}
+
+/// Keeps other threads from writing the same file at the same time: all use the same temporary name, so that a crash leaves
+/// no more than one behind.
+struct SoleWriter(PathBuf);
+
+static WRITTEN_NOW: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static WRITTEN: Condvar = Condvar::new();
+
+impl SoleWriter {
+    fn of(temporary: &Path) -> Self {
+        let mut written_now = WRITTEN_NOW.lock().unwrap_or_else(PoisonError::into_inner);
+        while !written_now.insert(temporary.to_owned()) {
+            written_now = WRITTEN.wait(written_now).unwrap_or_else(PoisonError::into_inner);
+        }
+        Self(temporary.to_owned())
+    }
+}
+
+impl Drop for SoleWriter {
+    fn drop(&mut self) {
+        WRITTEN_NOW.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        WRITTEN.notify_all();
+    }
 }
 
 /// A private directory for files that nobody needs later. Async code may hold and drop it: a blocking thread removes it.

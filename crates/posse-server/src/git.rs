@@ -19,6 +19,7 @@ use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignor
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::child::{self, ChildError, Ended, Leftovers};
+use crate::disk::{self, Disk, ScratchDir};
 use crate::environment::Environment;
 use guard::{Found, Places};
 
@@ -115,7 +116,7 @@ pub(crate) struct WorkTree {
 
 /// An index in which a commit is put together. The user's own is not touched by that.
 pub(crate) struct Draft {
-    directory: tempfile::TempDir,
+    directory: ScratchDir,
     /// What it starts from; `None` before the first commit.
     base: Option<String>,
 }
@@ -161,8 +162,11 @@ impl WorkTree {
     }
 
     /// What the user has begun and not finished: a commit now would become part of it.
-    pub(crate) fn under_way(&self) -> Option<&'static str> {
-        UNDER_WAY.into_iter().find_map(|(file, what)| self.directory.join(file).exists().then_some(what))
+    pub(crate) async fn under_way(&self) -> Option<&'static str> {
+        let look = |disk: &Disk, directory: &Path| {
+            UNDER_WAY.into_iter().find_map(|(file, what)| disk.exists(&directory.join(file)).then_some(what))
+        };
+        disk::at(&self.directory, look).await
     }
 
     /// Where git keeps what belongs to this work tree alone.
@@ -195,7 +199,7 @@ impl WorkTree {
     pub(crate) async fn unlocked(&self) -> Result<(), GitError> {
         let lock = self.lock();
         let deadline = tokio::time::Instant::now() + LOCKED;
-        while lock.exists() {
+        while disk::at(&lock, Disk::exists).await {
             if tokio::time::Instant::now() >= deadline {
                 return Err(GitError::Locked(lock));
             }
@@ -224,27 +228,25 @@ impl WorkTree {
 
     /// A draft that says what HEAD says.
     pub(crate) async fn draft(&self) -> Result<Draft, GitError> {
-        let mut draft = self.copied()?;
+        let mut draft = self.copied().await?;
         draft.base = self.head().await?;
         self.as_head(&draft).await?;
         Ok(draft)
     }
 
     /// A draft that says what the index says, because that knows which files need not be read again.
-    fn copied(&self) -> Result<Draft, GitError> {
-        let io = |error| GitError::Io { what: "cannot make an index", error };
-        let directory = tempfile::Builder::new().prefix("posse-index-").tempdir().map_err(io)?;
-        let draft = Draft { directory, base: None };
-        let copied = || -> io::Result<()> {
-            let (mut from, mut to) = (std::fs::File::open(&self.index)?, std::fs::File::create(draft.index())?);
-            io::copy(&mut from, &mut to)?;
+    async fn copied(&self) -> Result<Draft, GitError> {
+        let copy = |disk: &Disk, index: &Path| {
+            let directory = disk.scratch_dir("posse-index-")?;
+            let draft = Draft { directory, base: None };
             // What is as new as the index is read again: by a younger one git would take it for unchanged.
-            to.set_modified(from.metadata()?.modified()?)
+            match disk.copy_with_time(index, &draft.index()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(draft),
+            }
         };
-        match copied() {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io(error)),
-            _ => Ok(draft),
-        }
+        let copied = disk::at(&self.index, copy).await;
+        copied.map_err(|error| GitError::Io { what: "cannot make an index", error })
     }
 
     /// Makes a draft say what HEAD says.
@@ -259,7 +261,7 @@ impl WorkTree {
 
     /// How everything stands, and a draft of that moment.
     pub(crate) async fn look(&self) -> Result<(Status, Draft), GitError> {
-        let mut draft = self.copied()?;
+        let mut draft = self.copied().await?;
         let status = self.status_by(Some(&draft)).await?;
         draft.base.clone_from(&status.commit);
         Ok((status, draft))
@@ -293,7 +295,7 @@ impl WorkTree {
 
     /// All files as the user's index has them. In a copy: git would write into the index itself.
     pub(crate) async fn staged_tree(&self) -> Result<String, GitError> {
-        self.tree(&self.copied()?).await
+        self.tree(&self.copied().await?).await
     }
 
     /// Whether there is anything to commit in it.
@@ -368,9 +370,13 @@ impl WorkTree {
     }
 
     /// Whether what is under way here ends by checking out that branch again (`refs/heads/…`).
-    pub(crate) fn comes_back_to(&self, branch: &str) -> bool {
-        let notes = ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
-        let mut noted = notes.iter().filter_map(|note| std::fs::read_to_string(self.directory.join(note)).ok());
+    pub(crate) async fn comes_back_to(&self, branch: &str) -> bool {
+        let read = |disk: &Disk, directory: &Path| {
+            let notes = ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
+            notes.map(|note| disk.read_to_string(&directory.join(note)).ok())
+        };
+        let noted = disk::at(&self.directory, read).await;
+        let mut noted = noted.iter().flatten();
         let short = branch.strip_prefix("refs/heads/");
         noted.any(|name| name.trim() == branch || Some(name.trim()) == short)
     }
@@ -381,7 +387,8 @@ impl WorkTree {
         if self.head().await? != draft.base {
             return Err(GitError::Moved);
         }
-        let mut command = self::command(&self.environment, &self.places(), Some(&draft.index()), Hooks::Users, false)?;
+        let index = draft.index();
+        let mut command = command(&self.environment, self.places(), Some(&index), Hooks::Users, false).await?;
         // Hooks speak the user's language, and may use their own index.
         command.env_remove("GIT_OPTIONAL_LOCKS").env_remove("LC_ALL");
         let language = match self.environment.variables() {
@@ -392,7 +399,7 @@ impl WorkTree {
             command.env("LC_ALL", language);
         }
         command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
-        let ended = self::run(command, message.as_bytes(), COMMIT).await?;
+        let ended = run(command, message.as_bytes(), COMMIT).await?;
         if let Err(error) = success(Call { command: "commit".into(), ended }) {
             return Err(if self.head().await? == draft.base { error } else { GitError::Moved });
         }
@@ -400,12 +407,13 @@ impl WorkTree {
     }
 
     async fn git(&self, index: Option<&Path>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
-        git(&self.environment, &self.places(), index, arguments, input).await
+        git(&self.environment, self.places(), index, arguments, input).await
     }
 
     /// Whether the repository said, when the run began, that it has no files.
-    pub(crate) fn is_bare(&self) -> Result<bool, GitError> {
-        self.places().is_bare()
+    pub(crate) async fn is_bare(&self) -> Result<bool, GitError> {
+        let places = self.places();
+        disk::run(move |disk| places.is_bare(disk)).await
     }
 
     fn places(&self) -> Places {
@@ -422,8 +430,8 @@ enum Hooks {
 }
 
 /// The repository that a directory is in.
-fn places_of(directory: &Path) -> Result<Places, GitError> {
-    match guard::resolve(directory)? {
+async fn places_of(directory: &Path) -> Result<Places, GitError> {
+    match disk::at(directory, guard::resolve).await? {
         Found::Tree(places) => Ok(places),
         Found::Bare | Found::Nothing => {
             let words = format!("{} is not in a git repository", directory.display());
@@ -435,31 +443,23 @@ fn places_of(directory: &Path) -> Result<Places, GitError> {
 /// A run begins in this directory. Returns what in the repository is not used because a session can write or wrote it.
 pub(crate) async fn begin(environment: &Environment, directory: &Path) -> Result<Vec<String>, GitError> {
     let (environment, directory) = (environment.clone(), directory.to_owned());
-    blocking(move || guard::begin(&environment, &directory)).await
+    disk::run(move |disk| guard::begin(disk, &environment, &directory)).await
 }
 
 /// A session is over. Returns what is different in the repository since its run began; none of it is used.
 pub(crate) async fn check(directory: &Path) -> Result<Vec<String>, GitError> {
-    let directory = directory.to_owned();
-    blocking(move || guard::check(&directory)).await
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
-) -> Result<T, GitError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(GitError::Child(error.to_string())))
+    disk::at(directory, guard::check).await
 }
 
 /// Whether a directory is in a repository without files.
-pub(crate) fn is_bare(directory: &Path) -> bool {
-    matches!(guard::resolve(directory), Ok(Found::Bare))
+pub(crate) async fn is_bare(directory: &Path) -> bool {
+    matches!(disk::at(directory, guard::resolve).await, Ok(Found::Bare))
 }
 
 /// What git says in one line. Ids, names of refs: text.
 pub(crate) async fn ask(directory: &Path, arguments: &[&str]) -> Result<String, GitError> {
-    let places = places_of(directory)?;
-    Ok(line(git(&Environment::default(), &places, None, arguments, b"").await?)?.to_string_lossy().into_owned())
+    let places = places_of(directory).await?;
+    Ok(line(git(&Environment::default(), places, None, arguments, b"").await?)?.to_string_lossy().into_owned())
 }
 
 /// What git says, all of it; with an index of one's own, perhaps.
@@ -469,12 +469,12 @@ pub(crate) async fn hear(
     arguments: &[&str],
     input: &[u8],
 ) -> Result<Vec<u8>, GitError> {
-    success(git(&Environment::default(), &places_of(directory)?, index, arguments, input).await?)
+    success(git(&Environment::default(), places_of(directory).await?, index, arguments, input).await?)
 }
 
 /// Whether it is so: git answers with its exit code.
 pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, GitError> {
-    let call = git(&Environment::default(), &places_of(directory)?, None, arguments, b"").await?;
+    let call = git(&Environment::default(), places_of(directory).await?, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok(false);
     }
@@ -483,7 +483,7 @@ pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, 
 
 /// What git says, and whether it is well with it: exit code 1 means that it is not.
 pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<(bool, Vec<u8>), GitError> {
-    let call = git(&Environment::default(), &places_of(directory)?, None, arguments, b"").await?;
+    let call = git(&Environment::default(), places_of(directory).await?, None, arguments, b"").await?;
     if call.status.code() == Some(1) {
         return Ok((false, call.ended.stdout));
     }
@@ -493,7 +493,8 @@ pub(crate) async fn hear_either(directory: &Path, arguments: &[&str]) -> Result<
 /// Writes files into a work tree, with the hooks that the user has for that. Takes as long as a commit may.
 pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<(), GitError> {
     let of_worktrees = name(arguments) == "worktree";
-    let mut command = command(&Environment::default(), &places_of(directory)?, None, Hooks::Users, of_worktrees)?;
+    let places = places_of(directory).await?;
+    let mut command = command(&Environment::default(), places, None, Hooks::Users, of_worktrees).await?;
     command.args(arguments);
     success(Call { command: name(arguments), ended: run(command, b"", COMMIT).await? }).map(drop)
 }
@@ -570,13 +571,13 @@ fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
 
 async fn git(
     environment: &Environment,
-    places: &Places,
+    places: Places,
     index: Option<&Path>,
     arguments: &[&str],
     input: &[u8],
 ) -> Result<Call, GitError> {
     let name = name(arguments);
-    let mut command = command(environment, places, index, Hooks::None, name == "worktree")?;
+    let mut command = command(environment, places, index, Hooks::None, name == "worktree").await?;
     command.args(arguments);
     let ended = run(command, input, PLUMBING).await?;
     // Half a list would make the user's work look like the run's.
@@ -616,14 +617,19 @@ async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, G
 
 /// `of_worktrees`: for `git worktree`, which tells and writes down where the common directory is. It gets the real one; it
 /// reads no files of the work tree, and is never asked to.
-fn command(
+async fn command(
     environment: &Environment,
-    places: &Places,
+    places: Places,
     index: Option<&Path>,
     hooks: Hooks,
     of_worktrees: bool,
 ) -> Result<Command, GitError> {
-    let guarded = places.guarded()?;
+    let (places, guarded, hooks) = disk::run(move |disk| {
+        let guarded = places.guarded(disk)?;
+        let hooks = if hooks == Hooks::Users { places.hooks(disk) } else { None };
+        Ok::<_, GitError>((places, guarded, hooks))
+    })
+    .await?;
     let mut command = Command::new("git");
     command.current_dir(&places.root);
     if let Some(variables) = environment.variables() {
@@ -641,7 +647,6 @@ fn command(
     command.env("GIT_COMMON_DIR", if of_worktrees { &places.common } else { &guarded });
     // What commits stand for, and which objects there are, is not for a session to say.
     command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
-    let hooks = if hooks == Hooks::Users { places.hooks() } else { None };
     let hooks = hooks.unwrap_or_else(|| PathBuf::from(NO_HOOKS));
     let settings = SETTINGS.map(|(name, value)| (name, OsString::from(value)));
     let settings = settings.into_iter().chain([("core.hooksPath", hooks.into_os_string())]);

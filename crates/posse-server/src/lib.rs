@@ -47,7 +47,7 @@ pub fn confirm_repository(
     directory: &std::path::Path,
 ) -> Result<(), aftermath::GitError> {
     git::guard::keep_in(paths.repositories());
-    git::guard::confirm(directory)
+    git::guard::confirm(&disk::Disk::of_this_thread(), directory)
 }
 
 pub use serve::{ServeError, Settings, serve};

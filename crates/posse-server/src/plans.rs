@@ -44,10 +44,10 @@ use posse_core::plan::machine::{Event, StopHow};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
-use posse_term::text_file;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
+use crate::disk::{self, Disk};
 use crate::driven::Driven;
 use crate::journal::{self, Failed, Journals};
 use crate::runs::Means;
@@ -173,7 +173,7 @@ impl Plans {
     /// Begins a run of a plan, or goes on with the one that uses the file. Answered when it is written down.
     pub(crate) async fn begin(&self, app: &App, wanted: Wanted, means: Means) -> Result<PlanView, PlanError> {
         let _beginning = self.beginning.lock().await;
-        let file = real_file(&wanted.file)?;
+        let file = real_file(&wanted.file).await?;
         if wanted.try_now {
             self.shared.forget_hold(&wanted.provider);
         }
@@ -186,13 +186,18 @@ impl Plans {
         }
         let last = self.last(&file).await?;
         let files = last.as_ref().map(|last| self.state_of(last.spec.id));
-        let mut spec = begin::spec(app, wanted, file, last.as_ref().zip(files.as_deref()), &means)?;
+        let (of_spec, with_means) = (app.clone(), means.clone());
+        let look = move |disk: &Disk| {
+            let spec = begin::spec(disk, &of_spec, wanted, file, last.as_ref().zip(files.as_deref()), &with_means)?;
+            Ok::<_, PlanError>((spec, last))
+        };
+        let (mut spec, last) = disk::run(look).await?;
         for i in 0..spec.settings.levels.len() {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
         }
         let (id, state) = (spec.id, self.state_of(spec.id));
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
-        self.adopt(&areas, &mut spec, last.as_ref())?;
+        self.adopt(&areas, &mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
         let entry = Entry::Created { spec: Box::new(spec) };
         let (files, told) = (state.to_string_lossy(), view::told(id, 1, &entry));
@@ -278,7 +283,7 @@ impl Plans {
         edit: impl FnOnce(&mut Record),
     ) -> Result<(), PlanError> {
         let _beginning = self.beginning.lock().await;
-        let file = real_file(file)?;
+        let file = real_file(file).await?;
         let no_task = || PlanError::NoTask(task.to_owned());
         if let Some(id) = self.journals.using(&file).await? {
             let view = self.show(id).await?;
@@ -288,7 +293,7 @@ impl Plans {
                 return Ok(());
             }
         }
-        let text = read(&file)?;
+        let text = disk::at(&file, read).await?;
         let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
         let id = plan.task(task).ok_or_else(no_task)?.id.clone();
         let mut state = State::recorded(&plan);
@@ -301,8 +306,8 @@ impl Plans {
         edit(record);
         let written =
             write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
-        plan_file::replace(Path::new(&file), &written)
-            .map_err(|error| PlanError::NotWritten(format!("cannot write {file}: {error}")))
+        let replaced = disk::at(&file, move |disk, file| plan_file::replace(disk, file, &written)).await;
+        replaced.map_err(|error| PlanError::NotWritten(format!("cannot write {file}: {error}")))
     }
 
     /// Whether the driver of this run has written it down.
@@ -401,10 +406,9 @@ impl Plans {
         let spec = &ledger.spec;
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, live, mine, stop_files };
-        let driver = Driver::new(parts);
         let plans = self.clone();
         tokio::spawn(async move {
-            if let Ended::Over = driver.drive().await {
+            if let Ended::Over = Driver::new(parts).await.drive().await {
                 plans.driven.leave(id, &commands);
                 plans.live.remove(id);
                 lock(&plans.in_place).remove(&id);
@@ -416,13 +420,13 @@ impl Plans {
 }
 
 /// The file itself, whatever links lead to it: one plan, one name.
-fn real_file(path: &str) -> Result<String, PlanError> {
+async fn real_file(path: &str) -> Result<String, PlanError> {
     let unreadable = |error| PlanError::Unreadable { path: path.to_owned(), error };
-    let real = std::fs::canonicalize(path).map_err(unreadable)?;
+    let real = disk::at(path, Disk::canonicalize).await.map_err(unreadable)?;
     let no_text = |path: std::ffi::OsString| PlanError::Wrong(format!("{} is not valid UTF-8", path.display()));
     real.into_os_string().into_string().map_err(no_text)
 }
 
-fn read(file: &str) -> Result<String, PlanError> {
-    text_file::read(Path::new(file)).map_err(|error| PlanError::Unreadable { path: file.to_owned(), error })
+fn read(disk: &Disk, file: &Path) -> Result<String, PlanError> {
+    disk.read_text(file).map_err(|error| PlanError::Unreadable { path: file.display().to_string(), error })
 }

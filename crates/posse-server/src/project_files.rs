@@ -2,21 +2,22 @@
 //! leads out of it.
 
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use crate::disk::Disk;
+
 /// Makes a directory below a project, and those on the way to it. A link in place of one of them is an error.
-pub(crate) fn make_directory(project: &Path, below: &Path) -> io::Result<()> {
+pub(crate) fn make_directory(disk: &Disk, project: &Path, below: &Path) -> io::Result<()> {
     let mut path = project.to_owned();
     for part in below.components() {
         path.push(part);
-        match path.symlink_metadata() {
+        match disk.symlink_metadata(&path) {
             Ok(found) if found.is_dir() => {}
             Ok(found) if found.is_symlink() => return Err(is_link(&path)),
             Ok(_) => return Err(io::Error::other(format!("{} is not a directory; move it away", path.display()))),
-            Err(_) => match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(_) => match disk.create_one_private_dir(&path) {
                 // Somebody else made it in between: as what, is looked at again.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !path.is_symlink() => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !disk.is_symlink(&path) => {}
                 made => made?,
             },
         }
@@ -25,15 +26,15 @@ pub(crate) fn make_directory(project: &Path, below: &Path) -> io::Result<()> {
 }
 
 /// Makes the directory for a file that is written, below the project or elsewhere, and makes sure that the file is no link.
-pub(crate) fn make_room(project: &Path, file: &Path) -> io::Result<()> {
+pub(crate) fn make_room(disk: &Disk, project: &Path, file: &Path) -> io::Result<()> {
     if let Some(parent) = file.parent() {
         match parent.strip_prefix(project) {
-            Ok(below) => make_directory(project, below)?,
+            Ok(below) => make_directory(disk, project, below)?,
             // The user named a place elsewhere.
-            Err(_) => fs_err::create_dir_all(parent)?,
+            Err(_) => disk.create_dir_all(parent)?,
         }
     }
-    if file.is_symlink() { Err(is_link(file)) } else { Ok(()) }
+    if disk.is_symlink(file) { Err(is_link(file)) } else { Ok(()) }
 }
 
 fn is_link(path: &Path) -> io::Error {
@@ -46,27 +47,29 @@ mod tests {
 
     use super::*;
 
+    use crate::disk::DISK;
+
     #[test]
     fn links_out_of_the_project_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let (project, outside) = (place.path().join("project"), place.path().join("outside"));
         std::fs::create_dir_all(&project).unwrap();
         std::fs::create_dir_all(&outside).unwrap();
-        make_directory(&project, Path::new(".tmp/agent-responses")).unwrap();
-        make_directory(&project, Path::new(".tmp/agent-responses")).unwrap();
-        make_room(&project, &project.join(".tmp/state.json")).unwrap();
+        make_directory(DISK, &project, Path::new(".tmp/agent-responses")).unwrap();
+        make_directory(DISK, &project, Path::new(".tmp/agent-responses")).unwrap();
+        make_room(DISK, &project, &project.join(".tmp/state.json")).unwrap();
         symlink(outside.join("new"), project.join(".tmp/linked.json")).unwrap();
-        let error = make_room(&project, &project.join(".tmp/linked.json")).unwrap_err().to_string();
+        let error = make_room(DISK, &project, &project.join(".tmp/linked.json")).unwrap_err().to_string();
         assert!(error.contains("linked.json is a link"), "{error}");
         for link in ["a", "b"] {
             symlink(if link == "a" { &outside } else { place.path() }, project.join(link)).unwrap();
-            make_directory(&project, &Path::new(link).join("deep/er")).unwrap_err();
+            make_directory(DISK, &project, &Path::new(link).join("deep/er")).unwrap_err();
         }
         symlink(place.path().join("missing"), project.join("dangling")).unwrap();
-        make_directory(&project, Path::new("dangling")).unwrap_err();
+        make_directory(DISK, &project, Path::new("dangling")).unwrap_err();
         std::fs::write(project.join("file"), "").unwrap();
-        make_directory(&project, Path::new("file/x")).unwrap_err();
+        make_directory(DISK, &project, Path::new("file/x")).unwrap_err();
         assert!(outside.read_dir().unwrap().next().is_none());
-        make_room(&project, &outside.join("deep/state.json")).unwrap();
+        make_room(DISK, &project, &outside.join("deep/state.json")).unwrap();
     }
 }

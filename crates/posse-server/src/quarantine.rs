@@ -1,26 +1,26 @@
 //! Putting a file aside. It is moved, never deleted, and never over another.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use crate::disk::Disk;
 
 /// So many files of one name are put aside; then something else is wrong.
 const MOST: usize = 1000;
 
 /// Moves a file or a link into a directory, there under the same relative path, or with a number after it. Says where.
-pub(crate) fn put_aside(root: &Path, relative: &Path, directory: &Path) -> io::Result<PathBuf> {
+pub(crate) fn put_aside(disk: &Disk, root: &Path, relative: &Path, directory: &Path) -> io::Result<PathBuf> {
     let from = root.join(relative);
     let wanted = directory.join(relative);
-    fs::create_dir_all(wanted.parent().unwrap_or(directory))?;
+    disk.create_dir_all(wanted.parent().unwrap_or(directory))?;
     for number in 0..MOST {
         let mut to = wanted.clone().into_os_string();
         if number > 0 {
             to.push(format!(".{number}"));
         }
         let to = PathBuf::from(to);
-        match move_to(&from, &to) {
+        match move_to(disk, &from, &to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             moved => return moved.map(|()| to),
         }
@@ -28,41 +28,42 @@ pub(crate) fn put_aside(root: &Path, relative: &Path, directory: &Path) -> io::R
     Err(io::Error::new(io::ErrorKind::AlreadyExists, "there are too many of this name"))
 }
 
-pub(crate) fn move_to(from: &Path, to: &Path) -> io::Result<()> {
+pub(crate) fn move_to(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
     use rustix::io::Errno;
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+    match disk.rename_to_new(from, to) {
         // Another disk, or one that cannot do this.
-        Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => copy_and_remove(from, to),
+        Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => copy_and_remove(disk, from, to),
         moved => Ok(moved?),
     }
 }
 
 /// The original goes when the copy has been read back.
-fn copy_and_remove(from: &Path, to: &Path) -> io::Result<()> {
-    let kind = fs::symlink_metadata(from)?;
+fn copy_and_remove(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
+    let kind = disk.symlink_metadata(from)?;
     if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+        disk.symlink(&disk.read_link(from)?, to)?;
     } else if kind.is_file() {
-        let mut source = File::open(from)?;
-        let mut copy = File::options().write(true).create_new(true).open(to)?;
+        let mut source = disk.open(from, File::options().read(true))?;
+        let mut copy = disk.open(to, File::options().write(true).create_new(true))?;
         let copied = io::copy(&mut source, &mut copy)
             .and_then(|_| copy.set_permissions(kind.permissions()))
             .and_then(|()| copy.sync_all())
-            .and_then(|()| same_content(from, to));
+            .and_then(|()| same_content(disk, from, to));
         if let Err(error) = copied {
             // The half of a copy; the original is where it was.
-            let _ = fs::remove_file(to);
+            let _ = disk.remove_file(to);
             return Err(error);
         }
     } else {
         return Err(io::Error::other("it is neither a file nor a link"));
     }
-    fs::remove_file(from)
+    disk.remove_file(from)
 }
 
-fn same_content(one: &Path, other: &Path) -> io::Result<()> {
-    let (mut one, mut other) =
-        (io::BufReader::new(File::open(one)?).bytes(), io::BufReader::new(File::open(other)?).bytes());
+fn same_content(disk: &Disk, one: &Path, other: &Path) -> io::Result<()> {
+    let open = |path| Ok::<_, io::Error>(io::BufReader::new(disk.open(path, File::options().read(true))?).bytes());
+    let mut one = open(one)?;
+    let mut other = open(other)?;
     loop {
         match (one.next().transpose()?, other.next().transpose()?) {
             (None, None) => return Ok(()),
@@ -74,7 +75,11 @@ fn same_content(one: &Path, other: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    use crate::disk::DISK;
 
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
@@ -88,13 +93,13 @@ mod tests {
         let (_place, root, aside) = place();
         for (round, expected) in ["d/x = 1", "d/x = 1.1", "d/x = 1.2"].into_iter().enumerate() {
             fs::write(root.join("d/x = 1"), round.to_string()).unwrap();
-            let to = put_aside(&root, Path::new("d/x = 1"), &aside).unwrap();
+            let to = put_aside(DISK, &root, Path::new("d/x = 1"), &aside).unwrap();
             assert_eq!(to, aside.join(expected));
             assert_eq!(fs::read_to_string(to).unwrap(), round.to_string());
             assert!(!root.join("d/x = 1").exists());
         }
         assert_eq!(fs::read_to_string(aside.join("d/x = 1")).unwrap(), "0");
-        assert!(put_aside(&root, Path::new("d/none"), &aside).is_err());
+        assert!(put_aside(DISK, &root, Path::new("d/none"), &aside).is_err());
     }
 
     #[test]
@@ -103,14 +108,14 @@ mod tests {
         fs::create_dir_all(&aside).unwrap();
         fs::write(root.join("a"), "content").unwrap();
         std::os::unix::fs::symlink("nowhere", root.join("l")).unwrap();
-        copy_and_remove(&root.join("a"), &aside.join("a")).unwrap();
-        copy_and_remove(&root.join("l"), &aside.join("l")).unwrap();
+        copy_and_remove(DISK, &root.join("a"), &aside.join("a")).unwrap();
+        copy_and_remove(DISK, &root.join("l"), &aside.join("l")).unwrap();
         assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "content");
         assert_eq!(fs::read_link(aside.join("l")).unwrap(), Path::new("nowhere"));
         assert!(!root.join("a").exists() && fs::symlink_metadata(root.join("l")).is_err());
 
         fs::write(root.join("a"), "other").unwrap();
-        let error = copy_and_remove(&root.join("a"), &aside.join("a")).unwrap_err();
+        let error = copy_and_remove(DISK, &root.join("a"), &aside.join("a")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read_to_string(root.join("a")).unwrap(), "other", "nothing is lost");
         assert_eq!(fs::read_to_string(aside.join("a")).unwrap(), "content");

@@ -20,10 +20,10 @@ use posse_core::time::Wall;
 use tokio::sync::oneshot;
 
 use crate::api::App;
+use crate::disk;
 use crate::driven::Driven;
 use crate::journal::{self, Failed, Journals};
 use crate::store::{self, Kind};
-use crate::versions;
 use crate::watched_files::WatchedFiles;
 use claim::Claim;
 pub(crate) use claim::ClaimError;
@@ -79,12 +79,13 @@ pub(crate) enum RunError {
 
 /// One that is not installed is told once, before five terminals fail one by one. What else may be wrong with a provider is told
 /// by whoever starts it.
-fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), RunError> {
+async fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), RunError> {
     let Some(path) = means.environment.get("PATH") else { return Ok(()) };
     for choice in spec.config.agents.values() {
-        let Ok(provider) = app.providers.load(&choice.provider) else { continue };
+        let Ok(provider) = app.provider(&choice.provider).await else { continue };
         let Some(launch) = &provider.manifest.launch else { continue };
-        if versions::locate(&launch.program, path).is_none() {
+        let (program, path) = (launch.program.clone(), path.clone());
+        if disk::run(move |disk| disk.locate_program(&program, &path)).await.is_none() {
             return Err(RunError::NoProgram { program: launch.program.clone(), install: launch.install.clone() });
         }
     }
@@ -120,7 +121,7 @@ impl Runs {
         }
         self.alone_in(&spec.directory, spec.id).await?;
         let claim = Claim::take(&spec, &app.paths.home).await?;
-        agents_are_there(app, &spec, &means)?;
+        agents_are_there(app, &spec, &means).await?;
         let caller = Caller { hurry: true, auto_accept: Some(spec.config.handoff.auto_accept_permissions) };
         let (run, _) = Run::create(spec.clone(), crate::now());
         write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;

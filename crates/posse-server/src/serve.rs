@@ -187,12 +187,6 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole(path, bytes, std::fs::File::sync_all)
 }
 
-/// The same for what goes with the journal, which may lose its last entries too when the power goes. Whichever process dies,
-/// it is there. Waiting for the disk takes longer than anything else between two sessions.
-pub(crate) fn write_private_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole(path, bytes, |_| Ok(()))
-}
-
 fn write_whole(path: &Path, bytes: &[u8], sync: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
     let temporary = path.with_extension("new");
     if temporary.is_symlink() {

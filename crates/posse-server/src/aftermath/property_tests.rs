@@ -2,6 +2,7 @@
 //! it was, but for what was committed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use posse_core::aftermath::is_suspicious;
 use proptest::prelude::*;

@@ -1,9 +1,11 @@
 //! With the real git, in repositories of the tests' own.
 
+use std::fs;
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
+use crate::disk::DISK;
 
 /// A repository with one commit in which are the files a, b, c and d/e.
 pub(super) struct Repo {
@@ -61,7 +63,7 @@ impl Repo {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         // It is there before the run begins.
-        crate::git::guard::begin(&Environment::default(), &self.root).unwrap();
+        crate::git::guard::begin(DISK, &Environment::default(), &self.root).unwrap();
     }
 
     pub(super) fn quarantine(&self) -> PathBuf {
@@ -519,16 +521,16 @@ async fn a_commit_that_was_cut_short_is_finished() {
 async fn large_files_are_compared_by_size_and_time() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a");
-    assert_eq!(content(&path, By::Hash), "absent");
+    assert_eq!(content(DISK, &path, By::Hash), "absent");
     fs::write(&path, "x").unwrap();
     for by in [By::Hash, By::SizeAndTime] {
-        let first = content(&path, by);
-        assert!(By::of(&first) == by && content(&path, by) == first);
+        let first = content(DISK, &path, by);
+        assert!(By::of(&first) == by && content(DISK, &path, by) == first);
         fs::write(&path, [first.as_bytes(), b"y"].concat()).unwrap();
-        assert_ne!(content(&path, by), first);
+        assert_ne!(content(DISK, &path, by), first);
     }
     symlink("a", place.path().join("l")).unwrap();
-    assert!(content(&place.path().join("l"), By::Hash).starts_with("link "));
+    assert!(content(DISK, &place.path().join("l"), By::Hash).starts_with("link "));
 }
 
 /// A program in place of openspec.

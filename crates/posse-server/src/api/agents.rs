@@ -11,10 +11,10 @@ use posse_core::ids::TerminalId;
 
 use super::types::{self, Terminal};
 use super::{ApiError, App};
+use crate::disk;
 use crate::first_starts::AgentHome;
 use crate::hook_files;
 use crate::hub::{AgentStart, Command, CreateError, Creation, KeeperSilent, What};
-use crate::providers;
 use crate::pump::{self, Text};
 
 /// How long an agent may take to be ready when its manifest does not say.
@@ -39,15 +39,16 @@ pub(crate) struct Asked {
 }
 
 /// Finds everything that is needed to start an agent.
-pub(crate) fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
-    let provider = app.providers.load(&asked.provider).map_err(|error| ApiError::Invalid(error.to_string()))?;
+pub(crate) async fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
+    let provider = app.provider(&asked.provider).await.map_err(|error| ApiError::Invalid(error.to_string()))?;
     let profile = match (asked.profile, &asked.profile_name) {
         (Some(profile), _) => Some(profile),
         (None, Some(name)) if provider.manifest.launch.as_ref().is_some_and(Launch::knows_profiles) => {
             Some(Profile::named(name))
         }
         (None, Some(name)) => {
-            let found = providers::profile(&app.paths.profiles(), name);
+            let (profiles, name) = (app.paths.profiles(), name.clone());
+            let found = disk::run(move |disk| disk.profile(&profiles, &name)).await;
             Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
         }
         (None, None) => None,
@@ -127,5 +128,6 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
 #[utoipa::path(get, path = "/providers", tag = "agents",
     responses((status = 200, description = "All of them", body = Vec<types::ProviderView>), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn list(State(app): State<App>) -> Json<Vec<types::ProviderView>> {
-    Json(app.providers.list().into_iter().map(types::ProviderView::from).collect())
+    let listed = disk::run(move |disk| disk.providers(&app.providers)).await;
+    Json(listed.into_iter().map(types::ProviderView::from).collect())
 }

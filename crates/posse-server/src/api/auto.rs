@@ -47,7 +47,7 @@ pub(super) async fn begin(
     if body.no_sandbox {
         requester.may(&app, "begin a pipeline without its sandbox")?;
     }
-    let directory = terminals::directory(&body.directory)?;
+    let directory = terminals::directory(&body.directory).await?;
     let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
     requester.may_configure(&app, &brought)?;
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));

@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::ApiError;
 use super::listen::Visitor;
+use crate::disk::Disk;
 
 /// What is asked of a visitor.
 #[derive(Clone)]
@@ -88,14 +89,14 @@ pub(crate) async fn check(
 }
 
 /// The token of this home, made when it is first needed.
-pub(crate) fn token(path: &Path) -> std::io::Result<String> {
-    if let Ok(token) = std::fs::read_to_string(path)
+pub(crate) fn token(disk: &Disk, path: &Path) -> std::io::Result<String> {
+    if let Ok(token) = disk.read_to_string(path)
         && token.trim().len() >= 32
     {
         return Ok(token.trim().to_owned());
     }
     let token: String = (0..4).map(|_| format!("{:016x}", crate::random())).collect();
-    crate::serve::write_private(path, format!("{token}\n").as_bytes())?;
+    disk.write_private(path, format!("{token}\n").as_bytes())?;
     Ok(token)
 }
 

@@ -22,6 +22,7 @@ use super::params::Params;
 use super::requester::Requester;
 use super::types;
 use super::{ApiError, App, door, public_router};
+use crate::disk;
 use crate::hub::Command;
 
 /// How long a client may take to say what it wants.
@@ -155,7 +156,7 @@ pub(super) async fn listen(
     Params(body): Params<types::Listen>,
 ) -> Result<Json<types::Listening>, ApiError> {
     requester.may(&app, "open the daemon to other programs")?;
-    let directory = super::terminals::directory(&body.working_directory)?;
+    let directory = super::terminals::directory(&body.working_directory).await?;
     let place = match body.address {
         Some(address) if !door::is_allowed(address) => {
             let message =
@@ -188,7 +189,7 @@ pub(super) async fn listen(
 
 /// Listens, instead of wherever was listened before. The address with its port, which may have been chosen now.
 pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr> {
-    let token = if place.auth { Some(door::token(&app.paths.token())?) } else { None };
+    let token = if place.auth { Some(disk::at(app.paths.token(), door::token).await?) } else { None };
     let listener = match TcpListener::bind(place.address).await {
         Ok(listener) => {
             app.listeners.close().await;

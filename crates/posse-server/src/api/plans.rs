@@ -43,7 +43,7 @@ pub(super) async fn begin(
     if body.no_sandbox {
         requester.may(&app, "begin a plan without its sandbox")?;
     }
-    let directory = terminals::directory(&body.directory)?;
+    let directory = terminals::directory(&body.directory).await?;
     let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
     let only_commands = requester.may_configure(&app, &brought)?;
     let wanted = Wanted {

@@ -15,7 +15,7 @@ use super::params::{Params, Run};
 use super::requester::Requester;
 use super::types::{self, Success};
 use super::{ApiError, App, terminals};
-use crate::disk;
+use crate::disk::{self, Disk};
 use crate::providers::prompt_templates;
 use crate::runs::view::RunView;
 use crate::runs::{Means, RunError, RunFiles};
@@ -45,13 +45,13 @@ pub(super) async fn create(
     }
     requester.may_be_notified(&app, &body.config.notifications)?;
     let invalid = |what: String| ApiError::Invalid(what);
-    let directory = terminals::directory(&body.directory)?;
+    let directory = terminals::directory(&body.directory).await?;
     // Before any of them is started.
     for choice in body.config.agents.values() {
         let (provider, profile_name) = (choice.provider.clone(), Some(choice.profile.clone()));
-        agents::find(&app, Asked { provider, profile_name, ..Asked::default() })?;
+        agents::find(&app, Asked { provider, profile_name, ..Asked::default() }).await?;
     }
-    let openspec = directory.join("openspec").is_dir();
+    let openspec = disk::at(directory.join("openspec"), Disk::is_dir).await;
     let files = app.paths.prompts();
     let prompts = disk::run(move |_| prompt_templates(&files)).await.map_err(|error| invalid(error.to_string()))?;
     let id = RunId::from_random(crate::random() as u32);
@@ -59,7 +59,8 @@ pub(super) async fn create(
         None => None,
         Some(text) => {
             let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
-            Some(import(&state, Rules::new(&body.config, openspec, prompts.clone()), &body.prompt, &directory)?)
+            let rules = Rules::new(&body.config, openspec, prompts.clone());
+            Some(import(&state, rules, &body.prompt, &directory).await?)
         }
     };
     if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
@@ -86,7 +87,7 @@ pub(super) async fn create(
 }
 
 /// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.
-fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
+async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
     let (mut rounds, notes) = Rounds::from_state(state, rules);
     if let Next::Over(_) = rounds.next() {
         let why = notes.into_iter().map(|note| note.text).collect::<Vec<_>>().join("; ");
@@ -94,7 +95,10 @@ fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) ->
     }
     let _ = rounds.replace_prompt(prompt.clone());
     let in_flight = state.in_flight.as_ref().filter(|in_flight| rounds.resume_at(in_flight.key));
-    let in_flight = in_flight.filter(|in_flight| is_awaited(in_flight, directory));
+    let in_flight = match in_flight {
+        Some(in_flight) if is_awaited(in_flight, directory).await => Some(in_flight),
+        _ => None,
+    };
     let in_flight = in_flight.and_then(|in_flight| Some((in_flight.key, in_flight.terminal.parse().ok()?)));
     let mut terminals = std::collections::BTreeMap::new();
     for (role, terminal) in &state.terminals {
@@ -105,9 +109,10 @@ fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) ->
 }
 
 /// Whether what is in the response file, or comes there, is the answer to this turn: it must not be older than the prompt.
-fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
+async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
     let Ok(dispatched) = in_flight.dispatched_at.parse::<jiff::Timestamp>() else { return false };
-    let written = RunFiles::response_in(directory, in_flight.key).metadata().and_then(|file| file.modified());
+    let written = disk::at(RunFiles::response_in(directory, in_flight.key), Disk::metadata).await;
+    let written = written.and_then(|file| file.modified());
     written.map_or(true, |written| jiff::Timestamp::try_from(written).is_ok_and(|written| written >= dispatched))
 }
 

@@ -109,11 +109,11 @@ async fn start(
         _ => {
             let (provider, mode, model) = (body.provider, body.mode, body.model);
             let trusted = body.trusted.unwrap_or(false);
-            agents::find(app, Asked { provider, mode, model, profile_name, trusted, ..Asked::default() })?
+            agents::find(app, Asked { provider, mode, model, profile_name, trusted, ..Asked::default() }).await?
         }
     };
     let directory = match body.working_directory {
-        Some(directory) => terminals::directory(&directory)?,
+        Some(directory) => terminals::directory(&directory).await?,
         None => defaults.directory,
     };
     let creation = Creation {

@@ -1,6 +1,6 @@
 //! Terminals: make, look at, type into, end.
 
-use std::path::PathBuf;
+use std::path::{Path as StdPath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use super::params::{Id, Params};
 use super::requester::Requester;
 use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
+use crate::disk::{self, Disk};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
 use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
 use crate::record::{COMMAND, LogEvent, SHELL};
@@ -107,7 +108,8 @@ pub(super) async fn create(
                     trusted,
                     more: body.command,
                 },
-            )?
+            )
+            .await?
         }
     };
     let creation = Creation {
@@ -118,7 +120,7 @@ pub(super) async fn create(
             Some(name) => SessionChoice::Any(Name::session(&name)?),
             None => SessionChoice::New(None),
         },
-        directory: directory(&body.working_directory)?,
+        directory: directory(&body.working_directory).await?,
         environment: body.environment,
         size: body.size.unwrap_or(Size::DEFAULT),
         ring,
@@ -128,12 +130,12 @@ pub(super) async fn create(
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.
-pub(crate) fn directory(text: &str) -> Result<PathBuf, ApiError> {
+pub(crate) async fn directory(text: &str) -> Result<PathBuf, ApiError> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
         return Err(ApiError::Invalid(format!("the working directory {text:?} is not an absolute path")));
     }
-    std::fs::canonicalize(&path).map_err(|error| match error.kind() {
+    disk::at(&path, Disk::canonicalize).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => ApiError::Invalid(format!("the directory {} does not exist", path.display())),
         _ => ApiError::Invalid(format!("the directory {} cannot be used: {error}", path.display())),
     })
@@ -182,15 +184,20 @@ pub(super) async fn output(
 pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<types::WorkingDirectory> {
     let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     let pid = view.record.pid.filter(|_| view.record.exit.is_none());
-    Ok(Json(types::WorkingDirectory { working_directory: pid.and_then(foreground_directory) }))
+    let working_directory = match pid {
+        Some(pid) => disk::run(move |disk| foreground_directory(disk, pid)).await,
+        None => None,
+    };
+    Ok(Json(types::WorkingDirectory { working_directory }))
 }
 
 /// The directory of the foreground group's leader, which is what a person would call the terminal's.
-fn foreground_directory(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+fn foreground_directory(disk: &Disk, pid: u32) -> Option<String> {
+    let stat = disk.read_to_string(StdPath::new(&format!("/proc/{pid}/stat"))).ok()?;
     let group =
         stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(5)?.parse::<i32>().ok().filter(|group| *group > 0);
-    let of = |pid: i64| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?.into_os_string().into_string().ok();
+    let of =
+        |pid: i64| disk.read_link(StdPath::new(&format!("/proc/{pid}/cwd"))).ok()?.into_os_string().into_string().ok();
     group.and_then(|group| of(group.into())).or_else(|| of(pid.into()))
 }
 
@@ -481,7 +488,10 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
 
 /// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.
 async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
-    let provider = view.record.confirmed.and_then(|_| app.providers.load(&view.record.provider).ok());
+    let provider = match view.record.confirmed {
+        Some(_) => app.provider(&view.record.provider).await.ok(),
+        None => None,
+    };
     let Some(text) = provider.and_then(|provider| provider.manifest.exit.clone()) else { return false };
     let (order, writer) = (Order { text, ..Order::default() }, WriterId(crate::random().max(1)));
     let answerer = Answerer::forbidden(Who::person());

@@ -7,14 +7,20 @@ use axum::extract::State;
 use posse_core::time::Wall;
 
 use super::{ApiError, App, types};
+use crate::disk::{self, Disk};
 use crate::{retention, store};
 
 /// What posse takes on disk
 #[utoipa::path(get, path = "/usage", tag = "daemon",
     responses((status = 200, description = "Figures", body = types::Usage), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, ApiError> {
-    let count = tokio::task::spawn_blocking(move || {
+    let count = move |disk: &Disk| {
         let paths = &app.paths;
+        let size = |path: &Path| disk.metadata(path).map_or(0, |found| found.len());
+        let size_of_all = |directory: &Path| {
+            let files = disk.read_dir(directory).into_iter().flatten().flatten();
+            files.map(|file| size(&file.path())).sum()
+        };
         let figures = store::figures(&paths.database())?;
         let database =
             ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&paths.home.join(name))).sum();
@@ -30,14 +36,6 @@ pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, 
             kept_events: retention::EVENTS,
             kept_recordings_bytes: retention::RECORDINGS,
         })
-    });
-    count.await.map_err(|_| ApiError::Stopping)?.map(Json)
-}
-
-fn size_of_all(directory: &Path) -> u64 {
-    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|file| size(&file.path())).sum()
-}
-
-fn size(path: &Path) -> u64 {
-    std::fs::metadata(path).map_or(0, |found| found.len())
+    };
+    disk::run(count).await.map(Json)
 }

@@ -19,9 +19,9 @@ use super::ledger::Ledger;
 use super::place::ground_of;
 use crate::api::App;
 use crate::backlog::Shelves;
+use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
-use crate::journal;
 use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
@@ -53,14 +53,15 @@ pub(crate) struct Wanted {
 }
 
 /// The project itself, whatever links lead to it: one project, one name.
-pub(super) fn project(directory: &Path) -> Result<String, AutoError> {
+pub(super) async fn project(directory: &Path) -> Result<String, AutoError> {
     let wrong = |why: String| AutoError::Wrong(format!("{}: {why}", directory.display()));
-    let real = std::fs::canonicalize(directory).map_err(|error| wrong(error.to_string()))?;
+    let real = disk::at(directory, Disk::canonicalize).await.map_err(|error| AutoError::Wrong(error.to_string()))?;
     real.into_os_string().into_string().map_err(|_| wrong("its name is not valid UTF-8".into()))
 }
 
 /// Everything the pipeline goes by. `last` is the one before in this project.
 pub(super) fn spec(
+    disk: &Disk,
     app: &App,
     wanted: Wanted,
     directory: String,
@@ -79,8 +80,8 @@ pub(super) fn spec(
                     `pipeline.max_parallel_items` to 1";
         return Err(AutoError::Wrong(text.into()));
     }
-    let agents = agents(&Path::new(&directory).join(&wanted.config.agents_dir))?;
-    let (program, _) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    let agents = agents(disk, &Path::new(&directory).join(&wanted.config.agents_dir))?;
+    let (program, _) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| AutoError::Wrong(error.to_string()))?;
     for name in ["planner", "verifier"] {
         briefing::agent(&agents, name).map_err(AutoError::Wrong)?;
@@ -140,11 +141,11 @@ pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoEr
 pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, AutoError> {
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());
-    let locked = journal::blocking(move || {
+    let locked = disk::run(move |disk| {
         let wrong = |error: std::io::Error| AutoError::Wrong(error.to_string());
-        make_directory(Path::new(&directory), Path::new(&state)).map_err(wrong)?;
+        make_directory(disk, Path::new(&directory), Path::new(&state)).map_err(wrong)?;
         let state = Path::new(&directory).join(state);
-        match posse_term::lock::acquire_for(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
+        match disk.lock(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
             Err(LockError::Held(holder)) => Err(AutoError::Locked {
                 by: holder.and_then(|holder| holder.purpose).unwrap_or_else(|| "somebody else".into()),
@@ -153,5 +154,5 @@ pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lo
             Err(error) => Err(AutoError::Wrong(error.to_string())),
         }
     });
-    locked.await?
+    locked.await
 }

@@ -1,7 +1,6 @@
 //! What planners and verifiers are told, what they may do, and the files they are given.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use posse_agents::Provider;
@@ -11,6 +10,7 @@ use posse_core::auto::words::DeedId;
 
 use super::entry::Spec;
 use super::place::Work;
+use crate::disk::Disk;
 use crate::plans::briefing::{self as plans, PROMPT, Session, put};
 
 /// Names of everybody who ships with us.
@@ -56,6 +56,7 @@ fn agent_of(work: Work) -> &'static str {
 
 /// Writes down what the session is given. `prompt` makes it, knowing where the report goes.
 pub(super) fn write(
+    disk: &Disk,
     setting: &Setting<'_>,
     prompt: impl FnOnce(&AgentFile, &Path, &str) -> String,
 ) -> Result<Briefing, String> {
@@ -65,35 +66,34 @@ pub(super) fn write(
     // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
     let profile = policy.grant_work(agent_of(*work), &role).map_err(|error| error.to_string())?;
     let results = files.join("result");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&results)
-        .map_err(|error| format!("{}: {error}", results.display()))?;
-    let (report_file, nonce) = (results.join("result.json"), plans::nonce(files)?);
+    disk.create_private_dir(&results).map_err(|error| error.to_string())?;
+    let (report_file, nonce) = (results.join("result.json"), plans::nonce(disk, files)?);
     let prompt = prompt(&role, &report_file, &nonce);
-    put(&files.join(PROMPT), &prompt)?;
+    put(disk, &files.join(PROMPT), &prompt)?;
     let set = BTreeMap::from([
         ("POSSE_RUN_ID".to_owned(), nonce.clone()),
         ("POSSE_TASK_ID".to_owned(), work.as_str().to_owned()),
         ("POSSE_ITEM".to_owned(), id.item.to_string()),
         ("POSSE_RESULT_FILE".to_owned(), report_file.to_string_lossy().into_owned()),
     ]);
-    let spawn = plans::command(&Session {
-        provider: setting.provider,
-        program: &spec.program,
-        config: &spec.config,
-        sandbox: spec.sandbox,
-        profile: &profile,
-        policy: &policy,
-        area: setting.area,
-        results: &results,
-        set,
-        prompt: &prompt,
-        model: role.model.as_deref(),
-        max_budget_usd: setting.max_budget_usd,
-        writes: setting.writes.clone(),
-    });
+    let spawn = plans::command(
+        disk,
+        &Session {
+            provider: setting.provider,
+            program: &spec.program,
+            config: &spec.config,
+            sandbox: spec.sandbox,
+            profile: &profile,
+            policy: &policy,
+            area: setting.area,
+            results: &results,
+            set,
+            prompt: &prompt,
+            model: role.model.as_deref(),
+            max_budget_usd: setting.max_budget_usd,
+            writes: setting.writes.clone(),
+        },
+    );
     Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })
 }
 

@@ -30,6 +30,7 @@ use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
 use crate::backlog::{Found, edit, scan, text};
+use crate::disk::{self, Disk};
 use crate::git;
 use crate::plans::doing::read_report;
 use crate::plans::driver::SESSION_SAID;
@@ -37,7 +38,6 @@ use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
 use crate::runs::Means;
-use crate::serve::write_private_unsynced;
 
 /// What comes back.
 pub(super) enum Told {
@@ -95,42 +95,60 @@ impl Doing {
     ) -> Result<Event, String> {
         let candidate = pipeline.candidate(&id.item).cloned().ok_or("it is not in the backlog any more")?;
         let id = id.clone();
-        let session = matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. });
-        if !session && let Some(why) = self.away().await {
-            return Ok(Event::NotNow { id, why });
-        }
         match deed {
-            Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(&candidate), id }),
-            Deed::Mark { question } => {
-                edit(&self.project(&candidate.path), |text| ask(text, &question)).map_err(|error| error.to_string())?;
-                Ok(Event::Marked { id })
-            }
-            Deed::CheckPlan { planner: None } => {
-                Ok(Event::PlanChecked { plan: place::existing(&self.spec, &id.item)?, id })
-            }
-            Deed::CheckPlan { planner: Some(number) } => {
-                let (subject, desk) = (self.subject(&candidate)?, self.desk(&id).await?);
-                let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
-                let (item, item_path) = (&subject.item, subject.path.as_str());
-                let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
-                Ok(Event::PlanChecked { plan: draft.take(&desk).await?, id })
-            }
-            Deed::SetAside => {
-                place::set_aside(&self.spec, &id.item)?;
-                Ok(Event::SetAside { id })
-            }
             Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
             Deed::Execute { no_wait } => self.execute(id, pipeline, no_wait).await,
             Deed::Verify { timeout } => self.verify(id, &candidate, timeout, pipeline, stop).await,
+            deed => {
+                let (doing, begun) = (self.clone(), begun(pipeline, &id));
+                disk::run_async(async move |disk| doing.perform_on(disk, id, deed, candidate, begun).await).await
+            }
+        }
+    }
+
+    /// What needs no session, and the checkout.
+    async fn perform_on(
+        &self,
+        disk: &Disk,
+        id: DeedId,
+        deed: Deed,
+        candidate: Candidate,
+        begun: jiff::Timestamp,
+    ) -> Result<Event, String> {
+        if let Some(why) = self.away().await {
+            return Ok(Event::NotNow { id, why });
+        }
+        match deed {
+            Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } => Err("it is a session".into()),
+            Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(disk, &candidate), id }),
+            Deed::Mark { question } => {
+                edit(disk, &self.project(&candidate.path), |text| ask(text, &question))
+                    .map_err(|error| error.to_string())?;
+                Ok(Event::Marked { id })
+            }
+            Deed::CheckPlan { planner: None } => {
+                Ok(Event::PlanChecked { plan: place::existing(disk, &self.spec, &id.item)?, id })
+            }
+            Deed::CheckPlan { planner: Some(number) } => {
+                let (subject, desk) = (self.subject(disk, &candidate)?, self.desk(&id).await?);
+                let design = design_path(&self.spec, &id.item, begun);
+                let (item, item_path) = (&subject.item, subject.path.as_str());
+                let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
+                Ok(Event::PlanChecked { plan: draft.take(disk, &desk).await?, id })
+            }
+            Deed::SetAside => {
+                place::set_aside(disk, &self.spec, &id.item)?;
+                Ok(Event::SetAside { id })
+            }
             Deed::Log { number, judgement } => {
                 let at = crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system());
                 let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
-                edit(&self.project(&candidate.path), |text| append_verification(text, &entry))
+                edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))
                     .map_err(|error| error.to_string())?;
                 Ok(Event::Logged { id })
             }
-            Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(&id, &candidate).await, id }),
-            Deed::Retire(retirement) => Ok(match self.retire(&id, &candidate, &retirement).await {
+            Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(disk, &id, &candidate).await, id }),
+            Deed::Retire(retirement) => Ok(match self.retire(disk, &id, &candidate, &retirement).await {
                 Ok((place, message)) => Event::Retired { id, place, message },
                 Err(ArchiveError::Away(away)) => Event::NotNow { id, why: away.to_string() },
                 Err(error) => Event::NotRetired { id, why: error.to_string() },
@@ -146,8 +164,13 @@ impl Doing {
     /// Items that are in the archive as done and in the backlog again, with the same words: they go. What is to be said of
     /// it. Those that an earlier pipeline has archived go by the way of every item.
     pub(super) async fn sweep(&self) -> Vec<String> {
+        let doing = self.clone();
+        disk::run_async(async move |disk| doing.sweep_on(disk).await).await
+    }
+
+    async fn sweep_on(&self, disk: &Disk) -> Vec<String> {
         let (project, shelves) = (Path::new(&self.spec.directory), &self.spec.shelves);
-        let found = scan(project, shelves);
+        let found = scan(disk, project, shelves);
         let remembered =
             |item: &Item| self.spec.carried.items.get(&item.slug).is_some_and(|known| known.ended.is_some());
         let archived =
@@ -155,7 +178,7 @@ impl Doing {
         let mut said = Vec::new();
         for Found { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
             let of = (item.kind, &item.slug);
-            match remove_returned(project, self.spec.home.as_deref(), shelves, of, path).await {
+            match remove_returned(disk, project, self.spec.home.as_deref(), shelves, of, path).await {
                 Ok(true) => said.push(format!("{path} was done and archived already, and is removed")),
                 Ok(false) => {}
                 Err(error) => said.push(format!("{path} is archived already, and could not be removed: {error}")),
@@ -172,17 +195,17 @@ impl Doing {
         Desk::open(&self.spec, &self.state, &id.item).await
     }
 
-    fn subject(&self, candidate: &Candidate) -> Result<Subject, String> {
+    fn subject(&self, disk: &Disk, candidate: &Candidate) -> Result<Subject, String> {
         let path = &candidate.path;
-        let text = text(&self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+        let text = text(disk, &self.project(path)).map_err(|error| format!("{path}: {error}"))?;
         subject(candidate, text)
     }
 
-    fn intake(&self, candidate: &Candidate) -> Intake {
-        if !self.project(&candidate.path).exists() {
+    fn intake(&self, disk: &Disk, candidate: &Candidate) -> Intake {
+        if !disk.exists(&self.project(&candidate.path)) {
             return Intake::Gone;
         }
-        let item = match self.subject(candidate) {
+        let item = match self.subject(disk, candidate) {
             Ok(subject) => subject.item,
             Err(why) => return Intake::Unreadable { why },
         };
@@ -197,19 +220,24 @@ impl Doing {
     }
 
     /// The item as a session is asked about it: as it was when the session was begun, whatever has happened to the checkout since.
-    fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
+    async fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
+        let (doing, id, candidate) = (self.clone(), id.clone(), candidate.clone());
+        disk::run(move |disk| doing.subject_on(disk, &id, &candidate)).await
+    }
+
+    fn subject_on(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
         let (files, path) = (self.session_files(id), &candidate.path);
         let kept = files.join("item.md");
-        let failed = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
-        let text = match std::fs::read_to_string(&kept) {
+        let text = match disk.read_to_string(&kept) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let text = text(&self.project(path)).map_err(|error| format!("{path}: {error}"))?;
-                std::fs::create_dir_all(&files).map_err(|error| failed(&files, &error))?;
-                write_private_unsynced(&kept, text.as_bytes()).map_err(|error| failed(&kept, &error))?;
+                let text = text(disk, &self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+                let written = disk.create_dir_all(&files);
+                let written = written.and_then(|()| disk.write_private_unsynced(&kept, text.as_bytes()));
+                written.map_err(|error| error.to_string())?;
                 text
             }
-            Err(error) => return Err(failed(&kept, &error)),
+            Err(error) => return Err(error.to_string()),
         };
         subject(candidate, text)
     }
@@ -238,7 +266,7 @@ impl Doing {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<Event, String> {
-        let (subject, desk) = (self.subject_of(&id, candidate)?, self.desk(&id).await?);
+        let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
         let area = desk.area(Work::Plan, id.number).await?;
         let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
         let plan = plan_path(&self.spec, &id.item);
@@ -248,16 +276,24 @@ impl Doing {
         {
             let before = desk.area(Work::Plan, repair.planner).await?;
             for path in [&design, &plan] {
-                copy(&before.directory.join(path), &area.directory.join(path))?;
+                let to = area.directory.join(path);
+                disk::at(before.directory.join(path), move |disk, from| copy(disk, from, &to)).await?;
             }
         }
         let problems: Option<Vec<String>> =
             planning.repair.as_ref().map(|repair| repair.problems.lines().map(str::to_owned).collect());
         let gates = self.spec.gates();
         let agents = briefing::catalogue(&self.spec);
-        let conventions: Vec<String> =
-            self.spec.conventions.iter().filter(|path| area.directory.join(path).exists()).cloned().collect();
-        let prompt = |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
+        let mut conventions = self.spec.conventions.clone();
+        let existing = move |disk: &Disk, area: &Path| {
+            conventions.retain(|path| disk.exists(&area.join(path)));
+            conventions
+        };
+        let conventions = disk::at(&area.directory, existing).await;
+        let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
+        let writes = vec![full(&plan), full(&design)];
+        let (before, spec) = (planning.before.clone(), self.spec.clone());
+        let prompt = move |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
             let report = report.to_string_lossy();
             let brief = planner::PlannerBrief {
                 role: &role.text,
@@ -272,12 +308,10 @@ impl Doing {
                 report_file: Some(&report),
                 nonce,
                 repair: problems.as_deref(),
-                failed: planning.before.as_deref(),
+                failed: before.as_deref(),
             };
-            brief.render(&self.spec.prompts)
+            brief.render(&spec.prompts)
         };
-        let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
-        let writes = vec![full(&plan), full(&design)];
         let bounds = (planning.timeout, pipeline.left(&id.item));
         let ran = self.session(&id, Work::Plan, &area.directory, writes, bounds, stop, prompt).await?;
         let (over, briefing) = match ran {
@@ -288,7 +322,7 @@ impl Doing {
         };
         let end = match self.end(&over, pipeline) {
             SessionEnd::Over { denied } => {
-                let report = read_report(&briefing.report_file);
+                let report = disk::at(&briefing.report_file, read_report).await;
                 let file =
                     report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true });
                 match found(file, over.facts.last_words(), planner::TASK, &briefing.nonce) {
@@ -312,12 +346,14 @@ impl Doing {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<Event, String> {
-        let (subject, desk) = (self.subject_of(&id, candidate)?, self.desk(&id).await?);
+        let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
         let area = desk.area(Work::Verify, id.number).await?;
-        let (_, commits) = self.plan_state(&id).unwrap_or_default();
+        let (doing, of) = (self.clone(), id.clone());
+        let (_, commits) = disk::run(move |disk| doing.plan_state(disk, &of)).await.unwrap_or_default();
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
-        let prompt = |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
+        let (item, spec) = (subject.item.clone(), self.spec.clone());
+        let prompt = move |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
             let brief = verifier::VerifierBrief {
                 role: &role.text,
                 item: &subject.item,
@@ -327,7 +363,7 @@ impl Doing {
                 gates: &gates,
                 nonce,
             };
-            brief.render(&self.spec.prompts)
+            brief.render(&spec.prompts)
         };
         let bounds = (timeout, pipeline.left(&id.item));
         let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
@@ -343,7 +379,7 @@ impl Doing {
         let report = found(ReportFile::Missing, Some(&words), verifier::TASK, &briefing.nonce);
         let judgement = match over.ended {
             Ended::Exited(0) => {
-                verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &subject.item)
+                verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &item)
             }
             _ => no_verdict,
         };
@@ -378,14 +414,18 @@ impl Doing {
         writes: Vec<String>,
         (timeout, max_budget_usd): (Duration, Option<f64>),
         stop: watch::Receiver<bool>,
-        prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String,
+        prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String + Send + 'static,
     ) -> Result<Ran, String> {
-        let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
+        let provider = self.sessions.app.provider(&self.spec.provider).await.map_err(|error| error.to_string())?;
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let files = self.session_files(id);
-        let setting =
-            Setting { spec: &self.spec, provider: &provider, id, work, area, files: &files, writes, max_budget_usd };
-        let briefing = briefing::write(&setting, prompt)?;
+        let (spec, of, area, in_files) = (self.spec.clone(), id.clone(), area.to_owned(), files.clone());
+        let write = move |disk: &Disk| {
+            let (spec, provider, id, area, files) = (&*spec, &*provider, &of, &*area, &*in_files);
+            let setting = Setting { spec, provider, id, work, area, files, writes, max_budget_usd };
+            briefing::write(disk, &setting, prompt)
+        };
+        let briefing = disk::run(write).await?;
         let name = self.session_name(id)?;
         let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let order = Order {
@@ -458,12 +498,12 @@ fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
     crate::timestamp(memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    if !std::fs::symlink_metadata(from).is_ok_and(|found| found.is_file()) {
+fn copy(disk: &Disk, from: &Path, to: &Path) -> Result<(), String> {
+    if !disk.symlink_metadata(from).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
     if let Some(directory) = to.parent() {
-        std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        disk.create_dir_all(directory).map_err(|error| error.to_string())?;
     }
-    std::fs::copy(from, to).map(drop).map_err(|error| format!("{}: {error}", to.display()))
+    disk.copy(from, to).map(drop).map_err(|error| error.to_string())
 }

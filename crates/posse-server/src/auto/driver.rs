@@ -285,7 +285,7 @@ impl Driver {
                 }
                 let Notice { what, level, item, text, .. } = notice;
                 let effects = self.record(Entry::Said { level, item: item.clone(), text: text.clone() }).await?;
-                log_file::append(&self.doing.state, crate::now(), what, level, item.as_ref(), &masked(&text));
+                log_file::append(&self.doing.state, crate::now(), what, level, item.as_ref(), &masked(&text)).await;
                 Ok(effects)
             }
             // The end is closed when nothing else is left to do.

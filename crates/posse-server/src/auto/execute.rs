@@ -11,6 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::doing::Doing;
 use super::scan::plan_file;
+use crate::disk::{self, Disk};
 use crate::plans::view::{PlanRunStatus, PlanView};
 use crate::plans::{PlanError, Wanted};
 use crate::runs::Means;
@@ -54,7 +55,7 @@ impl Doing {
         }
         // Killed between the two: nobody else begins a run of this plan while we work on the item.
         let file = plan_file(&self.spec, &id.item);
-        let Ok(file) = std::fs::canonicalize(&file) else { return Ok(None) };
+        let Ok(file) = disk::at(&file, Disk::canonicalize).await else { return Ok(None) };
         plans.newest_since(&file.to_string_lossy(), doing.began).await.map_err(|error| error.to_string())
     }
 

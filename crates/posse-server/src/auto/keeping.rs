@@ -15,7 +15,7 @@ use super::place::of_item;
 use super::view::{AutoView, ItemView};
 use super::{AutoError, Autos};
 use crate::api::types::{CleanItem, CleanView, CleanWhat};
-use crate::journal;
+use crate::disk::{self, Disk};
 use crate::plans::keeping::{ALL, holds_work, size};
 use crate::plans::view::PlanRunStatus;
 
@@ -32,10 +32,10 @@ impl Autos {
         // Nobody begins a pipeline meanwhile.
         let _beginning = self.beginning.lock().await;
         let (views, state) = (self.list(ALL).await?, self.state.clone());
-        let looked = journal::blocking(move || {
+        let looked = disk::run(move |disk| {
             let mut found = CleanView::default();
-            let items = on_disk(&state, &views);
-            let stays = retention::stays(&items, |file| Path::new(file).exists());
+            let items = on_disk(disk, &state, &views);
+            let stays = retention::stays(&items, |file| disk.exists(Path::new(file)));
             for Run { id, file, bytes, .. } in items {
                 let name = of_item(&state.join(id.run.as_str()), &id.item).display().to_string();
                 let one = |why: &str| CleanItem { what: CleanWhat::Item, name, run: id.run, file, why: why.to_owned() };
@@ -45,14 +45,14 @@ impl Autos {
                         found.bytes += bytes;
                         found.gone.push(one("it is out of the backlog"));
                         if remove {
-                            self::remove(&state, &id);
+                            self::remove(disk, &state, &id);
                         }
                     }
                 }
             }
             found
         });
-        let CleanView { gone, kept, bytes } = looked.await?;
+        let CleanView { gone, kept, bytes } = looked.await;
         found.gone.extend(gone);
         found.kept.extend(kept);
         found.bytes += bytes;
@@ -68,13 +68,13 @@ fn words(stays: Stays) -> &'static str {
 }
 
 /// Every item of which there is something on disk.
-pub(crate) fn on_disk(state: &Path, views: &[AutoView]) -> Vec<Run<ItemOf>> {
-    views.iter().flat_map(|view| of_pipeline(state, view)).collect()
+pub(crate) fn on_disk(disk: &Disk, state: &Path, views: &[AutoView]) -> Vec<Run<ItemOf>> {
+    views.iter().flat_map(|view| of_pipeline(disk, state, view)).collect()
 }
 
-fn of_pipeline(state: &Path, view: &AutoView) -> Vec<Run<ItemOf>> {
+fn of_pipeline(disk: &Disk, state: &Path, view: &AutoView) -> Vec<Run<ItemOf>> {
     let directory = state.join(view.id.as_str());
-    let entries = std::fs::read_dir(directory.join("items")).into_iter().flatten().flatten();
+    let entries = disk.read_dir(&directory.join("items")).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let items = directories.filter_map(|entry| entry.file_name().to_str()?.parse::<Slug>().ok());
     let run = |item: Slug| {
@@ -84,11 +84,11 @@ fn of_pipeline(state: &Path, view: &AutoView) -> Vec<Run<ItemOf>> {
         Run {
             file: file(view, known),
             begun,
-            changed: changed(&sessions_of(&directory)).unwrap_or(begun),
+            changed: changed(disk, &sessions_of(&directory)).unwrap_or(begun),
             over: view.status == PlanRunStatus::Over || known.is_some_and(is_done),
             success: known.is_some_and(is_done),
-            holds_work: holds_work(&directory),
-            bytes: size(&directory),
+            holds_work: holds_work(disk, &directory),
+            bytes: size(disk, &directory),
             id: ItemOf { run: view.id, item },
         }
     };
@@ -111,23 +111,23 @@ fn file(view: &AutoView, known: Option<&ItemView>) -> String {
 }
 
 /// When its last session was begun.
-fn changed(sessions: &Path) -> Option<Wall> {
-    let changed = std::fs::metadata(sessions).ok()?.modified().ok()?;
+fn changed(disk: &Disk, sessions: &Path) -> Option<Wall> {
+    let changed = disk.metadata(sessions).ok()?.modified().ok()?;
     Some(Wall(jiff::Timestamp::try_from(changed).ok()?.as_millisecond()))
 }
 
-pub(crate) fn remove(state: &Path, ItemOf { run, item }: &ItemOf) {
+pub(crate) fn remove(disk: &Disk, state: &Path, ItemOf { run, item }: &ItemOf) {
     let pipeline = state.join(run.as_str());
     let directory = of_item(&pipeline, item);
-    match std::fs::remove_dir_all(&directory) {
+    match disk.remove_dir_all(&directory) {
         Ok(()) => tracing::info!("the files of item {item} of pipeline {run} have been removed"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!("{}: {error}", directory.display()),
+        Err(error) => tracing::warn!("{error}"),
     }
-    let _ = std::fs::remove_file(log_file::of_item(&pipeline, item));
+    let _ = disk.remove_file(&log_file::of_item(&pipeline, item));
     // If it was the last one.
-    if std::fs::remove_dir(pipeline.join("items")).is_ok() {
-        let _ = std::fs::remove_file(log_file::of_pipeline(&pipeline));
-        let _ = std::fs::remove_dir(pipeline);
+    if disk.remove_dir(&pipeline.join("items")).is_ok() {
+        let _ = disk.remove_file(&log_file::of_pipeline(&pipeline));
+        let _ = disk.remove_dir(&pipeline);
     }
 }

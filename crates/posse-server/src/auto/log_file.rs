@@ -1,15 +1,15 @@
 //! What a pipeline tells, a line each, in files for other programs: `pipeline.log`, and one for each item beside its files. Only
 //! for reading: what counts is the journal.
 
-use std::fs::{File, create_dir_all};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use posse_core::auto::words::NoticeKind;
 use posse_core::backlog::Slug;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
+
+use crate::disk::{self, Disk};
 
 pub(super) fn of_pipeline(state: &Path) -> PathBuf {
     state.join("pipeline.log")
@@ -19,12 +19,13 @@ pub(super) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(format!("{item}.log"))
 }
 
-pub(super) fn append(state: &Path, at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &str) {
+pub(super) async fn append(state: &Path, at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &str) {
     let line = line(at, what, level, item, text);
     let files = [Some(of_pipeline(state)), item.map(|item| of_item(state, item))];
     for file in files.into_iter().flatten() {
-        if let Err(error) = write(&file, &line) {
-            tracing::warn!("{}: {error}", file.display());
+        let line = line.clone();
+        if let Err(error) = disk::at(file, move |disk, file| write(disk, file, &line)).await {
+            tracing::warn!("{error}");
         }
     }
 }
@@ -41,24 +42,25 @@ fn line(at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &st
     format!("{} {level} {} {item} {text}\n", crate::timestamp(at), what.word())
 }
 
-fn write(file: &PathBuf, line: &str) -> io::Result<()> {
-    create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+fn write(disk: &Disk, file: &Path, line: &str) -> io::Result<()> {
+    disk.create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
     // One write: whoever reads it meanwhile gets whole lines.
-    File::options().create(true).append(true).mode(0o600).open(file)?.write_all(line.as_bytes())
+    disk.append(file, line.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_for_everything_in_both_files() {
+    #[tokio::test]
+    async fn a_line_for_everything_in_both_files() {
         let state = tempfile::tempdir().unwrap();
         let item: Slug = "7-foo".parse().unwrap();
         let at = Wall(1_770_732_300_000);
-        append(state.path(), at, NoticeKind::ItemStarted, Level::Info, Some(&item), "begun, attempt 1 of 3");
-        append(state.path(), at, NoticeKind::HoldBegins, Level::Warning, None, "the quota\nis used up");
-        append(state.path(), at, NoticeKind::ItemExhausted, Level::Warning, Some(&item), "exhausted: never right");
+        append(state.path(), at, NoticeKind::ItemStarted, Level::Info, Some(&item), "begun, attempt 1 of 3").await;
+        append(state.path(), at, NoticeKind::HoldBegins, Level::Warning, None, "the quota\nis used up").await;
+        append(state.path(), at, NoticeKind::ItemExhausted, Level::Warning, Some(&item), "exhausted: never right")
+            .await;
         let read = |name: &str| std::fs::read_to_string(state.path().join(name)).unwrap();
         let (began, held, ended) = (
             "2026-02-10T14:05:00Z INFO STARTED 7-foo begun, attempt 1 of 3\n",

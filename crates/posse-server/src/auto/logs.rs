@@ -13,7 +13,7 @@ use crate::plans::logs::{files_in, lines_in};
 impl Autos {
     /// What a session was asked and left behind. Nothing of what is gone.
     pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, AutoError> {
-        Ok(files_in(self.session_directory(run, session).await?).await?)
+        Ok(files_in(self.session_directory(run, session).await?).await)
     }
 
     /// What it did and said after this place: whole lines only.
@@ -24,7 +24,7 @@ impl Autos {
         after: u64,
         raw: bool,
     ) -> Result<SessionLines, AutoError> {
-        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await?)
+        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await)
     }
 
     /// A session is called by its item and a number: `7-empty-export-2`.

@@ -15,14 +15,14 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
-use posse_term::text_file;
+use posse_term::text_file::MAX_TEXT;
 
 use super::entry::Spec;
 use super::scan::plan_file;
+use crate::disk::Disk;
 use crate::git;
 use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
 use crate::plans::plan_file::replace;
-use crate::serve::write_private_unsynced;
 
 /// What a session is for, and what its area is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,12 @@ impl Desk {
     }
 
     /// The hash of the plan that was taken from this planner, if one was.
-    fn taken(&self, planner: u32) -> Option<String> {
-        std::fs::read_to_string(self.taken_note(planner)).ok()
+    fn taken(&self, disk: &Disk, planner: u32) -> Option<String> {
+        disk.read_to_string(&self.taken_note(planner)).ok()
     }
 
-    fn note_taken(&self, planner: u32, hash: &str) -> Result<(), String> {
-        let note = self.taken_note(planner);
-        write_private_unsynced(&note, hash.as_bytes()).map_err(|error| format!("{}: {error}", note.display()))
+    fn note_taken(&self, disk: &Disk, planner: u32, hash: &str) -> Result<(), String> {
+        disk.write_private_unsynced(&self.taken_note(planner), hash.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// The area of this session; made if it is not there yet.
@@ -101,9 +100,9 @@ impl Desk {
     }
 
     /// The area of this session, if there was one.
-    fn known(&self, work: Work, number: u32) -> Option<Area> {
+    async fn known(&self, work: Work, number: u32) -> Option<Area> {
         let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
-        self.areas.find(&run).ok()
+        self.areas.find(&run).await.ok()
     }
 
     /// Areas in which nothing was left go.
@@ -129,9 +128,9 @@ pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
 }
 
 /// What is known about the plan of an item that is there.
-pub(super) fn existing(spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
+pub(super) fn existing(disk: &Disk, spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
     let file = plan_file(spec, item);
-    let text = match text_file::read(&file) {
+    let text = match disk.read_text(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(PlanFound::Missing),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
@@ -167,18 +166,18 @@ pub(super) struct Draft<'a> {
 
 impl Draft<'_> {
     /// Looks at what the planner has written. If it is good it becomes the plan of the item.
-    pub(super) async fn take(&self, desk: &Desk) -> Result<PlanFound, String> {
-        let hash = match desk.taken(self.number) {
+    pub(super) async fn take(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, String> {
+        let hash = match desk.taken(disk, self.number) {
             Some(hash) => hash,
-            None => match self.bring(desk).await? {
+            None => match self.bring(disk, desk).await? {
                 PlanFound::Valid { hash } => hash,
                 found => return Ok(found),
             },
         };
         // Also of those who came before it in vain.
         for number in 1..=self.number {
-            if let Some(area) = desk.known(Work::Plan, number) {
-                self.clear(&area).await;
+            if let Some(area) = desk.known(Work::Plan, number).await {
+                self.clear(disk, &area).await;
             }
         }
         desk.tidy().await;
@@ -187,36 +186,36 @@ impl Draft<'_> {
 
     /// Design and plan come to where they belong. Up to the note of that nothing is taken away, so that all of it can be done
     /// again after a crash.
-    async fn bring(&self, desk: &Desk) -> Result<PlanFound, String> {
+    async fn bring(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, String> {
         let area = desk.area(Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
-        let Some(text) = own_file(&area.directory, &relative)? else { return Ok(PlanFound::Missing) };
-        let design = own_file(&area.directory, self.design)?;
-        if let Err(problems) = self.check(&area, &text, design.is_some()) {
+        let Some(text) = own_file(disk, &area.directory, &relative)? else { return Ok(PlanFound::Missing) };
+        let design = own_file(disk, &area.directory, self.design)?;
+        if let Err(problems) = self.check(disk, &area, &text, design.is_some()) {
             return Ok(PlanFound::Invalid { problems });
         }
-        self.bring_design(desk, &design.unwrap_or_default()).await?;
-        self.place(&text)?;
+        self.bring_design(disk, desk, &design.unwrap_or_default()).await?;
+        self.place(disk, &text)?;
         let hash = hash(&text);
-        desk.note_taken(self.number, &hash)?;
+        desk.note_taken(disk, self.number, &hash)?;
         Ok(PlanFound::Valid { hash })
     }
 
-    fn place(&self, text: &str) -> Result<(), String> {
+    fn place(&self, disk: &Disk, text: &str) -> Result<(), String> {
         let file = plan_file(self.spec, &self.item.slug);
         if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+            disk.create_dir_all(directory).map_err(|error| error.to_string())?;
         }
-        replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+        replace(disk, &file, text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    fn check(&self, area: &Area, text: &str, has_design: bool) -> Result<(), String> {
+    fn check(&self, disk: &Disk, area: &Area, text: &str, has_design: bool) -> Result<(), String> {
         let relative = plan_path(self.spec, &self.item.slug);
         let (plan, _) = Plan::read(&relative, text).map_err(|problems| problems.to_string())?;
         let mut problems = planner::problems(&plan, self.item, self.item_path, self.design);
         let known = |name: &str| self.spec.agents.contains_key(name) || agent_file::built_in(name).is_some();
-        let there =
-            |path: &str| area.directory.join(path).exists() || Path::new(&self.spec.directory).join(path).exists();
+        let project = Path::new(&self.spec.directory);
+        let there = |path: &str| disk.exists(&area.directory.join(path)) || disk.exists(&project.join(path));
         // Of a planner more is asked than of a person: it can still name an agent that exists.
         let (missing, warnings) = plan.missing(known, there);
         problems.extend(missing.iter().chain(&warnings).map(|problem| problem.message.clone()));
@@ -227,14 +226,14 @@ impl Draft<'_> {
     }
 
     /// The design comes into the branch as the work of a task does, and nothing else with it.
-    async fn bring_design(&self, desk: &Desk, text: &str) -> Result<(), String> {
+    async fn bring_design(&self, disk: &Disk, desk: &Desk, text: &str) -> Result<(), String> {
         let area = desk.area(Work::Design, self.number).await?;
         let file = area.directory.join(self.design);
         if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+            disk.create_dir_all(directory).map_err(|error| error.to_string())?;
         }
-        if text_file::read(&file).ok().as_deref() != Some(text) {
-            replace(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        if disk.read_text(&file).ok().as_deref() != Some(text) {
+            replace(disk, &file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let words = CommitWords {
             plan: self.item.slug.to_string(),
@@ -254,14 +253,14 @@ impl Draft<'_> {
     }
 
     /// What was taken goes from the planner's area. If nothing else is in it, all of it can go.
-    async fn clear(&self, area: &Area) {
+    async fn clear(&self, disk: &Disk, area: &Area) {
         for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
             let cleared = match tracked {
                 Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])
                     .await
                     .map_err(|e| e.to_string()),
-                _ => std::fs::remove_file(area.directory.join(path)).map_err(|error| error.to_string()),
+                _ => disk.remove_file(&area.directory.join(path)).map_err(|error| error.to_string()),
             };
             if let Err(error) = cleared {
                 tracing::debug!("{path} stays in {}: {error}", area.directory.display());
@@ -271,13 +270,13 @@ impl Draft<'_> {
 }
 
 /// A file that a session wrote in its area. A link could show anything.
-fn own_file(area: &Path, relative: &str) -> Result<Option<String>, String> {
+fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, String> {
     let path = area.join(relative);
-    let inside = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(area));
-    match std::fs::symlink_metadata(&path) {
+    let inside = |path: &Path| disk.canonicalize(path).is_ok_and(|real| real.starts_with(area));
+    match disk.symlink_metadata(&path) {
         Ok(found) if found.is_file() && inside(&path) => {
-            let bytes = text_file::read_bytes(&path, text_file::MAX_TEXT)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
+            let read = disk.read_bounded(&path, MAX_TEXT);
+            let bytes = read.map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
         _ => Ok(None),
@@ -285,20 +284,20 @@ fn own_file(area: &Path, relative: &str) -> Result<Option<String>, String> {
 }
 
 /// Keeps the plan that is there elsewhere.
-pub(super) fn set_aside(spec: &Spec, item: &Slug) -> Result<(), String> {
+pub(super) fn set_aside(disk: &Disk, spec: &Spec, item: &Slug) -> Result<(), String> {
     let file = plan_file(spec, item);
-    if !file.exists() {
+    if !disk.exists(&file) {
         return Ok(());
     }
     let old = Path::new(&spec.directory).join(&spec.config.plans_dir).join("old");
-    std::fs::create_dir_all(&old).map_err(|error| format!("{}: {error}", old.display()))?;
+    disk.create_dir_all(&old).map_err(|error| error.to_string())?;
     for number in 1..1000 {
         let aside = old.join(format!("{item}-{number}.yaml"));
         // A link, not a rename: what is there is never overwritten.
-        match std::fs::hard_link(&file, &aside) {
-            Ok(()) => return std::fs::remove_file(&file).map_err(|error| format!("{}: {error}", file.display())),
+        match disk.hard_link(&file, &aside) {
+            Ok(()) => return disk.remove_file(&file).map_err(|error| error.to_string()),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("{}: {error}", aside.display())),
+            Err(error) => return Err(error.to_string()),
         }
     }
     Err(format!("there are too many old plans of {item} in {}", old.display()))
@@ -316,7 +315,9 @@ mod tests {
     use posse_core::time::Wall;
 
     use super::*;
+
     use crate::backlog::Shelves;
+    use crate::disk::DISK;
 
     /// A session may have added them after the plan was checked.
     #[test]
@@ -348,7 +349,7 @@ mod tests {
         let found = |meta: &str| {
             let text = format!("meta: {{name: p{meta}}}\nsections: [{{id: s, tasks: [{{id: t, name: T}}]}}]\n");
             std::fs::write(&file, text).unwrap();
-            existing(&spec, &item).unwrap()
+            existing(DISK, &spec, &item).unwrap()
         };
         assert!(matches!(found(""), PlanFound::Valid { .. }));
         let with_gates = found(", gates: [{name: evil, cmd: touch x}]");

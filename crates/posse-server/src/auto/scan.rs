@@ -8,14 +8,14 @@ use posse_core::auto::words::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Item, Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
-use posse_term::text_file;
 
 use super::entry::Spec;
 use crate::backlog::{Found, scan};
+use crate::disk::Disk;
 
-/// All items there are. Blocking.
-pub(super) fn candidates(spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
-    let found = scan(Path::new(&spec.directory), &spec.shelves);
+/// All items there are.
+pub(super) fn candidates(disk: &Disk, spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
+    let found = scan(disk, Path::new(&spec.directory), &spec.shelves);
     let memory = &pipeline.carried().items;
     let unfinished: BTreeSet<Slug> =
         memory.iter().filter(|(_, memory)| memory.planned.is_some()).map(|(item, _)| item.clone()).collect();
@@ -38,7 +38,7 @@ pub(super) fn candidates(spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
             hash: item.hash.clone(),
             held,
             archived: matches!(queue.standing(&item.slug), Some(Standing::Held(Held::Archived))),
-            asks: asks(&plan_file(spec, &item.slug)),
+            asks: asks(disk, &plan_file(spec, &item.slug)),
             limit_usd: item.budget_usd,
         };
         candidates.entry(item.slug.clone()).or_insert(candidate);
@@ -73,8 +73,8 @@ pub(super) fn plan_file(spec: &Spec, item: &Slug) -> PathBuf {
 }
 
 /// What a task of this plan waits to be told.
-fn asks(file: &Path) -> Option<String> {
-    let text = text_file::read(file).ok()?;
+fn asks(disk: &Disk, file: &Path) -> Option<String> {
+    let text = disk.read_text(file).ok()?;
     let (plan, _) = Plan::read(&file.to_string_lossy(), &text).ok()?;
     let waits = plan.tasks().find(|task| task.record.status == TaskStatus::Suspended)?;
     Some(waits.record.question.clone().unwrap_or_else(|| format!("task {} waits", waits.id)))

@@ -4,7 +4,6 @@
 //! and whoever is called once too often does nothing. What tells our own hand is the run that is named in the outcome.
 //! The user's index and files are left alone, but for the item itself.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use posse_core::backlog::{Item, Kind, Slug, read};
 
 use super::checkout::{Away, away};
 use super::{EditError, Shelves, TRIES, edit, text};
+use crate::disk::Disk;
 use crate::git::{GitError, WorkTree};
 use crate::plans::plan_file::replace;
 use crate::quarantine::move_to;
@@ -82,52 +82,52 @@ pub(super) enum Step {
 }
 
 /// Archives an item, or gives it up: its outcome says which.
-pub async fn archive(wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
-    archive_with(wanted, &|_| Ok(())).await
+pub async fn archive(disk: &Disk, wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
+    archive_with(disk, wanted, &|_| Ok(())).await
 }
 
 /// Called after each step. In tests it may end it all, as a crash would.
 type After<'a> = &'a (dyn Fn(Step) -> Result<(), ArchiveError> + Sync);
 
-pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Result<Done, ArchiveError> {
+pub(super) async fn archive_with(disk: &Disk, wanted: &Wanted<'_>, after: After<'_>) -> Result<Done, ArchiveError> {
     let tree = ready(wanted.project, wanted.home).await?;
     let mut warnings = Vec::new();
     let source = wanted.project.join(wanted.source);
-    let path = match (source.exists(), placed(wanted)?) {
+    let path = match (disk.exists(&source), placed(disk, wanted)?) {
         (false, None) => return Err(ArchiveError::SourceMissing(wanted.source.to_owned())),
         (false, Some(path)) => path,
         // It was archived, and the source has come back: by a checkout, or by a merge.
         (true, Some(path)) => {
-            if !same_item(wanted, &source, &path) {
+            if !same_item(disk, wanted, &source, &path) {
                 warnings.push(format!("{} is there again and says something else: it is left there", wanted.source));
             } else {
                 // Named in it, the run is found again by who comes after a crash.
-                edit(&wanted.project.join(&path), |text| set_outcome(text, wanted.kind, wanted.block))?;
-                remove(&source)?;
+                edit(disk, &wanted.project.join(&path), |text| set_outcome(text, wanted.kind, wanted.block))?;
+                remove(disk, &source)?;
                 after(Step::SourceRemoved)?;
             }
             path
         }
         (true, None) => {
-            edit(&source, |text| set_outcome(text, wanted.kind, wanted.block))?;
+            edit(disk, &source, |text| set_outcome(text, wanted.kind, wanted.block))?;
             after(Step::OutcomeWritten)?;
-            let path = move_in(wanted, &source, &mut warnings)?;
+            let path = move_in(disk, wanted, &source, &mut warnings)?;
             after(Step::Moved)?;
             path
         }
     };
     let report = report_path(&path);
     let file = wanted.project.join(&report);
-    if !file.exists()
-        && let Some(item) = item(wanted.project, &path, wanted.kind, wanted.slug)
+    if !disk.exists(&file)
+        && let Some(item) = item(disk, wanted.project, &path, wanted.kind, wanted.slug)
     {
-        replace(&file, &(wanted.report)(&item)).map_err(failed(&report))?;
+        replace(disk, &file, &(wanted.report)(&item)).map_err(failed(&report))?;
     }
     after(Step::ReportWritten)?;
     let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
     let message = message(wanted, &path);
-    let add: Vec<&str> = [path.as_str()].into_iter().chain(file.exists().then_some(report.as_str())).collect();
-    let gone: Vec<&str> = if source.exists() { Vec::new() } else { vec![wanted.source] };
+    let add: Vec<&str> = [path.as_str()].into_iter().chain(disk.exists(&file).then_some(report.as_str())).collect();
+    let gone: Vec<&str> = if disk.exists(&source) { Vec::new() } else { vec![wanted.source] };
     let what = What { project: wanted.project, home: wanted.home, path: &path, add: &add, gone: &gone };
     let commit = commit(&tree, &what, &message, after).await?;
     Ok(Done { path, commit, warnings })
@@ -136,6 +136,7 @@ pub(super) async fn archive_with(wanted: &Wanted<'_>, after: After<'_>) -> Resul
 /// An item that is in the archive as done, and in the backlog again: the one in the backlog goes. Says whether it did;
 /// if the two do not say the same, both stay.
 pub async fn remove_returned(
+    disk: &Disk,
     project: &Path,
     home: Option<&str>,
     shelves: &Shelves,
@@ -144,9 +145,11 @@ pub async fn remove_returned(
 ) -> Result<bool, ArchiveError> {
     let directory = shelves.archive(kind, Shelf::Completed);
     let path = format!("{directory}/{}", slug.file_name());
-    let done = item(project, &path, kind, slug).is_some_and(|item| item.status.is_done());
-    let same =
-        || item(project, source, kind, slug).is_some_and(|back| says_the_same(&back, project, &path, kind, slug));
+    let done = item(disk, project, &path, kind, slug).is_some_and(|item| item.status.is_done());
+    let same = || {
+        item(disk, project, source, kind, slug)
+            .is_some_and(|back| says_the_same(disk, &back, project, &path, kind, slug))
+    };
     if !done || !same() {
         return Ok(false);
     }
@@ -159,7 +162,7 @@ pub async fn remove_returned(
     // Somebody may have written to it meanwhile.
     let still = same();
     if still {
-        remove(&project.join(source))?;
+        remove(disk, &project.join(source))?;
     }
     Ok(still)
 }
@@ -193,24 +196,24 @@ fn destinations(wanted: &Wanted<'_>) -> impl Iterator<Item = String> {
     })
 }
 
-fn item(project: &Path, path: &str, kind: Kind, slug: &Slug) -> Option<Item> {
-    let text = text(&project.join(path)).ok()?;
+fn item(disk: &Disk, project: &Path, path: &str, kind: Kind, slug: &Slug) -> Option<Item> {
+    let text = text(disk, &project.join(path)).ok()?;
     read(slug, kind, path, &text).ok().map(|(item, _)| item)
 }
 
 /// Where it lies in the archive already: put there by this run, or before, with the same words and the same outcome.
-fn placed(wanted: &Wanted<'_>) -> Result<Option<String>, ArchiveError> {
-    let source = item(wanted.project, wanted.source, wanted.kind, wanted.slug);
+fn placed(disk: &Disk, wanted: &Wanted<'_>) -> Result<Option<String>, ArchiveError> {
+    let source = item(disk, wanted.project, wanted.source, wanted.kind, wanted.slug);
     for path in destinations(wanted) {
-        if !wanted.project.join(&path).exists() {
+        if !disk.exists(&wanted.project.join(&path)) {
             return Ok(None);
         }
-        let Some(there) = item(wanted.project, &path, wanted.kind, wanted.slug) else { continue };
+        let Some(there) = item(disk, wanted.project, &path, wanted.kind, wanted.slug) else { continue };
         let Some(ended) = &there.ended else { continue };
         let ours = ended.run.as_deref() == Some(wanted.block.run.as_str());
         let same = source
             .as_ref()
-            .is_some_and(|source| says_the_same(source, wanted.project, &path, wanted.kind, wanted.slug));
+            .is_some_and(|source| says_the_same(disk, source, wanted.project, &path, wanted.kind, wanted.slug));
         if ended.outcome == wanted.block.outcome && (ours || same) {
             return Ok(Some(path));
         }
@@ -218,25 +221,30 @@ fn placed(wanted: &Wanted<'_>) -> Result<Option<String>, ArchiveError> {
     Err(ArchiveError::TooMany(wanted.slug.clone()))
 }
 
-fn same_item(wanted: &Wanted<'_>, source: &Path, path: &str) -> bool {
-    let Ok(text) = text(source) else { return false };
+fn same_item(disk: &Disk, wanted: &Wanted<'_>, source: &Path, path: &str) -> bool {
+    let Ok(text) = text(disk, source) else { return false };
     let read = read(wanted.slug, wanted.kind, wanted.source, &text);
-    read.is_ok_and(|(item, _)| says_the_same(&item, wanted.project, path, wanted.kind, wanted.slug))
+    read.is_ok_and(|(item, _)| says_the_same(disk, &item, wanted.project, path, wanted.kind, wanted.slug))
 }
 
 /// Whether nothing is lost if this item goes and the archived one stays.
-fn says_the_same(item: &Item, project: &Path, archived: &str, kind: Kind, slug: &Slug) -> bool {
-    self::item(project, archived, kind, slug)
+fn says_the_same(disk: &Disk, item: &Item, project: &Path, archived: &str, kind: Kind, slug: &Slug) -> bool {
+    self::item(disk, project, archived, kind, slug)
         .is_some_and(|there| there.hash == item.hash && item.log.iter().all(|entry| there.log.contains(entry)))
 }
 
 /// Moves the source to the first free place. Nothing is ever overwritten.
-fn move_in(wanted: &Wanted<'_>, source: &Path, warnings: &mut Vec<String>) -> Result<String, ArchiveError> {
+fn move_in(
+    disk: &Disk,
+    wanted: &Wanted<'_>,
+    source: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<String, ArchiveError> {
     for (n, path) in destinations(wanted).enumerate() {
         let to = wanted.project.join(&path);
         let directory = to.parent().unwrap_or(wanted.project);
-        fs::create_dir_all(directory).map_err(failed(&path))?;
-        match move_to(source, &to) {
+        disk.create_dir_all(directory).map_err(failed(&path))?;
+        match move_to(disk, source, &to) {
             Ok(()) => {
                 if n > 0 {
                     warnings.push(format!("another item called {} is in the archive: this one is {path}", wanted.slug));
@@ -250,11 +258,8 @@ fn move_in(wanted: &Wanted<'_>, source: &Path, warnings: &mut Vec<String>) -> Re
     Err(ArchiveError::TooMany(wanted.slug.clone()))
 }
 
-fn remove(source: &Path) -> Result<(), ArchiveError> {
-    match fs::remove_file(source) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&source.to_string_lossy())(error)),
-        _ => Ok(()),
-    }
+fn remove(disk: &Disk, source: &Path) -> Result<(), ArchiveError> {
+    disk.remove_file_if_exists(source).map_err(failed(&source.to_string_lossy()))
 }
 
 fn report_path(path: &str) -> String {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::archive::*;
 use super::*;
+use crate::disk::DISK;
 use crate::plans::areas::tests::{Repo, write};
 use posse_core::backlog::edit::OutcomeBlock;
 
@@ -70,7 +71,7 @@ async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Res
         report: &|item| format!("# Report on {}\n", item.title),
     };
     let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
-    match archive_with(&wanted, &after).await {
+    match archive_with(DISK, &wanted, &after).await {
         Err(ArchiveError::Ended) => Ok(None),
         done => done.map(Some),
     }
@@ -117,7 +118,7 @@ async fn t94_killed_after_any_step_it_is_finished_by_the_next() {
         archive_it(&repo, &block, Some(step)).await.unwrap();
         archive_it(&repo, &block, None).await.unwrap();
         assert_archived(&repo, before, &theirs);
-        let scan = scan(&repo.root, &Shelves::default());
+        let scan = scan(DISK, &repo.root, &Shelves::default());
         assert!(scan.find(&"7-foo".parse().unwrap()).is_none() && scan.archived.len() == 1, "{step:?}");
     }
 }
@@ -156,7 +157,7 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
 }
 
 async fn remove_returned_of(repo: &Repo, slug: &Slug) -> bool {
-    remove_returned(&repo.root, Some("main"), &Shelves::default(), (Kind::Defect, slug), SOURCE).await.unwrap()
+    remove_returned(DISK, &repo.root, Some("main"), &Shelves::default(), (Kind::Defect, slug), SOURCE).await.unwrap()
 }
 
 #[tokio::test]
@@ -227,7 +228,7 @@ async fn another_branch_gets_nothing() {
         }
         Ok(())
     };
-    let error = archive_with(&wanted, &after).await.unwrap_err();
+    let error = archive_with(DISK, &wanted, &after).await.unwrap_err();
     assert!(matches!(error, ArchiveError::Away(_)), "{error}");
     assert_eq!(commits(&repo), before);
     branch("main");
@@ -249,7 +250,7 @@ async fn what_cannot_be_done_changes_nothing() {
     let error = archive_it(&repo, &block, None).await.unwrap_err();
     assert!(matches!(error, ArchiveError::NotCommitted { .. }) && error.to_string().ends_with("no"), "{error}");
     fs::remove_file(repo.root.join(".git/hooks/pre-commit")).unwrap();
-    crate::git::guard::begin(&crate::environment::Environment::default(), &repo.root).unwrap();
+    crate::git::guard::begin(DISK, &crate::environment::Environment::default(), &repo.root).unwrap();
     let before = commits(&repo);
     assert!(archive_it(&repo, &block, None).await.unwrap().unwrap().commit.is_some(), "the rest is done later");
     assert_eq!(commits(&repo), before + 1);
@@ -274,7 +275,7 @@ async fn without_git_it_is_moved() {
         home: Some("main"),
         report: &|_| String::new(),
     };
-    let done = archive(&wanted).await.unwrap();
+    let done = archive(DISK, &wanted).await.unwrap();
     assert_eq!((done.path.as_str(), done.commit), (TARGET, None));
     assert!(root.join(TARGET).exists() && !root.join(SOURCE).exists());
 }

@@ -18,7 +18,7 @@ pub enum Away {
 
 /// `home` is the branch of the backlog, if it has one.
 pub(crate) async fn away(tree: &WorkTree, home: Option<&str>) -> Result<Option<Away>, GitError> {
-    if let Some(what) = tree.under_way() {
+    if let Some(what) = tree.under_way().await {
         return Ok(Some(Away::UnderWay { root: tree.root.clone(), what }));
     }
     let Some(found) = tree.branch().await? else { return Ok(Some(Away::NoBranch(tree.root.clone()))) };

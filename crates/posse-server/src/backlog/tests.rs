@@ -1,3 +1,4 @@
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Barrier;
@@ -6,6 +7,7 @@ use posse_core::backlog::edit::set_status;
 use posse_core::backlog::queue::Standing;
 
 use super::*;
+use crate::disk::DISK;
 
 fn project() -> (tempfile::TempDir, PathBuf) {
     let place = tempfile::tempdir().unwrap();
@@ -39,7 +41,7 @@ fn t91_every_file_is_listed_with_its_state() {
         write(&root, path, text);
     }
     symlink("/etc/passwd", root.join("docs/defect-backlog/4-link.md")).unwrap();
-    let scan = scan(&root, &Shelves::default());
+    let scan = scan(DISK, &root, &Shelves::default());
     let items: Vec<&str> = scan.items.iter().map(|found| found.path.as_str()).collect();
     assert_eq!(
         items,
@@ -66,7 +68,7 @@ fn t91_every_file_is_listed_with_its_state() {
 #[test]
 fn a_project_without_a_backlog_has_an_empty_one() {
     let (_place, root) = project();
-    let scan = scan(&root, &Shelves::default());
+    let scan = scan(DISK, &root, &Shelves::default());
     assert!(scan.items.is_empty() && scan.others.is_empty() && scan.archived.is_empty());
 }
 
@@ -74,7 +76,7 @@ fn a_project_without_a_backlog_has_an_empty_one() {
 fn directories_can_be_elsewhere() {
     let (_place, root) = project();
     write(&root, "todo/feature-backlog/1-x.md", "# X\n");
-    assert_eq!(scan(&root, &Shelves::below("todo/")).items.len(), 1);
+    assert_eq!(scan(DISK, &root, &Shelves::below("todo/")).items.len(), 1);
     assert_eq!(Shelves::below(".").defects, "defect-backlog");
 }
 
@@ -83,11 +85,11 @@ fn edits_are_whole_and_hit_nobody() {
     let (_place, root) = project();
     write(&root, "a.md", "# X\n## Status: Open\n");
     let path = root.join("a.md");
-    edit(&path, |text| set_status(text, &Status::OnHold)).unwrap();
+    edit(DISK, &path, |text| set_status(text, &Status::OnHold)).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "# X\n## Status: On Hold\n");
     // Somebody writes to it while we think.
     let mut once = std::cell::Cell::new(true);
-    edit(&path, |text| {
+    edit(DISK, &path, |text| {
         if once.replace(false) {
             fs::write(&path, "# X\n## Status: Open\n\nMore.\n").unwrap();
         }
@@ -97,7 +99,10 @@ fn edits_are_whole_and_hit_nobody() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "# X\n## Status: Fixed\n\nMore.\n");
     assert!(!*once.get_mut());
     symlink(&path, root.join("link.md")).unwrap();
-    assert!(edit(&root.join("link.md"), |text| set_status(text, &Status::Open)).is_err(), "links are not followed");
+    assert!(
+        edit(DISK, &root.join("link.md"), |text| set_status(text, &Status::Open)).is_err(),
+        "links are not followed"
+    );
 }
 
 #[test]
@@ -106,7 +111,7 @@ fn numbers_are_given_once() {
     let (shelves, reserved) = (Shelves::default(), root.join("state/numbers"));
     write(&root, "docs/completed-backlog/defects/12-old.md", "# X\n");
     write(&root, "docs/feature-backlog/on-hold/14-held.md", "# X\n");
-    let create = |kind, title: &str| create(&root, &shelves, &reserved, kind, title, "# T\n").unwrap();
+    let create = |kind, title: &str| create(DISK, &root, &shelves, &reserved, kind, title, "# T\n").unwrap();
     assert_eq!(create(Kind::Defect, "The first"), "docs/defect-backlog/15-the-first.md");
     fs::remove_file(root.join("docs/defect-backlog/15-the-first.md")).unwrap();
     assert_eq!(create(Kind::Feature, "The first"), "docs/feature-backlog/16-the-first.md", "not even if it is gone");

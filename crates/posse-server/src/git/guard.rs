@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{GitError, speaks_of_another_repository};
+use crate::disk::Disk;
 use crate::environment::Environment;
-use crate::serve::write_private_unsynced;
 
 /// Entries of the common directory that posse has its own version of, or that mean nothing to git.
 const OWN: [&str; 10] = [
@@ -86,6 +86,8 @@ struct Trust {
 
 static HOME: OnceLock<PathBuf> = OnceLock::new();
 static PINNED: Mutex<BTreeMap<PathBuf, Places>> = Mutex::new(BTreeMap::new());
+/// Serializes writers of what is trusted: links are made and removed one by one.
+static WRITING: Mutex<()> = Mutex::new(());
 
 /// Sets the directory in which copies of configurations are kept. To be called once, before any git is run.
 pub(crate) fn keep_in(directory: PathBuf) {
@@ -111,24 +113,24 @@ fn failed(what: &'static str) -> impl Fn(io::Error) -> GitError {
 
 impl Places {
     /// The common directory that posse's git gets.
-    pub(super) fn guarded(&self) -> Result<PathBuf, GitError> {
+    pub(super) fn guarded(&self, disk: &Disk) -> Result<PathBuf, GitError> {
         let directory = home(&self.common);
         let guarded = directory.join("common");
-        if !guarded.join("config").exists() {
-            let current = current(&self.common, None)?;
-            write(&self.common, &Trust { trusted: current, ..Trust::default() }, &BTreeSet::new())?;
+        if !disk.exists(&guarded.join("config")) {
+            let current = current(disk, &self.common, None)?;
+            write(disk, &self.common, &Trust { trusted: current, ..Trust::default() }, &BTreeSet::new())?;
         }
         // For refs git follows this file, whatever it is told of the common directory.
         let commondir = self.directory.join("commondir");
-        let leads_to = match commondir.symlink_metadata() {
-            Ok(_) => pointer(&commondir, b""),
+        let leads_to = match disk.symlink_metadata(&commondir) {
+            Ok(_) => pointer(disk, &commondir, b""),
             Err(_) => Some(self.directory.clone()),
         };
         if leads_to.as_ref() != Some(&self.common) {
             return Err(GitError::Elsewhere(commondir));
         }
-        let trust = load(&directory);
-        let now = read_file(&self.common.join(ALTERNATES));
+        let trust = load(disk, &directory);
+        let now = read_file(disk, &self.common.join(ALTERNATES));
         if now.map(|bytes| digest(&bytes)).as_ref() != trust.trusted.files.get(ALTERNATES) {
             return Err(GitError::Alternates(self.common.join(ALTERNATES)));
         }
@@ -136,43 +138,43 @@ impl Places {
     }
 
     /// Whether the configuration says that there is no work tree.
-    pub(super) fn is_bare(&self) -> Result<bool, GitError> {
-        self.guarded()?;
+    pub(super) fn is_bare(&self, disk: &Disk) -> Result<bool, GitError> {
+        self.guarded(disk)?;
         let says = |(key, value): &Entry| key == "core.bare" && value.as_deref() == Some("true");
-        Ok(self.directory == self.common && load(&home(&self.common)).trusted.entries.iter().any(says))
+        Ok(self.directory == self.common && load(disk, &home(&self.common)).trusted.entries.iter().any(says))
     }
 
     /// The user's hooks: as they are, or a copy of how they were if they were changed. `None`: there are none to run.
-    pub(super) fn hooks(&self) -> Option<PathBuf> {
+    pub(super) fn hooks(&self, disk: &Disk) -> Option<PathBuf> {
         let directory = home(&self.common);
-        let trust = load(&directory);
+        let trust = load(disk, &directory);
         let hooks = trust.hooks_directory.filter(|_| trust.begun && !trust.trusted.hooks.is_empty())?;
-        if digests(&hooks) == trust.trusted.hooks { Some(hooks) } else { Some(directory.join("hooks")) }
+        if digests(disk, &hooks) == trust.trusted.hooks { Some(hooks) } else { Some(directory.join("hooks")) }
     }
 }
 
 /// The repository of a directory: as it was when a run began there, else as the files say that tie it to its repository.
-pub(super) fn resolve(directory: &Path) -> Result<Found, GitError> {
-    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
-    if let Some(places) = pin(&directory) {
+pub(super) fn resolve(disk: &Disk, directory: &Path) -> Result<Found, GitError> {
+    let directory = disk.canonicalize(directory).map_err(failed("cannot look for a repository"))?;
+    if let Some(places) = pin(disk, &directory) {
         // Something else may be there now. It is not what the run began with.
-        if places.directory.join("HEAD").symlink_metadata().is_err() {
+        if disk.symlink_metadata(&places.directory.join("HEAD")).is_err() {
             return Err(GitError::Gone(places.directory));
         }
         return Ok(Found::Tree(places));
     }
-    discover(&directory, Strict::Yes)
+    discover(disk, &directory, Strict::Yes)
 }
 
 fn pin_path(directory: &Path) -> Option<PathBuf> {
     HOME.get().map(|home| home.join("pins").join(format!("{}.json", key(directory))))
 }
 
-fn pin(directory: &Path) -> Option<Places> {
+fn pin(disk: &Disk, directory: &Path) -> Option<Places> {
     if let Some(places) = PINNED.lock().unwrap_or_else(PoisonError::into_inner).get(directory) {
         return Some(places.clone());
     }
-    let text = std::fs::read(pin_path(directory)?).ok()?;
+    let text = disk.read(&pin_path(directory)?).ok()?;
     let places: Places = serde_json::from_slice(&text).ok()?;
     PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned(), places.clone());
     Some(places)
@@ -186,11 +188,11 @@ enum Strict {
     No,
 }
 
-fn discover(directory: &Path, strict: Strict) -> Result<Found, GitError> {
+fn discover(disk: &Disk, directory: &Path, strict: Strict) -> Result<Found, GitError> {
     for root in directory.ancestors() {
         let dot_git = root.join(".git");
-        let Ok(found) = dot_git.symlink_metadata() else {
-            if is_repository(root) {
+        let Ok(found) = disk.symlink_metadata(&dot_git) else {
+            if is_repository(disk, root) {
                 return Ok(Found::Bare);
             }
             continue;
@@ -198,52 +200,52 @@ fn discover(directory: &Path, strict: Strict) -> Result<Found, GitError> {
         if found.is_symlink() && strict == Strict::Yes {
             return Err(GitError::Elsewhere(dot_git));
         }
-        let (directory, common) = if dot_git.is_dir() {
-            if !is_repository(&dot_git) {
+        let (directory, common) = if disk.is_dir(&dot_git) {
+            if !is_repository(disk, &dot_git) {
                 continue;
             }
-            let real = dot_git.canonicalize().map_err(failed("cannot read a repository"))?;
+            let real = disk.canonicalize(&dot_git).map_err(failed("cannot read a repository"))?;
             (real.clone(), real)
         } else {
-            linked(root, &dot_git, strict)?
+            linked(disk, root, &dot_git, strict)?
         };
-        owned(root, &common)?;
+        owned(disk, root, &common)?;
         return Ok(Found::Tree(Places { root: root.to_owned(), directory, common }));
     }
     Ok(Found::Nothing)
 }
 
-fn is_repository(directory: &Path) -> bool {
-    directory.join("HEAD").symlink_metadata().is_ok()
-        && directory.join("objects").is_dir()
-        && directory.join("refs").symlink_metadata().is_ok()
+fn is_repository(disk: &Disk, directory: &Path) -> bool {
+    disk.symlink_metadata(&directory.join("HEAD")).is_ok()
+        && disk.is_dir(&directory.join("objects"))
+        && disk.symlink_metadata(&directory.join("refs")).is_ok()
 }
 
 /// Reads a file with a path in it, relative to where it lies.
-fn pointer(file: &Path, prefix: &[u8]) -> Option<PathBuf> {
-    let text = read_file(file)?;
+fn pointer(disk: &Disk, file: &Path, prefix: &[u8]) -> Option<PathBuf> {
+    let text = read_file(disk, file)?;
     let path = text.trim_ascii_end().strip_prefix(prefix)?;
-    file.parent()?.join(OsStr::from_bytes(path)).canonicalize().ok()
+    disk.canonicalize(&file.parent()?.join(OsStr::from_bytes(path))).ok()
 }
 
 /// The repository that a `.git` file leads to, if that repository leads back.
-fn linked(root: &Path, dot_git: &Path, strict: Strict) -> Result<(PathBuf, PathBuf), GitError> {
+fn linked(disk: &Disk, root: &Path, dot_git: &Path, strict: Strict) -> Result<(PathBuf, PathBuf), GitError> {
     let elsewhere = || GitError::Elsewhere(dot_git.to_owned());
-    let directory = pointer(dot_git, b"gitdir: ").ok_or_else(elsewhere)?;
-    let common = match directory.join("commondir").symlink_metadata() {
-        Ok(_) => pointer(&directory.join("commondir"), b"").ok_or_else(elsewhere)?,
+    let directory = pointer(disk, dot_git, b"gitdir: ").ok_or_else(elsewhere)?;
+    let common = match disk.symlink_metadata(&directory.join("commondir")) {
+        Ok(_) => pointer(disk, &directory.join("commondir"), b"").ok_or_else(elsewhere)?,
         Err(_) => directory.clone(),
     };
-    if !is_repository(&common) {
+    if !is_repository(disk, &common) {
         return Err(elsewhere());
     }
     let tied = if common == directory {
         // A submodule: its own configuration names its work tree.
-        let entries = entries(&directory.join("config"))?;
+        let entries = entries(disk, &directory.join("config"))?;
         let named = entries.iter().rev().find(|(key, _)| key == "core.worktree").and_then(|(_, value)| value.clone());
-        named.and_then(|named| directory.join(named).canonicalize().ok()).as_deref() == Some(root)
+        named.and_then(|named| disk.canonicalize(&directory.join(named)).ok()).as_deref() == Some(root)
     } else {
-        let back = pointer(&directory.join("gitdir"), b"");
+        let back = pointer(disk, &directory.join("gitdir"), b"");
         directory.parent() == Some(&common.join("worktrees")) && back.as_deref() == Some(dot_git)
     };
     if tied || strict == Strict::No { Ok((directory, common)) } else { Err(elsewhere()) }
@@ -251,14 +253,14 @@ fn linked(root: &Path, dot_git: &Path, strict: Strict) -> Result<(PathBuf, PathB
 
 /// Git itself refuses a repository of another user unless that is configured, and does not look any more when it is told
 /// where the repository is.
-fn owned(root: &Path, common: &Path) -> Result<(), GitError> {
+fn owned(disk: &Disk, root: &Path, common: &Path) -> Result<(), GitError> {
     let us = rustix::process::geteuid().as_raw();
-    if common.metadata().is_ok_and(|found| found.uid() == us) {
+    if disk.metadata(common).is_ok_and(|found| found.uid() == us) {
         return Ok(());
     }
     let mut command = bare_git(None);
     command.current_dir(root).args(["rev-parse", "--git-dir"]);
-    let output = command.output().map_err(failed("cannot run git"))?;
+    let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -281,23 +283,23 @@ fn bare_git(environment: Option<&Environment>) -> Command {
 }
 
 /// What the user's own configuration says, without any repository.
-fn users_configuration(environment: &Environment) -> Result<Vec<Entry>, GitError> {
+fn users_configuration(disk: &Disk, environment: &Environment) -> Result<Vec<Entry>, GitError> {
     let mut command = bare_git(Some(environment));
     command.current_dir("/").env("GIT_DIR", "/dev/null/none").args(["config", "--list", "-z"]);
-    let output = command.output().map_err(failed("cannot run git"))?;
+    let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
     // Without a repository and without a file of the user's git has nothing to list.
     Ok(git_config::read(&output.stdout))
 }
 
 /// The entries of one file, without what it includes.
-fn entries(file: &Path) -> Result<Vec<Entry>, GitError> {
-    if read_file(file).is_none() {
+fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
+    if read_file(disk, file).is_none() {
         return Ok(Vec::new());
     }
     let mut command = bare_git(None);
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
-    let output = command.output().map_err(failed("cannot run git"))?;
+    let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
     if output.status.success() {
         return Ok(git_config::read(&output.stdout));
     }
@@ -306,115 +308,118 @@ fn entries(file: &Path) -> Result<Vec<Entry>, GitError> {
 }
 
 /// A regular file, and nothing that could block or lead elsewhere.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
-    path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
-    std::fs::read(path).ok()
+fn read_file(disk: &Disk, path: &Path) -> Option<Vec<u8>> {
+    disk.symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    disk.read(path).ok()
 }
 
 /// Digests of the hooks in a directory. Git ignores files that cannot be executed.
-fn digests(directory: &Path) -> BTreeMap<String, String> {
+fn digests(disk: &Disk, directory: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for entry in directory.read_dir().into_iter().flatten().flatten() {
+    for entry in disk.read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Ok(about) = entry.path().metadata() else { continue };
+        let Ok(about) = disk.metadata(&entry.path()) else { continue };
         if name.ends_with(".sample") || !about.is_file() || about.permissions().mode() & 0o111 == 0 {
             continue;
         }
-        let content = if about.len() <= HOOK_MAX { std::fs::read(entry.path()).ok() } else { None };
+        let content = if about.len() <= HOOK_MAX { disk.read(&entry.path()).ok() } else { None };
         found.insert(name, content.map_or_else(|| format!("{} bytes", about.len()), |bytes| digest(&bytes)));
     }
     found
 }
 
 /// The repository as it is now.
-fn current(common: &Path, hooks: Option<&Path>) -> Result<Facts, GitError> {
-    let file = |name: &&str| Some(((*name).to_owned(), digest(&read_file(&common.join(name))?)));
-    let mut entries = self::entries(&common.join("config"))?;
+fn current(disk: &Disk, common: &Path, hooks: Option<&Path>) -> Result<Facts, GitError> {
+    let file = |name: &&str| Some(((*name).to_owned(), digest(&read_file(disk, &common.join(name))?)));
+    let mut entries = self::entries(disk, &common.join("config"))?;
     let more = |(key, value): &Entry| key == "extensions.worktreeconfig" && value.as_deref() != Some("false");
     if entries.iter().any(more) {
         // A sparse checkout is configured there.
-        entries.extend(self::entries(&common.join("config.worktree"))?);
+        entries.extend(self::entries(disk, &common.join("config.worktree"))?);
     }
-    Ok(Facts { entries, hooks: hooks.map(digests).unwrap_or_default(), files: FILES.iter().filter_map(file).collect() })
+    let hooks = hooks.map(|hooks| digests(disk, hooks)).unwrap_or_default();
+    Ok(Facts { entries, hooks, files: FILES.iter().filter_map(file).collect() })
 }
 
-fn load(directory: &Path) -> Trust {
-    let text = std::fs::read(directory.join("trust.json")).unwrap_or_default();
+fn load(disk: &Disk, directory: &Path) -> Trust {
+    let text = disk.read(&directory.join("trust.json")).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// Writes down what is trusted, and makes the common directory from it.
-fn write(common: &Path, trust: &Trust, users_filters: &BTreeSet<String>) -> Result<(), GitError> {
+fn write(disk: &Disk, common: &Path, trust: &Trust, users_filters: &BTreeSet<String>) -> Result<(), GitError> {
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = failed("cannot keep what git may use");
     let directory = home(common);
     let guarded = directory.join("common");
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(guarded.join("info")).map_err(&failed)?;
-    let there = common.read_dir().map_err(&failed)?.flatten().map(|entry| entry.file_name());
+    disk.create_private_dir(&guarded.join("info")).map_err(&failed)?;
+    let there = disk.read_dir(common).map_err(&failed)?.flatten().map(|entry| entry.file_name());
     let names: BTreeSet<OsString> = there.chain(LINKED.iter().map(|name| OsString::from(*name))).collect();
     for name in names.iter().filter(|name| !OWN.iter().any(|own| name.as_os_str() == *own)) {
         let (link, to) = (guarded.join(name), common.join(name));
-        if std::fs::read_link(&link).is_ok_and(|found| found == to) {
+        if disk.read_link(&link).is_ok_and(|found| found == to) {
             continue;
         }
-        let _ = std::fs::remove_file(&link);
-        match std::os::unix::fs::symlink(&to, &link) {
+        let _ = disk.remove_file(&link);
+        match disk.symlink(&to, &link) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
         }
     }
     // Git creates the directory of its logs, but not where a link leads.
-    let _ = std::fs::create_dir(common.join("logs"));
+    let _ = disk.create_dir(&common.join("logs"));
     for name in ["info/attributes", "info/exclude"] {
         let file = guarded.join(name);
-        match read_file(&common.join(name)).filter(|bytes| trust.trusted.files.get(name) == Some(&digest(bytes))) {
-            Some(bytes) => write_private_unsynced(&file, &bytes).map_err(&failed)?,
+        match read_file(disk, &common.join(name)).filter(|bytes| trust.trusted.files.get(name) == Some(&digest(bytes)))
+        {
+            Some(bytes) => disk.write_private_unsynced(&file, &bytes).map_err(&failed)?,
             // If it was changed, the copy of the last run stays. If it is gone, so is the copy.
-            None if !trust.trusted.files.contains_key(name) => drop(std::fs::remove_file(&file)),
+            None if !trust.trusted.files.contains_key(name) => drop(disk.remove_file(&file)),
             None => {}
         }
     }
     if let Some(hooks) = trust.hooks_directory.as_ref().filter(|_| trust.begun) {
-        copy_hooks(hooks, &directory.join("hooks"), &trust.trusted.hooks).map_err(&failed)?;
+        copy_hooks(disk, hooks, &directory.join("hooks"), &trust.trusted.hooks).map_err(&failed)?;
     }
     let text = serde_json::to_vec(trust).map_err(|error| failed(error.into()))?;
-    write_private_unsynced(&directory.join("trust.json"), &text).map_err(&failed)?;
+    disk.write_private_unsynced(&directory.join("trust.json"), &text).map_err(&failed)?;
     let config = git_config::trusted(&trust.trusted.entries, users_filters);
-    write_private_unsynced(&guarded.join("config"), config.as_bytes()).map_err(&failed)
+    disk.write_private_unsynced(&guarded.join("config"), config.as_bytes()).map_err(&failed)
 }
 
 /// Copies the hooks that are as they should be. Of the others the copy of the last run stays.
-fn copy_hooks(from: &Path, to: &Path, trusted: &BTreeMap<String, String>) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(to)?;
-    for entry in to.read_dir()?.flatten() {
+fn copy_hooks(disk: &Disk, from: &Path, to: &Path, trusted: &BTreeMap<String, String>) -> io::Result<()> {
+    disk.create_private_dir(to)?;
+    for entry in disk.read_dir(to)?.flatten() {
         if !trusted.contains_key(&*entry.file_name().to_string_lossy()) {
-            std::fs::remove_file(entry.path())?;
+            disk.remove_file(&entry.path())?;
         }
     }
     for (name, expected) in trusted {
-        let Some(bytes) = std::fs::read(from.join(name)).ok().filter(|bytes| digest(bytes) == *expected) else {
+        let Some(bytes) = disk.read(&from.join(name)).ok().filter(|bytes| digest(bytes) == *expected) else {
             continue;
         };
         let file = to.join(name);
-        write_private_unsynced(&file, &bytes)?;
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700))?;
+        disk.write_private_unsynced(&file, &bytes)?;
+        disk.set_mode(&file, 0o700)?;
     }
     Ok(())
 }
 
 /// A run begins in this directory: what is there now is the user's, but for what was changed while a session ran. Returns
 /// what the user should know.
-pub(crate) fn begin(environment: &Environment, directory: &Path) -> Result<Vec<String>, GitError> {
-    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
-    let Found::Tree(places) = discover(&directory, Strict::No)? else { return Ok(Vec::new()) };
-    let users = users_configuration(environment)?;
+pub(crate) fn begin(disk: &Disk, environment: &Environment, directory: &Path) -> Result<Vec<String>, GitError> {
+    let directory = disk.canonicalize(directory).map_err(failed("cannot look for a repository"))?;
+    let Found::Tree(places) = discover(disk, &directory, Strict::No)? else { return Ok(Vec::new()) };
+    let users = users_configuration(disk, environment)?;
     let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
-    let before = load(&home(&places.common));
-    let now = current(&places.common, None)?;
+    let before = load(disk, &home(&places.common));
+    let now = current(disk, &places.common, None)?;
     let same = |entry: &&Entry| before.distrusted.entries.contains(entry);
     let entries: Vec<Entry> = now.entries.iter().filter(|entry| !same(entry)).cloned().collect();
     let mut notes = Vec::new();
-    let hooks_directory = hooks_directory(environment, &places, &users, &entries, &mut notes);
-    let now = Facts { hooks: hooks_directory.as_deref().map(digests).unwrap_or_default(), ..now };
+    let hooks_directory = hooks_directory(disk, environment, &places, &users, &entries, &mut notes);
+    let now = Facts { hooks: hooks_directory.as_deref().map(|hooks| digests(disk, hooks)).unwrap_or_default(), ..now };
     let still = |now: &BTreeMap<String, String>, was: &BTreeMap<String, String>| {
         let kept = was.iter().filter(|(name, digest)| now.get(*name) == Some(digest));
         kept.map(|(name, digest)| (name.clone(), digest.clone())).collect::<BTreeMap<_, _>>()
@@ -443,16 +448,16 @@ pub(crate) fn begin(environment: &Environment, directory: &Path) -> Result<Vec<S
     notes.extend(distrusted.files.keys().map(|name| format!(".git/{name}")));
     if users.iter().any(|(key, _)| key == "filter.lfs.clean") {
         // Git LFS keeps its files in the common directory, and must find the real ones.
-        let _ = std::fs::create_dir(places.common.join("lfs"));
+        let _ = disk.create_dir(&places.common.join("lfs"));
     }
-    write(&places.common, &Trust { begun: true, hooks_directory, trusted, distrusted }, &users_filters)?;
+    write(disk, &places.common, &Trust { begun: true, hooks_directory, trusted, distrusted }, &users_filters)?;
     for directory in BTreeSet::from([directory, places.root.clone()]) {
         if let Some(file) = pin_path(&directory) {
             let failed = failed("cannot keep where the repository is");
             let parent = file.parent().unwrap_or(&file);
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(&failed)?;
+            disk.create_private_dir(parent).map_err(&failed)?;
             let text = serde_json::to_vec(&places).map_err(|error| failed(error.into()))?;
-            write_private_unsynced(&file, &text).map_err(&failed)?;
+            disk.write_private_unsynced(&file, &text).map_err(&failed)?;
         }
         PINNED.lock().unwrap_or_else(PoisonError::into_inner).insert(directory, places.clone());
     }
@@ -461,6 +466,7 @@ pub(crate) fn begin(environment: &Environment, directory: &Path) -> Result<Vec<S
 
 /// Where the user's hooks are, if sessions do not work there.
 fn hooks_directory(
+    disk: &Disk,
     environment: &Environment,
     places: &Places,
     users: &[Entry],
@@ -479,7 +485,7 @@ fn hooks_directory(
         }
         None => places.root.join(path),
     };
-    let real = path.canonicalize().ok()?;
+    let real = disk.canonicalize(&path).ok()?;
     if real.starts_with(&places.root) && !real.starts_with(&places.common) {
         notes.push(format!("the hooks in {}, because sessions can write there", real.display()));
         return None;
@@ -488,14 +494,14 @@ fn hooks_directory(
 }
 
 /// A session is over: what is different in the repository since its run began. None of it is used.
-pub(crate) fn check(directory: &Path) -> Result<Vec<String>, GitError> {
-    let Found::Tree(places) = resolve(directory)? else { return Ok(Vec::new()) };
+pub(crate) fn check(disk: &Disk, directory: &Path) -> Result<Vec<String>, GitError> {
+    let Found::Tree(places) = resolve(disk, directory)? else { return Ok(Vec::new()) };
     let home = home(&places.common);
-    let mut trust = load(&home);
+    let mut trust = load(disk, &home);
     if !trust.begun {
         return Ok(Vec::new());
     }
-    let now = current(&places.common, trust.hooks_directory.as_deref())?;
+    let now = current(disk, &places.common, trust.hooks_directory.as_deref())?;
     let mut told = Vec::new();
     let known: Vec<Entry> = [trust.trusted.entries.clone(), trust.distrusted.entries.clone()].concat();
     for line in git_config::differences(&known, &now.entries) {
@@ -521,18 +527,18 @@ pub(crate) fn check(directory: &Path) -> Result<Vec<String>, GitError> {
     compare(".git/", &now.files, &trusted.files, &mut distrusted.files);
     if !told.is_empty() {
         let text = serde_json::to_vec(&trust).map_err(|error| failed("cannot keep what git may use")(error.into()))?;
-        write_private_unsynced(&home.join("trust.json"), &text).map_err(failed("cannot keep what git may use"))?;
+        disk.write_private_unsynced(&home.join("trust.json"), &text).map_err(failed("cannot keep what git may use"))?;
     }
     Ok(told)
 }
 
 /// The user says that the repository is as they want it.
-pub(crate) fn confirm(directory: &Path) -> Result<(), GitError> {
-    let directory = directory.canonicalize().map_err(failed("cannot look for a repository"))?;
-    let Found::Tree(places) = discover(&directory, Strict::No)? else { return Ok(()) };
-    let mut trust = load(&home(&places.common));
+pub(crate) fn confirm(disk: &Disk, directory: &Path) -> Result<(), GitError> {
+    let directory = disk.canonicalize(directory).map_err(failed("cannot look for a repository"))?;
+    let Found::Tree(places) = discover(disk, &directory, Strict::No)? else { return Ok(()) };
+    let mut trust = load(disk, &home(&places.common));
     trust.distrusted = Facts::default();
-    let users = users_configuration(&Environment::default())?;
+    let users = users_configuration(disk, &Environment::default())?;
     let users_filters = users.iter().filter_map(git_config::filter_name).map(str::to_owned).collect();
-    write(&places.common, &trust, &users_filters)
+    write(disk, &places.common, &trust, &users_filters)
 }

@@ -8,6 +8,7 @@ use posse_core::aftermath::Step;
 
 use super::guard;
 use crate::aftermath;
+use crate::disk::DISK;
 use crate::environment::Environment;
 use crate::plans::areas::tests::{Repo, begin, git_in, merge, words, write};
 
@@ -35,7 +36,7 @@ impl Attacked {
         let script = format!("#!/bin/sh\necho \"$0 $*\" >> {}\nif [ -p /dev/stdin ]; then cat; fi\n", marker.display());
         fs::write(&payload, script).unwrap();
         fs::set_permissions(&payload, fs::Permissions::from_mode(0o755)).unwrap();
-        guard::begin(&Environment::default(), &repo.root).unwrap();
+        guard::begin(DISK, &Environment::default(), &repo.root).unwrap();
         Self { payload: payload.to_str().unwrap().to_owned(), repo }
     }
 
@@ -71,7 +72,7 @@ impl Attacked {
 
     /// What posse does after a session in the user's checkout, and in a work area.
     async fn posse_works(&self) -> Vec<String> {
-        let told = guard::check(&self.repo.root).unwrap();
+        let told = guard::check(DISK, &self.repo.root).unwrap();
         let before = aftermath::snapshot(&self.repo.root, &Environment::default()).await.unwrap();
         write(&self.repo.root, "new.txt", "work of the run\n");
         write(&self.repo.root, "a", "changed by the run\n");
@@ -238,7 +239,7 @@ async fn no_program_that_a_session_entered_is_started() {
 async fn the_users_own_hooks_work() {
     let at = Attacked::new();
     at.script(".git/hooks/pre-commit");
-    guard::begin(&Environment::default(), &at.repo.root).unwrap();
+    guard::begin(DISK, &Environment::default(), &at.repo.root).unwrap();
     // A session replaces the hook: the user's own is run, and the other one is not.
     let hook = at.repo.root.join(".git/hooks/pre-commit");
     fs::write(&hook, "#!/bin/sh\ntouch ../EVIL\nexit 1\n").unwrap();
@@ -247,9 +248,9 @@ async fn the_users_own_hooks_work() {
     assert!(!at.repo.root.parent().unwrap().join("EVIL").exists());
     assert_eq!(told, ["the hook pre-commit was changed"]);
     // The next run does not take it for the user's either, until they say so.
-    assert_eq!(guard::begin(&Environment::default(), &at.repo.root).unwrap(), ["the hook pre-commit"]);
-    guard::confirm(&at.repo.root).unwrap();
-    assert!(guard::begin(&Environment::default(), &at.repo.root).unwrap().is_empty());
+    assert_eq!(guard::begin(DISK, &Environment::default(), &at.repo.root).unwrap(), ["the hook pre-commit"]);
+    guard::confirm(DISK, &at.repo.root).unwrap();
+    assert!(guard::begin(DISK, &Environment::default(), &at.repo.root).unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -257,7 +258,7 @@ async fn hooks_in_the_work_tree_are_not_run() {
     let at = Attacked::new();
     at.script("hooks-of-project/pre-commit");
     at.repo.git(&["config", "core.hooksPath", "hooks-of-project"]);
-    let told = guard::begin(&Environment::default(), &at.repo.root).unwrap();
+    let told = guard::begin(DISK, &Environment::default(), &at.repo.root).unwrap();
     assert!(told[0].contains("hooks-of-project, because sessions can write there"), "{told:?}");
     at.posse_works().await;
     assert_eq!(at.ran(), None);
@@ -334,5 +335,5 @@ async fn objects_from_elsewhere_and_replaced_commits_are_not_used() {
     write(&at.repo.root, ".git/objects/info/alternates", "/tmp/elsewhere\n");
     let error = areas.tip().await.unwrap_err().to_string();
     assert!(error.contains("alternates is not as it was when the run began"), "{error}");
-    assert!(!guard::check(&at.repo.root).unwrap().is_empty());
+    assert!(!guard::check(DISK, &at.repo.root).unwrap().is_empty());
 }

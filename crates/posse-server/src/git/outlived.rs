@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{COMMIT, WorkTree};
+use crate::disk::{self, Disk};
 
 /// A git that nobody waits for.
 #[derive(Debug)]
@@ -27,23 +28,22 @@ impl Outlived {
     /// Waits for its end, as long as a commit may take.
     pub(crate) async fn ends(&self) {
         let process = self.process.clone();
-        let ends = move || {
+        let ends = move |_: &Disk| {
             let patience = Timespec { tv_sec: COMMIT.as_secs() as i64, tv_nsec: 0 };
             let _ = poll(&mut [PollFd::new(&*process, PollFlags::IN)], Some(&patience));
         };
-        let _ = tokio::task::spawn_blocking(ends).await;
+        disk::run(ends).await;
     }
 }
 
 /// All that run below this directory now.
-pub(crate) fn in_directory(directory: &Path) -> Vec<Outlived> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+pub(crate) fn in_directory(disk: &Disk, directory: &Path) -> Vec<Outlived> {
+    let processes = disk.read_dir(Path::new("/proc")).into_iter().flatten().flatten();
     processes
         .filter_map(|process| {
             let pid = process.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
-            let is_git = || std::fs::read(process.path().join("comm")).is_ok_and(|name| name.starts_with(b"git"));
-            let works_in =
-                || std::fs::read_link(process.path().join("cwd")).ok().filter(|cwd| cwd.starts_with(directory));
+            let is_git = || disk.read(&process.path().join("comm")).is_ok_and(|name| name.starts_with(b"git"));
+            let works_in = || disk.read_link(&process.path().join("cwd")).ok().filter(|cwd| cwd.starts_with(directory));
             if !is_git() {
                 return None;
             }
@@ -59,14 +59,19 @@ impl WorkTree {
     /// is at work.
     pub(crate) async fn unlock(&self) {
         let lock = self.lock();
-        let found = || lock.symlink_metadata().ok().map(|found| (found.ino(), found.mtime(), found.mtime_nsec()));
-        let Some(before) = found() else { return };
-        for git in in_directory(&self.root) {
+        let found = |disk: &Disk, lock: &Path| {
+            disk.symlink_metadata(lock).ok().map(|found| (found.ino(), found.mtime(), found.mtime_nsec()))
+        };
+        let Some(before) = disk::at(&lock, found).await else { return };
+        for git in disk::at(&self.root, in_directory).await {
             git.ends().await;
         }
-        if found() == Some(before) {
-            tracing::warn!("removing {}: the git that made it has died", lock.display());
-            let _ = std::fs::remove_file(&lock);
-        }
+        let remove = move |disk: &Disk, lock: &Path| {
+            if found(disk, lock) == Some(before) {
+                tracing::warn!("removing {}: the git that made it has died", lock.display());
+                let _ = disk.remove_file(lock);
+            }
+        };
+        disk::at(lock, remove).await;
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::guard::{self, Found};
 use super::{GitError, WorkTree};
+use crate::disk::{self, Disk};
 use crate::environment::Environment;
 
 impl WorkTree {
@@ -17,7 +18,8 @@ impl WorkTree {
 
     /// The same, in this environment; what is done there later is done in it too.
     pub(crate) async fn find_in(environment: &Environment, directory: &Path) -> Result<Option<Self>, GitError> {
-        let Found::Tree(places) = guard::resolve(directory)? else { return Ok(None) };
+        let found = disk::at(directory, guard::resolve).await?;
+        let Found::Tree(places) = found else { return Ok(None) };
         let index = places.directory.join("index");
         Ok(Some(Self {
             root: places.root,
@@ -30,11 +32,16 @@ impl WorkTree {
 
     /// This one, or another one of its repository, by the files with which git ties it to that. `None` where they are not
     /// just as git writes them.
-    pub(crate) fn beside(&self, root: &Path) -> Option<Self> {
+    pub(crate) async fn beside(&self, root: &Path) -> Option<Self> {
+        let home = self.clone();
+        disk::at(root, move |disk, root| home.tree_beside(disk, root)).await
+    }
+
+    fn tree_beside(&self, disk: &Disk, root: &Path) -> Option<Self> {
         if root == self.root && self.directory == self.common && root.join(".git") == self.common {
-            return self.common.is_dir().then(|| self.clone());
+            return disk.is_dir(&self.common).then(|| self.clone());
         }
-        let read = |path: &Path| std::fs::read(path).ok().map(|text| text.trim_ascii_end().to_vec());
+        let read = |path: &Path| disk.read(path).ok().map(|text| text.trim_ascii_end().to_vec());
         let dot_git = root.join(".git");
         let directory = PathBuf::from(OsStr::from_bytes(read(&dot_git)?.strip_prefix(b"gitdir: ")?));
         let tied = directory.parent()? == self.common.join("worktrees")

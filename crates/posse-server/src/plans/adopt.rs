@@ -5,26 +5,35 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId, resume};
 use posse_core::plan::{Plan, TaskId};
 
-use super::areas::Areas;
+use super::areas::{AreaError, Areas};
 use super::entry::Spec;
 use super::ledger::Ledger;
 use super::{PlanError, Plans};
+use crate::disk::{self, Disk};
 
 impl Plans {
     /// Makes the work areas of such tasks this run's too. A task whose area is gone is done again, as if it had not been tried.
     /// To be cut off here harms nobody: what the earlier run knows of its areas stays.
-    pub(super) fn adopt(&self, areas: &Areas, spec: &mut Spec, last: Option<&Ledger>) -> Result<(), PlanError> {
+    pub(super) async fn adopt(&self, areas: &Areas, spec: &mut Spec, last: Option<&Ledger>) -> Result<(), PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
         let in_place = spec.git.isolation == Isolation::InPlace;
-        let there = |task: &TaskId| match (last, spec.starts.get(task)) {
-            (Some(last), Some(&start)) if same_branch => {
-                let run = RunId { task: task.clone(), start, part: Part::Work };
-                areas.adopt(&self.state_of(last.spec.id), &run, in_place)
-            }
-            _ => Ok(false),
+        let adoption = last.filter(|_| same_branch).map(|last| areas.adoption(self.state_of(last.spec.id), in_place));
+        let last = last.map(|last| last.run.clone());
+        let starts = spec.starts.clone();
+        let mut state = spec.state.clone();
+        let resume = move |disk: &Disk| {
+            let there = |task: &TaskId| match (&adoption, starts.get(task)) {
+                (Some(adoption), Some(&start)) => {
+                    adoption.adopt(disk, &RunId { task: task.clone(), start, part: Part::Work })
+                }
+                _ => Ok(false),
+            };
+            let resumed = resume(&plan, &mut state, last.as_ref(), there)?;
+            Ok::<_, AreaError>((state, resumed))
         };
-        let resumed = resume(&plan, &mut spec.state, last.map(|last| &last.run), there)?;
+        let (state, resumed) = disk::run(resume).await?;
+        spec.state = state;
         spec.left = resumed.left;
         spec.remarks.extend(resumed.gone.iter().map(|task| {
             format!("task {task} was done, but its work is not there for this run any more; it is done again")

@@ -13,7 +13,6 @@
 
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -23,6 +22,7 @@ use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
 use tokio::sync::Mutex;
 
+use crate::disk::{self, Disk};
 use crate::git::outlived::Outlived;
 use crate::git::{self, GitError, WorkTree};
 use note::Note;
@@ -203,11 +203,11 @@ impl Areas {
     pub async fn open(ground: Ground) -> Result<Self, AreaError> {
         let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
         let Some(tree) = WorkTree::find(&directory).await? else {
-            let bare = git::is_bare(&directory);
+            let bare = git::is_bare(&directory).await;
             return Err(if bare { AreaError::Bare(directory) } else { AreaError::NoRepository(directory) });
         };
         let root = tree.root.clone();
-        if tree.is_bare()? {
+        if tree.is_bare().await? {
             return Err(AreaError::Bare(directory));
         }
         let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(root)) };
@@ -225,17 +225,20 @@ impl Areas {
                 branch
             }
         };
-        let plan_file = plan_file.and_then(|file| {
-            let file = file.canonicalize().unwrap_or(file);
-            file.strip_prefix(&root).ok().map(|file| GitPath(file.as_os_str().as_bytes().to_vec()))
-        });
-        private(&state)?;
-        let state = state.canonicalize().map_err(|error| AreaError::Write { path: state.clone(), error })?;
-        for name in ["worktrees", "areas", "gates"] {
-            private(&state.join(name))?;
-        }
+        let prepare = move |disk: &Disk| {
+            let plan_file = plan_file.map(|file| disk.canonicalize(&file).unwrap_or(file));
+            private(disk, &state)?;
+            let state = disk.canonicalize(&state).map_err(|error| AreaError::Write { path: state.clone(), error })?;
+            for name in ["worktrees", "areas", "gates"] {
+                private(disk, &state.join(name))?;
+            }
+            Ok::<_, AreaError>((plan_file, state))
+        };
+        let (plan_file, state) = disk::run(prepare).await?;
+        let within = |file: PathBuf| Some(GitPath(file.strip_prefix(&root).ok()?.as_os_str().as_bytes().to_vec()));
+        let plan_file = plan_file.and_then(within);
         running::end_all(&state).await;
-        let outlived = git::outlived::in_directory(&state);
+        let outlived = disk::at(&state, git::outlived::in_directory).await;
         Ok(Self {
             root,
             home: tree,
@@ -286,8 +289,8 @@ impl Areas {
     }
 
     /// The area of a session, or of the session whose work a validator looks at.
-    pub fn find(&self, run: &RunId) -> Result<Area, AreaError> {
-        match self.note(run)? {
+    pub async fn find(&self, run: &RunId) -> Result<Area, AreaError> {
+        match self.note(run).await? {
             Some(note) if note.ready => Ok(area(run, note)),
             _ => Err(AreaError::NotMade(run.to_string())),
         }
@@ -296,7 +299,7 @@ impl Areas {
     /// The work tree of an area, if it still is one. Where it is none, git would find the user's.
     async fn tree(&self, area: &Area) -> Result<WorkTree, AreaError> {
         let broken = || AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() };
-        if !area.directory.join(".git").is_file() {
+        if !disk::at(area.directory.join(".git"), Disk::is_file).await {
             return Err(broken());
         }
         self.tree_in(&area.directory).await?.ok_or_else(broken)
@@ -318,7 +321,7 @@ impl Areas {
 
     /// The work tree that this is in, if it is one of this repository. A session may have put another repository there.
     async fn tree_at(&self, directory: &Path) -> Result<Option<WorkTree>, GitError> {
-        match self.home.beside(directory) {
+        match self.home.beside(directory).await {
             Some(tree) => Ok(Some(tree)),
             None => Ok(WorkTree::find(directory).await?.filter(|tree| tree.shares_with(&self.home))),
         }
@@ -429,12 +432,12 @@ fn text(path: &Path) -> Result<&str, AreaError> {
 }
 
 /// A directory of ours alone. A link in its place could lead anywhere.
-fn private(path: &Path) -> Result<(), AreaError> {
+fn private(disk: &Disk, path: &Path) -> Result<(), AreaError> {
     let write = |error| AreaError::Write { path: path.to_owned(), error };
-    match path.symlink_metadata() {
+    match disk.symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(AreaError::Link(path.to_owned())),
         Ok(_) => Ok(()),
-        Err(_) => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(write),
+        Err(_) => disk.create_private_dir(path).map_err(write),
     }
 }
 

@@ -18,9 +18,9 @@ use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
+use crate::disk::Disk;
 use crate::providers::prompt_templates;
 use crate::runs::Means;
-use crate::versions;
 
 /// A run of a plan that somebody wants.
 pub(crate) struct Wanted {
@@ -56,14 +56,15 @@ pub(crate) struct Wanted {
 
 /// Everything the run goes by. `last` is the run of this plan before, and where its files are.
 pub(super) fn spec(
+    disk: &Disk,
     app: &App,
     wanted: Wanted,
     file: String,
     last: Option<(&Ledger, &Path)>,
     means: &Means,
 ) -> Result<Spec, PlanError> {
-    let text = read(&file)?;
-    let left = last.map(|(last, files)| plan_file::left_by(files, &last.spec.text, &text));
+    let text = read(disk, Path::new(&file))?;
+    let left = last.map(|(last, files)| plan_file::left_by(disk, files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
     let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
     if let Some(allowed) = &wanted.only_commands
@@ -71,10 +72,10 @@ pub(super) fn spec(
     {
         return Err(PlanError::Unconfirmed(gate.name.clone()));
     }
-    let mut agents = agents(&wanted.directory.join(&wanted.config.agents_dir))?;
-    check_mentions(&file, &plan, &agents, &wanted.directory)?;
+    let mut agents = agents(disk, &wanted.directory.join(&wanted.config.agents_dir))?;
+    check_mentions(disk, &file, &plan, &agents, &wanted.directory)?;
     replace_missing_validators(&plan, &mut agents);
-    let (program, tells_costs) = program(app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
+    let (program, tells_costs) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
@@ -140,21 +141,27 @@ fn remarks(wanted: &Wanted, last: Option<&Ledger>) -> Vec<String> {
 }
 
 /// The project's agents, as they are now.
-pub(crate) fn agents(directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
+pub(crate) fn agents(disk: &Disk, directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
     let mut agents = BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(agents) };
+    let Ok(entries) = disk.read_dir(directory) else { return Ok(agents) };
     for path in
         entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md"))
     {
         let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
-        agents.insert(name.to_owned(), read(&path.to_string_lossy())?);
+        agents.insert(name.to_owned(), read(disk, &path)?);
     }
     Ok(agents)
 }
 
-fn check_mentions(file: &str, plan: &Plan, agents: &BTreeMap<String, String>, project: &Path) -> Result<(), PlanError> {
+fn check_mentions(
+    disk: &Disk,
+    file: &str,
+    plan: &Plan,
+    agents: &BTreeMap<String, String>,
+    project: &Path,
+) -> Result<(), PlanError> {
     let known = |name: &str| agents.contains_key(name) || agent_file::built_in(name).is_some();
-    let (problems, _) = plan.missing(known, |path| project.join(path).exists());
+    let (problems, _) = plan.missing(known, |path| disk.exists(&project.join(path)));
     if problems.is_empty() {
         return Ok(());
     }
@@ -178,12 +185,13 @@ fn replace_missing_validators(plan: &Plan, agents: &mut BTreeMap<String, String>
 /// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
 /// And whether it says what sessions cost.
 pub(crate) fn program(
+    disk: &Disk,
     app: &App,
     provider: &str,
     binary: Option<&str>,
     means: &Means,
 ) -> Result<(String, bool), PlanError> {
-    let provider = app.providers.load(provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
+    let provider = disk.provider(&app.providers, provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(PlanError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
@@ -192,7 +200,7 @@ pub(crate) fn program(
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = means.environment.get("PATH").map(String::as_str).unwrap_or_default();
     // A place that depends on where one stands is none: sessions stand elsewhere.
-    let found = versions::locate(program, path).filter(|found| found.is_absolute());
+    let found = disk.locate_program(program, path).filter(|found| found.is_absolute());
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
     let found =
         found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;

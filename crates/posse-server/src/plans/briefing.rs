@@ -2,7 +2,6 @@
 //! what it says.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use posse_agents::Provider;
@@ -15,10 +14,10 @@ use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
 use posse_core::plan::write_set;
-use posse_term::text_file;
 
 use super::doing::Told;
 use super::entry::Spec;
+use crate::disk::{self, Disk};
 
 /// As much of a backlog item as goes into a prompt; sessions are told where the file is.
 const ITEM: usize = 64 << 10;
@@ -50,17 +49,21 @@ pub(super) struct Briefing {
 impl Briefing {
     /// What the session made of its copy of the plan, if anything. If nothing, the copies go: as many as there are sessions,
     /// each as long as the plan, they would outgrow everything else.
-    pub(super) fn changed_copy(&self) -> Option<Told> {
-        let given = text_file::read(&self.given).ok()?;
-        let theirs = text_file::read(&self.copy).ok()?;
-        if given != theirs {
-            return Some(Told::PlanCopy { given, theirs });
-        }
-        // The one that says what was given goes last: without the other, nothing has changed.
-        for copy in [&self.copy, &self.given] {
-            let _ = std::fs::remove_file(copy);
-        }
-        None
+    pub(super) async fn changed_copy(&self) -> Option<Told> {
+        let (given, copy) = (self.given.clone(), self.copy.clone());
+        let compare = move |disk: &Disk| {
+            let was = disk.read_text(&given).ok()?;
+            let theirs = disk.read_text(&copy).ok()?;
+            if was != theirs {
+                return Some(Told::PlanCopy { given: was, theirs });
+            }
+            // The one that says what was given goes last: without the other, nothing has changed.
+            for copy in [&copy, &given] {
+                let _ = disk.remove_file(copy);
+            }
+            None
+        };
+        disk::run(compare).await
     }
 }
 
@@ -75,7 +78,13 @@ pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<Age
 }
 
 /// Writes everything down that a session is given. Of one that was begun already nothing is changed.
-pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, String> {
+pub(super) fn write(
+    disk: &Disk,
+    setting: &Setting<'_>,
+    id: &RunId,
+    launch: &Launch,
+    run: &Run,
+) -> Result<Briefing, String> {
     let Setting { spec, files, .. } = setting;
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
@@ -83,28 +92,24 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     let policy = spec.policy();
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&results)
-        .map_err(|error| format!("{}: {error}", results.display()))?;
+    disk.create_private_dir(&results).map_err(|error| error.to_string())?;
     let briefing = Briefing {
         report_file: results.join("result.json"),
         reports_in_file: id.part == Part::Work && profile.writes(),
-        nonce: nonce(files)?,
+        nonce: nonce(disk, files)?,
         spawn: Err(String::new()),
         given: files.join("plan.yaml"),
         copy: results.join("plan.yaml"),
         profile,
     };
-    if !briefing.given.exists() {
+    if !disk.exists(&briefing.given) {
         let plan = run.mirror().map_err(|error| error.to_string())?;
-        put(&briefing.copy, &plan)?;
-        put(&briefing.given, &plan)?;
+        put(disk, &briefing.copy, &plan)?;
+        put(disk, &briefing.given, &plan)?;
     }
-    let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
-    put(&files.join(PROMPT), &prompt)?;
-    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt);
+    let prompt = prompt(disk, setting, &briefing, &role, task, id, launch, run);
+    put(disk, &files.join(PROMPT), &prompt)?;
+    let spawn = spawn(disk, setting, &briefing, &policy, &results, id, (launch, run), &prompt);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -113,20 +118,20 @@ pub(crate) const PROMPT: &str = "prompt.md";
 
 /// The word by which the report of a session is known to be its own. It is random, and the same for a session that goes on
 /// after a crash.
-pub(crate) fn nonce(files: &Path) -> Result<String, String> {
+pub(crate) fn nonce(disk: &Disk, files: &Path) -> Result<String, String> {
     let path = files.join("nonce");
-    if let Ok(known) = std::fs::read_to_string(&path)
+    if let Ok(known) = disk.read_to_string(&path)
         && known.len() == 32
     {
         return Ok(known);
     }
     let nonce = format!("{:016x}{:016x}", crate::random(), crate::random());
-    put(&path, &nonce)?;
+    put(disk, &path, &nonce)?;
     Ok(nonce)
 }
 
-pub(crate) fn put(path: &Path, text: &str) -> Result<(), String> {
-    crate::serve::write_private_unsynced(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
+pub(crate) fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), String> {
+    disk.write_private_unsynced(path, text.as_bytes()).map_err(|error| error.to_string())
 }
 
 /// What it may do: as its agent may, and less if the task says so.
@@ -154,6 +159,7 @@ fn profile(
 }
 
 fn prompt(
+    disk: &Disk,
     setting: &Setting<'_>,
     briefing: &Briefing,
     role: &AgentFile,
@@ -184,7 +190,8 @@ fn prompt(
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
     // Somebody may have checked something else out meanwhile, where it is not.
     let places = [Path::new(&setting.spec.directory), setting.area];
-    let item = plan.meta.source_item.as_ref().and_then(|path| places.iter().find_map(|place| item(&place.join(path))));
+    let item =
+        plan.meta.source_item.as_ref().and_then(|path| places.iter().find_map(|place| item(disk, &place.join(path))));
     let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
     let report = briefing.report_file.to_string_lossy();
     let copy = briefing.copy.to_string_lossy();
@@ -218,8 +225,8 @@ fn prompt(
     brief.render(&setting.spec.prompts)
 }
 
-fn item(path: &Path) -> Option<String> {
-    let mut text = text_file::read(path).ok()?;
+fn item(disk: &Disk, path: &Path) -> Option<String> {
+    let mut text = disk.read_text(path).ok()?;
     if text.len() > ITEM {
         let end = (0..=ITEM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         text.truncate(end);
@@ -230,6 +237,7 @@ fn item(path: &Path) -> Option<String> {
 
 /// The command of a session that works on a task.
 fn spawn(
+    disk: &Disk,
     setting: &Setting<'_>,
     briefing: &Briefing,
     policy: &Policy,
@@ -245,21 +253,24 @@ fn spawn(
         ("POSSE_RESULT_FILE".to_owned(), report.clone()),
     ]);
     let spec = setting.spec;
-    command(&Session {
-        provider: setting.provider,
-        program: &spec.program,
-        config: &spec.config,
-        sandbox: spec.sandbox,
-        profile: &briefing.profile,
-        policy,
-        area: setting.area,
-        results,
-        set,
-        prompt,
-        model: launch.model.as_deref(),
-        max_budget_usd: run.money_left(),
-        writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
-    })
+    command(
+        disk,
+        &Session {
+            provider: setting.provider,
+            program: &spec.program,
+            config: &spec.config,
+            sandbox: spec.sandbox,
+            profile: &briefing.profile,
+            policy,
+            area: setting.area,
+            results,
+            set,
+            prompt,
+            model: launch.model.as_deref(),
+            max_budget_usd: run.money_left(),
+            writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
+        },
+    )
 }
 
 /// A session, as far as its command goes.
@@ -281,11 +292,11 @@ pub(crate) struct Session<'a> {
 }
 
 /// The command, looked at once more before it is started.
-pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
+pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, String> {
     let Session { provider, policy, config, .. } = session;
     let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
     let real = |path: &Path| -> Result<String, String> {
-        let path = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
+        let path = disk.canonicalize(path).map_err(|error| error.to_string())?;
         path.into_os_string().into_string().map_err(|path| format!("{} is not valid UTF-8", path.display()))
     };
     let scope = Scope { directory: real(session.area)?, results: Some(real(session.results)?) };
@@ -309,7 +320,7 @@ pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
         true => Deliverables::Files(&files),
         false => Deliverables::LastWords,
     };
-    let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
+    let real = |directory: &str| Some(disk.canonicalize(Path::new(directory)).ok()?.to_str()?.to_owned());
     check_flags(&spawn.argv[1..], &request, deliverables, real).map_err(|error| error.to_string())?;
     Ok(spawn)
 }
@@ -317,12 +328,13 @@ pub(crate) fn command(session: &Session<'_>) -> Result<Spawn, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DISK;
 
     #[test]
     fn a_nonce_is_random_and_stays_the_same() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let first = nonce(one.path()).unwrap();
-        assert_eq!((first.len(), nonce(one.path()).unwrap()), (32, first.clone()), "also after a crash");
-        assert_ne!(nonce(other.path()).unwrap(), first);
+        let first = nonce(DISK, one.path()).unwrap();
+        assert_eq!((first.len(), nonce(DISK, one.path()).unwrap()), (32, first.clone()), "also after a crash");
+        assert_ne!(nonce(DISK, other.path()).unwrap(), first);
     }
 }

@@ -19,7 +19,6 @@ use posse_core::plan::prompt::SharedCheckout;
 use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
 use posse_core::turn::Level;
-use posse_term::text_file;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
@@ -30,6 +29,7 @@ use super::session::{Order, Over, Sessions};
 use super::view::terminal_name;
 use super::words;
 use crate::child::{self, Leftovers};
+use crate::disk::{self, Disk, ScratchDir};
 use crate::git;
 use crate::runs::Means;
 
@@ -87,7 +87,7 @@ impl Doing {
                 },
                 Effect::RunGates { run: id } => {
                     let (words, gates) = (self.commit_words(&id, &run), self.gates(&run));
-                    let checked = match self.area(&id) {
+                    let checked = match self.area(&id).await {
                         Ok((areas, area)) => areas.check_unless_stopped(&area, &words, &gates).await,
                         Err(why) => Err(NotChecked::Unable(why)),
                     };
@@ -98,7 +98,7 @@ impl Doing {
                     }
                 }
                 Effect::Merge { run: id } => {
-                    let result = match self.area(&id) {
+                    let result = match self.area(&id).await {
                         Ok((areas, area)) => areas.merge(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
                         Err(why) => MergeResult::NotNow { why },
                     };
@@ -123,9 +123,9 @@ impl Doing {
         }
     }
 
-    fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
+    async fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
         let areas = self.areas.clone()?;
-        let area = areas.find(run).map_err(|error| error.to_string())?;
+        let area = areas.find(run).await.map_err(|error| error.to_string())?;
         Ok((areas, area))
     }
 
@@ -218,15 +218,15 @@ impl Doing {
         if !denials.is_empty() {
             let _ = self.told.send(Told::Entry(Entry::Refused { run: id.clone(), denials }));
         }
-        if let Some(told) = briefing.changed_copy() {
+        if let Some(told) = briefing.changed_copy().await {
             let _ = self.told.send(told);
         }
         self.judge(id, run, &briefing, &area, over).await
     }
 
     async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), String> {
-        let (areas, area) = self.area(id)?;
-        let provider = self.sessions.app.providers.load(&self.spec.provider).map_err(|error| error.to_string())?;
+        let (areas, area) = self.area(id).await?;
+        let provider = self.sessions.app.provider(&self.spec.provider).await.map_err(|error| error.to_string())?;
         let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
         let stat = match id.part {
             Part::Work => String::new(),
@@ -237,19 +237,24 @@ impl Doing {
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
         let in_place = self.spec.git.isolation == Isolation::InPlace;
-        let branch_before = areas.find(&before).ok().map(|area| area.branch).filter(|_| !in_place);
-        let not_its_own = areas.not_its_own(&area).map_err(|error| error.to_string())?;
+        let branch_before = areas.find(&before).await.ok().map(|area| area.branch).filter(|_| !in_place);
+        let not_its_own = areas.not_its_own(&area).await.map_err(|error| error.to_string())?;
         let files = self.files(id);
-        let setting = briefing::Setting {
-            spec: &self.spec,
-            provider: &provider,
-            area: &area.directory,
-            files: &files,
-            stat: &stat,
-            branch_before: branch_before.as_deref(),
-            in_place: in_place.then_some(SharedCheckout { branch: &area.branch, not_yours: &not_its_own }),
+        let (spec, at, in_files) = (self.spec.clone(), area.clone(), files.clone());
+        let (of, launch_of, run_of) = (id.clone(), launch.clone(), run.clone());
+        let write = move |disk: &Disk| {
+            let setting = briefing::Setting {
+                spec: &spec,
+                provider: &provider,
+                area: &at.directory,
+                files: &in_files,
+                stat: &stat,
+                branch_before: branch_before.as_deref(),
+                in_place: in_place.then_some(SharedCheckout { branch: &at.branch, not_yours: &not_its_own }),
+            };
+            briefing::write(disk, &setting, &of, &launch_of, &run_of)
         };
-        let briefing = briefing::write(&setting, id, launch, run)?;
+        let briefing = disk::run(write).await?;
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
         let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
         let spawn = briefing.spawn.clone();
@@ -296,7 +301,7 @@ impl Doing {
             Ok(areas) => areas.has_work(area).await.map_err(|error| cannot_be_told(&error)),
             Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
         };
-        let report = read_report(&briefing.report_file);
+        let report = disk::at(&briefing.report_file, read_report).await;
         let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
@@ -401,24 +406,29 @@ fn ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Ev
 }
 
 /// A report that is too long to be one is none.
-pub(crate) fn read_report(path: &Path) -> Option<String> {
-    let size = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+pub(crate) fn read_report(disk: &Disk, path: &Path) -> Option<String> {
+    let size = disk.symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     if size > REPORT {
         return Some(format!("{size} bytes are no report"));
     }
-    Some(String::from_utf8_lossy(&text_file::read_bytes(path, REPORT).ok()?).into_owned())
+    Some(String::from_utf8_lossy(&disk.read_bounded(path, REPORT).ok()?).into_owned())
 }
 
 /// Three texts of a plan, put together line by line. Nothing if they do not fit.
 pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<String> {
-    let directory = tempfile::tempdir().ok()?;
-    let mut command = Command::new("git");
-    command.arg("merge-file").arg("-p");
-    for (name, text) in [("ours", ours), ("base", base), ("theirs", theirs)] {
-        let path = directory.path().join(name);
-        std::fs::write(&path, text).ok()?;
-        command.arg(path);
-    }
+    let texts = [("ours", ours.to_owned()), ("base", base.to_owned()), ("theirs", theirs.to_owned())];
+    let write = move |disk: &Disk| -> Option<(ScratchDir, Command)> {
+        let directory = disk.scratch_dir("posse-merge-").ok()?;
+        let mut command = Command::new("git");
+        command.arg("merge-file").arg("-p");
+        for (name, text) in texts {
+            let path = directory.path().join(name);
+            disk.write(&path, text.as_bytes()).ok()?;
+            command.arg(path);
+        }
+        Some((directory, command))
+    };
+    let (_directory, command) = disk::run(write).await?;
     let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
     merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
 }

@@ -28,6 +28,7 @@ use super::stop_file::StopWatch;
 use super::view::{self, PlanView};
 use super::{Command, Live, report, words};
 use crate::api::App;
+use crate::disk;
 use crate::journal::{self, Stopping};
 use crate::store::{JournalEntry, Kind, RunRow};
 
@@ -79,9 +80,9 @@ pub(super) struct Parts {
 }
 
 impl Driver {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) async fn new(parts: Parts) -> Self {
         let Parts { ledger, seq, app, doing, told, commands, live, mine, stop_files } = parts;
-        let file = PlanFile::new(&ledger.spec.file, &doing.state, &ledger.spec.text);
+        let file = PlanFile::open(&ledger.spec.file, &doing.state, &ledger.spec.text).await;
         let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
         let file_behind = false;
         Self {
@@ -353,7 +354,7 @@ impl Driver {
     /// The end: what is left of work areas, the report, a notice.
     async fn close(&mut self) -> Result<(), Stopping> {
         self.file.settle().await;
-        if let Err(why) = self.write_last() {
+        if let Err(why) = self.write_last().await {
             let text = format!(
                 "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
                 self.ledger.spec.file
@@ -363,14 +364,15 @@ impl Driver {
         let kept = self.doing.tidy(self.ledger.left()).await;
         let path: PathBuf = self.doing.state.join("report.md");
         let text = report::markdown(&self.ledger, &kept);
-        let report = match crate::serve::write_private(&path, text.as_bytes()) {
+        let written = disk::at(&path, move |disk, path| disk.write_private(path, text.as_bytes())).await;
+        let report = match written {
             Ok(()) => Some(path.display().to_string()),
             Err(error) => {
                 tracing::warn!("{}: {error}", path.display());
                 None
             }
         };
-        if let Err(error) = report::write_usage(&self.ledger, &self.doing.state) {
+        if let Err(error) = report::write_usage(&self.ledger, &self.doing.state).await {
             tracing::warn!("{error}");
         }
         if let Some(notice) = words::ended(&self.ledger) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::areas::{Keeping, Kept, Sweep, has_notes};
 use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
-use crate::git;
+use crate::{disk, git};
 
 /// Something that a run has left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -57,7 +57,10 @@ impl Plans {
         let mut works = Vec::new();
         for view in views.iter().filter(|view| file.is_none_or(|file| view.file == file)) {
             let over = view.status == PlanRunStatus::Over;
-            let Some(state) = states.get(view.file.as_str()).filter(|_| over && self.has_left(view)) else { continue };
+            let Some(state) = states.get(view.file.as_str()).filter(|_| over) else { continue };
+            if !disk::at(self.state_of(view.id), has_notes).await {
+                continue;
+            }
             match self.left_by(view, state, sweep).await {
                 Ok(kept) => works.extend(kept.into_iter().map(|kept| work(view, kept))),
                 // The project is gone, or on a disk that is not there: another time.
@@ -65,10 +68,6 @@ impl Plans {
             }
         }
         Ok(works)
-    }
-
-    fn has_left(&self, view: &PlanView) -> bool {
-        has_notes(&self.state_of(view.id))
     }
 
     async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, PlanError> {

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::secrets::masked;
-use posse_term::text_file;
 
 use super::{PlanError, Plans, said, session};
 use crate::api::types::{SessionFiles, SessionLines};
-use crate::journal::{self, Failed};
+use crate::disk::{self, Disk};
 
 /// As much of a file as is handed out at once. A line may be longer: then it comes alone.
 const PIECE: u64 = 1 << 20;
@@ -20,7 +19,7 @@ const LONGEST: u64 = 32 << 20;
 impl Plans {
     /// What a session was asked and left behind. Nothing of what is gone.
     pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, PlanError> {
-        Ok(files_in(self.session_directory(run, session).await?).await?)
+        Ok(files_in(self.session_directory(run, session).await?).await)
     }
 
     /// What it did and said after this place: whole lines only.
@@ -31,7 +30,7 @@ impl Plans {
         after: u64,
         raw: bool,
     ) -> Result<SessionLines, PlanError> {
-        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await?)
+        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await)
     }
 
     async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, PlanError> {
@@ -41,13 +40,13 @@ impl Plans {
 }
 
 /// What there is in the directory of a session. Nothing of what is gone.
-pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, Failed> {
-    journal::blocking(move || {
-        let read = |name: &str| Some(masked(&text_file::read(&directory.join(name)).ok()?).into_owned());
+pub(crate) async fn files_in(directory: PathBuf) -> SessionFiles {
+    disk::run(move |disk| {
+        let read = |name: &str| Some(masked(&disk.read_text(&directory.join(name)).ok()?).into_owned());
         SessionFiles {
             prompt: read("prompt.md"),
             report: read("result/result.json"),
-            stderr: masked(&session::end_of(&directory.join("stderr.log"))).into_owned(),
+            stderr: masked(&session::end_of(disk, &directory.join("stderr.log"))).into_owned(),
             directory: directory.to_string_lossy().into_owned(),
         }
     })
@@ -55,13 +54,14 @@ pub(crate) async fn files_in(directory: PathBuf) -> Result<SessionFiles, Failed>
 }
 
 /// What the session of this directory did and said after this place: whole lines only.
-pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> Result<SessionLines, Failed> {
+pub(crate) async fn lines_in(directory: &Path, after: u64, raw: bool) -> SessionLines {
     let path = directory.join(if raw { "stream.jsonl" } else { said::NAME });
-    journal::blocking(move || lines(&path, after).unwrap_or(SessionLines { lines: Vec::new(), next: after })).await
+    let found = disk::at(path, move |disk, path| lines(disk, path, after)).await;
+    found.unwrap_or(SessionLines { lines: Vec::new(), next: after })
 }
 
-fn lines(path: &Path, after: u64) -> std::io::Result<SessionLines> {
-    let mut file = text_file::open(path)?;
+fn lines(disk: &Disk, path: &Path, after: u64) -> std::io::Result<SessionLines> {
+    let mut file = disk.open_regular(path)?;
     file.seek(SeekFrom::Start(after))?;
     let mut bytes = Vec::new();
     let mut room = PIECE;
@@ -82,6 +82,7 @@ fn lines(path: &Path, after: u64) -> std::io::Result<SessionLines> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DISK;
 
     #[test]
     fn whole_lines_and_where_to_go_on() {
@@ -90,7 +91,7 @@ mod tests {
         let long = "x".repeat(3 * PIECE as usize);
         std::fs::write(&path, format!("one\n{long}\ntwo\nha")).unwrap();
         let at = |after| {
-            let found = lines(&path, after).unwrap();
+            let found = lines(DISK, &path, after).unwrap();
             (found.lines.iter().map(String::len).collect::<Vec<_>>(), found.next)
         };
         assert_eq!(at(0), (vec![3], 4));

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::aftermath::UNFINISHED;
-use posse_term::text_file;
+use posse_term::text_file::MAX_TEXT;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
+
+use crate::disk::{self, Disk};
 
 /// Its name in the run's own directory.
 const NOTE: &str = "plan.json";
@@ -18,8 +20,8 @@ const LEFT: Duration = Duration::from_secs(60);
 
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 ///
-/// To write it takes longer than all decisions of a run, most of all the disk. So most of it is done elsewhere (`begin`), and
-/// only the end, which has its place in the order of things, when that is through (`put`).
+/// To write it takes longer than all decisions of a run, most of all the disk. So nobody waits for most of it (`begin`), only
+/// for the end, which has its place in the order of things (`put`).
 pub(super) struct PlanFile {
     path: PathBuf,
     note: PathBuf,
@@ -27,7 +29,7 @@ pub(super) struct PlanFile {
     known: Vec<String>,
     /// How a text is called that lies beside it.
     prefix: String,
-    begun: Option<JoinHandle<io::Result<Prepared>>>,
+    begun: Option<JoinHandle<io::Result<Option<Prepared>>>>,
     /// How often somebody has changed it.
     edits: u64,
 }
@@ -52,24 +54,24 @@ pub(super) enum Edited {
 
 impl PlanFile {
     /// `text` is what the run began with.
-    pub(super) fn new(path: &str, state: &Path, text: &str) -> Self {
-        let note = state.join(NOTE);
-        let prefix = format!("{UNFINISHED}{}-", state.file_name().unwrap_or_default().to_string_lossy());
-        let file = Self { path: path.into(), known: known(&note, text), note, prefix, begun: None, edits: 0 };
-        file.remove_leftovers();
-        file
-    }
-
-    /// What a daemon before us was about to put there when it died.
-    fn remove_leftovers(&self) {
-        for left in called(beside(&self.path), &self.prefix) {
-            let _ = std::fs::remove_file(left.path());
-        }
+    pub(super) async fn open(path: &str, state: &Path, text: &str) -> Self {
+        let (path, text) = (PathBuf::from(path), text.to_owned());
+        let open = move |disk: &Disk, state: &Path| {
+            let note = state.join(NOTE);
+            let prefix = format!("{UNFINISHED}{}-", state.file_name().unwrap_or_default().to_string_lossy());
+            // What a daemon before us was about to put there when it died.
+            for left in called(disk, beside(&path), &prefix) {
+                let _ = disk.remove_file(&left.path());
+            }
+            Self { known: known(disk, &note, &text), path, note, prefix, begun: None, edits: 0 }
+        };
+        disk::at(state, open).await
     }
 
     /// What we left there, and what is there now, if somebody has changed it. Told once.
-    pub(super) fn edited(&mut self) -> Option<Edited> {
-        let theirs = self.foreign()?;
+    pub(super) async fn edited(&mut self) -> Option<Edited> {
+        let there = disk::at(&self.path, |disk, path| disk.read_bounded(path, MAX_TEXT)).await.ok()?;
+        let theirs = Some(there).filter(|there| is_foreign(there, &self.known))?;
         let ours = basis(&self.known, &String::from_utf8_lossy(&theirs)).to_owned();
         self.known = vec![String::from_utf8_lossy(&theirs).into_owned()];
         self.edits += 1;
@@ -79,17 +81,6 @@ impl PlanFile {
         })
     }
 
-    /// What is there, if it is not ours. A file that is gone is written anew: the run has it all.
-    fn foreign(&self) -> Option<Vec<u8>> {
-        let there = text_file::read_bytes(&self.path, text_file::MAX_TEXT).ok()?;
-        let text = String::from_utf8_lossy(&there);
-        (!self.known.iter().any(|known| *known == text)).then_some(there)
-    }
-
-    fn has(&self, text: &str) -> bool {
-        text_file::read_bytes(&self.path, text_file::MAX_TEXT).is_ok_and(|there| there == text.as_bytes())
-    }
-
     /// Whether a text is on its way there.
     pub(super) fn is_busy(&self) -> bool {
         self.begun.is_some()
@@ -97,14 +88,11 @@ impl PlanFile {
 
     /// Begins to write this text, if it is not there.
     pub(super) fn begin(&mut self, text: String) {
-        if !self.has(&text) {
-            let prepare = self.prepare(text);
-            self.begun = Some(tokio::task::spawn_blocking(prepare));
-        }
+        self.begun = Some(tokio::spawn(disk::run(self.prepare(text))));
     }
 
-    /// When what was begun is through.
-    pub(super) async fn prepared(&mut self) -> io::Result<Prepared> {
+    /// When what was begun is through. `None`: the text is there.
+    pub(super) async fn prepared(&mut self) -> io::Result<Option<Prepared>> {
         let Some(begun) = &mut self.begun else { return std::future::pending().await };
         let prepared = begun.await;
         self.begun = None;
@@ -116,54 +104,68 @@ impl PlanFile {
         if self.is_busy()
             && let Ok(prepared) = self.prepared().await
         {
-            let _ = self.put(prepared);
+            let _ = self.put(prepared).await;
         }
     }
 
     /// All that needs no order.
-    fn prepare(&self, text: String) -> impl FnOnce() -> io::Result<Prepared> + Send + use<> {
+    fn prepare(&self, text: String) -> impl FnOnce(&Disk) -> io::Result<Option<Prepared>> + Send + use<> {
         let (path, note, prefix, edits) = (self.path.clone(), self.note.clone(), self.prefix.clone(), self.edits);
         let mut known = self.known.clone();
         known.push(text.clone());
-        move || {
-            let file = prepare(&path, &prefix, &text)?;
-            crate::serve::write_private_unsynced(&note, &serde_json::to_vec(&known)?)?;
-            Ok(Prepared { text, edits, file })
+        move |disk| {
+            if disk.read_bounded(&path, MAX_TEXT).is_ok_and(|there| there == text.as_bytes()) {
+                return Ok(None);
+            }
+            let file = prepare(disk, &path, &prefix, &text)?;
+            disk.write_private_unsynced(&note, &serde_json::to_vec(&known)?)?;
+            Ok(Some(Prepared { text, edits, file }))
         }
     }
 
     /// Puts a text in its place, whole or not at all. `false`: somebody has just written there; that has to be taken over first.
-    pub(super) fn put(&mut self, prepared: Prepared) -> io::Result<bool> {
-        // As late as can be: between this look and the next line nothing can be seen. What somebody wrote before, and what has
-        // been told since, is not in this text either.
-        if prepared.edits != self.edits || self.foreign().is_some() {
-            return Ok(false);
+    pub(super) async fn put(&mut self, prepared: Option<Prepared>) -> io::Result<bool> {
+        let Some(Prepared { text, edits, file }) = prepared else { return Ok(true) };
+        let known = self.known.clone();
+        let told_since = edits != self.edits;
+        let persist = move |disk: &Disk, path: &Path| {
+            // As late as can be: between this look and the next line nothing can be seen. What somebody wrote before, and what
+            // has been told since, is not in this text either.
+            if told_since || disk.read_bounded(path, MAX_TEXT).is_ok_and(|there| is_foreign(&there, &known)) {
+                return Ok(false);
+            }
+            disk.persist(file, path).map(|()| true)
+        };
+        let is_there = disk::at(&self.path, persist).await?;
+        if is_there {
+            self.known = vec![text];
         }
-        prepared.file.persist(&self.path).map_err(|error| error.error)?;
-        self.known = vec![prepared.text];
-        Ok(true)
+        Ok(is_there)
     }
 
     /// All of it at once.
-    pub(super) fn write(&mut self, text: &str) -> io::Result<bool> {
-        if self.has(text) {
-            return Ok(true);
-        }
-        let prepared = self.prepare(text.to_owned())()?;
-        self.put(prepared)
+    pub(super) async fn write(&mut self, text: &str) -> io::Result<bool> {
+        let prepared = disk::run(self.prepare(text.to_owned())).await?;
+        self.put(prepared).await
     }
 }
 
+/// Whether a text is not ours. A file that is gone is written anew: the run has it all.
+fn is_foreign(there: &[u8], known: &[String]) -> bool {
+    let text = String::from_utf8_lossy(there);
+    !known.iter().any(|known| *known == text)
+}
+
 /// Texts that are ours, as they are noted; else the one that the run began with.
-fn known(note: &Path, text: &str) -> Vec<String> {
-    let noted = std::fs::read(note).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+fn known(disk: &Disk, note: &Path, text: &str) -> Vec<String> {
+    let noted = disk.read(note).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     noted.unwrap_or_else(|| vec![text.to_owned()])
 }
 
 /// The text that a run has left in the file, as far as it got: what is not like that there now, somebody has changed since.
 /// `began` is the text the run began with, `found` what is there now.
-pub(super) fn left_by(state: &Path, began: &str, found: &str) -> String {
-    basis(&known(&state.join(NOTE), began), found).to_owned()
+pub(super) fn left_by(disk: &Disk, state: &Path, began: &str, found: &str) -> String {
+    basis(&known(disk, &state.join(NOTE), began), found).to_owned()
 }
 
 /// Which of our texts somebody has made this of: the one that has most of its lines. Of two that were noted, the file may have
@@ -183,31 +185,31 @@ fn beside(path: &Path) -> &Path {
 }
 
 /// Writes beside it and renames, so that nobody ever reads half of it.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(disk: &Disk, path: &Path, text: &str) -> io::Result<()> {
     let name: String = path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
     let prefix = format!("{UNFINISHED}{name}-");
-    prepare(path, &prefix, text)?.persist(path).map_err(|error| error.error)?;
+    disk.persist(prepare(disk, path, &prefix, text)?, path)?;
     let left = |entry: &std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|found| found.modified()).ok();
         changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
     };
-    for entry in called(beside(path), &prefix).filter(left) {
-        let _ = std::fs::remove_file(entry.path());
+    for entry in called(disk, beside(path), &prefix).filter(left) {
+        let _ = disk.remove_file(&entry.path());
     }
     Ok(())
 }
 
 /// What lies there under such a name.
-fn called<'a>(directory: &Path, prefix: &'a str) -> impl Iterator<Item = std::fs::DirEntry> + use<'a> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+fn called<'a>(disk: &Disk, directory: &Path, prefix: &'a str) -> impl Iterator<Item = std::fs::DirEntry> + use<'a> {
+    let entries = disk.read_dir(directory).into_iter().flatten().flatten();
     entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
 }
 
 /// The text in a file beside this one. Who may read it is as it was.
-fn prepare(path: &Path, prefix: &str, text: &str) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix(prefix).tempfile_in(beside(path))?;
+fn prepare(disk: &Disk, path: &Path, prefix: &str, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = disk.temporary_file(beside(path), prefix)?;
     file.write_all(text.as_bytes())?;
-    let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode());
+    let mode = disk.metadata(path).map_or(0o644, |old| old.permissions().mode());
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     Ok(file)
@@ -216,69 +218,70 @@ fn prepare(path: &Path, prefix: &str, text: &str) -> io::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DISK;
 
     fn text(ours: &str, theirs: &str) -> Option<Edited> {
         Some(Edited::Text { ours: ours.into(), theirs: theirs.into() })
     }
 
-    #[test]
-    fn our_hand_is_told_from_others() {
+    #[tokio::test]
+    async fn our_hand_is_told_from_others() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("plan.yaml");
-        let open = || PlanFile::new(path.to_str().unwrap(), directory.path(), "a");
+        let open = || PlanFile::open(path.to_str().unwrap(), directory.path(), "a");
         std::fs::write(&path, "a").unwrap();
-        let mut file = open();
-        assert_eq!(file.edited(), None, "as it was read");
-        file.write("b").unwrap();
+        let mut file = open().await;
+        assert_eq!(file.edited().await, None, "as it was read");
+        file.write("b").await.unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
-        assert_eq!((file.edited(), open().edited()), (None, None), "also after a crash");
+        assert_eq!((file.edited().await, open().await.edited().await), (None, None), "also after a crash");
         // A crash after the note, before the file.
-        crate::serve::write_private(&directory.path().join("plan.json"), br#"["b","c"]"#).unwrap();
-        assert_eq!(open().edited(), None);
+        DISK.write_private(&directory.path().join("plan.json"), br#"["b","c"]"#).unwrap();
+        assert_eq!(open().await.edited().await, None);
         std::fs::write(&path, "theirs").unwrap();
-        let mut file = open();
-        assert_eq!(file.edited(), text("c", "theirs"));
-        assert_eq!(file.edited(), None, "told once");
-        file.write("d").unwrap();
+        let mut file = open().await;
+        assert_eq!(file.edited().await, text("c", "theirs"));
+        assert_eq!(file.edited().await, None, "told once");
+        file.write("d").await.unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(file.edited(), None);
-        assert!(file.write("d").unwrap());
+        assert_eq!(file.edited().await, None);
+        assert!(file.write("d").await.unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "d", "the run has it all");
         // Somebody was faster.
         std::fs::write(&path, "faster").unwrap();
-        assert!(!file.write("e").unwrap());
-        assert_eq!(file.edited(), text("d", "faster"));
-        assert!(file.write("e").unwrap());
+        assert!(!file.write("e").await.unwrap());
+        assert_eq!(file.edited().await, text("d", "faster"));
+        assert!(file.write("e").await.unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
         std::fs::write(&path, b"f\xff").unwrap();
-        assert!(!file.write("g").unwrap());
-        assert_eq!((file.edited(), file.edited()), (Some(Edited::NoText(b"f\xff".to_vec())), None));
-        assert!(file.write("g").unwrap());
+        assert!(!file.write("g").await.unwrap());
+        assert_eq!((file.edited().await, file.edited().await), (Some(Edited::NoText(b"f\xff".to_vec())), None));
+        assert!(file.write("g").await.unwrap());
     }
 
     /// The daemon dies after the note, before the file: what is noted is not taken for what is there.
-    #[test]
-    fn noted_and_not_there() {
+    #[tokio::test]
+    async fn noted_and_not_there() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("plan.yaml");
         let state = directory.path().join("run1");
         std::fs::create_dir(&state).unwrap();
-        let open = || PlanFile::new(path.to_str().unwrap(), &state, "1\n2\n3\n");
+        let open = || PlanFile::open(path.to_str().unwrap(), &state, "1\n2\n3\n");
         std::fs::write(&path, "1\n2\n3\n").unwrap();
-        let prepared = open().prepare("1\nb\n3\n".into())().unwrap();
+        let prepared = open().await.prepare("1\nb\n3\n".into())(DISK).unwrap().unwrap();
         // As after a kill: it lies there, and nobody will put it in its place.
         let (_file, left) = prepared.file.keep().unwrap();
         assert!(left.exists());
-        let mut file = open();
+        let mut file = open().await;
         assert!(!left.exists(), "it is taken away");
-        assert_eq!(file.edited(), None);
-        assert!(file.write("1\nb\n3\n").unwrap());
+        assert_eq!(file.edited().await, None);
+        assert!(file.write("1\nb\n3\n").await.unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\nb\n3\n");
         // Somebody has edited one of the two: which, its lines tell.
         for (theirs, ours) in [("1\n2\n3\n4\n", "1\n2\n3\n"), ("1\nb\n3\n4\n", "1\nb\n3\n"), ("4\n", "1\nb\n3\n")] {
             std::fs::write(&path, theirs).unwrap();
-            assert_eq!(open().edited(), text(ours, theirs));
-            assert_eq!(left_by(&state, "", theirs), ours);
+            assert_eq!(open().await.edited().await, text(ours, theirs));
+            assert_eq!(left_by(DISK, &state, "", theirs), ours);
         }
     }
 
@@ -289,29 +292,29 @@ mod tests {
         let path = directory.path().join("plan.yaml");
         let there = || std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, "a").unwrap();
-        let mut file = PlanFile::new(path.to_str().unwrap(), directory.path(), "a");
+        let mut file = PlanFile::open(path.to_str().unwrap(), directory.path(), "a").await;
         file.begin("b".into());
         assert!(file.is_busy());
         let prepared = file.prepared().await.unwrap();
         assert_eq!((there().as_str(), file.is_busy()), ("a", false), "not before it is told");
-        assert!(file.put(prepared).unwrap());
+        assert!(file.put(prepared).await.unwrap());
         assert_eq!(there(), "b");
         file.begin("b".into());
-        assert!(!file.is_busy(), "it is there already");
+        assert!(file.prepared().await.unwrap().is_none(), "it is there already");
 
         file.begin("c".into());
         std::fs::write(&path, "theirs").unwrap();
         let prepared = file.prepared().await.unwrap();
-        assert!(!file.put(prepared).unwrap());
-        assert_eq!((there(), file.edited()), ("theirs".into(), text("b", "theirs")));
+        assert!(!file.put(prepared).await.unwrap());
+        assert_eq!((there(), file.edited().await), ("theirs".into(), text("b", "theirs")));
 
         std::fs::write(&path, "b").unwrap();
-        assert!(file.edited().is_some());
+        assert!(file.edited().await.is_some());
         file.begin("c".into());
         std::fs::write(&path, "theirs").unwrap();
-        assert!(file.edited().is_some(), "told before the text is there");
+        assert!(file.edited().await.is_some(), "told before the text is there");
         let prepared = file.prepared().await.unwrap();
-        assert!(!file.put(prepared).unwrap(), "it knows nothing of theirs");
+        assert!(!file.put(prepared).await.unwrap(), "it knows nothing of theirs");
 
         file.begin("d".into());
         file.settle().await;
@@ -321,15 +324,15 @@ mod tests {
     }
 
     /// What could not be put there is not there, also when it is asked for again.
-    #[test]
-    fn who_cannot_write_says_so_every_time() {
+    #[tokio::test]
+    async fn who_cannot_write_says_so_every_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("plan.yaml");
         std::fs::create_dir(&path).unwrap();
-        let mut file = PlanFile::new(path.to_str().unwrap(), directory.path(), "a");
-        assert!(file.write("b").is_err() && file.write("b").is_err());
+        let mut file = PlanFile::open(path.to_str().unwrap(), directory.path(), "a").await;
+        assert!(file.write("b").await.is_err() && file.write("b").await.is_err());
         std::fs::remove_dir(&path).unwrap();
-        assert!(file.write("b").unwrap());
+        assert!(file.write("b").await.unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
     }
 
@@ -337,9 +340,9 @@ mod tests {
     #[test]
     fn what_a_run_has_left_there() {
         let directory = tempfile::tempdir().unwrap();
-        let left = |found: &str| left_by(directory.path(), "began", found);
+        let left = |found: &str| left_by(DISK, directory.path(), "began", found);
         assert_eq!((left("began"), left("edited")), ("began".to_owned(), "began".to_owned()), "it never wrote");
-        crate::serve::write_private(&directory.path().join(NOTE), br#"["b","c"]"#).unwrap();
+        DISK.write_private(&directory.path().join(NOTE), br#"["b","c"]"#).unwrap();
         assert_eq!((left("c"), left("b")), ("c".to_owned(), "b".to_owned()), "the last one is not there yet");
         assert_eq!(left("edited"), "c");
     }
@@ -350,7 +353,7 @@ mod tests {
         let path = directory.path().join("plan.yaml");
         std::fs::write(&path, "a").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        replace(&path, "b").unwrap();
+        replace(DISK, &path, "b").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     }
 
@@ -365,7 +368,7 @@ mod tests {
         beside(".posse-item.md-old", 120);
         beside(".posse-item.md-new", 0);
         beside(".posse-other.md-old", 120);
-        replace(&path, "a").unwrap();
+        replace(DISK, &path, "a").unwrap();
         let mut names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".posse-item.md-new", ".posse-other.md-old", "item.md"]);

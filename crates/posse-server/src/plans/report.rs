@@ -13,12 +13,13 @@ use posse_core::plan::{Record, TaskId, TaskStatus};
 
 use super::ledger::Ledger;
 use super::words::outcome_word;
+use crate::disk;
 
 /// What every session of the run has used, beside the report.
-pub(super) fn write_usage(ledger: &Ledger, state: &Path) -> std::io::Result<()> {
+pub(super) async fn write_usage(ledger: &Ledger, state: &Path) -> std::io::Result<()> {
     let name = format!("{}-usage.json", plan_slug(&ledger.run.plan().name, &ledger.spec.file));
     let text = serde_json::to_vec_pretty(&Summary::of(ledger.lines.clone()))?;
-    crate::serve::write_private(&state.join(name), &text)
+    disk::at(state.join(name), move |disk, path| disk.write_private(path, &text)).await
 }
 
 /// What was done, what it cost, what is open.

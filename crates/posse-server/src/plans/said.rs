@@ -11,6 +11,8 @@ use posse_agents::headless::Event;
 use posse_core::secrets::mask_json;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::Disk;
+
 /// Its name in the session's directory.
 pub(super) const NAME: &str = "said.jsonl";
 
@@ -29,11 +31,11 @@ pub(super) struct SaidLog {
 
 impl SaidLog {
     /// Goes on with the file in this directory. If it cannot be written, the session goes on without.
-    pub(super) fn open(directory: &Path) -> Self {
+    pub(super) fn open(disk: &Disk, directory: &Path) -> Self {
         let open = || -> std::io::Result<(File, usize)> {
             let mut options = File::options();
             options.create(true).truncate(false).read(true).write(true).mode(0o600);
-            let mut file = options.open(directory.join(NAME))?;
+            let mut file = disk.open(&directory.join(NAME), &options)?;
             let mut text = Vec::new();
             file.read_to_end(&mut text)?;
             // A line that was cut off by a crash is written again.
@@ -51,7 +53,7 @@ impl SaidLog {
         }
     }
 
-    pub(super) fn add(&mut self, event: &Event) {
+    pub(super) fn add(&mut self, _: &Disk, event: &Event) {
         if self.written > 0 {
             self.written -= 1;
             return;
@@ -69,6 +71,7 @@ impl SaidLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DISK;
 
     #[test]
     fn who_comes_after_a_crash_repeats_nothing_and_loses_nothing() {
@@ -80,17 +83,17 @@ mod tests {
             let text = std::fs::read_to_string(&path).unwrap();
             text.lines().map(|line| serde_json::from_str::<SaidLine>(line).unwrap().event).collect()
         };
-        let mut log = SaidLog::open(directory.path());
-        events[..2].iter().for_each(|event| log.add(event));
+        let mut log = SaidLog::open(DISK, directory.path());
+        events[..2].iter().for_each(|event| log.add(DISK, event));
         // Cut off in the middle of the second line.
         let length = std::fs::metadata(&path).unwrap().len();
         File::options().write(true).open(&path).unwrap().set_len(length - 3).unwrap();
-        let mut log = SaidLog::open(directory.path());
-        events.iter().for_each(|event| log.add(event));
+        let mut log = SaidLog::open(DISK, directory.path());
+        events.iter().for_each(|event| log.add(DISK, event));
         let masked = Event::Said("the key is ghp_[masked]".into());
         assert_eq!(read(), [masked, events[1].clone(), events[2].clone()]);
-        let mut log = SaidLog::open(directory.path());
-        events.iter().for_each(|event| log.add(event));
+        let mut log = SaidLog::open(DISK, directory.path());
+        events.iter().for_each(|event| log.add(DISK, event));
         assert_eq!(read().len(), 3, "the whole stream, read again");
     }
 }

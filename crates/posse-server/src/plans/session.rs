@@ -18,7 +18,6 @@ use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_core::time::Wall;
-use posse_term::text_file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
@@ -28,6 +27,7 @@ use super::briefing::PROMPT;
 use super::facts::Facts;
 use super::said::SaidLog;
 use crate::api::{App, terminals};
+use crate::disk::{self, Disk};
 use crate::hub::{self, Creation, SessionChoice, What};
 use crate::pump;
 use crate::record::{COMMAND, LogEvent};
@@ -104,14 +104,13 @@ impl Sessions {
         mut heard: impl FnMut(&Event),
     ) -> Over {
         let note = order.files.join(NOTE);
-        let known = std::fs::read(&note).ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
+        let known = disk::at(&note, Disk::read).await.ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
         if let Some(Note { ended }) = known {
             if let Some(terminal) = self.find(&order.name).await {
                 self.end(terminal, &ended).await;
             }
-            let mut stream = Stream::new(&order);
-            stream.read(&mut heard);
-            return stream.over(ended, &order);
+            let (stream, _) = Stream::open(&order).await.read(&mut heard).await;
+            return stream.over(ended, &order).await;
         }
         let terminal = match self.find(&order.name).await {
             Some(terminal) => terminal,
@@ -123,21 +122,24 @@ impl Sessions {
                 }
             },
         };
-        let mut stream = Stream::new(&order);
-        let ended = self.follow(terminal, &order, &mut stream, &mut stop, &mut heard).await;
+        let stream = Stream::open(&order).await;
+        let (ended, stream) = self.follow(terminal, &order, stream, &mut stop, &mut heard).await;
         // Before it goes: one that is gone without a note would be started again.
-        let text = serde_json::to_vec(&Note { ended: ended.clone() }).unwrap_or_default();
-        if let Err(error) = crate::serve::write_private_unsynced(&note, &text) {
+        let written = match serde_json::to_vec(&Note { ended: ended.clone() }) {
+            Ok(text) => disk::at(&note, move |disk, note| disk.write_private_unsynced(note, &text)).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = written {
             tracing::warn!("the end of session {} is not written down: {error}", order.name);
         }
         self.end(terminal, &ended).await;
-        stream.read(&mut heard);
-        stream.over(ended, &order)
+        let (stream, _) = stream.read(&mut heard).await;
+        stream.over(ended, &order).await
     }
 
     /// Whether a session of this name was begun: it runs, or has left a note.
     pub(crate) async fn is_known(&self, name: &Name, files: &Path) -> bool {
-        files.join(NOTE).exists() || self.find(name).await.is_some()
+        disk::at(files.join(NOTE), Disk::exists).await || self.find(name).await.is_some()
     }
 
     /// All it started is ended with it, and `ls` forgets it.
@@ -154,11 +156,11 @@ impl Sessions {
     async fn start(&self, order: &Order, means: Option<Means>) -> Result<TerminalId, String> {
         let spawn = order.spawn.as_ref().map_err(Clone::clone)?;
         let means = means.ok_or("nobody who knows its environment is there")?;
-        fs_err::create_dir_all(&order.files).map_err(|error| error.to_string())?;
+        disk::at(&order.files, Disk::create_dir_all).await.map_err(|error| error.to_string())?;
         let mut environment = means.environment;
         spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
         environment.extend(spawn.set.clone());
-        write_command(&order.files, spawn, environment.keys());
+        write_command(&order.files, spawn, environment.keys()).await;
         let file = |name: &str| order.files.join(name).to_string_lossy().into_owned();
         let mut command: Vec<String> = vec![self.executable.to_string_lossy().into_owned(), "session".into()];
         command.extend(["--in".into(), file(PROMPT), "--out".into(), file("stream.jsonl")]);
@@ -169,7 +171,7 @@ impl Sessions {
             agent_profile: None,
             name: Some(order.name.clone()),
             session: SessionChoice::Any(order.group.clone()),
-            directory: terminals::directory(&spawn.directory).map_err(|error| error.to_string())?,
+            directory: terminals::directory(&spawn.directory).await.map_err(|error| error.to_string())?,
             environment,
             size: Size::DEFAULT,
             ring: 64 << 10,
@@ -185,10 +187,10 @@ impl Sessions {
         &self,
         terminal: TerminalId,
         order: &Order,
-        stream: &mut Stream,
+        mut stream: Stream,
         stop: &mut watch::Receiver<bool>,
         heard: &mut impl FnMut(&Event),
-    ) -> Ended {
+    ) -> (Ended, Stream) {
         let mut events = self.app.events.subscribe();
         let (tell, mut grown) = mpsc::unbounded_channel();
         let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_| {
@@ -201,11 +203,11 @@ impl Sessions {
             match view {
                 // The daemon is going; the session goes on without it, and another daemon will be told.
                 Err(_) => std::future::pending().await,
-                Ok(None) => return Ended::Lost,
+                Ok(None) => return (Ended::Lost, stream),
                 Ok(Some(view)) => match view.record.exit {
-                    Some(Exit::Code(code)) => return Ended::Exited(code),
-                    Some(Exit::Signal(signal)) => return Ended::Killed(signal),
-                    Some(Exit::Lost) => return Ended::Lost,
+                    Some(Exit::Code(code)) => return (Ended::Exited(code), stream),
+                    Some(Exit::Signal(signal)) => return (Ended::Killed(signal), stream),
+                    Some(Exit::Lost) => return (Ended::Lost, stream),
                     None => {
                         // The clock of the session goes on while the daemon is dead.
                         let ran =
@@ -215,15 +217,19 @@ impl Sessions {
                         tokio::select! {
                             () = heard_of(&mut events, terminal) => {}
                             Some(()) = grown.recv() => {
-                                if stream.read(heard) {
+                                let grew;
+                                (stream, grew) = stream.read(heard).await;
+                                if grew {
                                     spoke = Instant::now();
                                 }
                             }
-                            () = asked_to_stop(stop) => return Ended::Stopped,
-                            () = self.runs_still(terminal, late) => return Ended::TimedOut,
+                            () = asked_to_stop(stop) => return (Ended::Stopped, stream),
+                            () = self.runs_still(terminal, late) => return (Ended::TimedOut, stream),
                             () = self.runs_still(terminal, silent) => {
-                                if !stream.read(heard) {
-                                    return Ended::Stalled;
+                                let grew;
+                                (stream, grew) = stream.read(heard).await;
+                                if !grew {
+                                    return (Ended::Stalled, stream);
                                 }
                                 spoke = Instant::now();
                             }
@@ -263,7 +269,7 @@ async fn heard_of(events: &mut broadcast::Receiver<Arc<LogEvent>>, terminal: Ter
 }
 
 /// How it was started, for people: of the environment the names only, of the prompt a fingerprint.
-fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
+async fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
     let hash: String = Sha256::digest(spawn.prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let told = serde_json::json!({
         "argv": spawn.argv,
@@ -271,7 +277,9 @@ fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item 
         "directory": spawn.directory,
         "environment": variables.collect::<Vec<_>>(),
     });
-    if let Err(error) = crate::serve::write_private_unsynced(&files.join("command.json"), told.to_string().as_bytes()) {
+    let told = told.to_string();
+    let write = move |disk: &Disk, file: &Path| disk.write_private_unsynced(file, told.as_bytes());
+    if let Err(error) = disk::at(files.join("command.json"), write).await {
         tracing::warn!("how a session was started is not written down: {error}");
     }
 }
@@ -293,49 +301,62 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(order: &Order) -> Self {
+    async fn open(order: &Order) -> Self {
         let path = order.files.join("stream.jsonl");
-        let (reader, said) = (Reader::new(order.texts.clone()), SaidLog::open(&order.files));
-        Self { path, read: 0, reader, facts: Facts::default(), said }
+        let said = disk::at(&order.files, SaidLog::open).await;
+        Self { path, read: 0, reader: Reader::new(order.texts.clone()), facts: Facts::default(), said }
     }
 
     /// Reads what is new. Whether there was something.
-    fn read(&mut self, heard: &mut impl FnMut(&Event)) -> bool {
-        let before = self.read;
-        let mut piece = vec![0; PIECE];
-        let Ok(mut file) = text_file::open(&self.path) else { return false };
-        if file.seek(SeekFrom::Start(self.read)).is_err() {
-            return false;
+    async fn read(mut self, heard: &mut impl FnMut(&Event)) -> (Self, bool) {
+        let read_new = move |disk: &Disk| {
+            let before = self.read;
+            let events = self.new_events(disk).unwrap_or_default();
+            let grew = self.read > before;
+            (self, events, grew)
+        };
+        let (mut stream, events, grew) = disk::run(read_new).await;
+        for event in events {
+            heard(&event);
+            stream.facts.add(event);
         }
-        while let Ok(n @ 1..) = file.read(&mut piece) {
-            self.read += n as u64;
-            for event in self.reader.stdout(&piece[..n]) {
-                self.said.add(&event);
-                heard(&event);
-                self.facts.add(event);
-            }
-        }
-        self.read > before
+        (stream, grew)
     }
 
-    fn over(mut self, ended: Ended, order: &Order) -> Over {
-        let errors = order.files.join("stderr.log");
-        let (stderr, said_at) = (end_of(&errors), last_written(&[&self.path, &errors]));
-        let mut last = self.reader.stderr(stderr.as_bytes());
-        last.extend(self.reader.finish());
-        for event in last {
-            self.said.add(&event);
-            self.facts.add(event);
+    fn new_events(&mut self, disk: &Disk) -> std::io::Result<Vec<Event>> {
+        let mut file = disk.open_regular(&self.path)?;
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut piece = vec![0; PIECE];
+        let mut events = Vec::new();
+        while let Ok(n @ 1..) = file.read(&mut piece) {
+            self.read += n as u64;
+            events.extend(self.reader.stdout(&piece[..n]));
         }
-        Over { ended, facts: self.facts, stderr, said_at }
+        events.iter().for_each(|event| self.said.add(disk, event));
+        Ok(events)
+    }
+
+    async fn over(mut self, ended: Ended, order: &Order) -> Over {
+        let read_last = move |disk: &Disk, errors: &Path| {
+            let stderr = end_of(disk, errors);
+            let said_at = last_written(disk, &[&self.path, errors]);
+            let mut last = self.reader.stderr(stderr.as_bytes());
+            last.extend(self.reader.finish());
+            for event in last {
+                self.said.add(disk, &event);
+                self.facts.add(event);
+            }
+            Over { ended, facts: self.facts, stderr, said_at }
+        };
+        disk::at(order.files.join("stderr.log"), read_last).await
     }
 }
 
 /// When the last of these files was written. Nobody may know for a long time what a session has said: the daemon may have been
 /// dead.
-fn last_written(files: &[&Path]) -> Wall {
+fn last_written(disk: &Disk, files: &[&Path]) -> Wall {
     let written = files.iter().filter_map(|file| {
-        let since_1970 = file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let since_1970 = disk.metadata(file).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         i64::try_from(since_1970.as_millis()).ok()
     });
     let now = crate::now();
@@ -343,9 +364,9 @@ fn last_written(files: &[&Path]) -> Wall {
 }
 
 /// The end of a file, as text.
-pub(super) fn end_of(path: &Path) -> String {
+pub(super) fn end_of(disk: &Disk, path: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = text_file::open(path)?;
+        let mut file = disk.open_regular(path)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(STDERR)))?;
         let mut bytes = Vec::new();

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::disk::{self, Disk};
 use crate::project_files::make_room;
 use posse_core::run::Spec;
 use posse_term::lock::{self, Holder, Lock, LockError};
@@ -40,28 +41,25 @@ impl Claim {
         let mut beside = PathBuf::from(&spec.state_file).into_os_string();
         beside.push(".lock");
         let paths = [tmp.join("agent-responses.lock"), PathBuf::from(beside)];
-        let taken = tokio::task::spawn_blocking(move || {
+        let take = move |disk: &Disk| {
             let [responses, state] = paths;
-            super::files::ignore_in_git(&project).map_err(|error| ClaimError::Io { path: tmp, error })?;
+            super::files::ignore_in_git(disk, &project).map_err(|error| ClaimError::Io { path: tmp, error })?;
             let io = |error| ClaimError::Io { path: state_file.clone(), error };
-            make_room(&project, &state_file).map_err(io)?;
-            Ok(Self { _locks: [hold(&purpose, &responses)?, hold(&purpose, &state)?] })
-        });
-        taken.await.unwrap_or_else(|error| {
-            let path = PathBuf::from(&spec.state_file);
-            Err(ClaimError::Io { path, error: std::io::Error::other(error) })
-        })
+            make_room(disk, &project, &state_file).map_err(io)?;
+            Ok(Self { _locks: [hold(disk, &purpose, &responses)?, hold(disk, &purpose, &state)?] })
+        };
+        disk::run(take).await
     }
 }
 
-fn hold(purpose: &str, path: &Path) -> Result<Lock, ClaimError> {
+fn hold(disk: &Disk, purpose: &str, path: &Path) -> Result<Lock, ClaimError> {
     let io = |error| ClaimError::Io { path: path.to_owned(), error };
     // A link beside the file that is meant would be followed.
-    if path.is_symlink() {
+    if disk.is_symlink(path) {
         let text = "it is a link, and posse writes only inside of the project: remove it";
         return Err(io(std::io::Error::other(text)));
     }
-    lock::acquire_for(purpose, path, PATIENCE).map_err(|error| match error {
+    disk.lock(purpose, path, PATIENCE).map_err(|error| match error {
         LockError::Held(holder) => ClaimError::Held { path: path.to_owned(), holder },
         LockError::Io { path, error } => ClaimError::Io { path, error },
     })

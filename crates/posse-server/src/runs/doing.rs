@@ -23,6 +23,7 @@ use super::files::RunFiles;
 use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
+use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::hub::{self, Creation, SessionChoice, View};
 use crate::notify::Notice;
@@ -78,7 +79,7 @@ impl Doing {
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(&self.app, terminal).await;
-                let stale = self.files.keep(key, number, Some(Suffix::Stale)).map_err(|error| error.to_string());
+                let stale = self.files.keep(key, number, Some(Suffix::Stale)).await.map_err(|error| error.to_string());
                 Some(Happened::StaleCleared { turn, stale, printed })
             }
             Effect::Send { turn, terminal, text } => {
@@ -86,7 +87,7 @@ impl Doing {
                 Some(Happened::Sent { turn, sent })
             }
             Effect::LookForTraces { turn, terminal, key, text, since, printed } => {
-                let answer_there = self.files.response(key).exists();
+                let answer_there = disk::at(self.files.response(key), Disk::exists).await;
                 let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
                 Some(Happened::Traces { turn, traces })
             }
@@ -116,11 +117,12 @@ impl Doing {
                 of_turn(turn, turn::Event::Reminded(result))
             }
             Effect::Archive { turn, key, number } => {
-                Some(Happened::Archived { turn, name: self.files.keep_if_possible(key, number, None) })
+                Some(Happened::Archived { turn, name: self.files.keep_if_possible(key, number, None).await })
             }
-            Effect::KeepLate { turn, key, number } => {
-                Some(Happened::KeptLate { turn, name: self.files.keep_if_possible(key, number, Some(Suffix::Late)) })
-            }
+            Effect::KeepLate { turn, key, number } => Some(Happened::KeptLate {
+                turn,
+                name: self.files.keep_if_possible(key, number, Some(Suffix::Late)).await,
+            }),
             Effect::Notify { event, notice } => {
                 self.notify(event, notice);
                 None
@@ -150,11 +152,11 @@ impl Doing {
         };
         let start = async {
             let creation = Creation {
-                what: agents::find(&self.app, asked)?,
+                what: agents::find(&self.app, asked).await?,
                 agent_profile: Some(choice.profile),
                 name: Some(name.parse()?),
                 session: SessionChoice::Any(self.spec.session.clone()),
-                directory: terminals::directory(&self.spec.directory)?,
+                directory: terminals::directory(&self.spec.directory).await?,
                 environment: means.environment.clone(),
                 size: Size::DEFAULT,
                 ring: terminals::RING,

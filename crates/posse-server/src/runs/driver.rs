@@ -22,6 +22,7 @@ use super::files::RunFiles;
 use super::view::{self, RunView};
 use super::{Command, Means};
 use crate::api::App;
+use crate::disk;
 use crate::hub;
 use crate::journal;
 use crate::record::LogEvent;
@@ -141,12 +142,11 @@ impl Driver {
                     // Here, and in order: the file must not be written again after it was archived.
                     Effect::Mirror { state, at, dispatched } => {
                         let files = self.files.clone();
-                        let written = tokio::task::spawn_blocking(move || files.mirror(*state, at, dispatched));
-                        let _ = written.await;
+                        disk::run(move |disk| files.mirror(disk, *state, at, dispatched)).await;
                     }
                     Effect::ArchiveState => {
                         let files = self.files.clone();
-                        let _ = tokio::task::spawn_blocking(move || files.archive_state()).await;
+                        disk::run(move |disk| files.archive_state(disk)).await;
                     }
                     Effect::Rest => return Ended::Rests,
                     effect => self.doing().begin(effect),
@@ -220,7 +220,7 @@ impl Driver {
         }
         if let Some(turn) = self.run.ledger().turn() {
             let (tell, changed) = mpsc::unbounded_channel();
-            self.response_watch = Some(self.files.watch(&self.watched_files, turn.key, tell));
+            self.response_watch = Some(self.files.watch(&self.watched_files, turn.key, tell).await);
             self.response_changed = changed;
             self.placed = false;
         }

@@ -10,10 +10,10 @@ use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
-use posse_term::text_file;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::disk::{self, Disk};
 use crate::project_files::{make_directory, make_room};
 use crate::watched_files::{FileHint, FileWatch, WatchScope, WatchedFiles};
 
@@ -54,11 +54,11 @@ impl RunFiles {
     }
 
     /// Makes the directories, again if somebody has removed them.
-    pub(super) fn prepare(&self) -> io::Result<()> {
+    pub(super) fn prepare(&self, disk: &Disk) -> io::Result<()> {
         for directory in [&self.responses, &self.archive] {
-            make_directory(&self.project, directory.strip_prefix(&self.project).unwrap_or(directory))?;
+            make_directory(disk, &self.project, directory.strip_prefix(&self.project).unwrap_or(directory))?;
         }
-        ignore_in_git(&self.project)
+        ignore_in_git(disk, &self.project)
     }
 
     pub(super) fn response(&self, key: Key) -> PathBuf {
@@ -66,8 +66,9 @@ impl RunFiles {
     }
 
     /// Sends a message whenever the response file of this turn may have changed: whether it was renamed into place.
-    pub(super) fn watch(&self, files: &WatchedFiles, key: Key, tell: UnboundedSender<bool>) -> FileWatch {
-        if let Err(error) = self.prepare() {
+    pub(super) async fn watch(&self, files: &WatchedFiles, key: Key, tell: UnboundedSender<bool>) -> FileWatch {
+        let run_files = self.clone();
+        if let Err(error) = disk::run(move |disk| run_files.prepare(disk)).await {
             tracing::warn!("{error}");
         }
         files.watch(&self.response(key), WatchScope::CompleteFile, move |hint| {
@@ -78,7 +79,7 @@ impl RunFiles {
     /// What is in the response file. `placed`: it is known to have been renamed into place.
     pub(super) async fn look(&self, key: Key, placed: bool) -> Look {
         let path = self.response(key);
-        let first = match sight(&path) {
+        let first = match disk::at(&path, sight).await {
             Ok(Some(sighting)) => sighting,
             Ok(None) => return Look::NotRegular,
             Err(error) if error.kind() == ErrorKind::NotFound => return Look::Absent,
@@ -87,32 +88,35 @@ impl RunFiles {
         if !placed {
             tokio::time::sleep(SETTLED).await;
         }
-        let read = tokio::task::spawn_blocking(move || read(&path)).await;
-        match read {
-            Ok(Ok((second, bytes))) if second == first => {
+        match disk::at(path, read).await {
+            Ok((second, bytes)) if second == first => {
                 let (look, notes) = Look::at(&bytes);
                 for note in notes {
                     tracing::warn!("{}: {note}", key.file_name());
                 }
                 look
             }
-            Ok(Ok(_)) => Look::Unsettled,
-            Ok(Err(error)) if error.kind() == ErrorKind::NotFound => Look::Absent,
-            Ok(Err(error)) => Look::Unreadable(error.to_string()),
-            Err(_) => Look::Unsettled,
+            Ok(_) => Look::Unsettled,
+            Err(error) if error.kind() == ErrorKind::NotFound => Look::Absent,
+            Err(error) => Look::Unreadable(error.to_string()),
         }
     }
 
     /// Moves the response file to the archive under this number, and says under which name; `None` if there is none.
-    pub(super) fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
+    pub(super) async fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
+        let files = self.clone();
+        disk::run(move |disk| files.keep_on(disk, key, number, suffix)).await
+    }
+
+    fn keep_on(&self, disk: &Disk, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
         let from = self.response(key);
-        if std::fs::symlink_metadata(&from).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+        if disk.symlink_metadata(&from).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(None);
         }
-        self.prepare()?;
-        let taken = |name: &str| std::fs::symlink_metadata(self.archive.join(name)).is_ok();
+        self.prepare(disk)?;
+        let taken = |name: &str| disk.symlink_metadata(&self.archive.join(name)).is_ok();
         let name = files::archive_name(number, key.as_str(), suffix, &taken);
-        match fs_err::rename(&from, self.archive.join(&name)) {
+        match disk.rename(&from, &self.archive.join(&name)) {
             // Somebody else took it away in between.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -121,44 +125,44 @@ impl RunFiles {
     }
 
     /// As `keep`, for an answer that is in the journal already, or came too late: if it cannot be moved it is left where it is.
-    pub(super) fn keep_if_possible(&self, key: Key, number: u32, suffix: Option<Suffix>) -> Option<String> {
-        self.keep(key, number, suffix).unwrap_or_else(|error| {
+    pub(super) async fn keep_if_possible(&self, key: Key, number: u32, suffix: Option<Suffix>) -> Option<String> {
+        self.keep(key, number, suffix).await.unwrap_or_else(|error| {
             tracing::warn!("the response file is left where it is: {error}");
             None
         })
     }
 
     /// Writes the state file, whole or not at all.
-    pub(super) fn mirror(&self, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
+    pub(super) fn mirror(&self, disk: &Disk, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
         let time = |at| crate::timestamp(at).to_string();
         state.updated_at = time(at);
         if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
             in_flight.dispatched_at = time(at);
         }
-        for (name, value) in self.of_others() {
+        for (name, value) in self.of_others(disk) {
             state.other.entry(name).or_insert(value);
         }
         let text = state.write();
-        let written = make_room(&self.project, &self.state_file);
-        if let Err(error) = written.and_then(|()| crate::serve::write_private(&self.state_file, text.as_bytes())) {
+        let written = make_room(disk, &self.project, &self.state_file);
+        if let Err(error) = written.and_then(|()| disk.write_private(&self.state_file, text.as_bytes())) {
             tracing::warn!("the state file {} cannot be written: {error}", self.state_file.display());
         }
     }
 
     /// What somebody else has written into the state file of a run that goes on (LOOP-48).
-    fn of_others(&self) -> Map<String, Value> {
-        let text = text_file::read(&self.state_file).unwrap_or_default();
+    fn of_others(&self, disk: &Disk) -> Map<String, Value> {
+        let text = disk.read_text(&self.state_file).unwrap_or_default();
         let known = StateFile::read(&text).ok().filter(|state| state.final_status == FinalStatus::Running);
         known.map(|state| state.other).unwrap_or_default()
     }
 
     /// The run is over: its state file goes to its archive.
-    pub(super) fn archive_state(&self) {
+    pub(super) fn archive_state(&self, disk: &Disk) {
         let Some(name) = self.state_file.file_name().and_then(|name| name.to_str()) else { return };
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "json"));
         let free = (1..).map(|n| if n == 1 { name.to_owned() } else { format!("{stem}-{n}.{extension}") });
-        let Some(to) = free.map(|name| self.archive.join(name)).find(|path| !path.exists()) else { return };
-        match self.prepare().and_then(|()| fs_err::rename(&self.state_file, to)) {
+        let Some(to) = free.map(|name| self.archive.join(name)).find(|path| !disk.exists(path)) else { return };
+        match self.prepare(disk).and_then(|()| disk.rename(&self.state_file, &to)) {
             Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!("{error}"),
             _ => {}
         }
@@ -166,18 +170,19 @@ impl RunFiles {
 }
 
 /// Makes the directory of a project below which nothing is anybody's work: git need not see it.
-pub(super) fn ignore_in_git(project: &Path) -> io::Result<()> {
-    make_directory(project, Path::new(TMP))?;
-    let mut options = std::fs::File::options();
-    match options.write(true).create_new(true).open(project.join(TMP).join(".gitignore")) {
+pub(super) fn ignore_in_git(disk: &Disk, project: &Path) -> io::Result<()> {
+    make_directory(disk, project, Path::new(TMP))?;
+    let mut new_file = std::fs::File::options();
+    new_file.write(true).create_new(true);
+    match disk.open(&project.join(TMP).join(".gitignore"), &new_file) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made?.write_all(b"*\n"),
     }
 }
 
 /// `None`: it is no regular file.
-fn sight(path: &Path) -> io::Result<Option<Sighting>> {
-    let metadata = std::fs::symlink_metadata(path)?;
+fn sight(disk: &Disk, path: &Path) -> io::Result<Option<Sighting>> {
+    let metadata = disk.symlink_metadata(path)?;
     Ok(metadata.is_file().then(|| sighting(&metadata)))
 }
 
@@ -187,8 +192,8 @@ fn sighting(metadata: &std::fs::Metadata) -> Sighting {
 }
 
 /// Its content, and what it was when it had been read.
-fn read(path: &Path) -> io::Result<(Sighting, Vec<u8>)> {
-    let file = text_file::open(path)?;
+fn read(disk: &Disk, path: &Path) -> io::Result<(Sighting, Vec<u8>)> {
+    let file = disk.open_regular(path)?;
     let mut bytes = Vec::new();
     (&file).take(MOST).read_to_end(&mut bytes)?;
     Ok((sighting(&file.metadata()?), bytes))

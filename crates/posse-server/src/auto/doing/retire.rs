@@ -10,7 +10,6 @@ use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
 use posse_core::plan::{Plan, State};
-use posse_term::text_file;
 
 use super::{Doing, Told};
 use crate::auto::entry::Entry;
@@ -18,14 +17,15 @@ use crate::auto::place::plan_path;
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::{self, ArchiveError, archive};
 use crate::backlog::scan;
+use crate::disk::Disk;
 use crate::git;
 use crate::store::UsageOf;
 
 impl Doing {
     /// The plan as it is on disk: what has become of its tasks, and their commits.
-    pub(super) fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
+    pub(super) fn plan_state(&self, disk: &Disk, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
         let file = plan_file(&self.spec, &id.item);
-        let text = text_file::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = disk.read_text(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let (plan, _) = Plan::read(&file.to_string_lossy(), &text).map_err(|problems| problems.to_string())?;
         let state = State::recorded(&plan);
         let rows: Vec<TaskRow> = plan
@@ -56,15 +56,15 @@ impl Doing {
         said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
     }
 
-    pub(super) async fn gather(&self, id: &DeedId, candidate: &Candidate) -> Evidence {
-        let (plan, commits) = match self.plan_state(id) {
+    pub(super) async fn gather(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Evidence {
+        let (plan, commits) = match self.plan_state(disk, id) {
             Ok((rows, commits)) => (Ok(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits),
             Err(why) => (Err(why), Vec::new()),
         };
-        let item = if !self.project(&candidate.path).exists() {
+        let item = if !disk.exists(&self.project(&candidate.path)) {
             Place::Gone
         } else {
-            let found = scan(Path::new(&self.spec.directory), &self.spec.shelves);
+            let found = scan(disk, Path::new(&self.spec.directory), &self.spec.shelves);
             let there = |archived: &posse_core::backlog::queue::Archived| {
                 archived.slug == id.item && archived.shelf == Shelf::Completed
             };
@@ -101,13 +101,14 @@ impl Doing {
     /// Where it is now, and what is told of it to who is not looking.
     pub(super) async fn retire(
         &self,
+        disk: &Disk,
         id: &DeedId,
         candidate: &Candidate,
         retirement: &Retirement,
     ) -> Result<(String, String), ArchiveError> {
-        let (rows, commits) = self.plan_state(id).unwrap_or_default();
+        let (rows, commits) = self.plan_state(disk, id).unwrap_or_default();
         let sessions = self.lines_of(&id.item).await;
-        let plan = plan_file(&self.spec, &id.item).exists().then(|| plan_path(&self.spec, &id.item));
+        let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
         let minutes = retirement.seconds / 60;
         let told_by = DeedId { item: id.item.clone(), number: retirement.after };
         let block = OutcomeBlock {
@@ -142,8 +143,8 @@ impl Doing {
             home: self.spec.home.as_deref(),
             report: &report,
         };
-        let done = archive(&wanted).await?;
-        let archived = self.subject(&Candidate { path: done.path.clone(), ..candidate.clone() });
+        let done = archive(disk, &wanted).await?;
+        let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
         let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
         for warning in done.warnings {
             let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));

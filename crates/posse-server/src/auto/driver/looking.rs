@@ -9,6 +9,7 @@ use super::super::scan;
 use super::super::watching::BacklogChange;
 use super::{Driver, Stopping};
 use crate::backlog::checkout::why_away;
+use crate::disk;
 use crate::plans::Account;
 use crate::plans::stop_file::Says;
 
@@ -75,15 +76,13 @@ impl Driver {
         let (spec, pipeline) = (self.doing.spec.clone(), self.ledger.pipeline.clone());
         let seen = self.seen.0.clone();
         tokio::spawn(async move {
-            let found = {
+            let backlog = {
                 let spec = spec.clone();
-                tokio::task::spawn_blocking(move || scan::candidates(&spec, &pipeline)).await
+                disk::run(move |disk| scan::candidates(disk, &spec, &pipeline)).await
             };
             // After the look: what was seen is of what is checked out now, or of nothing.
             let away = why_away(std::path::Path::new(&spec.directory), spec.home.as_deref()).await;
-            if let Ok(backlog) = found {
-                let _ = seen.send(Seen { number, backlog, away });
-            }
+            let _ = seen.send(Seen { number, backlog, away });
         });
     }
 

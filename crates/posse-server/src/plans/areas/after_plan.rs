@@ -54,7 +54,7 @@ impl Areas {
     }
 
     async fn check_checkout(&self, gate: &Gate, gates: &Gates) -> Result<GateVerdict, AreaError> {
-        let before = self.plan_base()?.unwrap_or_default();
+        let before = self.plan_base().await?.unwrap_or_default();
         let before = before.iter().find(|(command, _)| *command == gate.command).map(|(_, run)| run);
         let directory = self.root.clone();
         let run = self.checking(|| self.run(gate, gates, Place::Area(&directory))).await?;
@@ -66,14 +66,14 @@ impl Areas {
     }
 
     /// What the commands said before the first session.
-    fn plan_base(&self) -> Result<Option<Vec<(String, GateRun)>>, AreaError> {
-        note::read(&self.plan_base_path())
+    async fn plan_base(&self) -> Result<Option<Vec<(String, GateRun)>>, AreaError> {
+        note::read(&self.plan_base_path()).await
     }
 
     /// Runs them in the user's checkout before anything is done in it: later nobody can tell any more what was red before.
     pub(super) async fn look_at_plan_before(&self, gates: &Gates) -> Result<(), AreaError> {
         let of_plan = || gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
-        if of_plan().next().is_none() || self.plan_base()?.is_some() {
+        if of_plan().next().is_none() || self.plan_base().await?.is_some() {
             return Ok(());
         }
         let mut said = Vec::new();
@@ -82,14 +82,14 @@ impl Areas {
             let run = self.checking(|| self.run(gate, gates, Place::Area(&directory))).await?;
             said.push((gate.command.clone(), run));
         }
-        let path = self.plan_base_path();
-        note::write(&path, &said).map_err(|error| AreaError::Write { path, error })
+        note::write(self.plan_base_path(), &said).await
     }
 
     /// A run that goes on with the plan of an earlier one compares with what that one began with.
-    pub(super) fn inherit_plan_base(&self, earlier: &std::path::Path) -> Result<(), AreaError> {
-        let Some(said) = note::read::<Vec<(String, GateRun)>>(&earlier.join("plan-base.json"))? else { return Ok(()) };
-        let path = self.plan_base_path();
-        note::write(&path, &said).map_err(|error| AreaError::Write { path, error })
+    pub(super) async fn inherit_plan_base(&self, earlier: &std::path::Path) -> Result<(), AreaError> {
+        let Some(said) = note::read::<Vec<(String, GateRun)>>(&earlier.join("plan-base.json")).await? else {
+            return Ok(());
+        };
+        note::write(self.plan_base_path(), &said).await
     }
 }

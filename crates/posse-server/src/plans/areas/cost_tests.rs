@@ -85,35 +85,35 @@ async fn a_work_tree_is_known_by_its_files_only_where_git_knows_it_too() {
     let other = areas.begin(&run("2", 1), &gates(&[])).await.unwrap();
     let by_git = async |directory: &Path| WorkTree::find(directory).await.unwrap();
     for directory in [&repo.root, &ours.directory, &other.directory] {
-        let by_files = areas.home.beside(directory);
+        let by_files = areas.home.beside(directory).await;
         assert!(by_files.is_some(), "{}", directory.display());
         assert_eq!(by_files, by_git(directory).await);
     }
-    assert_eq!(areas.home.beside(&repo.root.join("d")), None);
+    assert_eq!(areas.home.beside(&repo.root.join("d")).await, None);
     let linked = WorkTree::find(&ours.directory).await.unwrap().unwrap();
-    assert_eq!(linked.beside(&other.directory), by_git(&other.directory).await);
+    assert_eq!(linked.beside(&other.directory).await, by_git(&other.directory).await);
 
     let dot_git = ours.directory.join(".git");
     let right = fs::read_to_string(&dot_git).unwrap();
-    let unknown = |what: &str| assert_eq!(areas.home.beside(&ours.directory), None, "{what}");
+    let unknown = async |what: &str| assert_eq!(areas.home.beside(&ours.directory).await, None, "{what}");
     fs::copy(other.directory.join(".git"), &dot_git).unwrap();
-    unknown("it leads to the files of another");
+    unknown("it leads to the files of another").await;
     fs::write(&dot_git, format!("gitdir: {}\n", repo.root.join(".git").display())).unwrap();
-    unknown("it leads to the user's checkout");
+    unknown("it leads to the user's checkout").await;
     fs::write(&dot_git, "gitdir: ../../../../../project/.git/worktrees/1-1\n").unwrap();
-    unknown("it is not a full path");
+    unknown("it is not a full path").await;
     fs::remove_file(&dot_git).unwrap();
-    unknown("it is gone");
+    unknown("it is gone").await;
     fs::create_dir(&dot_git).unwrap();
-    unknown("it is a directory");
+    unknown("it is a directory").await;
     fs::remove_dir(&dot_git).unwrap();
     fs::write(&dot_git, right).unwrap();
-    assert!(areas.home.beside(&ours.directory).is_some());
+    assert!(areas.home.beside(&ours.directory).await.is_some());
 
     // Where a session could say that its files are the user's. Nobody reads it.
     repo.git(&["config", "extensions.worktreeConfig", "true"]);
     git_in(&ours.directory, &["config", "--worktree", "core.worktree", repo.root.to_str().unwrap()]);
-    assert!(areas.home.beside(&ours.directory).is_some());
+    assert!(areas.home.beside(&ours.directory).await.is_some());
     assert!(!areas.has_work(&ours).await.unwrap());
 }
 
@@ -164,7 +164,7 @@ async fn work_without_a_branch_stays_though_the_user_looks_at_the_branch() {
     merged(&areas.merge(&area, &words(&area), &gates(&[])).await);
     // An area that is not known by its files alone.
     write(&area.directory, ".git", "gitdir: ../../../../project/.git/worktrees/1-1\n");
-    assert_eq!(areas.home.beside(&area.directory), None);
+    assert_eq!(areas.home.beside(&area.directory).await, None);
     git_in(&area.directory, &["checkout", "--quiet", "--detach"]);
     write(&area.directory, "b", "more\n");
     git_in(&area.directory, &["commit", "--quiet", "-am", "on no branch"]);

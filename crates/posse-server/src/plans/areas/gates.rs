@@ -24,6 +24,7 @@ use super::note::{self, Landing};
 use super::running::Running;
 use super::{Area, AreaError, Areas, text};
 use crate::child::{self, ChildError, Leftovers};
+use crate::disk::{self, Disk};
 use crate::git;
 
 /// The most that is kept of what a command printed.
@@ -160,11 +161,11 @@ impl Areas {
         place: Place<'_>,
     ) -> Result<GateVerdict, AreaError> {
         let passed = |run: &GateRun| run.result == GateResult::Passed;
-        if self.said(tree, gate)?.as_ref().is_some_and(passed) {
+        if self.said(tree, gate).await?.as_ref().is_some_and(passed) {
             return Ok(GateVerdict::Green);
         }
         let run = self.run(gate, gates, place).await?;
-        self.keep(tree, gate, &run)?;
+        self.keep(tree, gate, &run).await?;
         if passed(&run) {
             return Ok(GateVerdict::Green);
         }
@@ -175,14 +176,14 @@ impl Areas {
     /// What a command says about what the work was built on.
     async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, AreaError> {
         let (tree, commit) = match base {
-            Base::Seen(tree) => return self.said(tree, gate),
+            Base::Seen(tree) => return self.said(tree, gate).await,
             Base::Commit(commit) => (self.tree_of(commit).await?, commit),
         };
-        if let Some(known) = self.said(&tree, gate)? {
+        if let Some(known) = self.said(&tree, gate).await? {
             return Ok(Some(known));
         }
         let run = self.run(gate, gates, Place::Bench(commit)).await?;
-        self.keep(&tree, gate, &run)?;
+        self.keep(&tree, gate, &run).await?;
         Ok(Some(run))
     }
 
@@ -193,7 +194,7 @@ impl Areas {
         };
         let _bench = self.bench.lock().await;
         let directory = self.bench_directory();
-        if !directory.join(".git").exists() {
+        if !disk::at(directory.join(".git"), Disk::exists).await {
             let _list = self.list.lock().await;
             let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
             let arguments = [&arguments[..], &[text(&directory)?, commit]].concat();
@@ -212,7 +213,7 @@ impl Areas {
         let running = Running::in_directory(&self.state, directory);
         running.end().await;
         let done = run(gate, gates, directory, &running.words()).await;
-        running.over();
+        running.over().await;
         Ok(done?)
     }
 
@@ -227,13 +228,12 @@ impl Areas {
     }
 
     /// What a command said about these files.
-    pub(super) fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
-        note::read(&self.kept_at(tree, gate))
+    pub(super) async fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
+        note::read(&self.kept_at(tree, gate)).await
     }
 
-    pub(super) fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
-        let path = self.kept_at(tree, gate);
-        note::write(&path, run).map_err(|error| AreaError::Write { path, error })
+    pub(super) async fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
+        note::write(self.kept_at(tree, gate), run).await
     }
 }
 

@@ -23,7 +23,8 @@ use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::note::Note;
 use super::{Area, AreaError, Areas, Gates, Work, exists, not_committed, note};
-use crate::aftermath::{commit_in, on_disk, snapshot};
+use crate::aftermath::{TreeEntryKind, commit_in, inspect, on_disk, snapshot};
+use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
 
@@ -75,7 +76,7 @@ impl Areas {
         self.fit().await?;
         let now = self.uncommitted().await?;
         let mut loose = match earlier {
-            Some(earlier) => note::read(&earlier.state.join("loose.json"))?.unwrap_or_default(),
+            Some(earlier) => note::read(&earlier.state.join("loose.json")).await?.unwrap_or_default(),
             None => Loose::default(),
         };
         loose.refresh(&now.dirty);
@@ -86,11 +87,11 @@ impl Areas {
         if let Some(path) = self.dirty_submodule().await? {
             return Err(AreaError::DirtySubmodule(path));
         }
-        self.small_enough(&now)?;
+        self.small_enough(&now).await?;
         if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
-            self.inherit_plan_base(&earlier.state)?;
+            self.inherit_plan_base(&earlier.state).await?;
         }
-        self.write_loose(&loose)
+        self.write_loose(&loose).await
     }
 
     /// A repository within this one that has changes of its own. Git is not let into it by itself: it would obey the
@@ -101,7 +102,7 @@ impl Areas {
             let Some(path) = line.splitn(2, |byte| *byte == b'\t').nth(1) else { continue };
             let path = GitPath(path.to_vec());
             let root = on_disk(&self.root, &path);
-            if root.join(".git").symlink_metadata().is_err() {
+            if disk::at(root.join(".git"), Disk::symlink_metadata).await.is_err() {
                 continue;
             }
             if let Some(tree) = WorkTree::find(&root).await?.filter(|tree| tree.root == root)
@@ -116,7 +117,7 @@ impl Areas {
     /// The checkout, if a session can begin in it.
     async fn fit(&self) -> Result<(WorkTree, Vec<Change>), AreaError> {
         let tree = self.stands().await?;
-        if let Some(what) = tree.under_way() {
+        if let Some(what) = tree.under_way().await {
             return Err(AreaError::UnderWay { directory: self.root.clone(), what });
         }
         let changes = tree.status().await?;
@@ -150,22 +151,22 @@ impl Areas {
         in_state || aftermath::is_ours(path) || self.plan_file.as_ref() == Some(path)
     }
 
-    fn small_enough(&self, now: &Snapshot) -> Result<(), AreaError> {
-        let length = |was: &Was| on_disk(&self.root, &was.path).symlink_metadata().map_or(0, |found| found.len());
-        let bytes = now.dirty.iter().map(length).sum();
+    async fn small_enough(&self, now: &Snapshot) -> Result<(), AreaError> {
+        let files: Vec<PathBuf> = now.dirty.iter().map(|was| on_disk(&self.root, &was.path)).collect();
+        let length = |disk: &Disk, file: &PathBuf| disk.symlink_metadata(file).map_or(0, |found| found.len());
+        let bytes = disk::run(move |disk| files.iter().map(|file| length(disk, file)).sum()).await;
         match bytes > KEPT_MAX {
             true => Err(AreaError::TooMuch { directory: self.root.clone(), bytes }),
             false => Ok(()),
         }
     }
 
-    fn loose(&self) -> Result<Loose, AreaError> {
-        Ok(note::read(&self.state.join("loose.json"))?.unwrap_or_default())
+    async fn loose(&self) -> Result<Loose, AreaError> {
+        Ok(note::read(&self.state.join("loose.json")).await?.unwrap_or_default())
     }
 
-    fn write_loose(&self, loose: &Loose) -> Result<(), AreaError> {
-        let path = self.state.join("loose.json");
-        note::write(&path, loose).map_err(|error| AreaError::Write { path, error })
+    async fn write_loose(&self, loose: &Loose) -> Result<(), AreaError> {
+        note::write(self.state.join("loose.json"), loose).await
     }
 
     /// Asked again, it looks anew: no session was there yet.
@@ -173,9 +174,9 @@ impl Areas {
         self.fit().await?;
         let guarded = {
             let _checkout = self.checkout.lock().await;
-            let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
+            let (mut loose, now) = (self.loose().await?, self.uncommitted().await?);
             loose.refresh(&now.dirty);
-            self.write_loose(&loose)?;
+            self.write_loose(&loose).await?;
             // Before the checks: what they leave may be committed by mistake, what is the user's may not.
             loose.guarded(&now.dirty, &run.task)
         };
@@ -185,19 +186,19 @@ impl Areas {
         let (tree, changes) = self.fit().await?;
         let Some(base) = tree.head().await? else { return Err(AreaError::NoCommit(self.root.clone())) };
         let before = self.uncommitted().await?;
-        self.small_enough(&before)?;
-        let own = self.loose()?.of(&run.task);
-        let saved = match self.note(run)?.and_then(|note| note.in_place) {
+        self.small_enough(&before).await?;
+        let own = self.loose().await?.of(&run.task);
+        let saved = match self.note(run).await?.and_then(|note| note.in_place) {
             Some(start) => start.saved,
             None => self.unused_ref(run).await?,
         };
         let mut note = Note::new(run, self.branch().to_owned(), self.root.clone(), base.clone());
         note.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
         // Not ready yet, but whoever comes after a crash knows that the ref is ours.
-        self.write_note(run, &note)?;
+        self.write_note(run, &note).await?;
         self.save(&tree, &saved, &base, &before, &changes, run).await?;
         note.ready = true;
-        self.write_note(run, &note)?;
+        self.write_note(run, &note).await?;
         Ok(super::area(run, note))
     }
 
@@ -239,12 +240,10 @@ impl Areas {
     async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String, AreaError> {
         let repositories: BTreeSet<&GitPath> =
             changes.iter().filter(|change| change.repository).map(|change| &change.path).collect();
-        let found = |path: &&GitPath| on_disk(&self.root, path).symlink_metadata();
         let files = paths.iter().filter(|path| !repositories.contains(path));
-        let files = files.filter(|path| !found(path).is_ok_and(|found| found.is_dir()));
-        let (there, gone): (Vec<&GitPath>, Vec<&GitPath>) = files.partition(|path| found(path).is_ok());
+        let found = inspect(&self.root, files.cloned().collect()).await;
         let draft = tree.draft().await?;
-        tree.stage(Some(&draft), there, gone).await?;
+        tree.stage(Some(&draft), found.of(TreeEntryKind::File), found.of(TreeEntryKind::Missing)).await?;
         Ok(tree.tree(&draft).await?)
     }
 
@@ -259,7 +258,7 @@ impl Areas {
     /// The files as they are, without what checks have left: so they are the same before a check and after it.
     async fn files_now(&self) -> Result<String, AreaError> {
         let tree = self.stands().await?;
-        let (loose, now, changes) = (self.loose()?, self.uncommitted().await?, tree.status().await?);
+        let (loose, now, changes) = (self.loose().await?, self.uncommitted().await?, tree.status().await?);
         let of_checks = loose.of_checks();
         let paths: Vec<GitPath> =
             now.dirty.into_iter().map(|was| was.path).filter(|path| !of_checks.contains(path)).collect();
@@ -270,9 +269,9 @@ impl Areas {
     async fn look_before(&self, gates: &Gates) -> Result<String, AreaError> {
         let files = self.files_now().await?;
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
-            if self.said(&files, gate)?.is_none() {
+            if self.said(&files, gate).await?.is_none() {
                 let run = self.checking(|| self.run(gate, gates, Place::Area(&self.root))).await?;
-                self.keep(&files, gate, &run)?;
+                self.keep(&files, gate, &run).await?;
             }
         }
         Ok(files)
@@ -284,24 +283,24 @@ impl Areas {
         check: impl FnOnce() -> F,
     ) -> Result<T, AreaError> {
         let _checkout = self.checkout.lock().await;
-        let mut loose = self.loose()?;
+        let mut loose = self.loose().await?;
         loose.check_begins(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose)?;
+        self.write_loose(&loose).await?;
         let done = check().await;
         loose.check_ended(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose)?;
+        self.write_loose(&loose).await?;
         done
     }
 
-    fn start(&self, run: &RunId) -> Result<Start, AreaError> {
-        self.known(run)?.in_place.ok_or_else(|| AreaError::NotMade(run.to_string()))
+    async fn start(&self, run: &RunId) -> Result<Start, AreaError> {
+        self.known(run).await?.in_place.ok_or_else(|| AreaError::NotMade(run.to_string()))
     }
 
     /// What a session of this area may not commit.
-    pub fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
+    pub async fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
         match self.isolation {
             Isolation::Worktree => Ok(Vec::new()),
-            Isolation::InPlace => Ok(self.start(&area.run)?.guarded.iter().map(ToString::to_string).collect()),
+            Isolation::InPlace => Ok(self.start(&area.run).await?.guarded.iter().map(ToString::to_string).collect()),
         }
     }
 
@@ -311,9 +310,9 @@ impl Areas {
             return Ok(());
         }
         let _checkout = self.checkout.lock().await;
-        let mut loose = self.loose()?;
+        let mut loose = self.loose().await?;
         loose.check_begins(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose)
+        self.write_loose(&loose).await
     }
 
     /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
@@ -322,12 +321,12 @@ impl Areas {
             return Ok(Traces::default());
         }
         let _checkout = self.checkout.lock().await;
-        let mut note = self.known(id)?;
+        let mut note = self.known(id).await?;
         let Some(start) = &mut note.in_place else { return Err(AreaError::NotMade(id.to_string())) };
-        let (mut loose, now) = (self.loose()?, self.uncommitted().await?);
+        let (mut loose, now) = (self.loose().await?, self.uncommitted().await?);
         if id.part != Part::Work {
             loose.check_ended(&now.dirty);
-            self.write_loose(&loose)?;
+            self.write_loose(&loose).await?;
             return Ok(Traces::default());
         }
         let (head, tip) = match &start.end {
@@ -335,7 +334,7 @@ impl Areas {
             Some(end) => (end.clone(), end.clone()),
             None => {
                 loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
-                self.write_loose(&loose)?;
+                self.write_loose(&loose).await?;
                 (git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?, self.tip().await?)
             }
         };
@@ -344,7 +343,7 @@ impl Areas {
             Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
             None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
-        self.write_note(id, &note)?;
+        self.write_note(id, &note).await?;
         Ok(traces)
     }
 
@@ -382,7 +381,7 @@ impl Areas {
 
     /// What this attempt did; what was there before it is no evidence.
     pub(super) async fn work_in_place(&self, area: &Area) -> Result<Work, AreaError> {
-        let start = self.start(&area.run)?;
+        let start = self.start(&area.run).await?;
         let gone = || AreaError::NoRepository(self.root.clone());
         let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
         let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
@@ -417,11 +416,11 @@ impl Areas {
     ) -> Result<String, AreaError> {
         let tree = self.stands().await?;
         let unfinished = |what| AreaError::Unfinished { directory: self.root.clone(), what };
-        if let Some(what) = tree.under_way() {
+        if let Some(what) = tree.under_way().await {
             return Err(unfinished(what));
         }
         let _checkout = self.checkout.lock().await;
-        let own = self.loose()?.of(&area.run.task);
+        let own = self.loose().await?.of(&area.run.task);
         let found = snapshot(&self.root, &Environment::default())
             .await?
             .ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
@@ -452,7 +451,7 @@ impl Areas {
 
     /// Checks the work where it is. It is committed already.
     pub(super) async fn check_in_place(&self, area: &Area, gates: &Gates) -> Result<Option<GateFailure>, AreaError> {
-        let start = self.start(&area.run)?;
+        let start = self.start(&area.run).await?;
         let files = self.files_now().await?;
         self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Area(&self.root))).await
     }
@@ -471,7 +470,7 @@ impl Areas {
     async fn commits_of_task(&self, run: &RunId, sealed: &str) -> Result<Vec<String>, AreaError> {
         let of_task =
             |(_, note): (PathBuf, Note)| Some((note.run.clone()?, note)).filter(|(of, _)| of.task == run.task);
-        let mut notes: Vec<(RunId, Note)> = self.notes()?.into_iter().filter_map(of_task).collect();
+        let mut notes: Vec<(RunId, Note)> = self.notes().await?.into_iter().filter_map(of_task).collect();
         notes.sort_by_key(|(of, _)| of.start);
         let mut commits = Vec::new();
         for (of, note) in notes {

@@ -87,8 +87,8 @@ fn hold(repo: &Repo, commits: &BTreeSet<String>, what: &str) {
 }
 
 /// What was not committed when it began is there under its ref, file by file.
-fn kept(repo: &Repo, areas: &Areas, session: &Session, what: &str) {
-    let note = areas.known(&session.area.run).unwrap();
+async fn kept(repo: &Repo, areas: &Areas, session: &Session, what: &str) {
+    let note = areas.known(&session.area.run).await.unwrap();
     let saved = note.in_place.as_ref().unwrap().saved();
     let listed = repo.git(&["ls-tree", "-r", "-z", "--name-only", saved]);
     let listed: BTreeSet<&str> = listed.split('\0').collect();
@@ -135,11 +135,11 @@ async fn play(acts: &[Act], allow_dirty: bool) {
                 untouched(&before, &state(&repo), &NAMES.map(str::to_owned).into(), &what);
                 if let Some(area) = begun {
                     let area = area.unwrap();
-                    let guarded = areas.not_its_own(&area).unwrap().into_iter();
+                    let guarded = areas.not_its_own(&area).await.unwrap().into_iter();
                     let guarded = guarded.map(|name| name.trim_matches('"').to_owned()).collect();
                     commits.insert(area.base.clone());
                     let begun = Session { area, before, guarded };
-                    kept(&repo, &areas, &begun, &what);
+                    kept(&repo, &areas, &begun, &what).await;
                     session = Some(begun);
                 }
             }
@@ -160,7 +160,7 @@ async fn play(acts: &[Act], allow_dirty: bool) {
                 };
                 let ended = within(&repo, *kill, end).await;
                 untouched(&before, &state(&repo), &ending.guarded, &what);
-                kept(&repo, &areas, &ending, &what);
+                kept(&repo, &areas, &ending, &what).await;
                 match ended {
                     None => session = Some(ending),
                     Some(Some(MergeResult::Merged { commits: merged })) => commits.extend(merged),

@@ -31,8 +31,8 @@ async fn over(areas: &Areas, area: &Area) -> Traces {
     areas.session_over(&area.run, area).await.unwrap()
 }
 
-fn saved(areas: &Areas, area: &Area) -> String {
-    areas.known(&area.run).unwrap().in_place.unwrap().saved().to_owned()
+async fn saved(areas: &Areas, area: &Area) -> String {
+    areas.known(&area.run).await.unwrap().in_place.unwrap().saved().to_owned()
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn work_is_committed_where_it_was_done() {
     let areas = open(&repo, false).await;
     let area = start(&areas, "1.1", 1).await;
     assert_eq!((area.directory.as_path(), area.branch.as_str()), (repo.root.as_path(), "main"));
-    assert_eq!(areas.find(&run("1.1", 1)).unwrap(), area);
+    assert_eq!(areas.find(&run("1.1", 1)).await.unwrap(), area);
     assert_eq!(areas.work(&area).await.unwrap(), Work::default());
     repo.commit("a", "by the session\n");
     write(&repo.root, "b", "left by the session\n");
@@ -103,7 +103,7 @@ async fn t47_what_the_user_has_begun_stays_as_it_is() {
     );
     let areas = open(&repo, true).await;
     let area = start(&areas, "1", 1).await;
-    assert_eq!(areas.not_its_own(&area).unwrap(), ["a", "b", "loose"]);
+    assert_eq!(areas.not_its_own(&area).await.unwrap(), ["a", "b", "loose"]);
     assert_eq!(users(&repo), before);
     write(&repo.root, "c", "by the session\n");
     write(&repo.root, "new", "by the session\n");
@@ -112,7 +112,7 @@ async fn t47_what_the_user_has_begun_stays_as_it_is() {
     assert_eq!(repo.git(&["show", "--name-only", "--format="]), "c\nnew");
     assert_eq!(users(&repo), before);
     // The file, what was staged of it, and what no commit has.
-    let saved = saved(&areas, &area);
+    let saved = saved(&areas, &area).await;
     for (what, expected) in [(":a", "and changed again"), (":loose", "of the user"), ("^2:a", "staged by the user")] {
         assert_eq!(repo.git(&["show", &format!("{saved}{what}")]), expected);
     }
@@ -134,7 +134,7 @@ async fn a_session_that_commits_what_is_the_users_has_failed() {
         // Also after a crash.
         for areas in [&areas, &Areas::open(in_place(&repo)).await.unwrap()] {
             let text = over(areas, &area).await.trespass.unwrap();
-            let place = format!("{}:{name}", saved(areas, &area));
+            let place = format!("{}:{name}", saved(areas, &area).await);
             assert!(text.contains(&format!("before the session began: {name}.")) && text.contains(&place), "{text}");
             assert_eq!(repo.git(&["show", &place]), "of the user");
         }
@@ -152,7 +152,7 @@ async fn a_session_that_commits_what_is_the_users_has_failed() {
     let traces = over(&areas, &area).await;
     assert_eq!(traces.trespass, None);
     assert!(traces.notes[0].contains("not as they were, by its hand or by yours: a;"), "{:?}", traces.notes);
-    assert_eq!(repo.git(&["show", &format!("{}:a", saved(&areas, &area))]), "of the user\nagain");
+    assert_eq!(repo.git(&["show", &format!("{}:a", saved(&areas, &area).await)]), "of the user\nagain");
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn commits_that_were_there_before_are_not_rewritten() {
     let text = over(&areas, &area).await.trespass.unwrap();
     assert!(text.starts_with("what was on main when the task began is not all there any more"), "{text}");
     let MergeResult::NotNow { why } = merge(&areas, &area).await else { panic!("merged") };
-    assert!(why.contains(&saved(&areas, &area)), "{why}");
+    assert!(why.contains(&saved(&areas, &area).await), "{why}");
     assert!(
         repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1")
     );
@@ -190,7 +190,7 @@ async fn the_next_attempt_goes_on_with_what_is_there() {
     over(&areas, &first).await;
     // It failed. Another task must not take it along, and does not.
     let other = start(&areas, "2", 1).await;
-    assert_eq!(areas.not_its_own(&other).unwrap(), ["b", "c"]);
+    assert_eq!(areas.not_its_own(&other).await.unwrap(), ["b", "c"]);
     write(&repo.root, "d/e", "by task 2\n");
     assert_eq!(over(&areas, &other).await, Traces::default());
     assert_eq!(merged(&merge(&areas, &other).await).len(), 1);
@@ -198,7 +198,7 @@ async fn the_next_attempt_goes_on_with_what_is_there() {
 
     let areas = Areas::open(in_place(&repo)).await.unwrap();
     let second = start(&areas, "1", 2).await;
-    assert_eq!(areas.not_its_own(&second).unwrap(), [] as [&str; 0]);
+    assert_eq!(areas.not_its_own(&second).await.unwrap(), [] as [&str; 0]);
     assert!(!areas.work(&second).await.unwrap().is_there(), "what attempt 1 did is no evidence for attempt 2");
     write(&repo.root, "c", "mended by attempt 2\n");
     over(&areas, &second).await;
@@ -220,7 +220,7 @@ async fn a_run_that_was_stopped_is_no_obstacle_for_the_next() {
     let next = || Ground { state: repo.ground().state.with_file_name("next"), ..in_place(&repo) };
     let areas = Areas::open(next()).await.unwrap();
     areas.may_begin(false, Some(&earlier)).await.unwrap();
-    assert_eq!(areas.not_its_own(&start(&areas, "1", 2).await).unwrap(), [] as [&str; 0]);
+    assert_eq!(areas.not_its_own(&start(&areas, "1", 2).await).await.unwrap(), [] as [&str; 0]);
     // What somebody changed since is theirs.
     write(&repo.root, "b", "half, and a line of the user\n");
     let refused = areas.may_begin(false, Some(&earlier)).await.unwrap_err();
@@ -237,7 +237,7 @@ async fn t50_what_was_red_before_is_known_and_what_checks_leave_is_no_work() {
     let areas = open(&repo, false).await;
     let area = areas.begin(&run("1", 1), &gates).await.unwrap();
     assert_eq!(repo.status(), "?? report", "it was run before the session");
-    assert_eq!(areas.not_its_own(&area).unwrap(), [] as [&str; 0]);
+    assert_eq!(areas.not_its_own(&area).await.unwrap(), [] as [&str; 0]);
     write(&repo.root, "c", "by the session\n");
     over(&areas, &area).await;
     assert_eq!(areas.check(&area, &words(&area), &gates).await, None, "red as it was before");
@@ -392,5 +392,5 @@ async fn work_of_failed_attempts_goes_when_its_time_is_over() {
         assert_eq!(told(&areas.clean(&keeping, Sweep::Remove).await.unwrap()), expected);
     }
     assert_eq!(branches(), "plan/p-1/open/1");
-    assert!(areas.find(&run("open", 1)).unwrap().directory.join("open").exists());
+    assert!(areas.find(&run("open", 1)).await.unwrap().directory.join("open").exists());
 }

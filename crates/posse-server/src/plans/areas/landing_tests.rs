@@ -283,9 +283,9 @@ async fn a_merge_that_was_interrupted_is_finished() {
         write(&area.directory, "new", "work\n");
         fs::remove_file(area.directory.join("b")).unwrap();
         let sealed = areas.seal(&area, &words(&area)).await.unwrap();
-        let mut note = areas.known(&area.run).unwrap();
+        let mut note = areas.known(&area.run).await.unwrap();
         note.landing = Some(Landing { onto: areas.tip().await.unwrap(), result: sealed.clone() });
-        areas.write_note(&area.run, &note).unwrap();
+        areas.write_note(&area.run, &note).await.unwrap();
         if half != "noted" {
             write(&repo.root, "new", "work\n");
         }

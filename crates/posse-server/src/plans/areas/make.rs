@@ -7,6 +7,7 @@ use posse_core::plan::names;
 
 use super::note::Note;
 use super::{Area, AreaError, Areas, area, exists, obstacle, private, text};
+use crate::disk::{self, Disk};
 use crate::git;
 
 /// So many names are tried for one area; then something else is wrong.
@@ -36,7 +37,7 @@ impl Areas {
     /// On this commit, or on the last one of the branch that gathers the results.
     pub(super) async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<Area, AreaError> {
         let _list = self.list.lock().await;
-        let (mut note, branch) = match self.note(run)? {
+        let (mut note, branch) = match self.note(run).await? {
             Some(note) => (note, Branch::MayBeThere),
             None => {
                 let there = self.branches(run).await?;
@@ -45,14 +46,14 @@ impl Areas {
                     None => there.tip.ok_or_else(|| AreaError::BranchGone(self.target.clone()))?,
                 };
                 let note = self.unused_beside(run, &base, &there.of_task).await?;
-                self.write_note(run, &note)?;
+                self.write_note(run, &note).await?;
                 (note, Branch::IsNew)
             }
         };
-        if !note.ready || !note.directory.exists() {
+        if !note.ready || !disk::at(&note.directory, Disk::exists).await {
             self.furnish(&note, branch).await?;
             note.ready = true;
-            self.write_note(run, &note)?;
+            self.write_note(run, &note).await?;
         }
         Ok(area(run, note))
     }
@@ -92,7 +93,9 @@ impl Areas {
         for number in 1..=NAMES {
             let numbered = |name: &str| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
             let (branch, directory) = (numbered(&branch), self.state.join("worktrees").join(numbered(&directory)));
-            if !taken.contains(&format!("refs/heads/{branch}")) && directory.symlink_metadata().is_err() {
+            if !taken.contains(&format!("refs/heads/{branch}"))
+                && disk::at(&directory, Disk::symlink_metadata).await.is_err()
+            {
                 return Ok(Note::new(run, branch, directory, base.to_owned()));
             }
         }
@@ -103,9 +106,9 @@ impl Areas {
     async fn furnish(&self, note: &Note, known: Branch) -> Result<(), AreaError> {
         let (directory, branch) = (&note.directory, note.branch.as_str());
         if let Some(parent) = directory.parent() {
-            private(parent)?;
+            disk::at(parent, private).await?;
         }
-        if !directory.join(".git").exists() {
+        if !disk::at(directory.join(".git"), Disk::exists).await {
             let place = text(directory)?;
             // Without files yet: git locks the area until it has written them, and one who is killed leaves it locked.
             // Twice --force: git may have a record of this directory although it is gone, from one who was interrupted.

@@ -14,7 +14,8 @@ use posse_core::plan::names::CommitWords;
 
 use super::note::Landing;
 use super::{Area, AreaError, Areas, Gates};
-use crate::aftermath::on_disk;
+use crate::aftermath::{TreeEntryKind, inspect, on_disk};
+use crate::disk;
 use crate::git::{self, GitError, WorkTree};
 
 /// So often somebody else may move the branch while we merge into it.
@@ -63,7 +64,7 @@ impl Areas {
             if apart.right.is_empty() {
                 return Ok(MergeResult::Merged { commits: self.merged_commits(area, &tip, &sealed).await? });
             }
-            let mut note = self.known(&area.run)?;
+            let mut note = self.known(&area.run).await?;
             let (landing, difference) = match note.landing.take() {
                 // Somebody was here before us, and has perhaps written half of it.
                 Some(landing) if landing.onto == tip => {
@@ -82,7 +83,7 @@ impl Areas {
                 return Ok(MergeResult::RedTogether(failure));
             }
             note.landing = Some(landing.clone());
-            self.write_note(&area.run, &note)?;
+            self.write_note(&area.run, &note).await?;
             match self.land(&landing, &difference, words).await? {
                 Landed::Yes => {
                     if self.is_simple(&landing.onto) && !difference.repositories {
@@ -113,7 +114,7 @@ impl Areas {
 
     /// What came with a merge that is done already: by us before a crash, or by somebody's hand.
     async fn merged_commits(&self, area: &Area, tip: &str, sealed: &str) -> Result<Vec<String>, AreaError> {
-        match self.known(&area.run)?.landing {
+        match self.known(&area.run).await?.landing {
             Some(landing) if self.has(tip, &landing.result).await? => {
                 self.commits(&landing.onto, &landing.result).await
             }
@@ -171,7 +172,7 @@ impl Areas {
         } else {
             (["update-index", "-z", "--index-info"].as_slice(), entry)
         };
-        let draft = tempfile::Builder::new().prefix("posse-index-").tempdir();
+        let draft = disk::run(|disk| disk.scratch_dir("posse-index-")).await;
         let draft = draft.map_err(|error| GitError::Io { what: "cannot make an index", error })?;
         let index = draft.path().join("index");
         git::hear(&self.root, Some(&index), &["read-tree", tree], b"").await?;
@@ -195,8 +196,8 @@ impl Areas {
                 Err(error) => return Err(error.into()),
             };
             // A rebase or a bisection goes back to its branch at the end, to where that was.
-            if !here && tree.comes_back_to(&self.target) {
-                let what = tree.under_way().unwrap_or("something");
+            if !here && tree.comes_back_to(&self.target).await {
+                let what = tree.under_way().await.unwrap_or("something");
                 return Ok(Landed::NotNow(format!("{what} is under way in {}; finish it", path.display())));
             }
             if here && let Some(other) = checkout.replace(tree) {
@@ -220,7 +221,7 @@ impl Areas {
 
     async fn land_in(&self, checkout: &WorkTree, landing: &Landing, written: &[GitPath]) -> Result<Landed, AreaError> {
         let place = checkout.root.display();
-        if let Some(what) = checkout.under_way() {
+        if let Some(what) = checkout.under_way().await {
             return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));
         }
         let _alone = checkout.alone().await;
@@ -262,10 +263,11 @@ impl Areas {
     async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>, AreaError> {
         let (changes, mut ignored) = checkout.status_and_ignored().await?;
         // Of an ignored directory git tells only the name. Other files in it may stay where they are.
-        let there = |path: &GitPath| on_disk(&checkout.root, path).symlink_metadata().is_ok();
+        let ignored_too = written.iter().filter(|path| ignored.iter().any(|directory| path.is_in(directory)));
+        let found = inspect(&checkout.root, ignored_too.cloned().collect()).await;
         let harmless = |directory: &GitPath| {
-            let mut within = written.iter().filter(|path| path.is_in(directory)).peekable();
-            within.peek().is_some() && !within.any(there)
+            let mut within = found.iter().filter(|(path, _)| path.is_in(directory)).peekable();
+            within.peek().is_some() && within.all(|(_, entry)| *entry == TreeEntryKind::Missing)
         };
         ignored.retain(|path| !harmless(path));
         Ok(in_the_way(written, &changes, &ignored))
@@ -281,20 +283,19 @@ impl Areas {
         written: &[GitPath],
         users: &[GitPath],
     ) -> Result<bool, AreaError> {
-        let found = |path: &&GitPath| on_disk(&checkout.root, path).symlink_metadata();
-        if users.iter().any(|path| !written.contains(path) || found(&path).is_ok_and(|found| found.is_dir())) {
+        let found = inspect(&checkout.root, users.to_vec()).await;
+        if found.iter().any(|(path, entry)| !written.contains(path) || *entry == TreeEntryKind::Directory) {
             return Ok(false);
         }
-        let (there, gone): (Vec<&GitPath>, Vec<&GitPath>) = users.iter().partition(|path| found(path).is_ok());
         let draft = checkout.draft().await?;
-        checkout.stage(Some(&draft), there.iter().copied(), gone).await?;
+        checkout.stage(Some(&draft), found.of(TreeEntryKind::File), found.of(TreeEntryKind::Missing)).await?;
         let files = checkout.unlike(Some(&draft), &landing.result).await?;
         let (old, new) = (checkout.unlike(None, &landing.onto).await?, checkout.unlike(None, &landing.result).await?);
         // In the index it is as it was, or as it will be: git writes that last.
         if users.iter().any(|path| files.contains(path) || (old.contains(path) && new.contains(path))) {
             return Ok(false);
         }
-        checkout.stage(None, there, []).await?;
+        checkout.stage(None, found.of(TreeEntryKind::File), []).await?;
         Ok(true)
     }
 }

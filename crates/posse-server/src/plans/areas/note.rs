@@ -4,11 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use posse_core::plan::machine::RunId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::in_place::Start;
 use super::{AreaError, Areas, work_of};
-use crate::serve::{write_private, write_private_unsynced};
+use crate::disk::{self, Disk};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
@@ -40,66 +41,69 @@ impl Note {
         let run = Some(work_of(run));
         Self { branch, directory, base, ready: false, sealed: None, landing: None, run, in_place: None }
     }
+
+    /// Until something of the user's is at stake, all of it can be found out again or done anew.
+    fn needs_sync(&self) -> bool {
+        self.landing.is_some() || self.in_place.is_some()
+    }
+}
+
+/// Takes over areas of an earlier run.
+pub struct Adoption {
+    earlier: PathBuf,
+    state: PathBuf,
+    in_place: bool,
+}
+
+impl Adoption {
+    /// Knows this area too. Both runs have the note then: the work is there as long as one of them needs it. Whether there is
+    /// one.
+    pub(in crate::plans) fn adopt(&self, disk: &Disk, run: &RunId) -> Result<bool, AreaError> {
+        let known: Option<Note> = read_on(disk, &note_path(&self.earlier, run))?;
+        match known.filter(|note| note.ready && note.in_place.is_some() == self.in_place) {
+            Some(note) => write_on(disk, &note_path(&self.state, run), &note, note.needs_sync()).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
+fn note_path(state: &Path, run: &RunId) -> PathBuf {
+    state.join("areas").join(format!("{}.json", work_of(run)))
 }
 
 impl Areas {
     pub(super) fn note_path(&self, run: &RunId) -> PathBuf {
-        self.state.join("areas").join(format!("{}.json", work_of(run)))
+        note_path(&self.state, run)
     }
 
-    pub(super) fn note(&self, run: &RunId) -> Result<Option<Note>, AreaError> {
-        read(&self.note_path(run))
+    pub(super) async fn note(&self, run: &RunId) -> Result<Option<Note>, AreaError> {
+        read(&self.note_path(run)).await
     }
 
     /// Of an area that was made.
-    pub(super) fn known(&self, run: &RunId) -> Result<Note, AreaError> {
-        self.note(run)?.ok_or_else(|| AreaError::NotMade(run.to_string()))
+    pub(super) async fn known(&self, run: &RunId) -> Result<Note, AreaError> {
+        self.note(run).await?.ok_or_else(|| AreaError::NotMade(run.to_string()))
     }
 
-    pub(super) fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
-        let path = self.note_path(run);
-        // Until something of the user's is at stake, all of it can be found out again or done anew.
-        let written = match note.landing.is_some() || note.in_place.is_some() {
-            true => write(&path, note),
-            false => {
-                serde_json::to_vec(note).map_err(io::Error::from).and_then(|text| write_private_unsynced(&path, &text))
-            }
-        };
-        written.map_err(|error| AreaError::Write { path, error })
+    pub(super) async fn write_note(&self, run: &RunId, note: &Note) -> Result<(), AreaError> {
+        let sync = note.needs_sync();
+        write_as(self.note_path(run), note, sync).await
     }
 
-    /// Knows this area too, which an earlier run of the plan has made. Both runs have the note then: the work is there as long
-    /// as one of them needs it. Whether there is one, in the user's checkout or not as this run wants it.
-    pub fn adopt(&self, earlier: &Path, run: &RunId, in_place: bool) -> Result<bool, AreaError> {
-        let path = self.note_path(run);
-        let known: Option<Note> = read(&earlier.join("areas").join(path.file_name().unwrap_or_default()))?;
-        match known.filter(|note| note.ready && note.in_place.is_some() == in_place) {
-            Some(note) => self.write_note(run, &note).map(|()| true),
-            None => Ok(false),
-        }
+    /// For areas that an earlier run of the plan has made, in the user's checkout or not as this run wants it.
+    pub fn adoption(&self, earlier: PathBuf, in_place: bool) -> Adoption {
+        Adoption { earlier, state: self.state.clone(), in_place }
     }
 
     /// All of them, with their files.
-    pub(super) fn notes(&self) -> Result<Vec<(PathBuf, Note)>, AreaError> {
-        let directory = self.state.join("areas");
-        let failed = |error| AreaError::Write { path: directory.clone(), error };
-        let mut notes = Vec::new();
-        for entry in directory.read_dir().map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if is_note(&path)
-                && let Some(note) = read(&path)?
-            {
-                notes.push((path, note));
-            }
-        }
-        notes.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Ok(notes)
+    pub(super) async fn notes(&self) -> Result<Vec<(PathBuf, Note)>, AreaError> {
+        disk::at(self.state.join("areas"), all_in).await
     }
 }
 
 /// Whether there are notes of areas in the directory of a run. What cannot be looked at may hold anything.
-pub(in crate::plans) fn has_notes(state: &Path) -> bool {
-    match state.join("areas").read_dir() {
+pub(in crate::plans) fn has_notes(disk: &Disk, state: &Path) -> bool {
+    match disk.read_dir(&state.join("areas")) {
         Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| is_note(&entry.path()))),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
@@ -110,8 +114,27 @@ fn is_note(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, AreaError> {
-    let text = match std::fs::read(path) {
+fn all_in(disk: &Disk, directory: &Path) -> Result<Vec<(PathBuf, Note)>, AreaError> {
+    let failed = |error| AreaError::Write { path: directory.to_owned(), error };
+    let mut notes = Vec::new();
+    for entry in disk.read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if is_note(&path)
+            && let Some(note) = read_on(disk, &path)?
+        {
+            notes.push((path, note));
+        }
+    }
+    notes.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(notes)
+}
+
+pub(super) async fn read<T: DeserializeOwned + Send + 'static>(path: &Path) -> Result<Option<T>, AreaError> {
+    disk::at(path, read_on).await
+}
+
+fn read_on<T: DeserializeOwned>(disk: &Disk, path: &Path) -> Result<Option<T>, AreaError> {
+    let text = match disk.read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         text => text.map_err(|error| AreaError::Write { path: path.to_owned(), error })?,
     };
@@ -119,7 +142,24 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option
 }
 
 /// As a whole or not at all, and not lost when the power goes.
-pub(super) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    write_private(path, &serde_json::to_vec(value)?)?;
-    std::fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+pub(super) async fn write(path: PathBuf, value: &(impl Serialize + Clone + Send + 'static)) -> Result<(), AreaError> {
+    write_as(path, value, true).await
+}
+
+async fn write_as(
+    path: PathBuf,
+    value: &(impl Serialize + Clone + Send + 'static),
+    sync: bool,
+) -> Result<(), AreaError> {
+    let value = value.clone();
+    disk::at(path, move |disk, path| write_on(disk, path, &value, sync)).await
+}
+
+fn write_on(disk: &Disk, path: &Path, value: &impl Serialize, sync: bool) -> Result<(), AreaError> {
+    let text = serde_json::to_vec(value).map_err(|error| AreaError::Note { path: path.to_owned(), error })?;
+    let written = match sync {
+        true => disk.write_private(path, &text).and_then(|()| disk.sync_dir(path.parent().unwrap_or(path))),
+        false => disk.write_private_unsynced(path, &text),
+    };
+    written.map_err(|error| AreaError::Write { path: path.to_owned(), error })
 }

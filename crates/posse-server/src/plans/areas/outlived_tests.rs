@@ -74,9 +74,9 @@ async fn the_lock_of_a_git_that_died_goes() {
     merged(&areas.merge(&two, &words(&two), &gates).await);
     assert!(!on_bench.exists());
     // While an area is furnished.
-    let mut half = areas.known(&run("2", 1)).unwrap();
+    let mut half = areas.known(&run("2", 1)).await.unwrap();
     half.ready = false;
-    areas.write_note(&run("2", 1), &half).unwrap();
+    areas.write_note(&run("2", 1), &half).await.unwrap();
     let in_half = lock(&two.directory);
     areas.make(&run("2", 1), &two.base).await.unwrap();
     assert!(!in_half.exists());

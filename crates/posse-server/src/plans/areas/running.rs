@@ -7,6 +7,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
 
+use crate::disk::{self, Disk};
+
 /// How long an old check may take to be gone once it is killed, and how often that is looked at.
 const GONE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,9 +23,12 @@ pub(super) struct Running {
 
 /// Ends all that a daemon before us has left running for this run.
 pub(super) async fn end_all(state: &Path) {
-    let Ok(notes) = state.join("gates").read_dir() else { return };
-    for note in notes.flatten().filter(|note| note.file_name().to_string_lossy().starts_with(PREFIX)) {
-        Running { note: note.path() }.end().await;
+    let list = |disk: &Disk, directory: &Path| -> Vec<PathBuf> {
+        let files = disk.read_dir(directory).into_iter().flatten().flatten();
+        files.filter(|note| note.file_name().to_string_lossy().starts_with(PREFIX)).map(|note| note.path()).collect()
+    };
+    for note in disk::at(state.join("gates"), list).await {
+        Running { note }.end().await;
     }
 }
 
@@ -46,38 +51,38 @@ impl Running {
 
     /// Ends the check that was left running here, with all it started.
     pub(super) async fn end(&self) {
-        let Some((pid, start)) = self.noted() else { return };
-        let lives = || started(pid).as_deref() == Some(&*start);
-        if lives() {
+        let Some((pid, start)) = disk::at(&self.note, noted).await else { return };
+        let lives = async || disk::run(move |disk| started(disk, pid)).await.as_ref() == Some(&start);
+        if lives().await {
             tracing::info!("ending a check that outlived the last daemon: {pid}");
             // It leads a process group of its own.
             if let Some(group) = Pid::from_raw(pid) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
             let deadline = tokio::time::Instant::now() + GONE;
-            while lives() && tokio::time::Instant::now() < deadline {
+            while lives().await && tokio::time::Instant::now() < deadline {
                 tokio::time::sleep(LOOK).await;
             }
         }
-        self.over();
+        self.over().await;
     }
 
-    pub(super) fn over(&self) {
-        let _ = std::fs::remove_file(&self.note);
-    }
-
-    /// Its number and its start, if it is of this boot.
-    fn noted(&self) -> Option<(i32, String)> {
-        let noted = std::fs::read_to_string(&self.note).ok()?;
-        let (boot, stat) = noted.split_once('\n')?;
-        let now = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-        (boot.trim() == now.trim()).then_some(())?;
-        Some((stat.split_whitespace().next()?.parse().ok()?, start(stat)?))
+    pub(super) async fn over(&self) {
+        let _ = disk::at(&self.note, Disk::remove_file).await;
     }
 }
 
-fn started(pid: i32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// The number and the start of the process that a note names, if it is of this boot.
+fn noted(disk: &Disk, note: &Path) -> Option<(i32, String)> {
+    let noted = disk.read_to_string(note).ok()?;
+    let (boot, stat) = noted.split_once('\n')?;
+    let now = disk.read_to_string(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
+    (boot.trim() == now.trim()).then_some(())?;
+    Some((stat.split_whitespace().next()?.parse().ok()?, start(stat)?))
+}
+
+fn started(disk: &Disk, pid: i32) -> Option<String> {
+    let stat = disk.read_to_string(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
     // One that is dead and only not buried yet does nothing any more.
     let state = stat.rsplit_once(") ")?.1.chars().next()?;
     start(&stat).filter(|_| state != 'Z')

@@ -11,7 +11,7 @@ use crate::git;
 impl Areas {
     /// The last commit of the work. To be asked as soon as the session is over, before anything else runs in the area.
     pub async fn seal(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
-        let mut note = self.known(&area.run)?;
+        let mut note = self.known(&area.run).await?;
         if let Some(sealed) = note.sealed {
             return Ok(sealed);
         }
@@ -20,7 +20,7 @@ impl Areas {
             None => self.commit_leftovers(area, words).await?,
         };
         note.sealed = Some(sealed.clone());
-        self.write_note(&area.run, &note)?;
+        self.write_note(&area.run, &note).await?;
         Ok(sealed)
     }
 
@@ -30,7 +30,7 @@ impl Areas {
         let tree = self.tree(area).await?;
         self.settle(&tree).await;
         let unfinished = |what| AreaError::Unfinished { directory: area.directory.clone(), what };
-        if let Some(what) = tree.under_way() {
+        if let Some(what) = tree.under_way().await {
             return Err(unfinished(what));
         }
         let quarantine = self.state.join("quarantine").join(area.run.to_string());

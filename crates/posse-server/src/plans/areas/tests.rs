@@ -10,6 +10,7 @@ use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
 use super::*;
+use crate::disk::DISK;
 
 /// A checkout with one commit in which are the files a, b, c and d/e, and room for the areas beside it.
 pub(crate) struct Repo {
@@ -84,7 +85,7 @@ impl Repo {
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         // It is there before the run begins.
-        crate::git::guard::begin(&crate::environment::Environment::default(), &self.root).unwrap();
+        crate::git::guard::begin(DISK, &crate::environment::Environment::default(), &self.root).unwrap();
     }
 
     pub(crate) fn status(&self) -> String {
@@ -163,8 +164,8 @@ async fn an_area_is_made_once() {
     assert_eq!(again, area);
     assert_eq!(fs::read_to_string(area.directory.join("a")).unwrap(), "work\n");
     let validator = RunId { part: Part::Validation { validator: 0, time: 1 }, ..run("1.1", 1) };
-    assert_eq!(areas.find(&validator).unwrap(), area);
-    assert!(matches!(areas.find(&run("1.1", 2)), Err(AreaError::NotMade(_))));
+    assert_eq!(areas.find(&validator).await.unwrap(), area);
+    assert!(matches!(areas.find(&run("1.1", 2)).await, Err(AreaError::NotMade(_))));
 }
 
 #[tokio::test]
@@ -174,7 +175,7 @@ async fn a_half_made_area_is_finished() {
         let areas = repo.areas().await;
         let base = areas.tip().await.unwrap();
         let note = areas.unused(&run("1", 1), &base).await.unwrap();
-        areas.write_note(&run("1", 1), &note).unwrap();
+        areas.write_note(&run("1", 1), &note).await.unwrap();
         let directory = note.directory.to_str().unwrap();
         match half {
             "the branch" => drop(repo.git(&["branch", &note.branch, &base])),
@@ -372,7 +373,7 @@ async fn only_what_is_merged_and_clean_goes() {
         }
     }
     let empty = begin(&areas, "empty").await;
-    let dirty = areas.find(&run("dirty", 1)).unwrap();
+    let dirty = areas.find(&run("dirty", 1)).await.unwrap();
     write(&dirty.directory, "later", "x\n");
     let used = BTreeSet::from([run("used", 1)]);
     for _ in 0..2 {
@@ -390,7 +391,7 @@ async fn only_what_is_merged_and_clean_goes() {
     let branches = repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
     assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
-    assert!(areas.find(&run("used", 1)).unwrap().directory.join("used").exists());
+    assert!(areas.find(&run("used", 1)).await.unwrap().directory.join("used").exists());
 }
 
 #[tokio::test]

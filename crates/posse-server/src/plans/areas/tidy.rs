@@ -17,6 +17,7 @@ use posse_core::time::Wall;
 
 use super::note::Note;
 use super::{Area, AreaError, Areas, exists, text, work_of};
+use crate::disk::{self, Disk};
 use crate::git::{self, GitError, WorkTree};
 
 /// An area that stays, for a person to look at.
@@ -99,7 +100,7 @@ impl Areas {
         let in_use: BTreeSet<String> = in_use.iter().map(|run| work_of(run).to_string()).collect();
         let tip = self.tip().await?;
         let mut kept = Vec::new();
-        for (file, note) in self.notes()? {
+        for (file, note) in self.notes().await? {
             if file.file_stem().is_some_and(|name| in_use.contains(name.to_string_lossy().as_ref())) {
                 continue;
             }
@@ -126,7 +127,7 @@ impl Areas {
             }
             if sweep == Sweep::Remove {
                 match self.remove(&note, held.last.as_deref()).await {
-                    Ok(()) => forget(file)?,
+                    Ok(()) => forget(file).await?,
                     Err(AreaError::Git(error @ GitError::Failed { .. })) => {
                         kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
                         continue;
@@ -139,7 +140,7 @@ impl Areas {
             }
         }
         let bench = self.bench_directory();
-        if sweep == Sweep::Remove && in_use.is_empty() && bench.exists() {
+        if sweep == Sweep::Remove && in_use.is_empty() && disk::at(&bench, Disk::exists).await {
             let _bench = self.bench.lock().await;
             // By force: nobody ever worked there, and commands always leave something.
             git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&bench)?]).await?;
@@ -150,7 +151,7 @@ impl Areas {
     /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
     pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
         // What was done in the user's checkout is looked at when nobody works there any more.
-        let Some(note) = self.note(run)?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
+        let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
         let _list = self.list.lock().await;
         let held = self.held(&note, &self.target).await?;
         let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
@@ -158,7 +159,7 @@ impl Areas {
         if why.is_none() {
             // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
             match self.remove(&note, held.last.as_deref()).await {
-                Ok(()) => return forget(self.note_path(run)).map(|()| None),
+                Ok(()) => return forget(self.note_path(run)).await.map(|()| None),
                 Err(error) => refused = Some(error),
             }
         }
@@ -188,8 +189,8 @@ impl Areas {
     ) -> Result<(Option<WorkTree>, Option<Why>), AreaError> {
         let odd = |text: &str| Ok((None, Some(Why::Odd(text.to_owned()))));
         let not_merged = (!held.merged).then_some(Why::NotMerged);
-        if !note.directory.join(".git").is_file() {
-            return match note.directory.exists() {
+        if !disk::at(note.directory.join(".git"), Disk::is_file).await {
+            return match disk::at(&note.directory, Disk::exists).await {
                 true => odd("it is not a work area any more, but something is there"),
                 false => Ok((None, not_merged)),
             };
@@ -197,7 +198,7 @@ impl Areas {
         let Some(tree) = self.tree_in(&note.directory).await? else {
             return odd("git does not know it any more");
         };
-        if let Some(what) = tree.under_way() {
+        if let Some(what) = tree.under_way().await {
             return odd(&format!("{what} is under way in it"));
         }
         // The session may have gone to a branch of its own, or to none.
@@ -214,7 +215,7 @@ impl Areas {
 
     /// What git knows of the ref that holds the work, asked for at once, in the area if it is one.
     async fn held(&self, note: &Note, tip: &str) -> Result<Held, AreaError> {
-        let tree = self.home.beside(&note.directory);
+        let tree = self.home.beside(&note.directory).await;
         let directory = tree.as_ref().map_or(&self.root, |tree| &tree.root);
         let (name, merged) = (note.kept_at(), format!("--merged={tip}"));
         let arguments = ["for-each-ref", "--format=%(HEAD) %(objectname) %(refname)", &merged, &name];
@@ -301,7 +302,7 @@ impl Areas {
 
     /// Whether git has a record of this work tree, which may be gone.
     async fn knows(&self, directory: &Path) -> Result<bool, AreaError> {
-        if self.home.beside(directory).is_some() {
+        if self.home.beside(directory).await.is_some() {
             return Ok(true);
         }
         let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
@@ -326,11 +327,9 @@ struct Held {
 }
 
 /// The end of a note. Somebody else may have been here too.
-fn forget(file: PathBuf) -> Result<(), AreaError> {
-    match std::fs::remove_file(&file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(AreaError::Write { path: file, error }),
-        _ => Ok(()),
-    }
+async fn forget(file: PathBuf) -> Result<(), AreaError> {
+    let removed = disk::at(&file, Disk::remove_file_if_exists).await;
+    removed.map_err(|error| AreaError::Write { path: file, error })
 }
 
 impl Note {

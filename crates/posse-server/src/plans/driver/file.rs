@@ -3,20 +3,32 @@
 use std::io;
 
 use posse_core::plan::Plan;
-use posse_core::plan::edit::{Mark, same_but_for_statuses, write};
+use posse_core::plan::edit::{Mark, NotWritten, same_but_for_statuses, write};
 use posse_core::plan::machine::{Effect, Event};
 use posse_core::turn::Level;
 
 use super::Driver;
+use crate::disk;
 use crate::journal::Stopping;
 use crate::plans::doing::merge_texts;
 use crate::plans::entry::Entry;
 use crate::plans::plan_file::{Edited, Prepared};
 
+/// Why the plan's file does not show how a run ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlanFileError {
+    #[error(transparent)]
+    Edit(#[from] NotWritten),
+    #[error("it is not UTF-8")]
+    NoText,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 impl Driver {
     /// Takes over what somebody has written into the plan's file, if anybody has.
     pub(super) async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
-        match self.file.edited() {
+        match self.file.edited().await {
             Some(edited) => self.take_over(edited).await,
             None => Ok(Vec::new()),
         }
@@ -56,7 +68,9 @@ impl Driver {
     /// Puts aside what somebody has written, and the plan in its place.
     async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Result<Vec<Effect>, Stopping> {
         let kept = self.doing.state.join("not-taken-over.yaml");
-        let kept = match crate::serve::write_private(&kept, theirs) {
+        let theirs = theirs.to_owned();
+        let written = disk::at(&kept, move |disk, kept| disk.write_private(kept, &theirs)).await;
+        let kept = match written {
             Ok(()) => format!("; it is kept in {}", kept.display()),
             Err(_) => String::new(),
         };
@@ -72,7 +86,7 @@ impl Driver {
             self.file_behind = true;
             return Ok(Vec::new());
         }
-        if let Some(edited) = self.file.edited() {
+        if let Some(edited) = self.file.edited().await {
             return self.take_over(edited).await;
         }
         match self.ledger.run.mirror() {
@@ -85,8 +99,12 @@ impl Driver {
     }
 
     /// Puts what was written in its place.
-    pub(super) async fn put_plan(&mut self, prepared: io::Result<Prepared>) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = match prepared.and_then(|prepared| self.file.put(prepared)) {
+    pub(super) async fn put_plan(&mut self, prepared: io::Result<Option<Prepared>>) -> Result<Vec<Effect>, Stopping> {
+        let put = match prepared {
+            Ok(prepared) => self.file.put(prepared).await,
+            Err(error) => Err(error),
+        };
+        let mut effects = match put {
             Ok(true) => Vec::new(),
             Ok(false) => vec![Effect::WritePlan],
             Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
@@ -105,21 +123,19 @@ impl Driver {
 
     /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
     /// become of the tasks.
-    pub(super) fn write_last(&mut self) -> Result<(), String> {
+    pub(super) async fn write_last(&mut self) -> Result<(), PlanFileError> {
         let run = &self.ledger.run;
-        let mirror = run.mirror().map_err(|error| error.to_string())?;
+        let mirror = run.mirror()?;
         let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
         let mut text = mirror;
         loop {
             // If it is no plan at the moment, it is not ours to write over.
-            text = match self.file.edited() {
-                Some(Edited::Text { theirs, .. }) => {
-                    write(&theirs, run.state(), &mark).map_err(|error| error.to_string())?
-                }
-                Some(Edited::NoText(_)) => return Err("it is not UTF-8".to_owned()),
+            text = match self.file.edited().await {
+                Some(Edited::Text { theirs, .. }) => write(&theirs, run.state(), &mark)?,
+                Some(Edited::NoText(_)) => return Err(PlanFileError::NoText),
                 None => text,
             };
-            if self.file.write(&text).map_err(|error| error.to_string())? {
+            if self.file.write(&text).await? {
                 return Ok(());
             }
         }

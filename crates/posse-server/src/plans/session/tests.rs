@@ -104,17 +104,18 @@ async fn only_one_that_runs_takes_too_long() {
             }
         };
         let (_stop, mut stop) = watch::channel(false);
-        let (mut stream, mut heard) = (Stream::new(&order), |_: &Event| {});
+        let stream = Stream::open(&order).await;
+        let mut heard = |_: &Event| {};
         tokio::select! {
-            ended = sessions.follow(id, &order, &mut stream, &mut stop, &mut heard) => assert_eq!(ended, expected),
+            ended = sessions.follow(id, &order, stream, &mut stop, &mut heard) => assert_eq!(ended.0, expected),
             () = hub => panic!("the hub does not end"),
         }
     }
 }
 
 /// A daemon that comes back hours later must not take a time of day for tomorrow's.
-#[test]
-fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
+#[tokio::test]
+async fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("stderr.log");
     let reset = (jiff::Timestamp::now() - 4 * HOUR).strftime("%H:%M").to_string();
@@ -122,7 +123,7 @@ fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(std::time::SystemTime::now() - 5 * HOUR).unwrap();
     let order = order(directory.path());
-    let over = Stream::new(&order).over(Ended::Exited(1), &order);
+    let over = Stream::open(&order).await.over(Ended::Exited(1), &order).await;
     let hold = over.limit(0, &Waits::default()).unwrap();
     assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
 }

@@ -8,6 +8,7 @@ use posse_core::rounds::Prompt;
 use posse_core::rounds::{Role, Rounds, Rules, config::Config, config::UserDefaults};
 
 use super::*;
+use crate::disk::DISK;
 
 struct Project {
     place: tempfile::TempDir,
@@ -20,7 +21,7 @@ impl Project {
         let directory = place.path().to_str().unwrap();
         let state = place.path().join(".tmp/state.json");
         let files = RunFiles::new(directory, "now", state.to_str().unwrap());
-        files.prepare().unwrap();
+        files.prepare(DISK).unwrap();
         Self { place, files }
     }
 
@@ -44,35 +45,35 @@ fn state(round: u32) -> StateFile {
     StateFile { current_round: round, ..rounds.to_state() }
 }
 
-#[test]
-fn s_112_what_an_earlier_turn_left_is_moved_away_and_kept() {
+#[tokio::test]
+async fn s_112_what_an_earlier_turn_left_is_moved_away_and_kept() {
     let project = Project::new();
     project.answers(Key::Analyst, "old");
-    let name = project.files.keep(Key::Analyst, 3, Some(Suffix::Stale)).unwrap();
+    let name = project.files.keep(Key::Analyst, 3, Some(Suffix::Stale)).await.unwrap();
     assert_eq!(name.as_deref(), Some("003-analyst-stale.md"));
     assert_eq!(project.kept("003-analyst-stale.md"), "old");
     assert!(!project.files.response(Key::Analyst).exists());
 }
 
-#[test]
-fn s_113_what_is_not_there_is_not_missed() {
+#[tokio::test]
+async fn s_113_what_is_not_there_is_not_missed() {
     let project = Project::new();
-    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).unwrap(), None);
+    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).await.unwrap(), None);
     // Somebody has removed all of it: it is made again.
     fs::remove_dir_all(project.path("")).unwrap();
-    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).unwrap(), None);
-    project.files.prepare().unwrap();
+    assert_eq!(project.files.keep(Key::Tester, 1, Some(Suffix::Stale)).await.unwrap(), None);
+    project.files.prepare(DISK).unwrap();
     project.answers(Key::Tester, "RESULT: PASS");
     fs::remove_dir_all(project.files.archive()).unwrap();
-    assert_eq!(project.files.keep(Key::Tester, 1, None).unwrap().as_deref(), Some("001-tester.md"));
+    assert_eq!(project.files.keep(Key::Tester, 1, None).await.unwrap().as_deref(), Some("001-tester.md"));
 }
 
-#[test]
-fn s_114_nothing_in_the_archive_is_overwritten() {
+#[tokio::test]
+async fn s_114_nothing_in_the_archive_is_overwritten() {
     let project = Project::new();
     for text in ["first", "second"] {
         project.answers(Key::Programmer, text);
-        project.files.keep(Key::Programmer, 1, None).unwrap();
+        project.files.keep(Key::Programmer, 1, None).await.unwrap();
     }
     assert_eq!(
         (project.kept("001-programmer.md"), project.kept("001-programmer-2.md")),
@@ -81,20 +82,20 @@ fn s_114_nothing_in_the_archive_is_overwritten() {
     // A link that leads nowhere is a name that is taken too.
     symlink("/nowhere", project.files.archive().join("002-programmer.md")).unwrap();
     project.answers(Key::Programmer, "third");
-    assert_eq!(project.files.keep(Key::Programmer, 2, None).unwrap().as_deref(), Some("002-programmer-2.md"));
+    assert_eq!(project.files.keep(Key::Programmer, 2, None).await.unwrap().as_deref(), Some("002-programmer-2.md"));
 }
 
 /// The disk is full, or what should be a directory is none. (A file in the place of the archive refuses root too.)
-#[test]
-fn s_117_what_cannot_be_archived_stays_and_is_told() {
+#[tokio::test]
+async fn s_117_what_cannot_be_archived_stays_and_is_told() {
     let project = Project::new();
     project.answers(Key::Analyst, "the answer");
     fs::remove_dir(project.files.archive()).unwrap();
     fs::write(project.files.archive(), "in the way").unwrap();
-    assert_eq!(project.files.keep_if_possible(Key::Analyst, 1, None), None);
+    assert_eq!(project.files.keep_if_possible(Key::Analyst, 1, None).await, None);
     assert_eq!(fs::read_to_string(project.files.response(Key::Analyst)).unwrap(), "the answer");
     // Before the next turn that is no longer nothing: it would be taken for its answer.
-    let error = project.files.keep(Key::Analyst, 2, Some(Suffix::Stale)).unwrap_err().to_string();
+    let error = project.files.keep(Key::Analyst, 2, Some(Suffix::Stale)).await.unwrap_err().to_string();
     assert!(error.contains("now"), "it says where: {error}");
 }
 
@@ -149,17 +150,17 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
 fn s_193_a_state_file_is_old_or_new_and_never_half() {
     let project = Project::new();
     let path = project.path("state.json");
-    project.files.mirror(state(1), Wall(0), None);
+    project.files.mirror(DISK, state(1), Wall(0), None);
     let first = fs::read_to_string(&path).unwrap();
     assert_eq!(StateFile::read(&first).unwrap().current_round, 1);
     // Cut off while it was written: what is half is under another name.
     fs::write(project.path("state.new"), &first[..40]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), first);
-    project.files.mirror(state(2), Wall(0), None);
+    project.files.mirror(DISK, state(2), Wall(0), None);
     assert_eq!(StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap().current_round, 2);
     // It cannot be written: the last one stays.
     fs::create_dir(project.path("state.new")).unwrap();
-    project.files.mirror(state(3), Wall(0), None);
+    project.files.mirror(DISK, state(3), Wall(0), None);
     let kept = StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap();
     assert_eq!((kept.current_round, kept.final_status), (2, FinalStatus::Running));
 }
@@ -172,9 +173,9 @@ fn nothing_is_written_where_a_link_leads_out_of_the_project() {
     let tmp = project.place.path().join(".tmp");
     fs::remove_dir_all(&tmp).unwrap();
     symlink(outside.path(), &tmp).unwrap();
-    let error = project.files.prepare().unwrap_err().to_string();
+    let error = project.files.prepare(DISK).unwrap_err().to_string();
     assert!(error.contains(".tmp is a link"), "{error}");
-    project.files.mirror(state(1), Wall(0), None);
+    project.files.mirror(DISK, state(1), Wall(0), None);
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
@@ -182,10 +183,10 @@ fn nothing_is_written_where_a_link_leads_out_of_the_project() {
 fn the_state_file_of_a_run_that_is_over_is_in_its_archive() {
     let project = Project::new();
     for name in ["state.json", "state-2.json"] {
-        project.files.mirror(state(1), Wall(0), None);
-        project.files.archive_state();
+        project.files.mirror(DISK, state(1), Wall(0), None);
+        project.files.archive_state(DISK);
         assert!(project.files.archive().join(name).exists(), "{name}");
         assert!(!project.path("state.json").exists());
     }
-    project.files.archive_state();
+    project.files.archive_state(DISK);
 }
