@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
 
 use crate::api::types::AuditVerdict;
-use crate::operator::Operator;
+use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
 /// Where the log daemon listens.
@@ -101,14 +101,14 @@ impl Anchor {
     }
 
     /// Anchors the end of the chain, as config.toml says now.
-    pub(crate) fn head(&mut self, end: Mark) {
+    pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
-        let done = match Operator::load(paths).map(|operator| operator.audit.anchor) {
+        let done = match disk.operator(paths).map(|operator| operator.audit.anchor) {
             Err(error) => Err(error.to_string()),
             Ok(None | Some(AnchorRule::Off)) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {
-                append(&path, &line).map_err(|error| format!("{}: {error}", path.display()))
+                append(disk, &path, &line).map_err(|error| format!("{}: {error}", path.display()))
             }
             Ok(Some(AnchorRule::Syslog(socket))) => {
                 log(&socket, &line).map_err(|error| format!("{}: {error}", socket.display()))
@@ -144,8 +144,9 @@ pub fn verify(paths: &Paths, read_anchor: impl Fn() -> io::Result<String>) -> Re
     let home = home_tag(paths);
     // The anchor first: an entry is written before it is anchored, so what is anchored must be there.
     let mut anchored = read()?;
-    let checked = store::verify_audit(&paths.database())?;
-    let hashes = store::audit_hashes(&paths.database())?;
+    let disk = Disk::of_this_thread();
+    let checked = store::verify_audit(&disk, &paths.database())?;
+    let hashes = store::audit_hashes(&disk, &paths.database())?;
     let mut flaws = compare(&anchored, &home, &hashes);
     for _ in 0..ANCHOR_LOOKS {
         // Entries of this very moment may still be on their way to the anchor.
@@ -181,10 +182,12 @@ fn report(problem: &AnchorProblem, done: Result<(), String>) {
     *held = new;
 }
 
-fn append(path: &Path, line: &str) -> io::Result<()> {
+fn append(disk: &Disk, path: &Path, line: &str) -> io::Result<()> {
     // A pipe without a reader is an error, and not waited for.
     let flags = OFlags::NONBLOCK.bits() as i32;
-    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)?;
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o600).custom_flags(flags);
+    let mut file = disk.open(path, &options)?;
     // In one piece: others may append to the same file.
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_data().or_else(|error| if error.kind() == io::ErrorKind::InvalidInput { Ok(()) } else { Err(error) })

@@ -1,12 +1,12 @@
 //! Whether the database can be used, and how to go on without it.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
 /// The state of a database that nobody has open for writing, or that a daemon uses.
@@ -23,7 +23,7 @@ pub enum Condition {
 
 /// Looks through the whole database. Blocking: takes as long as reading it does.
 pub fn inspect(path: &Path) -> Condition {
-    match fs::metadata(path) {
+    match Disk::of_this_thread().metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Condition::Absent,
         Err(error) => return Condition::Unusable(format!("cannot use the database {}: {error}", path.display())),
         Ok(found) if found.is_file() && found.len() == 0 => return Condition::Absent,
@@ -37,9 +37,10 @@ pub fn inspect(path: &Path) -> Condition {
 }
 
 fn check(path: &Path) -> Result<(), StoreError> {
-    store::require_file(path)?;
+    let disk = Disk::of_this_thread();
+    store::require_file(&disk, path)?;
     let wrap = |error| StoreError::of(path, error);
-    let connection = store::read_only(path).map_err(wrap)?;
+    let connection = store::read_only(&disk, path).map_err(wrap)?;
     let is_current = store::version(&connection, path)? == store::STEPS.len();
     let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(wrap)?;
     if said != "ok" {
@@ -78,23 +79,24 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let names = (1..).map(|n| if n == 1 { format!(".damaged-{stamp}") } else { format!(".damaged-{stamp}-{n}") });
-    let free = |end: &String| !with(end).exists();
+    let disk = Disk::of_this_thread();
+    let free = |end: &String| !disk.exists(&with(end));
     let ending = names.into_iter().find(free).unwrap_or_default();
     // The log of SQLite goes first: a new database must never meet the log of another one.
     for part in ["-wal", "-shm", ""] {
-        match fs::rename(with(part), with(&format!("{ending}{part}"))) {
+        match disk.rename(&with(part), &with(&format!("{ending}{part}"))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
     }
     // The head of the audit is that of the audit in there.
     let head = store::audit_head(path);
-    if head.exists() {
+    if disk.exists(&head) {
         let name = head.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        fs::rename(&head, head.with_file_name(format!("{name}{ending}")))?;
+        disk.rename(&head, &head.with_file_name(format!("{name}{ending}")))?;
     }
     if let Some(directory) = path.parent() {
-        fs::File::open(directory)?.sync_all()?;
+        disk.sync_dir(directory)?;
     }
     Ok(with(&ending))
 }

@@ -19,10 +19,13 @@ use std::time::Duration;
 use posse_agents::Provider;
 use posse_agents::profile::Profile;
 use posse_term::lock::{self, Lock, LockError};
+use posse_term::paths::Paths;
 use posse_term::text_file;
+use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{NamedTempFile, TempDir};
 
+use crate::operator::{Operator, OperatorError};
 use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
 use crate::versions;
 
@@ -236,6 +239,10 @@ impl Disk {
         providers.load(id)
     }
 
+    pub(crate) fn operator(&self, paths: &Paths) -> Result<Operator, OperatorError> {
+        Operator::load(paths)
+    }
+
     pub(crate) fn providers(&self, providers: &Providers) -> Vec<Listed> {
         providers.list()
     }
@@ -247,6 +254,11 @@ impl Disk {
     /// Where a program is, by this search path.
     pub(crate) fn locate_program(&self, program: &str, path: &str) -> Option<PathBuf> {
         versions::locate(program, path)
+    }
+
+    /// Every statement on it waits for the disk.
+    pub(crate) fn open_database(&self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        Connection::open_with_flags(path, flags)
     }
 
     /// Takes a lock file, if whoever has it gives it up within `patience`.

@@ -1,16 +1,14 @@
 //! The files by which some agents are made to report to us: what their manifests say, written where they find it. The same
 //! for every terminal, so they are written only when they are others than before.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use posse_agents::Provider;
 use posse_term::paths::Paths;
 
-use crate::serve::write_private;
+use crate::disk::{self, Disk};
 
 /// Writes them, and says where they are. `None`: there are none, or they cannot be written; then the screen alone tells.
 pub(crate) async fn lay_out(paths: &Paths, provider: Arc<Provider>) -> Option<String> {
@@ -23,23 +21,21 @@ pub(crate) async fn lay_out(paths: &Paths, provider: Arc<Provider>) -> Option<St
     }
     let directory = paths.hook_files(&provider.manifest.id);
     let place = directory.to_str()?.to_owned();
-    let written = tokio::task::spawn_blocking(move || write(&directory, &provider)).await;
-    match written {
-        Ok(Ok(())) => Some(place),
-        Ok(Err(error)) => {
+    match disk::at(directory, move |disk, directory| write(disk, directory, &provider)).await {
+        Ok(()) => Some(place),
+        Err(error) => {
             tracing::warn!("{place}: {error}; agents that need what is there are started without their hooks");
             None
         }
-        Err(_) => None,
     }
 }
 
 /// Agents are started several at a time, and these files are the same for all of them.
 static WRITING: Mutex<()> = Mutex::new(());
 
-fn write(directory: &Path, provider: &Provider) -> io::Result<()> {
+fn write(disk: &Disk, directory: &Path, provider: &Provider) -> io::Result<()> {
     let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    disk.create_private_dir(directory)?;
     let hooks = provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
     for (name, text) in hooks.iter().flat_map(|hooks| &hooks.files) {
         let plain = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
@@ -47,8 +43,8 @@ fn write(directory: &Path, provider: &Provider) -> io::Result<()> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name for a file")));
         }
         let path = directory.join(name);
-        if std::fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
-            write_private(&path, text.as_bytes())?;
+        if disk.read(&path).ok().as_deref() != Some(text.as_bytes()) {
+            disk.write_private(&path, text.as_bytes())?;
         }
     }
     Ok(())

@@ -28,6 +28,7 @@ use posse_term::wire::KeeperRequest;
 use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::disk;
 use crate::keeper::Routes;
 use crate::providers::Providers;
 use crate::pump::{self, Handle};
@@ -164,7 +165,7 @@ impl Hub {
         self.tidy();
         // Of those that have ended while nobody was here.
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
-        let _ = retention::tidy_files(&self.paths.events(), &running);
+        let _ = disk::at(self.paths.events(), move |disk, events| retention::tidy_files(disk, events, &running)).await;
         while let Some(message) = queue.recv().await {
             match message {
                 Message::Command(command) => self.command(command),

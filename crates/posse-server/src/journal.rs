@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::App;
+use crate::disk::{self, Disk};
 use crate::hub;
 use crate::notify::Notice;
 use crate::store::{self, JournalEntry, Kind, StoreError};
@@ -31,12 +32,18 @@ pub(crate) enum Failed {
     Stopping,
     #[error("the database cannot be written: {0}")]
     Disk(String),
+    #[error("an entry of the journal cannot be written as JSON: {0}")]
+    NoJson(#[from] serde_json::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Writes an entry down, and tells everyone.
-pub(crate) async fn write(app: &App, entry: JournalEntry, told: Value) -> Result<(), Failed> {
+pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>, told: Value) -> Result<(), Failed> {
+    write_entry(app, entry?, told).await
+}
+
+async fn write_entry(app: &App, entry: JournalEntry, told: Value) -> Result<(), Failed> {
     let entry = Box::new(entry);
     match app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
         Ok(written) => written.map_err(Failed::Disk),
@@ -44,17 +51,25 @@ pub(crate) async fn write(app: &App, entry: JournalEntry, told: Value) -> Result
     }
 }
 
-/// The same, however long the disk refuses: a run that goes on waits for it. Its people are told.
+/// The same, however long the disk refuses: a run that goes on waits for it. Its people are told. A run whose entry cannot be
+/// written as JSON stops here, because nothing is done that is not written down; that is a defect of posse.
 pub(crate) async fn write_surely(
     app: &App,
-    entry: JournalEntry,
+    entry: serde_json::Result<JournalEntry>,
     told: Value,
     channels: &Notifications,
 ) -> Result<(), Stopping> {
+    let entry = match entry {
+        Ok(entry) => entry,
+        Err(error) => {
+            tracing::error!("a run stops, this is a defect of posse: {}", Failed::NoJson(error));
+            return Err(Stopping);
+        }
+    };
     let began = tokio::time::Instant::now();
     let mut silent = true;
     loop {
-        match write(app, entry.clone(), told.clone()).await {
+        match write_entry(app, entry.clone(), told.clone()).await {
             Ok(()) => return Ok(()),
             Err(Failed::Stopping) => return Err(Stopping),
             Err(error) => tracing::warn!(run = %entry.run, "the run waits: {error}"),
@@ -86,11 +101,6 @@ pub(crate) trait Replay: Sized + Send + 'static {
     fn replay(journal: impl IntoIterator<Item = (Wall, Self::Entry)>) -> Option<Self>;
 }
 
-/// Does something on a thread that may wait.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failed> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Failed::Stopping)
-}
-
 /// What is written down of the runs of one kind.
 #[derive(Clone)]
 pub(crate) struct Journals {
@@ -106,13 +116,13 @@ impl Journals {
     /// Those that began last, newest first.
     pub(crate) async fn list<V: DeserializeOwned>(&self, limit: usize) -> Result<Vec<V>, Failed> {
         let kind = self.kind;
-        let views = self.read(move |database| store::runs(database, kind, limit)).await?;
+        let views = self.read(move |disk, database| store::runs(disk, database, kind, limit)).await?;
         Ok(views.iter().filter_map(|view| understood(view)).collect())
     }
 
     pub(crate) async fn show<V: DeserializeOwned>(&self, id: RunId) -> Result<Option<V>, Failed> {
         let kind = self.kind;
-        let view = self.read(move |database| store::run(database, kind, id)).await?;
+        let view = self.read(move |disk, database| store::run(disk, database, kind, id)).await?;
         Ok(view.and_then(|view| understood(&view)))
     }
 
@@ -121,13 +131,13 @@ impl Journals {
     where
         E: DeserializeOwned + Send + 'static,
     {
-        self.read(move |database| store::journal(database, id, after)).await
+        self.read(move |disk, database| store::journal(disk, database, id, after)).await
     }
 
     /// A run as its journal tells it, and the number of the last entry.
     pub(crate) async fn load<L: Replay>(&self, id: RunId) -> Result<Option<(L, i64)>, Failed> {
-        self.read(move |database| {
-            let journal: Vec<(i64, Wall, L::Entry)> = store::journal(database, id, 0)?;
+        self.read(move |disk, database| {
+            let journal: Vec<(i64, Wall, L::Entry)> = store::journal(disk, database, id, 0)?;
             let seq = journal.last().map_or(0, |(seq, ..)| *seq);
             Ok(L::replay(journal.into_iter().map(|(_, at, entry)| (at, entry))).map(|ledger| (ledger, seq)))
         })
@@ -137,21 +147,20 @@ impl Journals {
     /// The run that goes on with this state file, plan or project.
     pub(crate) async fn using(&self, what: &str) -> Result<Option<RunId>, Failed> {
         let (kind, what) = (self.kind, what.to_owned());
-        self.read(move |database| store::using(database, kind, &what)).await
+        self.read(move |disk, database| store::using(disk, database, kind, &what)).await
     }
 
     /// The run of it that began last.
     pub(crate) async fn newest_of(&self, what: &str) -> Result<Option<RunId>, Failed> {
         let (kind, what) = (self.kind, what.to_owned());
-        self.read(move |database| store::newest_of(database, kind, &what)).await
+        self.read(move |disk, database| store::newest_of(disk, database, kind, &what)).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
+        read: impl FnOnce(&Disk, &Path) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Failed> {
-        let database = self.database.clone();
-        Ok(blocking(move || read(&database)).await??)
+        Ok(disk::at(&self.database, read).await?)
     }
 }
 

@@ -32,6 +32,7 @@ use agent::{Agent, Happened, Wanted};
 use text::Before;
 pub(crate) use words::*;
 
+use crate::disk;
 use crate::hub::{Change, Message};
 use crate::recording::Tape;
 use crate::store::KnownInput;
@@ -540,11 +541,11 @@ impl Pump {
 
     async fn save_last_screen(&self) -> bool {
         let (path, blob) = (self.last_screen.clone(), self.emulator.checkpoint());
-        let saved = tokio::task::spawn_blocking(move || crate::serve::write_private(&path, &blob)).await;
-        if let Ok(Err(error)) = &saved {
+        let saved = disk::at(path, move |disk, path| disk.write_private(path, &blob)).await;
+        if let Err(error) = &saved {
             tracing::warn!(terminal = %self.id, "the last screen could not be saved: {error}");
         }
-        matches!(saved, Ok(Ok(())))
+        saved.is_ok()
     }
 
     /// Tells the hub of a change, with the output offset it comes from.

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 
+use crate::disk::Disk;
 use writer::{Outcome, Writer};
 
 /// The setting that is remembered: "off", or nothing.
@@ -113,7 +114,7 @@ pub(crate) struct Thread {
 pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + 'static) -> (Recorder, Thread) {
     let shared = Arc::new(Shared { queue: Mutex::new(Queue { on, ..Queue::default() }), changed: Condvar::new() });
     let recorder = Recorder(shared.clone());
-    let work = move || run(&shared, Writer::new(directory), &tell);
+    let work = move || run(&shared, Writer::new(Disk::of_this_thread(), directory), &tell);
     let thread = std::thread::Builder::new().name("recorder".into()).spawn(work);
     if let Err(error) = &thread {
         tracing::error!("nothing is recorded: {error}");

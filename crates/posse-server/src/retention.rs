@@ -1,7 +1,7 @@
 //! Nothing grows without bound: what is old or too much goes, at start and now and then.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use posse_core::ids::TerminalId;
 use posse_core::time::Wall;
 
+use crate::disk::Disk;
 use crate::record::Record;
 
 /// Ended terminals and events are kept this long.
@@ -31,12 +32,12 @@ pub(crate) fn expired<'a>(records: impl Iterator<Item = &'a Record>, now: Wall) 
 }
 
 /// Removes files of other terminals than these: last screens, or what agents have written down.
-pub(crate) fn tidy_files(directory: &Path, known: &BTreeSet<TerminalId>) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
+pub(crate) fn tidy_files(disk: &Disk, directory: &Path, known: &BTreeSet<TerminalId>) -> io::Result<()> {
+    for entry in disk.read_dir(directory)? {
         let entry = entry?;
         let id = entry.file_name().to_str().and_then(|name| name.parse::<TerminalId>().ok());
         if id.is_none_or(|id| !known.contains(&id)) {
-            fs::remove_file(entry.path())?;
+            disk.remove_file(&entry.path())?;
         }
     }
     Ok(())
@@ -55,13 +56,14 @@ struct Recording {
 /// Removes recordings of terminals that are not there any more, and the oldest if there is too much of them. What is
 /// known was so at that time.
 pub(crate) fn tidy_recordings(
+    disk: &Disk,
     directory: &Path,
     known: &BTreeSet<TerminalId>,
     running: &BTreeSet<TerminalId>,
     as_of: SystemTime,
 ) -> io::Result<()> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(directory)? {
+    for entry in disk.read_dir(directory)? {
         let entry = entry?;
         // Gone meanwhile, perhaps.
         let Ok(found) = entry.metadata() else { continue };
@@ -74,7 +76,7 @@ pub(crate) fn tidy_recordings(
     // Of a terminal that was started since, nothing was known.
     files.retain(|file| file.modified < as_of || file.id.is_some_and(|id| known.contains(&id)));
     for path in surplus(files, known, running, RECORDINGS) {
-        fs::remove_file(path)?;
+        disk.remove_file(&path)?;
     }
     Ok(())
 }
@@ -104,8 +106,8 @@ fn surplus(
 
 /// Empties a log that has become too large, keeping its end in a second file. Whoever appends to it goes on at its
 /// new end.
-pub(crate) fn tidy_log(path: &Path) -> io::Result<()> {
-    let mut file = File::options().read(true).write(true).open(path)?;
+pub(crate) fn tidy_log(disk: &Disk, path: &Path) -> io::Result<()> {
+    let mut file = disk.open(path, File::options().read(true).write(true))?;
     let length = file.metadata()?.len();
     if length <= LOG {
         return Ok(());
@@ -113,7 +115,7 @@ pub(crate) fn tidy_log(path: &Path) -> io::Result<()> {
     file.seek(SeekFrom::Start(length - LOG_KEPT))?;
     let mut end = Vec::new();
     file.read_to_end(&mut end)?;
-    crate::serve::write_private(&path.with_extension("log.1"), &end)?;
+    disk.write_private(&path.with_extension("log.1"), &end)?;
     file.set_len(0)
 }
 

@@ -204,7 +204,7 @@ impl Runs {
     async fn alone_in(&self, directory: &str, id: RunId) -> Result<(), RunError> {
         let directory = directory.to_owned();
         let wanted = directory.clone();
-        match self.journals.read(move |database| store::going_on_in(database, &wanted, id)).await? {
+        match self.journals.read(move |disk, database| store::going_on_in(disk, database, &wanted, id)).await? {
             Some(run) => Err(RunError::Shared { run, directory }),
             None => Ok(()),
         }

@@ -1,8 +1,7 @@
 //! Putting the daemon together, and taking it apart.
 
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use crate::anchor::Anchor;
 use crate::api::listen::{self, Listeners, Place};
 use crate::api::{self, App};
 use crate::auto::Autos;
+use crate::disk::{self, Disk};
 use crate::git;
 use crate::hub::{Command, Hub, Message, Parts};
 use crate::keeper::{KeeperConnector, Routes};
@@ -26,7 +26,7 @@ use crate::plans::Plans;
 use crate::providers::Providers;
 use crate::recording::{self, Word};
 use crate::runs::Runs;
-use crate::store::{self, StoreError};
+use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
 
 use crate::{hub, pump};
@@ -67,20 +67,21 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
     lock::acquire(&settings.paths.daemon_lock(), LOCK_PATIENCE)?.until_exit();
     // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
     // has a thread of its own.
+    let disk = Disk::of_this_thread();
+    let (store, found) = store::open(disk, &settings.paths.database(), Anchor::new(settings.paths.clone()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(run(settings));
+    let result = runtime.block_on(run(settings, store, found));
     runtime.shutdown_timeout(FAREWELL);
     result
 }
 
-async fn run(settings: Settings) -> Result<(), ServeError> {
+async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), ServeError> {
     let (paths, executable) = (settings.paths.clone(), settings.executable.clone());
-    let (store, found) = store::open(&paths.database(), Anchor::new(paths.clone()))?;
     // Before anybody can look.
     hub::audit::complete_unfinished(&store, found.unfinished).await;
     let newest = Arc::new(AtomicI64::new(found.newest));
     let socket = paths.daemon_socket();
-    let _ = std::fs::remove_file(&socket);
+    let _ = disk::at(&socket, Disk::remove_file).await;
     let listener = UnixListener::bind(&socket).map_err(|error| ServeError::Listen { path: socket.clone(), error })?;
 
     let (messages, queue) = mpsc::unbounded_channel();
@@ -156,9 +157,9 @@ async fn run(settings: Settings) -> Result<(), ServeError> {
     tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
     hub.run(queue).await;
     recorder_thread.finish();
-    let _ = std::fs::remove_file(&socket);
+    let _ = disk::at(&socket, Disk::remove_file).await;
     // Goes if the keeper has left too; whoever leaves last closes the door.
-    let _ = std::fs::remove_dir(&paths.runtime);
+    let _ = disk::at(&paths.runtime, Disk::remove_dir).await;
     let _ = stop_serving.send(());
     let farewell = async {
         let _ = server.await;
@@ -180,24 +181,4 @@ async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
     }
     let (reply, _) = oneshot::channel();
     let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
-}
-
-/// Writes a file that only its owner may read, whole or not at all. Not lost when the power goes.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    write_whole(path, bytes, std::fs::File::sync_all)
-}
-
-fn write_whole(path: &Path, bytes: &[u8], sync: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    if temporary.is_symlink() {
-        std::fs::remove_file(&temporary)?;
-    }
-    let mut options = std::fs::File::options();
-    // A link that an agent puts there could lead to any file of the user's.
-    let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-    let mut file =
-        options.create(true).truncate(true).write(true).mode(0o600).custom_flags(no_link).open(&temporary)?;
-    file.write_all(bytes)?;
-    sync(&file)?;
-    std::fs::rename(&temporary, path)
 }

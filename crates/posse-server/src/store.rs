@@ -21,6 +21,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::anchor::Anchor;
 use crate::database;
+use crate::disk::Disk;
 use crate::record::{LogEvent, Record};
 pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
@@ -128,14 +129,12 @@ pub(crate) struct KnownInput {
 }
 
 /// Opens the database, making or upgrading it, and reads what is in it.
-pub(crate) fn open(path: &Path, anchor: Anchor) -> Result<(Writer, Found), StoreError> {
+pub(crate) fn open(disk: Disk, path: &Path, anchor: Anchor) -> Result<(Writer, Found), StoreError> {
     let wrap = |error| StoreError::of(path, error);
-    require_file(path)?;
+    require_file(&disk, path)?;
     // Made private before SQLite opens it; its side files take over the mode.
-    let _ = fs_err::OpenOptions::new().create(true).append(true).open(path).map(|file| {
-        let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
-    });
-    let mut connection = Connection::open(path).map_err(wrap)?;
+    let _ = disk.append(path, b"").and_then(|()| disk.set_mode(path, 0o600));
+    let mut connection = disk.open_database(path, OpenFlags::default()).map_err(wrap)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(wrap)?;
     // Space that is freed goes back to the disk. Takes effect when the database is made.
     connection.pragma_update(None, "auto_vacuum", "incremental").map_err(wrap)?;
@@ -150,13 +149,13 @@ pub(crate) fn open(path: &Path, anchor: Anchor) -> Result<(Writer, Found), Store
         transaction.commit().map_err(wrap)?;
     }
     let found = read_everything(&connection).map_err(wrap)?;
-    let ledger = audit::Ledger::open(&connection, path, anchor).map_err(wrap)?;
+    let ledger = audit::Ledger::open(disk, &connection, path, anchor).map_err(wrap)?;
     Ok((Writer::start(connection, ledger), found))
 }
 
 /// Anything but a file could keep SQLite waiting.
-pub(crate) fn require_file(path: &Path) -> Result<(), StoreError> {
-    let is_something_else = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+pub(crate) fn require_file(disk: &Disk, path: &Path) -> Result<(), StoreError> {
+    let is_something_else = disk.metadata(path).is_ok_and(|found| !found.is_file());
     if is_something_else { Err(StoreError::NotAFile(path.to_owned())) } else { Ok(()) }
 }
 
@@ -231,9 +230,9 @@ pub(crate) struct Figures {
 }
 
 /// Counts. Blocking: for a thread that may wait.
-pub(crate) fn figures(path: &Path) -> Result<Figures, StoreError> {
+pub(crate) fn figures(disk: &Disk, path: &Path) -> Result<Figures, StoreError> {
     let count = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         connection.query_row("SELECT count(*), min(at) FROM events", [], |row| {
             Ok(Figures { events: row.get(0)?, oldest: row.get(1)? })
         })
@@ -241,9 +240,9 @@ pub(crate) fn figures(path: &Path) -> Result<Figures, StoreError> {
     count().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
-pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = disk.open_database(path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     Ok(connection)
 }
@@ -259,9 +258,9 @@ pub(crate) struct Slice {
 }
 
 /// Reads events off the log. Blocking: for a thread that may wait.
-pub(crate) fn read_events(path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
+pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
     let read = || -> rusqlite::Result<Vec<LogEvent>> {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let order = if slice.newest { "DESC" } else { "ASC" };
         let mut statement = connection.prepare(&format!(
             "SELECT seq, at, kind, terminal, data FROM events

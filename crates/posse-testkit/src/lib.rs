@@ -16,6 +16,7 @@ pub mod headless;
 pub mod http;
 pub mod process;
 pub mod seat;
+pub mod slow_disk;
 pub mod stream;
 pub mod svg;
 pub mod watch;

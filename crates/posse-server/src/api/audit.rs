@@ -9,7 +9,8 @@ use posse_core::time::Wall;
 use super::params::Params;
 use super::types::{self, AuditAnswering, AuditEntry, AuditFlaw, AuditOutcome, AuditQuery, AuditVerdict};
 use super::{ApiError, App};
-use crate::store::{self, AuditSlice, Checked, StoreError};
+use crate::disk;
+use crate::store::{self, AuditSlice, Checked};
 
 /// The most entries one request gets.
 const MOST: usize = 10_000;
@@ -31,7 +32,9 @@ pub(super) async fn entries(
         limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
     };
     let database = app.paths.database();
-    let entries = blocking(move || store::read_audit(&database, &slice)).await?;
+    let entries = disk::at(database, move |disk, database| store::read_audit(disk, database, &slice))
+        .await
+        .map_err(ApiError::Store)?;
     Ok(Json(entries.into_iter().map(AuditEntry::from).collect()))
 }
 
@@ -50,13 +53,7 @@ async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
     responses((status = 200, description = "What was found", body = AuditVerdict), (status = "default", description = "Refused", body = types::Problem)))]
 pub(super) async fn verdict(State(app): State<App>) -> Result<Json<AuditVerdict>, ApiError> {
     let database = app.paths.database();
-    Ok(Json(blocking(move || store::verify_audit(&database)).await?.into()))
-}
-
-async fn blocking<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, ApiError> {
-    tokio::task::spawn_blocking(read).await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::Store)
+    Ok(Json(disk::at(database, store::verify_audit).await.map_err(ApiError::Store)?.into()))
 }
 
 impl From<(Entry, String)> for AuditEntry {

@@ -133,6 +133,7 @@ impl From<Failed> for ApiError {
         match error {
             Failed::Stopping => ApiError::Stopping,
             Failed::Disk(why) => ApiError::NotWritten(why),
+            error @ Failed::NoJson(_) => ApiError::NotWritten(error.to_string()),
             Failed::Store(error) => ApiError::Store(error),
         }
     }

@@ -18,6 +18,7 @@ use tokio::sync::broadcast;
 use super::params::Params;
 use super::types::{self, LogQuery};
 use super::{ApiError, App};
+use crate::disk;
 use crate::record::LogEvent;
 use crate::store::{self, Slice};
 
@@ -45,8 +46,8 @@ pub(super) async fn log(
 }
 
 async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
-    let read = tokio::task::spawn_blocking(move || store::read_events(&database, slice));
-    read.await.map_err(|_| ApiError::Stopping)?.map_err(ApiError::Store)
+    let read = disk::at(database, move |disk, database| store::read_events(disk, database, slice));
+    read.await.map_err(ApiError::Store)
 }
 
 /// Follow the events

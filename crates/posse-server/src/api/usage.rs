@@ -21,7 +21,7 @@ pub(super) async fn usage(State(app): State<App>) -> Result<Json<types::Usage>, 
             let files = disk.read_dir(directory).into_iter().flatten().flatten();
             files.map(|file| size(&file.path())).sum()
         };
-        let figures = store::figures(&paths.database())?;
+        let figures = store::figures(disk, &paths.database())?;
         let database =
             ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&paths.home.join(name))).sum();
         Ok(types::Usage {

@@ -359,23 +359,28 @@ impl Driver {
 }
 
 /// An entry as it is stored, with the pipeline as it is after it.
-pub(super) fn journal_entry(ledger: &Ledger, state: &std::path::Path, seq: i64, entry: &Entry) -> JournalEntry {
+pub(super) fn journal_entry(
+    ledger: &Ledger,
+    state: &std::path::Path,
+    seq: i64,
+    entry: &Entry,
+) -> serde_json::Result<JournalEntry> {
     let view = AutoView::new(ledger, &state.to_string_lossy());
-    JournalEntry {
+    Ok(JournalEntry {
         run: ledger.spec.id,
         seq,
         at: ledger.changed,
-        entry: serde_json::to_string(entry).unwrap_or_default(),
+        entry: serde_json::to_string(entry)?,
         row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Auto,
             status: view.status.as_str().to_owned(),
             state_file: ledger.spec.directory.clone(),
             created: ledger.begun,
-            view: serde_json::to_string(&view).unwrap_or_default(),
+            view: serde_json::to_string(&view)?,
         }),
         usage: ledger.line.clone().filter(|line| line.at == ledger.changed && is_end(entry)),
-    }
+    })
 }
 
 /// Whether it tells of the end of a session of ours.

@@ -7,7 +7,7 @@ use posse_core::ids::TerminalId;
 use serde_json::json;
 
 use super::Hub;
-use crate::{retention, store};
+use crate::{disk, retention, store};
 
 impl Hub {
     pub(super) fn tidy(&mut self) {
@@ -22,10 +22,10 @@ impl Hub {
         self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});
         let known = self.known();
         let (screens, log) = (self.paths.screens(), self.paths.log());
-        tokio::task::spawn_blocking(move || {
-            let _ = retention::tidy_files(&screens, &known);
-            let _ = retention::tidy_log(&log);
-        });
+        tokio::spawn(disk::run(move |disk| {
+            let _ = retention::tidy_files(disk, &screens, &known);
+            let _ = retention::tidy_log(disk, &log);
+        }));
         self.tidy_recordings();
     }
 
@@ -33,11 +33,11 @@ impl Hub {
         let (directory, known) = (self.paths.recordings(), self.known());
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
         let as_of = SystemTime::now();
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = retention::tidy_recordings(&directory, &known, &running, as_of) {
+        tokio::spawn(disk::run(move |disk| {
+            if let Err(error) = retention::tidy_recordings(disk, &directory, &known, &running, as_of) {
                 tracing::warn!("old recordings cannot be removed: {error}");
             }
-        });
+        }));
     }
 
     fn known(&self) -> BTreeSet<TerminalId> {

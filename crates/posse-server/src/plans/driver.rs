@@ -389,19 +389,19 @@ pub(super) fn journal_entry(
     seq: i64,
     entry: &Entry,
     usage: Option<Line>,
-) -> JournalEntry {
+) -> serde_json::Result<JournalEntry> {
     let row = || {
         let view = PlanView::new(ledger, files);
-        RunRow {
+        serde_json::Result::Ok(RunRow {
             id: view.id,
             kind: Kind::Plan,
             status: view.status.as_str().to_owned(),
             state_file: view.file.clone(),
             created: ledger.begun,
-            view: serde_json::to_string(&view).unwrap_or_default(),
-        }
+            view: serde_json::to_string(&view)?,
+        })
     };
-    let row = matches!(entry, Entry::Created { .. } | Entry::Closed { .. }).then(row);
-    let text = serde_json::to_string(entry).unwrap_or_default();
-    JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, row, usage }
+    let row = matches!(entry, Entry::Created { .. } | Entry::Closed { .. }).then(row).transpose()?;
+    let text = serde_json::to_string(entry)?;
+    Ok(JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, row, usage })
 }

@@ -31,7 +31,7 @@ impl Plans {
 
     /// What sessions have used, oldest first.
     pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, PlanError> {
-        Ok(self.journals.read(move |database| store::usage(database, &of)).await?)
+        Ok(self.journals.read(move |disk, database| store::usage(disk, database, &of)).await?)
     }
 
     /// The run of this file that began last, if it began at this time or later.

@@ -1,6 +1,6 @@
 //! The files of one recording: the one being written, and one before it. Each is replayed on its own.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::time::Duration;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_term::cast::{Encoder, Header, MAX_LINE};
+
+use crate::disk::Disk;
 
 /// How large one file becomes before the next begins; there are two.
 pub(super) const SEGMENT: u64 = 8 << 20;
@@ -38,28 +40,28 @@ pub(crate) fn older_path(directory: &Path, id: TerminalId) -> PathBuf {
 
 impl Reel {
     /// Goes on with the recording there is, or begins one.
-    pub(super) fn open(directory: &Path, id: TerminalId, size: Size, at: Duration) -> io::Result<Self> {
+    pub(super) fn open(disk: &Disk, directory: &Path, id: TerminalId, size: Size, at: Duration) -> io::Result<Self> {
         let path = path(directory, id);
-        match Self::resume(&path) {
+        match Self::resume(disk, &path) {
             Ok(reel) => Ok(reel),
             // Not there, or of no use.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
-                Self::begin(path, size, at)
+                Self::begin(disk, path, size, at)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn begin(path: PathBuf, size: Size, at: Duration) -> io::Result<Self> {
-        let mut file = File::options().create(true).truncate(true).write(true).mode(0o600).open(&path)?;
+    fn begin(disk: &Disk, path: PathBuf, size: Size, at: Duration) -> io::Result<Self> {
+        let mut file = disk.open(&path, File::options().create(true).truncate(true).write(true).mode(0o600))?;
         let header = Header { size, began: at.as_secs() };
         let line = header.line();
         file.write_all(line.as_bytes())?;
         Ok(Self { path, file, length: line.len() as u64, header, encoder: Encoder::default(), size })
     }
 
-    fn resume(path: &Path) -> io::Result<Self> {
-        let mut file = File::options().read(true).write(true).open(path)?;
+    fn resume(disk: &Disk, path: &Path) -> io::Result<Self> {
+        let mut file = disk.open(path, File::options().read(true).write(true))?;
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         let mut line = Vec::new();
         BufReader::new(&file).take(MAX_LINE as u64).read_until(b'\n', &mut line)?;
@@ -87,9 +89,9 @@ impl Reel {
     }
 
     /// Puts this file aside and begins the next.
-    pub(super) fn next(self, older: &Path, size: Size, at: Duration) -> io::Result<Self> {
-        fs::rename(&self.path, older)?;
-        Self::begin(self.path, size, at)
+    pub(super) fn next(self, disk: &Disk, older: &Path, size: Size, at: Duration) -> io::Result<Self> {
+        disk.rename(&self.path, older)?;
+        Self::begin(disk, self.path, size, at)
     }
 
     pub(super) fn picture(&mut self, size: Size, bytes: &[u8], lost: u64, at: Duration, out: &mut Vec<u8>) {

@@ -9,6 +9,7 @@ use posse_core::ids::TerminalId;
 
 use super::reel::{self, Reel};
 use super::{Item, What};
+use crate::disk::Disk;
 
 /// How long nothing is tried after the disk refused.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -25,6 +26,7 @@ pub(super) struct Outcome {
 }
 
 pub(super) struct Writer {
+    disk: Disk,
     directory: PathBuf,
     reels: HashMap<TerminalId, Reel>,
     /// Those that were asked for a picture and have not given it.
@@ -35,8 +37,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory, reels: HashMap::new(), asked: BTreeSet::new(), refused_until: None, scratch: Vec::new() }
+    pub(super) fn new(disk: Disk, directory: PathBuf) -> Self {
+        Self {
+            disk,
+            directory,
+            reels: HashMap::new(),
+            asked: BTreeSet::new(),
+            refused_until: None,
+            scratch: Vec::new(),
+        }
     }
 
     pub(super) fn write(&mut self, mut items: Vec<Item>) -> Outcome {
@@ -69,12 +78,12 @@ impl Writer {
                 }
                 let mut reel = match self.reels.remove(&id) {
                     Some(reel) => reel,
-                    None => Reel::open(&self.directory, id, size, at)?,
+                    None => Reel::open(&self.disk, &self.directory, id, size, at)?,
                 };
                 if reel.is_full() {
                     reel.finish(at, &mut self.scratch);
                     reel.write(&mut self.scratch, true)?;
-                    reel = reel.next(&reel::older_path(&self.directory, id), size, at)?;
+                    reel = reel.next(&self.disk, &reel::older_path(&self.directory, id), size, at)?;
                     outcome.grown = true;
                 }
                 reel.picture(size, &bytes, lost, at, &mut self.scratch);
@@ -101,7 +110,7 @@ impl Writer {
                 self.asked.remove(&id);
                 self.scratch.clear();
                 for path in [reel::path(&self.directory, id), reel::older_path(&self.directory, id)] {
-                    let _ = std::fs::remove_file(path);
+                    let _ = self.disk.remove_file(&path);
                 }
             }
         }

@@ -290,20 +290,20 @@ impl Driver {
 }
 
 /// An entry as it is stored, with the run as it is after it.
-pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> JournalEntry {
-    JournalEntry {
+pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> serde_json::Result<JournalEntry> {
+    Ok(JournalEntry {
         run: ledger.spec.id,
         seq,
         at: ledger.changed,
-        entry: serde_json::to_string(entry).unwrap_or_default(),
+        entry: serde_json::to_string(entry)?,
         row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,
-            view: serde_json::to_string(&RunView::from(ledger)).unwrap_or_default(),
+            view: serde_json::to_string(&RunView::from(ledger))?,
         }),
         usage: None,
-    }
+    })
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use super::writer::WriteError;
 use super::{StoreError, read_only};
 use crate::anchor::{Anchor, AnchorProblem};
+use crate::disk::Disk;
 
 /// How often a check is begun anew because something was written meanwhile.
 const TRIES: usize = 20;
@@ -20,34 +21,40 @@ pub(crate) fn head_path(database: &Path) -> PathBuf {
 }
 
 /// What cannot be read is as good as missing.
-fn read_head(database: &Path) -> Option<Head> {
-    serde_json::from_slice(&std::fs::read(head_path(database)).ok()?).ok()
+fn read_head(disk: &Disk, database: &Path) -> Option<Head> {
+    serde_json::from_slice(&disk.read(&head_path(database)).ok()?).ok()
 }
 
 /// The end of the chain, in the hands of the one thread that writes.
 pub(super) struct Ledger {
+    disk: Disk,
     chain: Chain,
     head: PathBuf,
     anchor: Anchor,
 }
 
 impl Ledger {
-    pub(super) fn open(connection: &Connection, database: &Path, mut anchor: Anchor) -> rusqlite::Result<Self> {
+    pub(super) fn open(
+        disk: Disk,
+        connection: &Connection,
+        database: &Path,
+        mut anchor: Anchor,
+    ) -> rusqlite::Result<Self> {
         let sql = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1";
         let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, lossy(row, 1)?))).optional()?;
         // A hash that is none was tampered with; the chain goes on, and the check says so.
         let last = last
             .map_or(Mark::BEGINNING, |(seq, hash)| Mark { seq, hash: hash.parse().unwrap_or(Mark::BEGINNING.hash) });
-        let head = read_head(database);
+        let head = read_head(&disk, database);
         if head.is_none_or(|head| head.end != last && head.before != Some(last)) && (last.seq > 0 || head.is_some()) {
             tracing::error!("the audit does not end where audit.head says; `posse audit verify` has the details");
         }
         let chain = Chain::resume(head.as_ref(), last);
         // The daemon before this one may have been cut off between the entry and its anchor.
         if last.seq > 0 && last == chain.head().end {
-            anchor.head(last);
+            anchor.head(&disk, last);
         }
-        Ok(Self { chain, head: head_path(database), anchor })
+        Ok(Self { disk, chain, head: head_path(database), anchor })
     }
 
     /// What keeps the audit from being anchored, if anything.
@@ -68,7 +75,7 @@ impl Ledger {
         self.write(&ahead.head_after(&self.chain))?;
         // It must not be older than the commit after a power cut.
         let directory = self.head.parent().unwrap_or(Path::new("."));
-        std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| self.unwritten(error))
+        self.disk.sync_dir(directory).map_err(|error| self.unwritten(error))
     }
 
     /// After the commit.
@@ -76,7 +83,7 @@ impl Ledger {
         if ahead != self.chain {
             self.chain = ahead;
             self.settle();
-            self.anchor.head(ahead.head().end);
+            self.anchor.head(&self.disk, ahead.head().end);
         }
     }
 
@@ -96,7 +103,7 @@ impl Ledger {
 
     fn write(&self, head: &Head) -> Result<(), WriteError> {
         let text = serde_json::to_vec(head)?;
-        crate::serve::write_private(&self.head, &text).map_err(|error| self.unwritten(error))
+        self.disk.write_private(&self.head, &text).map_err(|error| self.unwritten(error))
     }
 
     fn unwritten(&self, error: io::Error) -> WriteError {
@@ -142,9 +149,9 @@ pub(crate) struct AuditSlice {
 
 /// Reads entries, with their hashes. What can no longer be read as one is left out: the check names it. Blocking: for a
 /// thread that may wait.
-pub(crate) fn read_audit(path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
+pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
     let read = || -> rusqlite::Result<Vec<(String, String)>> {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let mut statement = connection.prepare(
             "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
              (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
@@ -169,18 +176,18 @@ pub(crate) struct Checked {
 }
 
 /// Checks the whole audit against itself and its head. Blocking: for a thread that may wait.
-pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
+pub(crate) fn verify_audit(disk: &Disk, path: &Path) -> Result<Checked, StoreError> {
     let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
-    let mut head = read_head(path);
-    let mut read = read_links(path).map_err(wrap)?;
+    let mut head = read_head(disk, path);
+    let mut read = read_links(disk, path).map_err(wrap)?;
     for _ in 0..TRIES {
         // The two are read one after the other, and posse may write in between.
-        let again = read_head(path);
+        let again = read_head(disk, path);
         if again == head {
             break;
         }
         head = again;
-        read = read_links(path).map_err(wrap)?;
+        read = read_links(disk, path).map_err(wrap)?;
     }
     let (verifier, entries, hash) = read;
     Ok(Checked { entries, hash, flaws: verifier.finish(head.as_ref()) })
@@ -188,9 +195,9 @@ pub(crate) fn verify_audit(path: &Path) -> Result<Checked, StoreError> {
 
 /// The hashes of all entries, by number. What is no hash was tampered with, and is like no other. Blocking: for a thread
 /// that may wait.
-pub(crate) fn audit_hashes(path: &Path) -> Result<BTreeMap<i64, Hash>, StoreError> {
+pub(crate) fn audit_hashes(disk: &Disk, path: &Path) -> Result<BTreeMap<i64, Hash>, StoreError> {
     let read = || -> rusqlite::Result<BTreeMap<i64, Hash>> {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let mut statement = connection.prepare("SELECT seq, hash FROM audit ORDER BY seq")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, lossy(row, 1)?)))?;
         rows.map(|row| row.map(|(seq, hash)| (seq, hash.parse().unwrap_or(Hash::BEGINNING)))).collect()
@@ -205,8 +212,8 @@ fn lossy(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
 }
 
 /// Reads the whole audit, row by row: how many there are, and the last hash.
-fn read_links(path: &Path) -> rusqlite::Result<(Verifier, usize, Option<String>)> {
-    let connection = read_only(path)?;
+fn read_links(disk: &Disk, path: &Path) -> rusqlite::Result<(Verifier, usize, Option<String>)> {
+    let connection = read_only(disk, path)?;
     let mut statement = connection.prepare("SELECT seq, entry, previous, hash FROM audit ORDER BY seq")?;
     let rows = statement.query_map([], |row| {
         Ok(Row { seq: row.get(0)?, text: lossy(row, 1)?, previous: lossy(row, 2)?, hash: lossy(row, 3)? })

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
 use super::{StoreError, json, read_only, text};
+use crate::disk::Disk;
 
 /// What a run is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +85,13 @@ pub(super) fn unfinished(connection: &Connection, kind: Kind) -> rusqlite::Resul
 
 /// A run's journal after this entry. Blocking: for a thread that may wait.
 pub(crate) fn journal<E: DeserializeOwned>(
+    disk: &Disk,
     path: &Path,
     run: RunId,
     after: i64,
 ) -> Result<Vec<(i64, Wall, E)>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let mut statement =
             connection.prepare("SELECT seq, at, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq")?;
         let rows = statement
@@ -100,9 +102,9 @@ pub(crate) fn journal<E: DeserializeOwned>(
 }
 
 /// All runs of a kind, newest first, as JSON. Blocking.
-pub(crate) fn runs(path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>, StoreError> {
+pub(crate) fn runs(disk: &Disk, path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
         let mut statement = connection.prepare(select)?;
         let rows = statement.query_map((kind.as_str(), limit as i64), |row| row.get(0))?;
@@ -112,9 +114,9 @@ pub(crate) fn runs(path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>,
 }
 
 /// One run, as JSON. Blocking.
-pub(crate) fn run(path: &Path, kind: Kind, run: RunId) -> Result<Option<String>, StoreError> {
+pub(crate) fn run(disk: &Disk, path: &Path, kind: Kind, run: RunId) -> Result<Option<String>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
         connection.query_row(find, (kind.as_str(), run.as_str()), |row| row.get(0)).optional()
     };
@@ -122,30 +124,35 @@ pub(crate) fn run(path: &Path, kind: Kind, run: RunId) -> Result<Option<String>,
 }
 
 /// The run that uses this file now. Blocking.
-pub(crate) fn using(path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+pub(crate) fn using(disk: &Disk, path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs
                 WHERE kind = ?1 AND state_file = ?2 AND status IN ('running', 'parked') LIMIT 1";
-    of_file(path, find, kind, state_file)
+    of_file(disk, path, find, kind, state_file)
 }
 
 /// The run that began last with this file. Blocking.
-pub(crate) fn newest_of(path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+pub(crate) fn newest_of(disk: &Disk, path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs WHERE kind = ?1 AND state_file = ?2 ORDER BY created DESC, rowid DESC LIMIT 1";
-    of_file(path, find, kind, state_file)
+    of_file(disk, path, find, kind, state_file)
 }
 
-fn of_file(path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+fn of_file(disk: &Disk, path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         connection.query_row(find, (kind.as_str(), state_file), |row| text(row, "id")).optional()
     };
     read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
 /// Another run that goes on in this directory. Blocking.
-pub(crate) fn going_on_in(path: &Path, directory: &str, besides: RunId) -> Result<Option<RunId>, StoreError> {
+pub(crate) fn going_on_in(
+    disk: &Disk,
+    path: &Path,
+    directory: &str,
+    besides: RunId,
+) -> Result<Option<RunId>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let find = "SELECT id FROM runs
                     WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
         connection.query_row(find, (directory, besides.as_str()), |row| text(row, "id")).optional()

@@ -8,6 +8,7 @@ use rusqlite::{Transaction, params};
 
 use super::runs::JournalEntry;
 use super::{StoreError, json, read_only};
+use crate::disk::Disk;
 
 /// Which of them. What is not said does not matter.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +32,9 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 }
 
 /// Sessions, oldest first. Blocking: for a thread that may wait.
-pub(crate) fn usage(path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> {
+pub(crate) fn usage(disk: &Disk, path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> {
     let read = || {
-        let connection = read_only(path)?;
+        let connection = read_only(disk, path)?;
         let select = "SELECT line FROM usage
                       WHERE at >= ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR project = ?3)
                         AND (?4 IS NULL OR plan = ?4) AND (?5 IS NULL OR item = ?5)

@@ -1,8 +1,10 @@
 //! `posse serve`: the daemon.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
 
 use posse_server::api::types::{Listen, Listening, Settings, Success};
 use tracing_subscriber::EnvFilter;
@@ -65,8 +67,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     paths.prepare()?;
     let executable = client::executable()?;
     if args.foreground {
-        start_log();
-        posse_server::serve(posse_server::Settings { paths, executable })?;
+        let log = DaemonLog::start();
+        let served = posse_server::serve(posse_server::Settings { paths, executable });
+        log.finish();
+        served?;
         return Ok(Exit::Ok);
     }
     super::on_runtime(async {
@@ -122,12 +126,61 @@ async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {
     client.post("/listen", &body, Repeat::Safe).await
 }
 
-/// Standard error is the log: a file when the keeper started us, a window when a person did.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("POSSE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal() && crate::ui::colours_wanted())
-        .with_writer(std::io::stderr)
-        .try_init();
+/// The number of log lines that wait for a disk that hangs. Lines after that are lost.
+const LOG_LINES: usize = 10_000;
+/// How long the last lines of the log may take.
+const LOG_END: Duration = Duration::from_millis(500);
+
+enum LogMessage {
+    Line(Vec<u8>),
+    /// Answered when everything before it is written.
+    Finish(SyncSender<()>),
+}
+
+/// The log goes to standard error: a file if the keeper started the daemon, a window if a person did. A thread of its own
+/// writes it, because the thread that logs serves every terminal and must not wait for the disk.
+#[derive(Clone)]
+struct DaemonLog(SyncSender<LogMessage>);
+
+impl DaemonLog {
+    fn start() -> Self {
+        let (lines, queue) = sync_channel(LOG_LINES);
+        let write = move || {
+            for message in queue {
+                match message {
+                    LogMessage::Line(line) => drop(std::io::stderr().write_all(&line)),
+                    LogMessage::Finish(done) => drop(done.send(())),
+                }
+            }
+        };
+        let _ = std::thread::Builder::new().name("log".into()).spawn(write);
+        let log = Self(lines);
+        let writer = log.clone();
+        let filter = EnvFilter::try_from_env("POSSE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(std::io::stderr().is_terminal() && crate::ui::colours_wanted())
+            .with_writer(move || writer.clone())
+            .try_init();
+        log
+    }
+
+    /// Waits until the log is written, though not for ever.
+    fn finish(&self) {
+        let (done, finished) = sync_channel(1);
+        if self.0.try_send(LogMessage::Finish(done)).is_ok() {
+            let _ = finished.recv_timeout(LOG_END);
+        }
+    }
+}
+
+impl Write for DaemonLog {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let _ = self.0.try_send(LogMessage::Line(line.to_vec()));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

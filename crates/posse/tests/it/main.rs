@@ -39,6 +39,7 @@ mod privacy;
 mod profiles;
 mod recordings;
 mod reviewed;
+mod slow_disk;
 mod surface;
 mod survival;
 mod tcp;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::{Kind, Slug};
 use posse_server::backlog::scan;
+use posse_server::disk::Disk;
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ struct Would<'a> {
 pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
     let (project, shelves) = (args.place.project()?, args.place.shelves()?);
     let only = args.item.as_deref().map(slug).transpose()?;
-    let found = scan(&project, &shelves);
+    let found = scan(&Disk::of_this_thread(), &project, &shelves);
     let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());
     let rows = items::rows(&found, &queue);
     if let Some(only) = &only

@@ -7,6 +7,7 @@ use posse_core::backlog::queue::{Queue, Standing};
 use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
 use posse_server::backlog::{Found, Other, Scan, scan};
+use posse_server::disk::Disk;
 use serde::Serialize;
 
 use super::{Where, draw, show};
@@ -87,7 +88,7 @@ impl Known {
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let shelves = args.place.shelves()?;
-    let found = scan(&args.place.project()?, &shelves);
+    let found = scan(&Disk::of_this_thread(), &args.place.project()?, &shelves);
     let known = Known::of(&args.place).await?;
     let queue = known.queue(&found);
     let mut rows = rows(&found, &queue);

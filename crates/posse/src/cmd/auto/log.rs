@@ -5,6 +5,7 @@ use posse_core::ids::RunId;
 use posse_server::auto::entry::Entry;
 use posse_server::auto::view::AutoView;
 use posse_server::backlog::scan;
+use posse_server::disk::Disk;
 use posse_server::plans::entry::Entry as PlanEntry;
 use posse_server::plans::view::PlanRunStatus;
 use tokio::time::sleep;
@@ -75,7 +76,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 fn nothing(item: Option<&Slug>, place: &Where, ui: &Ui) -> Result<Exit, Error> {
     if let Some(item) = item {
-        if scan(&place.project()?, &place.shelves()?).find(item).is_none() {
+        if scan(&Disk::of_this_thread(), &place.project()?, &place.shelves()?).find(item).is_none() {
             return Err(no_item(item));
         }
         ui.say(&not_yet(item));

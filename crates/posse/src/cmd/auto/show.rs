@@ -9,6 +9,7 @@ use posse_core::plan::machine::StopHow;
 use posse_server::api::types::{AutoRetryIn, StopPlan, Success};
 use posse_server::auto::view::{AutoView, ItemView, WhyLine, WhyView};
 use posse_server::backlog::scan;
+use posse_server::disk::Disk;
 use posse_server::plans::view::PlanRunStatus;
 use serde::Serialize;
 use serde_json::json;
@@ -127,7 +128,7 @@ async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option
 
 /// What the files say of an item.
 fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
-    let scan = scan(&place.project()?, &place.shelves()?);
+    let scan = scan(&Disk::of_this_thread(), &place.project()?, &place.shelves()?);
     let queue = scan.queue(&BTreeSet::new(), &BTreeMap::new());
     let mut item = ItemView {
         item: slug.clone(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use posse_core::backlog::{Kind, edit as change};
 use posse_server::backlog::{EditError, create, edit, scan};
+use posse_server::disk::Disk;
 
 use super::{Where, no_item, slug};
 use crate::error::{Error, Exit};
@@ -40,7 +41,7 @@ pub(super) fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, Error> {
     let title = args.title.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let numbers = ready(project.join(args.place.config()?.state_dir))?.join("numbers");
     let text = template(kind, &title);
-    let path = create(&project, &args.place.shelves()?, &numbers, kind, &title, &text)
+    let path = create(&Disk::of_this_thread(), &project, &args.place.shelves()?, &numbers, kind, &title, &text)
         .map_err(Error::io("cannot make the item"))?;
     ui.answer(&serde_json::json!({ "path": path }), || format!("{path}\n"));
     ui.say("write down what it is about; `posse auto items` shows where it stands");
@@ -75,11 +76,12 @@ fn template(kind: Kind, title: &str) -> String {
 
 pub(super) fn answer(args: &AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
     let project = args.place.project()?;
-    let scan = scan(&project, &args.place.shelves()?);
+    let disk = Disk::of_this_thread();
+    let scan = scan(&disk, &project, &args.place.shelves()?);
     let slug = slug(&args.item)?;
     let found = scan.find(&slug).ok_or_else(|| no_item(&slug))?;
     let text = args.text.join(" ");
-    edit(&project.join(&found.path), |item| change::answer(item, &text)).map_err(|error| match error {
+    edit(&disk, &project.join(&found.path), |item| change::answer(item, &text)).map_err(|error| match error {
         EditError::Io { path, error } => Error::io(path)(error),
         other => Error::failed(other.to_string()),
     })?;
