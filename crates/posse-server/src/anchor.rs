@@ -1,6 +1,11 @@
 //! Writes where the audit ends to a place outside of it: a file, a command, or the system's log. `posse audit verify
 //! --anchor` compares the two. What cannot be anchored is told to people; the answer itself does not wait for it.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it runs on the store's thread and one of its own, or in the command line"
+)]
+
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -244,6 +249,8 @@ mod tests {
 
     use super::*;
 
+    use crate::disk::DISK;
+
     fn rule(text: &str) -> Result<AnchorRule, String> {
         #[derive(Deserialize)]
         struct One {
@@ -273,7 +280,7 @@ mod tests {
         std::fs::write(directory.join("config.toml"), config).unwrap();
         let mut anchor = Anchor::new(paths);
         for seq in 1..=3 {
-            anchor.head(Mark { seq, hash: Hash::of_text("x") });
+            anchor.head(DISK, Mark { seq, hash: Hash::of_text("x") });
         }
         anchor.problem()
     }

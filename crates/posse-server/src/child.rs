@@ -151,6 +151,7 @@ struct Family {
 
 impl Family {
     /// Starts a program on the thread that then waits for its end: whoever starts one waits until its file is read.
+    #[expect(clippy::disallowed_methods, reason = "each child has a thread of its own")]
     async fn start(mut command: Command, leftovers: Leftovers) -> io::Result<Self> {
         let (tell, end) = oneshot::channel();
         let (started, starts) = oneshot::channel();

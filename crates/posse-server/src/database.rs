@@ -1,5 +1,7 @@
 //! Whether the database can be used, and how to go on without it.
 
+#![expect(clippy::disallowed_methods, reason = "only the command line uses it")]
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -103,18 +105,21 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::FileExt;
 
     use rusqlite::Connection;
 
     use super::*;
+
     use crate::anchor::Anchor;
+    use crate::disk::Disk;
 
     /// A database in which something was written, that nobody has open.
     fn database() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("posse.db");
-        drop(store::open(&path, Anchor::none()).unwrap());
+        drop(store::open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
         assert_eq!(inspect(&path), Condition::Sound);
         (directory, path)
     }
@@ -122,7 +127,7 @@ mod tests {
     #[track_caller]
     fn is_damaged(path: &Path) {
         assert!(matches!(inspect(path), Condition::Damaged(_)), "{:?}", inspect(path));
-        assert!(matches!(store::open(path, Anchor::none()), Err(StoreError::Damaged { .. })));
+        assert!(matches!(store::open(Disk::of_this_thread(), path, Anchor::none()), Err(StoreError::Damaged { .. })));
     }
 
     #[test]

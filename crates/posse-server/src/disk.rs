@@ -7,6 +7,8 @@
 //!
 //! Closures run in parallel and in no particular order. A caller that needs an order awaits one before it starts the next.
 
+#![expect(clippy::disallowed_methods, reason = "this is the module that touches files")]
+
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, ReadDir};
 use std::io::{self, ErrorKind, Write};
@@ -25,7 +27,9 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{NamedTempFile, TempDir};
 
+use crate::confirmed_commands::{ConfirmedCommands, ConfirmedError};
 use crate::operator::{Operator, OperatorError};
+use crate::plan_config::{self, PlanConfig, PlanConfigError};
 use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
 use crate::versions;
 
@@ -241,6 +245,22 @@ impl Disk {
 
     pub(crate) fn operator(&self, paths: &Paths) -> Result<Operator, OperatorError> {
         Operator::load(paths)
+    }
+
+    pub(crate) fn operator_or_deny(&self, paths: &Paths) -> Operator {
+        Operator::load_or_deny(paths)
+    }
+
+    pub(crate) fn plan_config(&self, paths: &Paths, project: &Path) -> Result<PlanConfig, PlanConfigError> {
+        plan_config::load(paths, project)
+    }
+
+    pub(crate) fn confirmed_commands(
+        &self,
+        paths: &Paths,
+        project: &Path,
+    ) -> Result<ConfirmedCommands, ConfirmedError> {
+        ConfirmedCommands::load(paths, project)
     }
 
     pub(crate) fn providers(&self, providers: &Providers) -> Vec<Listed> {

@@ -56,6 +56,8 @@ mod tests {
 
     use super::*;
 
+    use crate::disk::DISK;
+
     fn provider(name: &str, text: &str) -> Provider {
         let manifest = format!(
             "id = 'mole'\nname = 'Mole'\n[launch]\nprogram = 'mole'\ninstall = 'x'\n[launch.modes]\nask = {{}}\n\
@@ -68,16 +70,16 @@ mod tests {
     fn files_are_written_once_and_for_their_owner_only() {
         let temp = tempfile::tempdir().unwrap();
         let directory = temp.path().join("hooks/mole");
-        write(&directory, &provider("mole.js", "one")).unwrap();
+        write(DISK, &directory, &provider("mole.js", "one")).unwrap();
         let path = directory.join("mole.js");
         let first = std::fs::metadata(&path).unwrap();
         assert_eq!(first.permissions().mode() & 0o777, 0o600);
-        write(&directory, &provider("mole.js", "one")).unwrap();
+        write(DISK, &directory, &provider("mole.js", "one")).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().ino(), first.ino(), "it is the same");
-        write(&directory, &provider("mole.js", "two")).unwrap();
+        write(DISK, &directory, &provider("mole.js", "two")).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         for name in ["../mole.js", "/mole.js", ".mole"] {
-            assert!(write(&directory, &provider(name, "three")).is_err(), "{name}");
+            assert!(write(DISK, &directory, &provider(name, "three")).is_err(), "{name}");
         }
     }
 }

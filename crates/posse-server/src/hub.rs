@@ -4,6 +4,8 @@
 //! something is written), not for the keeper, not for a pump. What others see is published after it was
 //! written down.
 
+#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
+
 pub(crate) mod audit;
 mod creation;
 mod keeping;

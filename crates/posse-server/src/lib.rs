@@ -4,6 +4,9 @@
 //! shared; the *store* writes the journal; the *API* is a face over the same commands for everyone. Bytes and
 //! screens stay in the pumps; only changes travel.
 
+// Tests may wait for the disk.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod aftermath;
 pub mod anchor;
 pub mod api;
@@ -42,6 +45,7 @@ mod watch;
 mod watched_files;
 
 /// The user says that the repository of this directory is as they want it, also what was changed while sessions ran.
+#[expect(clippy::disallowed_methods, reason = "only the command line uses it")]
 pub fn confirm_repository(
     paths: &posse_term::paths::Paths,
     directory: &std::path::Path,

@@ -1,6 +1,8 @@
 //! The part of the user's config.toml that the daemon itself goes by. It is read from the file whenever it is needed and
 //! never taken from a request: the process that sends a request may be an agent.
 
+#![expect(clippy::disallowed_methods, reason = "the command line uses it too; the daemon calls it through `Disk`")]
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! The configuration of plans: the project's file, and the user's own over which it is laid.
 
+#![expect(clippy::disallowed_methods, reason = "the command line uses it too; the daemon calls it through `Disk`")]
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,8 @@
 //! Which agents and which profiles there are: those we ship, with what the user has laid over them, and the user's own. Only
 //! files of the user's count, never the project's: an agent must not be able to change how it is guarded.
 
+#![expect(clippy::disallowed_methods, reason = "the command line uses it too; the daemon calls it through `Disk`")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -111,6 +111,7 @@ pub(crate) struct Thread {
 }
 
 /// Starts the thread. Recordings go into this directory.
+#[expect(clippy::disallowed_methods, reason = "the recorder has a thread of its own")]
 pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + 'static) -> (Recorder, Thread) {
     let shared = Arc::new(Shared { queue: Mutex::new(Queue { on, ..Queue::default() }), changed: Condvar::new() });
     let recorder = Recorder(shared.clone());

@@ -122,8 +122,11 @@ pub(crate) fn tidy_log(disk: &Disk, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use posse_core::status::{Exit, Life};
+    use std::fs;
 
     use super::*;
+
+    use crate::disk::DISK;
 
     #[test]
     fn what_is_old_and_ended_goes() {
@@ -160,11 +163,11 @@ mod tests {
         let mut appending = File::options().create(true).append(true).open(&path).unwrap();
         let write = |file: &mut File, text: &str| io::Write::write_all(file, text.as_bytes()).unwrap();
         write(&mut appending, "short\n");
-        tidy_log(&path).unwrap();
+        tidy_log(DISK, &path).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "short\n");
         write(&mut appending, &"x".repeat(LOG as usize));
         write(&mut appending, "the end\n");
-        tidy_log(&path).unwrap();
+        tidy_log(DISK, &path).unwrap();
         write(&mut appending, "after\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
         let kept = fs::read_to_string(path.with_extension("log.1")).unwrap();
@@ -208,7 +211,7 @@ mod tests {
         for name in [known.as_str(), "00000002", "00000003.new", "nonsense"] {
             fs::write(directory.path().join(name), "x").unwrap();
         }
-        tidy_files(directory.path(), &BTreeSet::from([known])).unwrap();
+        tidy_files(DISK, directory.path(), &BTreeSet::from([known])).unwrap();
         let left: Vec<_> = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [known.as_str()]);
     }

@@ -62,6 +62,7 @@ pub enum ServeError {
 }
 
 /// Runs the daemon until it is told to stop.
+#[expect(clippy::disallowed_methods, reason = "the runtime does not run yet")]
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     settings.paths.prepare()?;
     lock::acquire(&settings.paths.daemon_lock(), LOCK_PATIENCE)?.until_exit();

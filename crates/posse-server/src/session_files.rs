@@ -1,5 +1,7 @@
 //! Files in which agents write down what they do.
 
+#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
+
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};

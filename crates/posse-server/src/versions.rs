@@ -1,14 +1,18 @@
 //! Which version of an agent is installed: the program is asked once, and again when its file has changed.
 
+#![expect(clippy::disallowed_methods, reason = "the command line uses it too; the daemon calls it through `Disk`")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use posse_agents::version::Version;
 use rustix::fs::{Access, access};
-use tokio::process::Command;
+
+use crate::child::{self, Leftovers};
+use crate::disk::{self, Disk};
 
 /// The slowest of them, a script on a cold disk, takes two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,8 +26,13 @@ pub struct Versions {
 impl Versions {
     /// The version of this program, found and started as in this environment. `None`: nobody knows.
     pub async fn find(&self, program: &str, environment: &BTreeMap<String, String>) -> Option<Version> {
-        let path = locate(program, environment.get("PATH")?)?;
-        let changed = std::fs::metadata(&path).and_then(|file| file.modified()).ok()?;
+        let (program, search) = (program.to_owned(), environment.get("PATH")?.clone());
+        let find = move |disk: &Disk| {
+            let path = disk.locate_program(&program, &search)?;
+            let changed = disk.metadata(&path).and_then(|file| file.modified()).ok()?;
+            Some((path, changed))
+        };
+        let (path, changed) = disk::run(find).await?;
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, version)) = known().get(&path)
             && *at == changed
@@ -48,9 +57,8 @@ pub fn locate(program: &str, path: &str) -> Option<PathBuf> {
 /// What a program says about its version.
 pub async fn ask(program: &Path, environment: &BTreeMap<String, String>) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(environment).kill_on_drop(true);
-    command.stdin(Stdio::null()).stderr(Stdio::null());
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.ok()?.ok()?;
+    command.arg("--version").env_clear().envs(environment);
+    let output = child::run(command, b"", PATIENCE, Leftovers::End).await.ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

@@ -45,11 +45,11 @@ pub(super) async fn begin(
     Params(body): Params<types::AutoIn>,
 ) -> Result<(StatusCode, Json<AutoView>), ApiError> {
     if body.no_sandbox {
-        requester.may(&app, "begin a pipeline without its sandbox")?;
+        requester.may(&app, "begin a pipeline without its sandbox").await?;
     }
     let directory = terminals::directory(&body.directory).await?;
     let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
-    requester.may_configure(&app, &brought)?;
+    requester.may_configure(&app, &brought).await?;
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));
     let config = body.config;
     let (limits, pipeline) = (body.limits, config.pipeline);

@@ -155,7 +155,7 @@ pub(super) async fn listen(
     requester: Requester,
     Params(body): Params<types::Listen>,
 ) -> Result<Json<types::Listening>, ApiError> {
-    requester.may(&app, "open the daemon to other programs")?;
+    requester.may(&app, "open the daemon to other programs").await?;
     let directory = super::terminals::directory(&body.working_directory).await?;
     let place = match body.address {
         Some(address) if !door::is_allowed(address) => {

@@ -41,11 +41,11 @@ pub(super) async fn begin(
     Params(body): Params<types::PlanIn>,
 ) -> Result<(StatusCode, Json<PlanView>), ApiError> {
     if body.no_sandbox {
-        requester.may(&app, "begin a plan without its sandbox")?;
+        requester.may(&app, "begin a plan without its sandbox").await?;
     }
     let directory = terminals::directory(&body.directory).await?;
     let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
-    let only_commands = requester.may_configure(&app, &brought)?;
+    let only_commands = requester.may_configure(&app, &brought).await?;
     let wanted = Wanted {
         file: body.file,
         only_commands,
@@ -126,7 +126,7 @@ pub(super) async fn answer(
     requester: Requester,
     Params(body): Params<types::TaskAnswerIn>,
 ) -> Answer<Success> {
-    requester.may(&app, "answer a task that asked")?;
+    requester.may(&app, "answer a task that asked").await?;
     app.plans.answer(&body.file, &body.task, body.answer).await?;
     Ok(Json(Success { success: true }))
 }

@@ -18,10 +18,10 @@ use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
 
 use super::{ApiError, App, OwnerOnly, types};
-use crate::confirmed_commands::{ConfirmedCommands, named_commands};
+use crate::confirmed_commands::named_commands;
+use crate::disk::{self, Disk};
 use crate::hub::Command;
 use crate::operator::Operator;
-use crate::plan_config;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -84,29 +84,31 @@ impl Requester {
     }
 
     /// Refuses a process in a terminal, unless the operator has allowed such processes to answer.
-    pub(super) fn may(self, app: &App, what: &'static str) -> Result<(), ApiError> {
-        if self.is_held() && !allowed(app) { Err(ApiError::FromTerminal(what)) } else { Ok(()) }
+    pub(super) async fn may(self, app: &App, what: &'static str) -> Result<(), ApiError> {
+        if self.is_held() && !allowed(app).await { Err(ApiError::FromTerminal(what)) } else { Ok(()) }
     }
 
     /// Refuses a process in a terminal that brings a configuration of its own: the daemon reads the files itself and compares.
     /// Returns the commands to which such a process is limited; `None` if the requester may bring any.
-    pub(super) fn may_configure(
+    pub(super) async fn may_configure(
         self,
         app: &App,
         brought: &BroughtConfig<'_>,
     ) -> Result<Option<BTreeSet<String>>, ApiError> {
-        if self.may_type(app) {
+        if self.may_type(app).await {
             return Ok(None);
         }
-        self.may_be_notified(app, brought.notifications)?;
-        let found = plan_config::load(&app.paths, brought.directory);
+        self.may_be_notified(app, brought.notifications).await?;
+        let (paths, directory) = (app.paths.clone(), brought.directory.to_owned());
+        let load =
+            move |disk: &Disk| (disk.plan_config(&paths, &directory), disk.confirmed_commands(&paths, &directory));
+        let (found, confirmed) = disk::run(load).await;
         let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolved;
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != *brought.config {
             return Err(ApiError::FromTerminal("begin a run with another configuration than that of its files"));
         }
-        let confirmed = ConfirmedCommands::load(&app.paths, brought.directory);
         let confirmed = confirmed.map_err(|error| ApiError::Invalid(error.to_string()))?;
         if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
             return Err(ApiError::FromTerminal("begin a run with commands that you have not confirmed"));
@@ -115,17 +117,17 @@ impl Requester {
     }
 
     /// Refuses a process in a terminal that wants a command run at each event, unless it is the user's own.
-    pub(super) fn may_be_notified(self, app: &App, wanted: &Notifications) -> Result<(), ApiError> {
-        if self.may_type(app) || wanted.command.is_empty() {
+    pub(super) async fn may_be_notified(self, app: &App, wanted: &Notifications) -> Result<(), ApiError> {
+        if wanted.command.is_empty() || self.may_type(app).await {
             return Ok(());
         }
-        let users = Operator::load_or_deny(&app.paths).notifications.command;
+        let users = operator(app).await.notifications.command;
         if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
     }
 
     /// Whether keys of this requester may reach an agent.
-    pub(super) fn may_type(self, app: &App) -> bool {
-        !self.is_held() || allowed(app)
+    pub(super) async fn may_type(self, app: &App) -> bool {
+        !self.is_held() || allowed(app).await
     }
 
     /// Whether the requester certainly is a process of this terminal.
@@ -142,7 +144,7 @@ impl Requester {
         };
         let (run, role) = app.runs.of_terminal(id).await.unzip();
         let who = Who { by, from, run: run.map(|run| run.to_string()), role: role.flatten(), turn: None, count: None };
-        Answerer { who, allowed: self.may_type(app), reason: None }
+        Answerer { who, allowed: self.may_type(app).await, reason: None }
     }
 }
 
@@ -152,9 +154,14 @@ pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<t
         Requester::Client => None,
         Requester::Process(whereabouts) => whereabouts.terminal(),
     };
-    Json(types::RequesterView { may_answer: requester.may_type(&app), terminal })
+    Json(types::RequesterView { may_answer: requester.may_type(&app).await, terminal })
 }
 
-fn allowed(app: &App) -> bool {
-    Operator::load_or_deny(&app.paths).permissions.answers_from_terminals
+async fn allowed(app: &App) -> bool {
+    operator(app).await.permissions.answers_from_terminals
+}
+
+async fn operator(app: &App) -> Operator {
+    let paths = app.paths.clone();
+    disk::run(move |disk| disk.operator_or_deny(&paths)).await
 }

@@ -41,9 +41,9 @@ pub(super) async fn create(
     Params(body): Params<types::RunIn>,
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
     if body.config.handoff.auto_accept_permissions {
-        requester.may(&app, "begin a run that accepts permissions")?;
+        requester.may(&app, "begin a run that accepts permissions").await?;
     }
-    requester.may_be_notified(&app, &body.config.notifications)?;
+    requester.may_be_notified(&app, &body.config.notifications).await?;
     let invalid = |what: String| ApiError::Invalid(what);
     let directory = terminals::directory(&body.directory).await?;
     // Before any of them is started.
@@ -157,7 +157,7 @@ pub(super) async fn resume(
     Params(body): Params<types::ResumeIn>,
 ) -> Answer<RunView> {
     if body.auto_accept == Some(true) {
-        requester.may(&app, "have a run accept permissions")?;
+        requester.may(&app, "have a run accept permissions").await?;
     }
     let types::ResumeIn { environment, patient, auto_accept } = body;
     let means = Means { environment };

@@ -14,7 +14,7 @@ pub(super) async fn change(
     requester: Requester,
     Params(body): Params<types::Settings>,
 ) -> Result<Json<types::Success>, ApiError> {
-    requester.may(&app, "change settings of the daemon")?;
+    requester.may(&app, "change settings of the daemon").await?;
     if let Some(on) = body.recordings {
         let value = (!on).then(|| "off".to_owned());
         app.ask(|reply| Command::Set { name: recording::SETTING, value, reply }).await??;

@@ -122,7 +122,7 @@ impl Conversation {
                 received = self.socket.recv() => match received.transpose()? {
                     None => return Ok(End::Close(None)),
                     Some(Message::Close(_)) => return Ok(End::Close(Some(close_code::NORMAL))),
-                    Some(received) => if let Some(code) = self.received(&received, start.watcher) {
+                    Some(received) => if let Some(code) = self.received(&received, start.watcher).await {
                         return Ok(End::Close(Some(code)));
                     },
                 },
@@ -131,14 +131,14 @@ impl Conversation {
     }
 
     /// Deals with what a follower says. `Some` when it makes no sense.
-    fn received(&mut self, received: &Message, watcher: u64) -> Option<u16> {
+    async fn received(&mut self, received: &Message, watcher: u64) -> Option<u16> {
         match received {
             Message::Binary(bytes) => {
                 // Numbers start at 1: 0 has always been applied, and would be confirmed without being typed.
                 let numbered = bytes.split_first_chunk::<8>().map(|(number, keys)| (u64::from_be_bytes(*number), keys));
                 let Some((sequence @ 1.., keys)) = numbered else { return Some(close_code::POLICY) };
                 let (writer, bytes, origin) = (self.writer, keys.to_vec(), Origin::Watcher(watcher));
-                let may_answer = self.requester.may_type(&self.app);
+                let may_answer = self.requester.may_type(&self.app).await;
                 let input = Input { writer, sequence, bytes, expect: None, may_answer, origin };
                 self.pump.send(Event::Command(Command::Input(input)));
                 None

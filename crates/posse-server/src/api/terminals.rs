@@ -239,7 +239,7 @@ pub(super) async fn input(
     if bytes.len() > MAX_INPUT {
         return Err(ApiError::TooMuchInput(bytes.len()));
     }
-    let may_answer = requester.may_type(&app);
+    let may_answer = requester.may_type(&app).await;
     let done = pump.ask(|reply| {
         let (expect, origin) = (body.expect_status, Origin::Request(reply));
         pump::Command::Input(pump::Input { writer, sequence, bytes, expect, may_answer, origin })

@@ -24,6 +24,7 @@ const ITEM: usize = 64 << 10;
 
 /// Where a session works, and what is known besides.
 pub(super) struct Setting<'a> {
+    pub(super) disk: &'a Disk,
     pub(super) spec: &'a Spec,
     pub(super) provider: &'a Provider,
     pub(super) area: &'a Path,
@@ -78,14 +79,8 @@ pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<Age
 }
 
 /// Writes everything down that a session is given. Of one that was begun already nothing is changed.
-pub(super) fn write(
-    disk: &Disk,
-    setting: &Setting<'_>,
-    id: &RunId,
-    launch: &Launch,
-    run: &Run,
-) -> Result<Briefing, String> {
-    let Setting { spec, files, .. } = setting;
+pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, String> {
+    let Setting { disk, spec, files, .. } = setting;
     let task =
         run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
     let role = agent(&spec.agents, &launch.agent)?;
@@ -107,9 +102,9 @@ pub(super) fn write(
         put(disk, &briefing.copy, &plan)?;
         put(disk, &briefing.given, &plan)?;
     }
-    let prompt = prompt(disk, setting, &briefing, &role, task, id, launch, run);
+    let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
     put(disk, &files.join(PROMPT), &prompt)?;
-    let spawn = spawn(disk, setting, &briefing, &policy, &results, id, (launch, run), &prompt);
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -159,7 +154,6 @@ fn profile(
 }
 
 fn prompt(
-    disk: &Disk,
     setting: &Setting<'_>,
     briefing: &Briefing,
     role: &AgentFile,
@@ -190,8 +184,11 @@ fn prompt(
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
     // Somebody may have checked something else out meanwhile, where it is not.
     let places = [Path::new(&setting.spec.directory), setting.area];
-    let item =
-        plan.meta.source_item.as_ref().and_then(|path| places.iter().find_map(|place| item(disk, &place.join(path))));
+    let item = plan
+        .meta
+        .source_item
+        .as_ref()
+        .and_then(|path| places.iter().find_map(|place| item(setting.disk, &place.join(path))));
     let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
     let report = briefing.report_file.to_string_lossy();
     let copy = briefing.copy.to_string_lossy();
@@ -237,7 +234,6 @@ fn item(disk: &Disk, path: &Path) -> Option<String> {
 
 /// The command of a session that works on a task.
 fn spawn(
-    disk: &Disk,
     setting: &Setting<'_>,
     briefing: &Briefing,
     policy: &Policy,
@@ -254,7 +250,7 @@ fn spawn(
     ]);
     let spec = setting.spec;
     command(
-        disk,
+        setting.disk,
         &Session {
             provider: setting.provider,
             program: &spec.program,

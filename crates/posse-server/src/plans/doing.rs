@@ -244,6 +244,7 @@ impl Doing {
         let (of, launch_of, run_of) = (id.clone(), launch.clone(), run.clone());
         let write = move |disk: &Disk| {
             let setting = briefing::Setting {
+                disk,
                 spec: &spec,
                 provider: &provider,
                 area: &at.directory,
@@ -252,7 +253,7 @@ impl Doing {
                 branch_before: branch_before.as_deref(),
                 in_place: in_place.then_some(SharedCheckout { branch: &at.branch, not_yours: &not_its_own }),
             };
-            briefing::write(disk, &setting, &of, &launch_of, &run_of)
+            briefing::write(&setting, &of, &launch_of, &run_of)
         };
         let briefing = disk::run(write).await?;
         let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;

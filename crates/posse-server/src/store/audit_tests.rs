@@ -8,6 +8,7 @@ use posse_core::ids::TerminalId;
 use super::super::{Change, Outcome, Writer, open};
 use super::*;
 use crate::anchor::Anchor;
+use crate::disk::{DISK, Disk};
 
 struct Home(tempfile::TempDir);
 
@@ -39,7 +40,7 @@ impl Home {
     }
 
     fn flaws(&self) -> Vec<Flaw> {
-        verify_audit(&self.database()).unwrap().flaws
+        verify_audit(DISK, &self.database()).unwrap().flaws
     }
 
     fn all(&self) -> Vec<Entry> {
@@ -47,7 +48,7 @@ impl Home {
     }
 
     fn read(&self, slice: &AuditSlice) -> Vec<Entry> {
-        read_audit(&self.database(), slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
+        read_audit(DISK, &self.database(), slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
     }
 }
 
@@ -83,7 +84,7 @@ fn written(writer: &Writer, changes: Vec<Change>) -> Vec<i64> {
 
 /// Two answers with their outcomes.
 fn four(home: &Home) {
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     for (terminal, of) in [(1, 1), (2, 3)] {
         assert_eq!(written(&writer, vec![answering(terminal)]), [of]);
         assert_eq!(written(&writer, vec![outcome(terminal, of)]), [of + 1]);
@@ -94,15 +95,15 @@ fn four(home: &Home) {
 fn entries_hang_together_over_restarts_and_retention() {
     let home = Home::new();
     assert!(
-        open(&home.database(), Anchor::none()).is_ok() && home.flaws().is_empty(),
+        open(Disk::of_this_thread(), &home.database(), Anchor::none()).is_ok() && home.flaws().is_empty(),
         "an audit without entries is intact"
     );
     four(&home);
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     assert_eq!(written(&writer, vec![answering(3), outcome(3, 5)]), [5, 6], "several at once");
     write(&writer, vec![Change::Trim { before: i64::MAX, keep: 0 }, Change::Drop(TerminalId::from_random(1))]);
     drop(writer);
-    let checked = verify_audit(&home.database()).unwrap();
+    let checked = verify_audit(DISK, &home.database()).unwrap();
     assert_eq!((checked.entries, checked.flaws), (6, vec![]));
     assert_eq!(home.all().iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     assert_eq!(std::fs::metadata(home.head()).unwrap().permissions().mode() & 0o777, 0o600);
@@ -156,7 +157,7 @@ fn who_takes_away_the_guard_is_found_out() {
         home.tamperer().execute(sql, []).unwrap();
         assert_eq!(home.flaws(), [flaw], "{sql}");
         // And it stays found out when posse goes on.
-        let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+        let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
         written(&writer, vec![answering(3)]);
         assert_eq!(home.flaws(), [flaw], "{sql}");
         assert!(!home.all().is_empty(), "what can be read is shown");
@@ -174,7 +175,7 @@ fn a_missing_head_is_not_made_up_for() {
         }
         let last = home.all().len() as i64;
         assert!(home.flaws().contains(&Flaw::Unvouched { entry: last }));
-        let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+        let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
         written(&writer, vec![answering(3)]);
         assert_eq!(home.flaws(), [Flaw::Unvouched { entry: last }]);
     }
@@ -184,7 +185,7 @@ fn a_missing_head_is_not_made_up_for() {
 fn rows_put_in_while_posse_runs_do_not_stop_it() {
     let home = Home::new();
     four(&home);
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     home.other().execute("INSERT INTO audit SELECT 5, entry, previous, hash FROM audit WHERE seq = 1", []).unwrap();
     assert_eq!(written(&writer, vec![answering(3)]), [6]);
     let flaws = home.flaws();
@@ -197,7 +198,7 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
     let home = Home::new();
     four(&home);
     let before = std::fs::read(home.head()).unwrap();
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     written(&writer, vec![answering(3)]);
     drop(writer);
     let (was, is): (Head, Head) = (
@@ -209,7 +210,7 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
     assert_eq!(home.flaws(), [], "committed");
     home.tamperer().execute("DELETE FROM audit WHERE seq = 5", []).unwrap();
     assert_eq!(home.flaws(), [], "not committed");
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     assert_eq!(written(&writer, vec![answering(4)]), [5], "its number is free");
     assert_eq!(home.flaws(), []);
 }
@@ -218,17 +219,17 @@ fn a_crash_while_writing_leaves_an_intact_audit() {
 fn answers_without_an_outcome_are_found_after_a_crash() {
     let home = Home::new();
     four(&home);
-    let (writer, found) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, found) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     assert!(found.unfinished.is_empty());
     written(&writer, vec![answering(3)]);
     written(&writer, vec![answering(4)]);
     written(&writer, vec![outcome(3, 5)]);
     drop(writer);
-    let (writer, found) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, found) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     assert_eq!(found.unfinished.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [6]);
     written(&writer, vec![outcome(4, 6)]);
     drop(writer);
-    assert!(open(&home.database(), Anchor::none()).unwrap().1.unfinished.is_empty());
+    assert!(open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap().1.unfinished.is_empty());
 }
 
 /// A directory in its place: the head cannot be written, however full the disk is.
@@ -236,7 +237,7 @@ fn answers_without_an_outcome_are_found_after_a_crash() {
 fn without_a_head_nothing_is_written() {
     let home = Home::new();
     four(&home);
-    let (writer, _) = open(&home.database(), Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &home.database(), Anchor::none()).unwrap();
     let (head, aside) = (home.head(), home.0.path().join("aside"));
     std::fs::rename(&head, &aside).unwrap();
     std::fs::create_dir(&head).unwrap();

@@ -6,6 +6,7 @@ use posse_core::time::Wall;
 
 use super::*;
 use crate::anchor::Anchor;
+use crate::disk::{DISK, Disk};
 
 fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
     let at = jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap();
@@ -42,7 +43,7 @@ fn what_is_written_is_there_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
     {
-        let (writer, found) = open(&path, Anchor::none()).unwrap();
+        let (writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
         assert!(found.terminals.is_empty() && found.newest == 0);
         let changes = vec![event("created", Some(record(1).id)), Change::Put(Box::new(record(1)))];
         assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [1]));
@@ -50,10 +51,11 @@ fn what_is_written_is_there_after_a_restart() {
         assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [2, 3]));
         write(&writer, vec![Change::Put(Box::new(record(3))), Change::Drop(record(3).id)]);
     }
-    let (_writer, found) = open(&path, Anchor::none()).unwrap();
+    let (_writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     assert_eq!(found.terminals, [record(1), record(2)]);
     assert_eq!(found.newest, 3);
-    let kinds = |slice| -> Vec<String> { read_events(&path, slice).unwrap().into_iter().map(|e| e.kind).collect() };
+    let kinds =
+        |slice| -> Vec<String> { read_events(DISK, &path, slice).unwrap().into_iter().map(|e| e.kind).collect() };
     assert_eq!(kinds(Slice { limit: 10, ..Slice::default() }), ["created", "a", "b"]);
     assert_eq!(kinds(Slice { after: 1, limit: 1, ..Slice::default() }), ["a"]);
     assert_eq!(kinds(Slice { limit: 2, newest: true, ..Slice::default() }), ["a", "b"]);
@@ -70,27 +72,30 @@ fn input_of_unknown_fate_is_remembered() {
     let ahead = |sequence| Change::Ahead { terminal, writer, sequence };
     let settled = |sequence, arrived| Change::Settled { terminal, writer, sequence, arrived };
     {
-        let (writer, _) = open(&path, Anchor::none()).unwrap();
+        let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
         write(
             &writer,
             vec![ahead(1), settled(1, true), ahead(2), settled(2, true), ahead(3), settled(3, false), ahead(4)],
         );
     }
-    let (store, found) = open(&path, Anchor::none()).unwrap();
+    let (store, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     let known = |sequence, arrived| (terminal, KnownInput { writer, sequence, arrived });
     assert_eq!(found.inputs, [known(2, true), known(4, false)], "the last that arrived, and the one nobody knows of");
     write(&store, vec![Change::Drop(terminal)]);
     drop(store);
-    assert!(open(&path, Anchor::none()).unwrap().1.inputs.is_empty(), "they go with their terminal");
+    assert!(
+        open(Disk::of_this_thread(), &path, Anchor::none()).unwrap().1.inputs.is_empty(),
+        "they go with their terminal"
+    );
 }
 
 #[test]
 fn a_newer_database_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
-    drop(open(&path, Anchor::none()).unwrap());
+    drop(open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(open(&path, Anchor::none()), Err(StoreError::Newer { found: 99, .. })));
+    assert!(matches!(open(Disk::of_this_thread(), &path, Anchor::none()), Err(StoreError::Newer { found: 99, .. })));
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn what_is_no_database_is_reported_and_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
     std::fs::write(&path, "precious notes, not a database".repeat(100)).unwrap();
-    assert!(matches!(open(&path, Anchor::none()), Err(StoreError::Damaged { .. })));
+    assert!(matches!(open(Disk::of_this_thread(), &path, Anchor::none()), Err(StoreError::Damaged { .. })));
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("precious"));
 }
 
@@ -107,11 +112,11 @@ fn what_is_no_database_is_reported_and_not_overwritten() {
 fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
-    drop(open(&path, Anchor::none()).unwrap());
+    drop(open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
     let connection = Connection::open(&path).unwrap();
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     connection.pragma_update(None, "max_page_count", pages).unwrap();
-    let ledger = audit::Ledger::open(&connection, &path, Anchor::none()).unwrap();
+    let ledger = audit::Ledger::open(Disk::of_this_thread(), &connection, &path, Anchor::none()).unwrap();
     let writer = Writer::start(connection, ledger);
     let big = || {
         let mut record = record(1);
@@ -125,7 +130,7 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     assert!(matches!(write(&writer, vec![event("small", None)]), Outcome::Written(_)), "the rest goes on");
     drop(writer);
     let kinds: Vec<_> =
-        read_events(&path, Slice { limit: 9, ..Slice::default() }).unwrap().into_iter().map(|e| e.kind).collect();
+        read_events(DISK, &path, Slice { limit: 9, ..Slice::default() }).unwrap().into_iter().map(|e| e.kind).collect();
     assert_eq!(kinds, ["small"]);
 }
 
@@ -134,7 +139,7 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
 fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
-    let (writer, _) = open(&path, Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     write(&writer, vec![Change::Put(Box::new(record(1))), Change::Put(Box::new(record(2)))]);
     let (told, heard) = channel();
     let put = |number, exit| {
@@ -156,7 +161,7 @@ fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
     rest.sort_unstable();
     assert_eq!(rest, [(1, true), (2, true), (3, true), (3, true)], "told, and written");
     drop(writer);
-    let (_writer, found) = open(&path, Anchor::none()).unwrap();
+    let (_writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     let exits: Vec<_> = found.terminals.iter().map(|record| record.exit).collect();
     assert_eq!(exits, [Some(Exit::Code(2)), Some(Exit::Code(3))]);
 }
@@ -165,15 +170,15 @@ fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
 fn old_events_and_too_many_go() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
-    let (writer, _) = open(&path, Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     write(&writer, (0..100).map(|_| event("x", None)).collect());
     write(&writer, vec![Change::Trim { before: 0, keep: 10 }]);
     let seqs: Vec<_> =
-        read_events(&path, Slice { limit: 99, ..Slice::default() }).unwrap().iter().map(|e| e.seq).collect();
+        read_events(DISK, &path, Slice { limit: 99, ..Slice::default() }).unwrap().iter().map(|e| e.seq).collect();
     assert_eq!(seqs, (91..=100).map(Some).collect::<Vec<_>>());
-    assert_eq!(figures(&path).unwrap().events, 10);
+    assert_eq!(figures(DISK, &path).unwrap().events, 10);
     write(&writer, vec![Change::Trim { before: i64::MAX, keep: 10 }]);
-    assert_eq!(figures(&path).unwrap().events, 0);
+    assert_eq!(figures(DISK, &path).unwrap().events, 0);
     assert!(matches!(write(&writer, vec![event("y", None)]), Outcome::Written(seqs) if seqs == [101]), "numbers go on");
 }
 
@@ -185,7 +190,7 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
 
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("posse.db");
-    let (writer, _) = open(&path, Anchor::none()).unwrap();
+    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     let id = |number: u32| posse_core::ids::RunId::from_random(number);
     let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
         let row = Some(RunRow {
@@ -219,7 +224,7 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
     assert!(matches!(write(&writer, entry(1, 2, 20, "/p/a", None)), Outcome::Written(_)));
     assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(0.5))), Outcome::Written(_)));
     assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(9.0))), Outcome::Refused(_)), "nothing is said twice");
-    let total = |of: UsageOf| Total::of(&usage(&path, &of).unwrap());
+    let total = |of: UsageOf| Total::of(&usage(DISK, &path, &of).unwrap());
     let all = total(UsageOf::default());
     assert_eq!((all.sessions, all.cost_usd, all.cost_unknown), (3, 1.5, 1));
     assert_eq!(total(UsageOf { plan: Some("/p/a".into()), ..UsageOf::default() }).sessions, 2);
