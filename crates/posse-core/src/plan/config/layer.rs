@@ -114,7 +114,7 @@ impl Reader {
         match root.value {
             Value::Table(_) => self.table(root, ""),
             _ => {
-                self.problems.push(FileProblem::new(root.at, format!("this should be a table, it is {}", root.kind())))
+                self.problems.push(FileProblem::new(root.at, format!("this should be a table, it is {}", root.kind())));
             }
         }
         let said = |path| self.layer.values.contains_key(path);
