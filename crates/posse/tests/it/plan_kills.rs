@@ -352,7 +352,8 @@ impl Disturbed {
         assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}\n{}", told());
         assert_eq!(users(scene), *before, "{}", told());
         scene.git(&["fsck", "--no-dangling"]);
-        assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "{}", told());
+        let worktrees = scene.git(&["worktree", "list"]);
+        assert_eq!(worktrees.lines().count(), 1, "{worktrees}\n{}", told());
         assert_eq!(scene.git(&["branch", "--list", "plan/*"]), "", "{}", told());
         self.check_sessions();
     }

@@ -105,6 +105,10 @@ impl Areas {
                 continue;
             }
             let _list = self.list.lock().await;
+            // A merged area may have been removed while this sweep waited for the lock.
+            if !disk::at(&file, Disk::exists).await {
+                continue;
+            }
             let found = |why: String, fate| Kept {
                 directory: note.directory.clone(),
                 branch: note.in_place.as_ref().map_or(&*note.branch, |start| start.saved()).to_owned(),
@@ -150,9 +154,9 @@ impl Areas {
 
     /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
     pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+        let _list = self.list.lock().await;
         // What was done in the user's checkout is looked at when nobody works there any more.
         let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
-        let _list = self.list.lock().await;
         let held = self.held(&note, &self.target).await?;
         let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
         let mut refused = None;
