@@ -63,6 +63,9 @@ fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }
 
+/// When this daemon started, by the clock that files are dated with. Not set outside a daemon.
+static STARTED: std::sync::OnceLock<std::time::SystemTime> = std::sync::OnceLock::new();
+
 static BEGINNING: std::sync::LazyLock<tokio::time::Instant> = std::sync::LazyLock::new(tokio::time::Instant::now);
 
 /// Time since this daemon first asked.

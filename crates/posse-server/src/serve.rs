@@ -66,6 +66,7 @@ pub enum ServeError {
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     settings.paths.prepare()?;
     lock::acquire(&settings.paths.daemon_lock(), LOCK_PATIENCE)?.until_exit();
+    let _ = crate::STARTED.set(std::time::SystemTime::now());
     // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
     // has a thread of its own.
     let disk = Disk::of_this_thread();

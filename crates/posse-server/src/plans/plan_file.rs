@@ -191,7 +191,9 @@ pub(crate) fn replace(disk: &Disk, path: &Path, text: &str) -> io::Result<()> {
     disk.persist(prepare(disk, path, &prefix, text)?, path)?;
     let left = |entry: &std::fs::DirEntry| {
         let changed = entry.metadata().and_then(|found| found.modified()).ok();
-        changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT)
+        // An earlier daemon's file is left over however young it is: that daemon is gone.
+        let from_before = || changed.zip(crate::STARTED.get()).is_some_and(|(changed, started)| changed < *started);
+        changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT) || from_before()
     };
     for entry in called(disk, beside(path), &prefix).filter(left) {
         let _ = disk.remove_file(&entry.path());
