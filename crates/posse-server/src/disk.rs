@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::profile::Profile;
+use posse_term::config_files::{ConfigFileError, PlanLayers};
 use posse_term::lock::{self, Lock, LockError};
 use posse_term::paths::Paths;
 use posse_term::text_file;
@@ -28,8 +29,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::confirmed_commands::{ConfirmedCommands, ConfirmedError};
-use crate::operator::{Operator, OperatorError};
-use crate::plan_config::{self, PlanConfig, PlanConfigError};
+use crate::operator::Operator;
 use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
 use crate::versions;
 
@@ -243,7 +243,7 @@ impl Disk {
         providers.load(id)
     }
 
-    pub(crate) fn operator(&self, paths: &Paths) -> Result<Operator, OperatorError> {
+    pub(crate) fn operator(&self, paths: &Paths) -> Result<Operator, ConfigFileError> {
         Operator::load(paths)
     }
 
@@ -251,8 +251,8 @@ impl Disk {
         Operator::load_or_deny(paths)
     }
 
-    pub(crate) fn plan_config(&self, paths: &Paths, project: &Path) -> Result<PlanConfig, PlanConfigError> {
-        plan_config::load(paths, project)
+    pub(crate) fn plan_layers(&self, paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> {
+        PlanLayers::load(paths, project)
     }
 
     pub(crate) fn confirmed_commands(

@@ -27,7 +27,6 @@ mod journal;
 mod keeper;
 pub mod notify;
 pub mod operator;
-pub mod plan_config;
 pub mod plans;
 mod project_files;
 pub mod providers;

@@ -207,8 +207,9 @@ pub fn prompt_templates(directory: &Path) -> Result<PromptTemplates, PromptFileE
         let text = text_file::read(&path).map_err(|error| PromptFileError::Unreadable { path: path.clone(), error })?;
         files.push((path.display().to_string(), name, text));
     }
-    PromptTemplates::new(files)
-        .map_err(|(problems, text)| PromptFileError::Bad(problems.errors(&text, ExcerptLook::PLAIN)))
+    PromptTemplates::new(files).map_err(|(problems, text)| {
+        PromptFileError::Bad(problems.errors(&text, ExcerptLook::PLAIN).trim_end().to_owned())
+    })
 }
 
 /// One profile in a list, and whether it can be used.

@@ -1,4 +1,4 @@
-use super::super::config::Limits;
+use super::super::config::LoopLimits;
 use super::super::phase_tests;
 use super::*;
 
@@ -122,12 +122,12 @@ const GOOD_ANALYST_NOTES: &str = "REVIEW_NOTES:
 - Downstream: src/export.rs keeps its contract.
 - Handoff lists 5 steps.";
 
-fn with(limits: Limits) -> Rules {
+fn with(limits: LoopLimits) -> Rules {
     Rules { limits, ..phase_tests::rules() }
 }
 
 fn rules() -> Rules {
-    with(Limits { min_review_cycles_before_approval: 1, ..Limits::default() })
+    with(LoopLimits { min_review_cycles_before_approval: 1, ..LoopLimits::default() })
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn evidence_is_counted_by_its_kind() {
 
 #[test]
 fn s_179_an_approval_before_its_time_is_held_back() {
-    let rules = with(Limits::default());
+    let rules = with(LoopLimits::default());
     let review = format!("REVIEW_RESULT: APPROVED\n{GOOD_ANALYST_NOTES}");
     let outcome = |cycle| review_outcome(Review::Analyst, &review, cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
@@ -190,7 +190,7 @@ fn s_180_an_approval_without_evidence_is_held_back() {
 
 #[test]
 fn s_181_evidence_need_not_be_asked_for() {
-    let rules = with(Limits { require_review_evidence: false, ..Limits::default() });
+    let rules = with(LoopLimits { require_review_evidence: false, ..LoopLimits::default() });
     let outcome = |cycle| review_outcome(Review::Analyst, "REVIEW_RESULT: APPROVED", cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);

@@ -12,7 +12,7 @@ use axum::serve::IncomingStream;
 use posse_core::audit::{By, Who};
 use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::rounds::config::Notifications;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
@@ -45,7 +45,7 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
 pub(super) struct BroughtConfig<'a> {
     /// The project.
     pub(super) directory: &'a Path,
-    pub(super) config: &'a Config,
+    pub(super) config: &'a PlanConfig,
     pub(super) notifications: &'a Notifications,
 }
 
@@ -101,9 +101,9 @@ impl Requester {
         self.may_be_notified(app, brought.notifications).await?;
         let (paths, directory) = (app.paths.clone(), brought.directory.to_owned());
         let load =
-            move |disk: &Disk| (disk.plan_config(&paths, &directory), disk.confirmed_commands(&paths, &directory));
+            move |disk: &Disk| (disk.plan_layers(&paths, &directory), disk.confirmed_commands(&paths, &directory));
         let (found, confirmed) = disk::run(load).await;
-        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolved;
+        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != *brought.config {
@@ -121,7 +121,7 @@ impl Requester {
         if wanted.command.is_empty() || self.may_type(app).await {
             return Ok(());
         }
-        let users = operator(app).await.notifications.command;
+        let users = operator(app).await.notification_command;
         if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
     }
 
@@ -158,7 +158,7 @@ pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<t
 }
 
 async fn allowed(app: &App) -> bool {
-    operator(app).await.permissions.answers_from_terminals
+    operator(app).await.answers_from_terminals
 }
 
 async fn operator(app: &App) -> Operator {

@@ -7,7 +7,7 @@ use posse_agents::headless::Sandbox;
 use posse_core::auto::Settings;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::Isolation;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
     /// The project. Absolute.
     pub(crate) directory: PathBuf,
     pub(crate) shelves: Shelves,
-    pub(crate) config: Config,
+    pub(crate) config: PlanConfig,
     pub(crate) config_file: Option<ConfigFile>,
     /// When the operator asked for it.
     pub(crate) asked: Wall,

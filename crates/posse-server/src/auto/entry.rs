@@ -7,7 +7,7 @@ use posse_core::auto::words::{DeedId, Event};
 use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
@@ -26,7 +26,7 @@ pub struct Spec {
     pub directory: String,
     pub shelves: Shelves,
     /// What the user and the project had configured.
-    pub config: Config,
+    pub config: PlanConfig,
     /// The project's file of it, if there was one.
     pub config_file: Option<ConfigFile>,
     /// When the operator asked for it. A stop file from before that is not meant for this pipeline.

@@ -310,7 +310,7 @@ mod tests {
     use posse_agents::headless::Sandbox;
     use posse_core::auto::{Carried, Settings};
     use posse_core::ids::RunId;
-    use posse_core::plan::config::Config;
+    use posse_core::plan::config::PlanConfig;
     use posse_core::rounds::config::Notifications;
     use posse_core::time::Wall;
 
@@ -327,7 +327,7 @@ mod tests {
             id: RunId::from_random(1),
             directory: project.path().to_str().unwrap().into(),
             shelves: Shelves::default(),
-            config: Config::default(),
+            config: PlanConfig::default(),
             config_file: None,
             asked: Wall(0),
             settings: Settings::default(),

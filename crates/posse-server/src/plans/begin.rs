@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
     pub(crate) given: Given,
     pub(crate) notifications: Notifications,
     /// What the user and the project have configured.
-    pub(crate) config: Config,
+    pub(crate) config: PlanConfig,
     pub(crate) config_file: Option<ConfigFile>,
     /// If given, the gates of the plan may have no other commands.
     pub(crate) only_commands: Option<BTreeSet<String>>,

@@ -9,7 +9,7 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
@@ -273,7 +273,7 @@ fn spawn(
 pub(crate) struct Session<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) program: &'a str,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a PlanConfig,
     pub(crate) sandbox: Sandbox,
     pub(crate) profile: &'a PermissionProfile,
     pub(crate) policy: &'a Policy,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use posse_agents::headless::{Policy, Sandbox};
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{Gate, Isolation};
 use posse_core::plan::machine::{self, Event, Left};
 use posse_core::plan::outcome::Denial;
@@ -55,7 +55,7 @@ pub struct Spec {
     pub notifications: Notifications,
     /// What the user and the project had configured.
     #[serde(default)]
-    pub config: Config,
+    pub config: PlanConfig,
     /// The project's file of it, if there was one.
     #[serde(default)]
     pub config_file: Option<ConfigFile>,
@@ -185,7 +185,7 @@ mod tests {
         let text =
             "meta: {name: p, gates: [{name: evil, cmd: touch x}]}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n";
         let (plan, _) = Plan::read("p", text).unwrap();
-        let config = Config { test_command: Some("make test".into()), ..Config::default() };
+        let config = PlanConfig { test_command: Some("make test".into()), ..PlanConfig::default() };
         let mut spec = Spec {
             id: RunId::from_random(1),
             file: "/p".into(),

@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use jiff::tz::TimeZone;
 use posse_agents::headless::{Event, Reader, Spawn, Texts};
 use posse_core::ids::{Name, TerminalId};
-use posse_core::plan::limits::{Hold, Signs, Waits, detect};
+use posse_core::plan::limits::{Hold, QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
@@ -72,7 +72,7 @@ pub(crate) struct Over {
 
 impl Over {
     /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
-    pub(crate) fn limit(&self, probes: u32, waits: &Waits) -> Option<Hold> {
+    pub(crate) fn limit(&self, probes: u32, waits: &QuotaWaits) -> Option<Hold> {
         let failed = !matches!(self.ended, Ended::Exited(0));
         let signs = Signs { said_at: Some(self.said_at), ..self.facts.limit_signs(failed, &self.stderr) };
         detect(&signs, crate::now(), &TimeZone::system(), probes, waits)

@@ -9,9 +9,10 @@ use jiff::{Span, Timestamp, Zoned, civil};
 use posse_core::ids::TerminalId;
 use posse_server::anchor::AnchorRule;
 use posse_server::api::types::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, Terminal};
+use posse_server::operator::Operator;
 
 use crate::client::{self, Client};
-use crate::config::Config;
+use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, plain};
 
@@ -106,7 +107,7 @@ fn told(verdict: &AuditVerdict, ui: &Ui) -> Result<Exit, Error> {
 /// Checks the audit against its anchor, without the daemon.
 fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
     let paths = client::paths()?;
-    let file = match (file, Config::load()?.audit.anchor) {
+    let file = match (file, Operator::of(&config::load()?).anchor) {
         (Some(file), _) | (None, Some(AnchorRule::File(file))) => file,
         (None, Some(AnchorRule::Syslog(_) | AnchorRule::Command(_))) => {
             return Err(Error::UsageHint {

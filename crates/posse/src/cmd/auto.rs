@@ -14,7 +14,7 @@ mod write;
 use std::path::PathBuf;
 
 use posse_core::backlog::Slug;
-use posse_core::plan::config::{Backlog, Config};
+use posse_core::plan::config::{BacklogPaths, PlanConfig};
 use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
 use posse_server::plans::view::PlanView;
@@ -97,7 +97,7 @@ impl Where {
     }
 
     /// What is configured for the project.
-    fn config(&self) -> Result<Config, Error> {
+    fn config(&self) -> Result<PlanConfig, Error> {
         Ok(super::plan::configuration::load(&self.project()?)?.resolved.config)
     }
 
@@ -106,7 +106,7 @@ impl Where {
         if let Some(directory) = &self.backlog_dir {
             return Ok(Shelves::below(directory));
         }
-        let Backlog { defects, features, completed, failed } = self.config()?.backlog;
+        let BacklogPaths { defects, features, completed, failed } = self.config()?.backlog;
         Ok(Shelves { defects, features, completed, failed })
     }
 }

@@ -3,13 +3,15 @@
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
+use posse_core::config::{ConfigLayer, ValueOrigin, resolve, user_template};
 use posse_server::providers::Providers;
-use serde_json::{Value, json};
+use posse_term::config_files;
+use serde_json::json;
 
 use crate::client;
-use crate::config::{Config, DEFAULT, Origin, Setting, commented_out, settings};
+use crate::config;
 use crate::error::{Error, Exit};
-use crate::ui::{Cell, Colour, Ui};
+use crate::ui::Ui;
 
 /// What is configured, and where each value comes from
 ///
@@ -43,7 +45,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     match args.command {
         Command::Show => show(ui),
         Command::Default => {
-            ui.answer(&json!({ "text": DEFAULT }), || DEFAULT.to_owned());
+            let text = user_template();
+            ui.answer(&json!({ "text": text }), || text.clone());
             Ok(Exit::Ok)
         }
         Command::Init => init(ui),
@@ -52,46 +55,31 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 
 fn show(ui: &Ui) -> Result<Exit, Error> {
     let paths = client::paths()?;
-    let path = Config::path(&paths);
-    let text = Config::read(&path)?;
+    let path = paths.config_file();
     let listed = Providers::new(paths.providers()).list();
     let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
-    let settings = settings(text.as_deref().unwrap_or_default(), &|name| std::env::var(name).ok(), &providers)?;
-    let answer = json!({ "file": path, "there": text.is_some(), "settings": settings });
-    ui.answer(&answer, || {
-        let note = if text.is_some() { "" } else { " (not there; `posse config init` writes one)" };
-        format!("{}{note}\n\n{}", path.display(), table(&settings, ui))
+    let user = config_files::user(&paths, Some(&providers))?;
+    let environment = ConfigLayer::environment(&config::variable, Some(&providers), |key| key.user);
+    let environment = environment.map_err(|error| Error::Usage(config::report(&error)))?;
+    let mut settings = resolve(&[&user, &environment], |key| key.user);
+    // What counts in a project also depends on the project's own file: `posse plan config` shows that.
+    settings.retain(|setting| !setting.key.starts_with("plans.") || setting.origin != ValueOrigin::Default);
+    let there = path.exists();
+    ui.answer(&json!({ "file": path, "there": there, "settings": settings }), || {
+        let note = if there { "" } else { " (not there; `posse config init` writes one)" };
+        format!("{}{note}\n\n{}", path.display(), config::table(&settings, ui))
     });
     Ok(Exit::Ok)
 }
 
-fn table(settings: &[Setting], ui: &Ui) -> String {
-    let rows: Vec<Vec<Cell>> = settings
-        .iter()
-        .map(|Setting { key, value, origin }| {
-            let value = match value {
-                Value::String(text) => format!("{text:?}"),
-                other => other.to_string(),
-            };
-            let (from, colour) = match origin {
-                Origin::Variable(name) => (format!("variable {name}"), Colour::Yellow),
-                Origin::Line(line) => (format!("config.toml, line {line}"), Colour::Green),
-                Origin::Default => ("default".to_owned(), Colour::Dim),
-            };
-            vec![Cell::new(key, None), Cell::new(value, None), Cell::new(from, Some(colour))]
-        })
-        .collect();
-    ui.table(&["KEY", "VALUE", "FROM"], &rows)
-}
-
 fn init(ui: &Ui) -> Result<Exit, Error> {
     let paths = client::paths()?;
-    let path = Config::path(&paths);
+    let path = paths.config_file();
     let make = || -> std::io::Result<()> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&paths.config)?;
         // Never over one that is there, not even one that appears this very moment.
         let mut file = std::fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(commented_out().as_bytes())
+        file.write_all(user_template().as_bytes())
     };
     match make() {
         Ok(()) => {

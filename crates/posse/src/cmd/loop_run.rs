@@ -9,19 +9,19 @@ pub(super) mod words;
 use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
-use posse_core::rounds::config::{AgentChoice, Config as LoopConfig, ConfigError, Place, Resolved, auto_accept_in};
+use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun, auto_accept_in};
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_server::api::types::{MeansIn, ResumeIn, RunIn};
 use posse_server::providers::{self, Providers};
 use posse_server::runs::view::RunView;
-use posse_term::text_file;
+use posse_term::{config_files, text_file};
 
 use self::follow::LoopRun;
 use super::follow::Follower;
 use super::tmux::{RunWindows, Tmux};
 use super::{Signals, launch};
 use crate::client::{self, Client, Repeat};
-use crate::config::Config;
+use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, trusts};
 pub(super) use state::DEFAULT as STATE_FILE;
@@ -78,7 +78,7 @@ pub(crate) struct Args {
 
 /// Everything that was said about a run, made sure of before anything is started.
 struct Wanted {
-    resolved: Resolved,
+    resolved: ResolvedRun,
     config_hash: Option<String>,
     directory: PathBuf,
     state_file: PathBuf,
@@ -268,7 +268,7 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
 /// `patient`: nobody asks for it, only the connection was lost.
 async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
     // A matter of who goes on with it, not of who began it.
-    let auto_accept = auto_accept_in(&|name| std::env::var(name).ok());
+    let auto_accept = auto_accept_in(&config::variable);
     client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient, auto_accept), Repeat::Safe).await
 }
 
@@ -318,19 +318,14 @@ fn no_prompt() -> Error {
 impl Args {
     /// What was said, checked as far as that can be done without starting anything.
     fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
-        let user = Config::load()?;
         let text = self.config.as_deref().map(read_config).transpose()?;
         let listed = Providers::new(client::paths()?.providers()).list();
         let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
-        let environment = |name: &str| std::env::var(name).ok();
-        let resolved = Resolved::new(text.as_deref(), &environment, &user.for_runs(), &known);
-        let resolved = resolved.map_err(|error| match (&self.config, &error) {
-            // What is wrong elsewhere is not the file's fault.
-            (None, _) | (_, ConfigError::Value { place: Place::Variable(_) | Place::User(_), .. }) => {
-                Error::failed(error.to_string())
-            }
-            (Some(path), _) => Error::failed(format!("{}: {error}", path.display())),
-        })?;
+        let user = config_files::user(&client::paths()?, Some(&known))?;
+        let name = self.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let file = text.as_deref().map(|text| (name.as_str(), text));
+        let resolved = ResolvedRun::new(file, &config::variable, &user, &known);
+        let resolved = resolved.map_err(|error| Error::failed(config::report(&error)))?;
         for (role, choice) in &resolved.config.agents {
             self.find_profile(*role, choice)?;
         }

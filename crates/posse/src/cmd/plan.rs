@@ -23,14 +23,14 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
 use posse_core::file_problem::{FileProblem, FileProblems};
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, State};
 use posse_server::api::types::{RetryIn, StopPlan, Success, TaskAnswerIn};
-use posse_server::plan_config::ProjectFile;
 use posse_server::plans::view::{PlanRunStatus, PlanView};
+use posse_term::config_files::ProjectFile;
 use posse_term::text_file;
 use serde_json::json;
 
@@ -250,7 +250,7 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
     let project = Path::new(".");
-    let configured = ProjectFile::find(project).map_err(|error| Error::Usage(error.to_string()))?;
+    let configured = ProjectFile::find(project)?;
     let (config_problems, config_warnings) = match configured.as_ref().map(ProjectFile::read) {
         Some(Err(wrong)) => (wrong.problems, wrong.warnings),
         Some(Ok((_, warnings))) => (Vec::new(), warnings),
@@ -285,7 +285,7 @@ fn problems(
     name: &str,
     text: &str,
     project: &Path,
-    config: &Config,
+    config: &PlanConfig,
     strict: bool,
 ) -> (Vec<FileProblem>, Vec<FileProblem>, usize) {
     let (mut problems, mut warnings, tasks) = match Plan::read(name, text) {
@@ -309,7 +309,7 @@ fn problems(
 }
 
 /// Shows what is wrong with a plan. Returns whether it cannot be run for that reason.
-fn shows_problems(file: &Path, project: &Path, config: &Config, strict: bool, ui: &Ui) -> Result<bool, Error> {
+fn shows_problems(file: &Path, project: &Path, config: &PlanConfig, strict: bool, ui: &Ui) -> Result<bool, Error> {
     let text = read(file)?;
     let name = file.display().to_string();
     let (problems, warnings, _) = problems(&name, &text, project, config, strict);
@@ -342,7 +342,7 @@ fn with_plan(file: &Path, ui: &Ui, then: impl FnOnce(&Plan, &State) -> Result<Ex
 }
 
 /// What may start, and why the rest may not. What others hold only a run that goes on knows.
-fn selection(plan: &Plan, state: &State, config: &Config, run: Option<&PlanView>) -> Selection {
+fn selection(plan: &Plan, state: &State, config: &PlanConfig, run: Option<&PlanView>) -> Selection {
     let (none, settings) = (Default::default(), Settings::merge(&Given::default(), plan, config));
     let taken = run.map(|run| run.taken.iter().map(|taken| (taken.name.clone(), taken.held_by.clone())).collect());
     let taken: Vec<(String, String)> = taken.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use posse_core::auto::settings::Mode;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::rounds::config::Notifications;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -39,7 +39,7 @@ pub struct AutoIn {
     /// What the user and the project have configured; see docs/configuration.md.
     #[serde(default)]
     #[schema(value_type = Object)]
-    pub config: Config,
+    pub config: PlanConfig,
     /// The project's file of it.
     #[serde(default)]
     pub config_file: Option<ConfigFile>,

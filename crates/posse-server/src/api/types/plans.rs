@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::BudgetMeta;
 use posse_core::plan::machine::StopHow;
 use posse_core::rounds::config::Notifications;
@@ -73,7 +73,7 @@ pub struct PlanIn {
     /// What the user and the project have configured, as `posse plan config --json` shows it.
     #[serde(default)]
     #[schema(value_type = Object)]
-    pub config: Config,
+    pub config: PlanConfig,
     /// The project's file of it. If it is not as in the last run of this plan, the run says so.
     #[serde(default)]
     pub config_file: Option<ConfigFile>,

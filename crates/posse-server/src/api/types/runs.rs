@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posse_core::rounds::Prompt;
-use posse_core::rounds::config::Config;
+use posse_core::rounds::config::LoopConfig;
 use posse_core::run::Entry;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,7 +17,7 @@ use super::super::params::lenient;
 pub struct RunIn {
     /// As resolved: every role has its agent. See docs/loop.md.
     #[schema(value_type = Object)]
-    pub config: Config,
+    pub config: LoopConfig,
     #[schema(value_type = PromptView)]
     pub prompt: Prompt,
     /// The project. Absolute.

@@ -2,7 +2,7 @@
 
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_core::auto::settings::Mode;
-use posse_core::rounds::config::{Config as LoopConfig, Notifications};
+use posse_core::rounds::config::Notifications;
 use posse_server::api::types::{AutoIn, AutoLimitsIn, MeansIn};
 use posse_server::auto::view::AutoView;
 use posse_server::backlog::Shelves;
@@ -15,7 +15,7 @@ use crate::cmd::follow::{Follower, OnSignal};
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::plan::trust;
 use crate::cmd::{launch, plan};
-use crate::config::Config;
+use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui};
 
@@ -80,7 +80,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
     if sandbox == Sandbox::Off {
         ui.warn("THE SANDBOX IS OFF: sessions of this backlog may do everything on this machine, and nobody is asked.");
     }
-    configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
+    configured.warnings().iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     trust::ensure(&configured, None, &args.place.project()?, ui).await?;
     let body = args.wanted(sandbox, configured, asked)?;
     let mut client = Client::connect().await?;
@@ -149,14 +149,7 @@ impl RunArgs {
     }
 
     fn notifications(&self) -> Result<Notifications, Error> {
-        if self.no_notify {
-            return Ok(Notifications::default());
-        }
-        let user = Config::load()?;
-        let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
-        let environment = |name: &str| std::env::var(name).ok();
-        let resolved = LoopConfig::resolve(None, &environment, &user.for_runs(), &providers);
-        resolved.map(|(config, _)| config.notifications).map_err(|error| Error::failed(error.to_string()))
+        if self.no_notify { Ok(Notifications::default()) } else { config::notifications() }
     }
 }
 

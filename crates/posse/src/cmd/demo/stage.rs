@@ -4,8 +4,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use posse_core::config::{ConfigLayer, LayerSource};
 use posse_core::rounds::Prompt;
-use posse_core::rounds::config::{Config, UserDefaults};
+use posse_core::rounds::config::ResolvedRun;
 use posse_server::api::types::{MeansIn, RunIn};
 use posse_term::paths::Paths;
 use tempfile::TempDir;
@@ -103,8 +104,11 @@ impl Stage {
     /// changes it.
     pub(super) fn run(&self) -> Result<RunIn, Error> {
         let providers: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
-        let resolved = Config::resolve(Some(CONFIG), &|_| None, &UserDefaults::default(), &providers);
-        let (config, _) = resolved.map_err(|error| Error::failed(format!("the demo's configuration: {error}")))?;
+        let user = ConfigLayer::empty(LayerSource::User);
+        let resolved = ResolvedRun::new(Some(("demo.json", CONFIG)), &|_| None, &user, &providers);
+        let config = resolved
+            .map(|resolved| resolved.config)
+            .map_err(|error| Error::failed(format!("the demo's configuration: {error}")))?;
         let prompt = Prompt::parse(PROMPT).map_err(|error| Error::failed(format!("the demo's prompt: {error}")))?;
         Ok(RunIn {
             config,

@@ -24,7 +24,7 @@ use super::facts::{
     Account, Agent, Configuration, Daemon, Directory, Disk, Facts, Found, Limits, Process, Window, Writable,
 };
 use crate::client::{self, Client};
-use crate::config::Config;
+use crate::config;
 use crate::error::Error;
 use crate::ui::{self, Ui};
 
@@ -36,7 +36,7 @@ pub(super) async fn gather(ui: &Ui) -> Facts {
     let environment = super::super::launch::environment();
     let (agents, git, daemon) =
         tokio::join!(agents(paths.as_ref().ok(), &environment), git(&environment), daemon(paths.as_ref().ok()),);
-    let loaded = Config::load();
+    let loaded = config::load();
     Facts {
         version: crate::VERSION.to_owned(),
         agents,
@@ -135,7 +135,7 @@ fn directories(paths: &Paths) -> Vec<Directory> {
 }
 
 fn configuration(paths: Option<&Paths>, error: Option<Error>) -> Configuration {
-    let path = paths.map(Config::path).unwrap_or_default();
+    let path = paths.map(Paths::config_file).unwrap_or_default();
     match error {
         Some(error) => Configuration::Wrong(error.to_string()),
         None if path.exists() => Configuration::Sound(path),
@@ -146,7 +146,7 @@ fn configuration(paths: Option<&Paths>, error: Option<Error>) -> Configuration {
 /// Of what the user has written, and by which agents are guarded.
 fn writable_by_others(paths: &Paths) -> Vec<Writable> {
     let manifests = fs::read_dir(paths.providers()).into_iter().flatten().flatten().map(|file| file.path());
-    let files = [paths.config.clone(), Config::path(paths), paths.providers()].into_iter().chain(manifests);
+    let files = [paths.config.clone(), paths.config_file(), paths.providers()].into_iter().chain(manifests);
     files
         .filter_map(|path| match fs::metadata(&path).ok()?.permissions().mode() {
             mode if mode & 0o002 != 0 => Some(Writable { path, by_all: true }),

@@ -1,7 +1,7 @@
 //! Whether what is wanted now is the run that is there. It keeps what it was begun with; other wishes are not just forgotten.
 
 use posse_core::ids::RunId;
-use posse_core::rounds::config::Named;
+use posse_core::rounds::config::NamedFile;
 use posse_core::run::{Entry, Spec};
 use posse_server::api::types::JournalView;
 use posse_server::runs::view::RunView;
@@ -35,9 +35,9 @@ pub(super) async fn refuse(client: &mut Client, view: &RunView, wanted: &Wanted)
 
 fn differences(spec: &Spec, wanted: &Wanted) -> Vec<String> {
     let named = match &wanted.config_hash {
-        None => Named::None,
-        hash if *hash == spec.config_hash => Named::TheSame,
-        Some(_) => Named::Another,
+        None => NamedFile::None,
+        hash if *hash == spec.config_hash => NamedFile::TheSame,
+        Some(_) => NamedFile::Another,
     };
     let prompt = wanted.prompt.as_ref().is_some_and(|given| *given != spec.prompt);
     let prompt = prompt.then(|| "its prompt is another one".to_owned());

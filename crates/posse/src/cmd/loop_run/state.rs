@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use posse_core::ids::RunId;
 use posse_core::prompts::PromptTemplates;
-use posse_core::rounds::config::Config;
+use posse_core::rounds::config::LoopConfig;
 use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::rounds::{Final, Next, Rounds, Rules};
 use posse_core::turn::Level;
@@ -80,7 +80,7 @@ fn aside(path: &Path) -> PathBuf {
 
 impl Running {
     /// What is to be told before a run goes on of which nothing is known but this file. Gives how it ended, if it has.
-    pub(super) fn taken_up(&self, config: &Config, directory: &Path, ui: &Ui) -> Option<Final> {
+    pub(super) fn taken_up(&self, config: &LoopConfig, directory: &Path, ui: &Ui) -> Option<Final> {
         let rules = Rules::new(config, directory.join("openspec").is_dir(), PromptTemplates::default());
         let (rounds, notes) = Rounds::from_state(&self.state, rules);
         for note in notes {

@@ -1,16 +1,19 @@
-//! The configuration of plans: the project's file, the user's own, and `posse plan config`, which shows what comes of them.
+//! The configuration of plans for commands, and `posse plan config`, which shows it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use posse_agents::headless::{LEGACY_VARIABLE, Sandbox, Switches, VARIABLE, legacy_warning};
-use posse_core::plan::config::{Config, DEFAULT_FILE, FILE, Origin, Resolved};
-use posse_server::plan_config;
+use posse_agents::headless::Sandbox;
+use posse_core::audit::Hash;
+use posse_core::config::{ConfigError, ConfigLayer, project_template};
+use posse_core::plan::config::{FILE, PlanConfig, ResolvedPlans};
 use posse_server::plans::entry::ConfigFile;
+use posse_term::config_files::{PlanLayers, ProjectFile};
 use serde_json::json;
 
 use crate::client;
+use crate::config;
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -19,74 +22,77 @@ pub(crate) struct Args {
     default: bool,
 }
 
-/// What is configured here.
+/// The configuration of a project's plans.
 pub(crate) struct Loaded {
-    pub(crate) resolved: Resolved,
+    layers: PlanLayers,
+    /// The configuration of both files, and of `--state`.
+    pub(crate) resolved: ResolvedPlans,
     /// The project's file, if there is one.
     pub(crate) file: Option<ConfigFile>,
-    /// Of the project's file, by its name.
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Loaded {
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &PlanConfig {
         &self.resolved.config
     }
 
-    /// Decides whether sessions are confined: `--no-sandbox`, else the environment, else the configuration.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.layers.project.warnings
+    }
+
+    /// Puts the directory of `--state` over the files.
+    pub(crate) fn set_state(&mut self, directory: &str) -> Result<(), Error> {
+        let flags = ConfigLayer::flags(&[("plans.state_dir", directory)]).map_err(usage)?;
+        self.resolved = self.layers.resolve(&[flags]);
+        Ok(())
+    }
+
+    /// The configuration with the environment and `--no-sandbox` above the files.
+    fn effective(&self, no_sandbox: bool, ui: &Ui) -> Result<ResolvedPlans, Error> {
+        let plans = |key: &posse_core::config::ConfigKey| key.plan_name().is_some();
+        let environment = ConfigLayer::environment(&config::variable, None, plans).map_err(usage)?;
+        environment.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
+        let given: &[(&str, &str)] = if no_sandbox { &[("plans.sandbox.enabled", "false")] } else { &[] };
+        Ok(self.layers.resolve(&[environment, ConfigLayer::flags(given).map_err(usage)?]))
+    }
+
+    /// Decides whether sessions are confined.
     pub(crate) fn sandbox(&self, no_sandbox: bool, ui: &Ui) -> Result<Sandbox, Error> {
-        let value = |name: &str| std::env::var(name).ok();
-        let variable = value(VARIABLE);
-        let legacy_variable = value(LEGACY_VARIABLE);
-        if let Some(warning) = legacy_variable.as_deref().and_then(legacy_warning) {
-            ui.warn(&format!("warning: {warning}"));
-        }
-        let switches = Switches {
-            no_sandbox,
-            variable: variable.as_deref(),
-            legacy_variable: legacy_variable.as_deref(),
-            config: Some(self.config().sandbox.enabled),
-        };
-        Sandbox::decide(&switches).map_err(|error| Error::Usage(error.to_string()))
+        Ok(Sandbox::from_enabled(self.effective(no_sandbox, ui)?.config.sandbox.enabled))
     }
 }
 
-/// What holds for plans of this project.
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+fn usage(error: ConfigError) -> Error {
+    Error::Usage(config::report(&error))
+}
+
+/// Reads the configuration of this project.
 pub(crate) fn load(project: &Path) -> Result<Loaded, Error> {
-    // Everything else in the user's file is looked at here.
-    crate::config::Config::load()?;
-    let loaded = plan_config::load(&client::paths()?, project).map_err(|error| Error::Usage(error.to_string()))?;
-    Ok(Loaded { resolved: loaded.resolved, file: loaded.file, warnings: loaded.warnings })
+    let layers = PlanLayers::load(&client::paths()?, project)?;
+    let file = layers.file.as_ref().map(config_file).transpose()?;
+    Ok(Loaded { resolved: layers.resolve(&[]), layers, file })
+}
+
+fn config_file(file: &ProjectFile) -> Result<ConfigFile, Error> {
+    let path = client::absolute(&PathBuf::from(&file.name))?;
+    Ok(ConfigFile { path, sha256: Hash::of_text(&file.text).to_string() })
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     if args.default {
-        ui.answer(&json!({ "file": FILE, "text": DEFAULT_FILE }), || DEFAULT_FILE.to_owned());
+        let text = project_template();
+        ui.answer(&json!({ "file": FILE, "text": text }), || text.clone());
         return Ok(Exit::Ok);
     }
     let loaded = load(Path::new("."))?;
-    let rows = loaded.resolved.rows();
-    let origins: serde_json::Map<String, serde_json::Value> =
-        rows.iter().map(|(path, _, origin)| ((*path).to_owned(), json!(origin))).collect();
-    ui.answer(&json!({ "file": loaded.file, "config": loaded.config(), "origins": origins }), || {
-        let wide = rows.iter().map(|(path, ..)| path.len()).max().unwrap_or(0);
-        let mut text = String::new();
-        for (path, value, origin) in &rows {
-            let (word, colour) = match origin {
-                Origin::Default => ("", Colour::Dim),
-                Origin::User => ("  yours", Colour::Blue),
-                Origin::Project => ("  the project's", Colour::Green),
-                Origin::Both => ("  yours and the project's", Colour::Green),
-            };
-            let value = if value.is_empty() { "unset".to_owned() } else { plain(value) };
-            text.push_str(&format!("{path:<wide$}  {value}{}\n", ui.paint(word, colour)));
-        }
-        text
-    });
+    let effective = loaded.effective(false, ui)?;
+    let answer = json!({ "file": loaded.file, "config": effective.config, "settings": effective.settings });
+    ui.answer(&answer, || config::table(&effective.settings, ui));
     match &loaded.file {
         Some(file) => ui.say(&format!("from {}", file.path)),
         None => ui.say(&format!("there is no {FILE}; `posse plan init` writes one")),
     }
-    loaded.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
+    loaded.warnings().iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     Ok(Exit::Ok)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
 use posse_agents::manifest;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::escalate::model;
 use posse_core::plan::file::Gate;
 use posse_core::plan::select::{Limits, select};
@@ -36,7 +36,7 @@ pub(super) struct Project<'a> {
     pub(super) file: &'a Path,
     pub(super) directory: &'a Path,
     pub(super) provider: &'a str,
-    pub(super) config: &'a Config,
+    pub(super) config: &'a PlanConfig,
 }
 
 /// What of the plan is asked for.
@@ -109,7 +109,7 @@ struct Walk<'a> {
     sandbox: Sandbox,
     workers: Option<u32>,
     directory: &'a Path,
-    config: &'a Config,
+    config: &'a PlanConfig,
     chosen: &'a Chosen<'a>,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{Abilities, Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_term::text_file;
 use serde_json::json;
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The agent's own words, if somebody has written some.
-pub(super) fn agent(project: &Path, name: &str, config: &Config) -> Result<Option<AgentFile>, Error> {
+pub(super) fn agent(project: &Path, name: &str, config: &PlanConfig) -> Result<Option<AgentFile>, Error> {
     let path = project.join(&config.agents_dir).join(format!("{name}.md"));
     let parsed = match text_file::read(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),

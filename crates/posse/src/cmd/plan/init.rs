@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use posse_core::plan::config;
+use posse_core::config::project_template;
+use posse_core::plan::config::FILE;
 
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -30,7 +31,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     }
     // What is there already is somebody's, and says more than ours would.
     let mut made = vec![shown.clone()];
-    for (path, text) in [(config::FILE, config::DEFAULT_FILE), (IGNORED.0, IGNORED.1)] {
+    for (path, text) in [(FILE, project_template().as_str()), (IGNORED.0, IGNORED.1)] {
         if write_new(Path::new(path), text)? {
             made.push(path.to_owned());
         }
@@ -38,7 +39,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     ui.answer(&serde_json::json!({ "file": shown, "made": made }), || {
         made.iter().map(|path| format!("{path}\n")).collect()
     });
-    ui.say(&format!("edit it, then `posse plan check {shown}`; your checks go into {}", config::FILE));
+    ui.say(&format!("edit it, then `posse plan check {shown}`; your checks go into {FILE}"));
     Ok(Exit::Ok)
 }
 

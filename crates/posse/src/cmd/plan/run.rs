@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_core::file_problem::FileProblem;
-use posse_core::plan::config::state_dir;
 use posse_core::plan::machine::RunOutcome;
-use posse_core::rounds::config::Config as LoopConfig;
 use posse_server::api::types::{BudgetIn, MeansIn, PlanIn};
 use posse_server::plans::outcome_word;
 use posse_server::plans::view::PlanView;
@@ -20,7 +17,7 @@ use super::trust;
 use crate::client::{self, Client, Repeat};
 use crate::cmd::follow::Follower;
 use crate::cmd::launch;
-use crate::config::Config;
+use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, plain};
 
@@ -128,8 +125,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let asked = Timestamp::now();
     let mut configured = configuration::load(&args.directory)?;
     if let Some(state) = &args.state {
-        let wrong = |problem: FileProblem| Error::Usage(format!("--state: {}", problem.message));
-        configured.resolved.config.state_dir = state_dir(state).map_err(wrong)?;
+        configured.set_state(state)?;
     }
     let sandbox = configured.sandbox(args.no_sandbox, ui)?;
     if args.dry_run {
@@ -144,7 +140,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if super::shows_problems(&args.file, &args.directory, configured.config(), args.strict, ui)? {
         return Ok(Exit::Invalid);
     }
-    configured.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
+    configured.warnings().iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
     let running = super::running(&args.file).await?;
     if running.is_none() {
         trust::ensure(&configured, Some(&args.file), &args.directory, ui).await?;
@@ -210,11 +206,6 @@ impl Args {
     }
 
     fn wanted(&self, sandbox: Sandbox, configured: Loaded) -> Result<PlanIn, Error> {
-        let user = Config::load()?;
-        let providers: Vec<&str> = posse_agents::manifest::BUILT_IN.iter().map(|(name, _)| *name).collect();
-        let environment = |name: &str| std::env::var(name).ok();
-        let resolved = LoopConfig::resolve(None, &environment, &user.for_runs(), &providers);
-        let (config, _) = resolved.map_err(|error| Error::failed(error.to_string()))?;
         let directory =
             std::fs::canonicalize(&self.directory).map_err(Error::io(self.directory.display().to_string()))?;
         Ok(PlanIn {
@@ -239,7 +230,7 @@ impl Args {
                 percent: self.max_budget_pct,
                 reserved_usd: self.reserved_budget,
             },
-            notifications: config.notifications,
+            notifications: config::notifications()?,
             config: configured.resolved.config,
             config_file: configured.file,
             asked: None,

@@ -1,12 +1,12 @@
 //! Values of environment variables.
 
 /// The words that [`boolean`] accepts, for error messages.
-pub const BOOLEAN_WORDS: &str = "true, yes, on, 1, false, no, off or 0";
+pub(super) const BOOLEAN_WORDS: &str = "true, yes, on, 1, false, no, off or 0";
 
 /// Parses the value of a boolean variable. Returns `None` if the value is not one of [`BOOLEAN_WORDS`].
 ///
 /// Case and surrounding blanks do not matter. An empty value counts as unset; callers handle that first.
-pub fn boolean(text: &str) -> Option<bool> {
+pub(super) fn boolean(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Some(true),
         "false" | "no" | "off" | "0" => Some(false),
