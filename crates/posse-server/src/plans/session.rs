@@ -196,8 +196,10 @@ impl Sessions {
         let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_| {
             let _ = tell.send(());
         });
-        let began = Instant::now();
-        let mut spoke = began;
+        // The watch begins with a scan.
+        let _ = grown.recv().await;
+        (stream, _) = stream.read(heard).await;
+        let mut spoke = Instant::now();
         loop {
             let view = self.app.ask(|reply| hub::Command::Show(terminal, reply)).await;
             match view {
