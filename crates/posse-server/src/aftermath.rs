@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
 
-use crate::child::{self, ChildError, Leftovers};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, Draft, WorkTree};
 use crate::quarantine::put_aside;
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// For `openspec archive`.
 const ARCHIVE: Duration = Duration::from_secs(120);

@@ -10,26 +10,24 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use posse_api::AuditVerdict;
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
+use posse_files::operator::AnchorRule;
 use posse_term::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Deserialize;
 
-use crate::api::types::AuditVerdict;
 use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
-/// Where the log daemon listens.
-const SYSLOG: &str = "/dev/log";
 /// Facility `authpriv`, severity `info`.
 const PRIORITY: u8 = 10 * 8 + 6;
 /// How long a command may take.
@@ -38,47 +36,6 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// How often, and how many times, the anchor is looked at for entries that are on their way to it.
 const ANCHOR_LOOK: Duration = Duration::from_millis(100);
 const ANCHOR_LOOKS: usize = 20;
-
-/// `[audit] anchor` of config.toml: a path, `syslog`, `syslog:SOCKET`, or a command and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnchorText")]
-pub enum AnchorRule {
-    Off,
-    File(PathBuf),
-    Syslog(PathBuf),
-    Command(Vec<String>),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AnchorText {
-    One(String),
-    Command(Vec<String>),
-}
-
-impl TryFrom<AnchorText> for AnchorRule {
-    type Error = String;
-    fn try_from(text: AnchorText) -> Result<Self, String> {
-        match text {
-            AnchorText::Command(words) if words.first().is_none_or(String::is_empty) => {
-                Err("the command of `anchor` is empty".into())
-            }
-            AnchorText::Command(words) => Ok(Self::Command(words)),
-            AnchorText::One(text) => match text.as_str() {
-                "" => Ok(Self::Off),
-                "syslog" => Ok(Self::Syslog(SYSLOG.into())),
-                text => match text.strip_prefix("syslog:") {
-                    Some(socket) => Ok(Self::Syslog(socket.into())),
-                    None if text.starts_with('/') => Ok(Self::File(text.into())),
-                    None => Err(format!(
-                        "`anchor` is a path that begins with `/`, \"syslog\", or a list of a program and its arguments, \
-                         not {text:?}"
-                    )),
-                },
-            },
-        }
-    }
-}
 
 /// What is wrong with the anchor, if anything, for whoever asks how the daemon is.
 pub(crate) type AnchorProblem = Arc<Mutex<Option<String>>>;
@@ -142,7 +99,7 @@ pub fn home_tag(paths: &Paths) -> String {
 }
 
 /// Checks the audit as `posse audit verify` does, and against what was anchored of it. Blocking, and without a daemon.
-pub fn verify(paths: &Paths, read_anchor: impl Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
+pub fn verify(paths: &Paths, read_anchor: &dyn Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
     let read = || -> Result<Vec<Anchored>, AnchorError> {
         Ok(read_anchor().map_err(AnchorError::Io)?.lines().filter_map(Anchored::parse).collect())
     };
@@ -246,6 +203,8 @@ mod tests {
     use std::time::Instant;
 
     use posse_core::audit::Hash;
+
+    use serde::Deserialize;
 
     use super::*;
 

@@ -15,7 +15,6 @@ mod sessions;
 mod settings;
 mod stream;
 pub(crate) mod terminals;
-pub mod types;
 mod usage;
 
 use std::future::Future;
@@ -29,7 +28,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use axum::serve::Listener;
+use posse_api::{EventBody, LogEvent};
 use posse_core::ids::TerminalId;
+use posse_files::providers::{ProviderError, Providers};
 use posse_term::paths::Paths;
 use posse_term::wire::MAX_INPUT;
 use tokio::net::{UnixListener, UnixStream};
@@ -39,22 +40,18 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use error::ApiError;
-
-use door::Door;
-use listen::{Defaults, Listeners};
-use requester::{OverTcp, PeerProcess};
-
 use crate::auto::Autos;
 use crate::disk;
 use crate::first_starts::FirstStarts;
 use crate::hub::{Command, Message};
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::providers::{ProviderError, Providers};
-use crate::record::LogEvent;
 use crate::runs::Runs;
 use crate::versions::Versions;
+use door::Door;
+pub(crate) use error::{ApiError, ApiProblem, hint};
+use listen::{Defaults, Listeners};
+use requester::{OverTcp, PeerProcess};
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
@@ -95,10 +92,10 @@ impl App {
         self.listeners.defaults()
     }
 
-    /// Tells whoever follows the events. Not kept: only for what can be read elsewhere.
-    pub(crate) fn tell(&self, kind: &str, data: serde_json::Value) {
+    /// Publishes an event that is not kept.
+    pub(crate) fn publish(&self, body: EventBody) {
         let at = jiff::Timestamp::now();
-        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, kind: kind.into(), terminal: None, data }));
+        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, terminal: None, offset: None, body }));
     }
 
     /// Ends a terminal with every process in it. If the keeper does not answer, it is asked again until it does.

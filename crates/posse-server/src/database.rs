@@ -6,35 +6,26 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posse_api::DatabaseCondition;
 use rusqlite::ErrorCode;
 
 use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
-/// The state of a database that nobody has open for writing, or that a daemon uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// There is none; the next daemon makes one.
-    Absent,
-    Sound,
-    /// What is in it cannot be read. Without it posse works.
-    Damaged(String),
-    /// It cannot be used for a reason that setting it aside would not remove: permissions, the disk, a newer posse.
-    Unusable(String),
-}
-
 /// Looks through the whole database. Blocking: takes as long as reading it does.
-pub fn inspect(path: &Path) -> Condition {
+pub fn inspect(path: &Path) -> DatabaseCondition {
     match Disk::of_this_thread().metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Condition::Absent,
-        Err(error) => return Condition::Unusable(format!("cannot use the database {}: {error}", path.display())),
-        Ok(found) if found.is_file() && found.len() == 0 => return Condition::Absent,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return DatabaseCondition::Absent,
+        Err(error) => {
+            return DatabaseCondition::Unusable(format!("cannot use the database {}: {error}", path.display()));
+        }
+        Ok(found) if found.is_file() && found.len() == 0 => return DatabaseCondition::Absent,
         Ok(_) => {}
     }
     match check(path) {
-        Ok(()) => Condition::Sound,
-        Err(StoreError::Damaged { why, .. }) => Condition::Damaged(why),
-        Err(error) => Condition::Unusable(error.to_string()),
+        Ok(()) => DatabaseCondition::Sound,
+        Err(StoreError::Damaged { why, .. }) => DatabaseCondition::Damaged(why),
+        Err(error) => DatabaseCondition::Unusable(error.to_string()),
     }
 }
 
@@ -120,20 +111,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("posse.db");
         drop(store::open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
-        assert_eq!(inspect(&path), Condition::Sound);
+        assert_eq!(inspect(&path), DatabaseCondition::Sound);
         (directory, path)
     }
 
     #[track_caller]
     fn is_damaged(path: &Path) {
-        assert!(matches!(inspect(path), Condition::Damaged(_)), "{:?}", inspect(path));
+        assert!(matches!(inspect(path), DatabaseCondition::Damaged(_)), "{:?}", inspect(path));
         assert!(matches!(store::open(Disk::of_this_thread(), path, Anchor::none()), Err(StoreError::Damaged { .. })));
     }
 
     #[test]
     fn damage_is_told_from_what_is_only_in_the_way() {
         let (directory, path) = database();
-        assert_eq!(inspect(&directory.path().join("none")), Condition::Absent);
+        assert_eq!(inspect(&directory.path().join("none")), DatabaseCondition::Absent);
         fs::write(&path, "this was a database").unwrap();
         is_damaged(&path);
         let (_directory, path) = database();
@@ -150,8 +141,8 @@ mod tests {
 
         let (_directory, path) = database();
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
-        assert!(matches!(inspect(&path), Condition::Unusable(why) if why.contains("newer posse")));
-        assert!(matches!(inspect(directory.path()), Condition::Unusable(why) if why.contains("not a file")));
+        assert!(matches!(inspect(&path), DatabaseCondition::Unusable(why) if why.contains("newer posse")));
+        assert!(matches!(inspect(directory.path()), DatabaseCondition::Unusable(why) if why.contains("not a file")));
     }
 
     #[test]
@@ -164,7 +155,7 @@ mod tests {
         let aside = set_aside(&path).unwrap();
         assert_eq!(fs::read_to_string(&aside).unwrap(), "damaged");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing was deleted");
-        assert_eq!(inspect(&path), Condition::Absent);
+        assert_eq!(inspect(&path), DatabaseCondition::Absent);
         fs::write(&path, "again").unwrap();
         let again = set_aside(&path).unwrap();
         assert_ne!(aside, again);

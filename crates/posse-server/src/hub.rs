@@ -19,22 +19,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use posse_api::{EventBody, LogEvent, StatusView, VERSION};
 use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::status::{Status, StatusKind};
+use posse_files::providers::Providers;
 use posse_term::client::KeeperLink;
 use posse_term::emulator::HistoryLimit;
 use posse_term::paths::Paths;
 use posse_term::wire::KeeperRequest;
-use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::disk;
 use crate::keeper::Routes;
-use crate::providers::Providers;
 use crate::pump::{self, Handle};
-use crate::record::{LogEvent, Record};
+use crate::record::Record;
 use crate::recording::Recorder;
 use crate::retention;
 use crate::session_files;
@@ -163,7 +163,7 @@ impl Hub {
 
     /// Runs until told to stop.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
-        self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
+        self.emit(event(EventBody::DaemonStarted { pid: std::process::id(), version: VERSION.into() }), vec![]);
         self.tidy();
         // Of those that have ended while nobody was here.
         let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
@@ -197,22 +197,19 @@ impl Hub {
     // ---- writing down and telling ----
 
     /// Writes an event and what it changes, and tells everyone when it is written, or is refused for now.
-    fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, changes: Vec<store::Change>) {
-        self.emit_then(kind, terminal, data, changes, || {}, || {});
+    fn emit(&self, event: LogEvent, changes: Vec<store::Change>) {
+        self.emit_then(event, changes, || {}, || {});
     }
 
     /// As `emit`, and does something more when everyone was told, and when it is written, however late that is.
     fn emit_then(
         &self,
-        kind: &str,
-        terminal: Option<TerminalId>,
-        data: serde_json::Value,
+        event: LogEvent,
         mut changes: Vec<store::Change>,
         told: impl FnOnce() + Send + 'static,
         written: impl FnOnce() + Send + 'static,
     ) {
-        let event = event(kind, terminal, data);
-        changes.push(store::Change::Event(event.clone()));
+        changes.push(store::Change::Event(Box::new(event.clone())));
         let messages = self.messages.clone();
         let tell = move |outcome| {
             let _ = messages.send(Message::Stored(event, outcome));
@@ -222,10 +219,11 @@ impl Hub {
     }
 
     /// What a run wrote down. It goes on when it is on disk and not before; if the disk refuses, it asks again.
-    fn journal(&self, entry: Box<JournalEntry>, told: serde_json::Value, reply: oneshot::Sender<Result<(), String>>) {
-        let event = event("run", None, told);
+    fn journal(&self, entry: Box<JournalEntry>, reply: oneshot::Sender<Result<(), String>>) {
+        let logged = event(entry.event.for_log());
+        let event = LogEvent { body: entry.event.clone(), ..logged.clone() };
         let messages = self.messages.clone();
-        let changes = vec![store::Change::Journal(entry), store::Change::Event(event.clone())];
+        let changes = vec![store::Change::Journal(entry), store::Change::Event(Box::new(logged))];
         self.store.write(changes, move |outcome| {
             let done = match &outcome {
                 Outcome::Written(_) => Ok(()),
@@ -269,7 +267,7 @@ impl Hub {
     // ---- what pumps say ----
 
     fn change(&mut self, id: TerminalId, offset: Option<u64>, change: Change) {
-        let at = |data| located(data, offset);
+        let about = |body| LogEvent { terminal: Some(id), offset, ..event(body) };
         let Some(entry) = self.terminals.get_mut(&id) else {
             // Deleted meanwhile, and so is what it has left at its end.
             if matches!(change, Change::Ended { .. }) {
@@ -281,18 +279,14 @@ impl Hub {
             Change::Status(status) => self.status_changed(id, offset, *status),
             Change::Title(title) => {
                 entry.title.clone_from(&title);
-                self.publish(event("title_changed", Some(id), at(json!({ "title": title }))));
+                self.publish(about(EventBody::TitleChanged { title }));
             }
             Change::Size(size) => {
                 entry.size = size;
-                let data = json!({ "rows": size.rows(), "cols": size.cols() });
-                self.publish(event("resized", Some(id), at(data)));
+                self.publish(about(EventBody::Resized { rows: size.rows(), cols: size.cols() }));
             }
-            Change::Signal(signal) => {
-                let data = serde_json::to_value(&signal).unwrap_or_default();
-                self.publish(event("signal", Some(id), at(data)));
-            }
-            Change::Note(kind, data) => self.emit(kind, Some(id), at(data), vec![]),
+            Change::Signal(signal) => self.publish(about(EventBody::Signal { signal })),
+            Change::Event(body) => self.emit(about(*body), vec![]),
             Change::Watched(watched) => entry.watched = watched,
             Change::InputAhead { writer, sequence } => {
                 let change = store::Change::Ahead { terminal: id, writer, sequence };
@@ -326,14 +320,14 @@ impl Hub {
                     self.status_changed(id, offset, *status);
                 }
                 self.forget_events(id);
-                let data = at(json!({ "exit": exit, "text": exit.to_string() }));
+                let exited = about(EventBody::TerminalExited { exit, text: exit.to_string() });
                 // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
                 let forget = move || {
                     if let Some(keeper) = known_to {
                         keeper.send(KeeperRequest::Forget { id });
                     }
                 };
-                self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);
+                self.emit_then(exited, self.put(id), || {}, forget);
             }
         }
     }
@@ -341,8 +335,8 @@ impl Hub {
     fn status_changed(&mut self, id: TerminalId, offset: Option<u64>, status: Status) {
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.last_active = crate::now();
-        let data = serde_json::to_value(crate::api::types::StatusView::from(&status)).unwrap_or_default();
-        let data = located(data, offset);
+        let view = StatusView::from(&status);
+        let about = |body| LogEvent { terminal: Some(id), offset, ..event(body) };
         let awaiting = status.awaiting_reaction;
         let at_rest = status.kind != StatusKind::Processing;
         let before = std::mem::replace(&mut entry.record.status, status);
@@ -352,9 +346,9 @@ impl Hub {
             // An input was submitted; `prompt_delivered` tells that. Of the status there is no news yet.
             self.store.write_surely(changes, |_| {});
         } else if unchanged {
-            self.emit("no_reaction", Some(id), data, changes);
+            self.emit(about(EventBody::NoReaction(view)), changes);
         } else {
-            self.emit("status_changed", Some(id), data, changes);
+            self.emit(about(EventBody::StatusChanged(view)), changes);
         }
         self.started(id);
         self.watch_session_file(id);
@@ -406,8 +400,7 @@ impl Hub {
                 if let Some(entry) = self.terminals.get_mut(&id) {
                     entry.record.size = size;
                     let changes = self.put(id);
-                    let data = json!({ "rows": size.rows(), "cols": size.cols() });
-                    self.emit("size_set", Some(id), data, changes);
+                    self.emit(of(id, EventBody::SizeSet { rows: size.rows(), cols: size.cols() }), changes);
                 }
                 if let Some(pump) = self.find(id) {
                     pump.send(pump::Event::Command(pump::Command::Resize(size)));
@@ -423,8 +416,8 @@ impl Hub {
             Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             Command::Stop { all, reply } => self.stop(all, reply),
             Command::Set { name, value, reply } => {
-                let event = event("setting_changed", None, json!({ "name": name, "value": value }));
-                let changes = vec![store::Change::Setting(name, value), store::Change::Event(event.clone())];
+                let event = event(EventBody::SettingChanged { name: name.into(), value: value.clone() });
+                let changes = vec![store::Change::Setting(name, value), store::Change::Event(Box::new(event.clone()))];
                 let messages = self.messages.clone();
                 // Not tried again: whoever asked is told, and may say it again.
                 self.store.write(changes, move |outcome| {
@@ -442,7 +435,7 @@ impl Hub {
                     pump.send(pump::Event::Command(pump::Command::Picture));
                 }
             }
-            Command::Journal { entry, told, reply } => self.journal(entry, told, reply),
+            Command::Journal { entry, reply } => self.journal(entry, reply),
             Command::Health(reply) => {
                 let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
                 let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
@@ -483,14 +476,11 @@ fn view(entry: &Entry) -> View {
     View { record: entry.record.clone(), title: entry.title.clone(), size: entry.size, watched: entry.watched }
 }
 
-/// Adds the output offset that an event comes from.
-fn located(mut data: serde_json::Value, offset: Option<u64>) -> serde_json::Value {
-    if let (Some(fields), Some(offset)) = (data.as_object_mut(), offset) {
-        fields.insert("offset".into(), offset.into());
-    }
-    data
+fn event(body: EventBody) -> LogEvent {
+    LogEvent { seq: None, at: jiff::Timestamp::now(), terminal: None, offset: None, body }
 }
 
-fn event(kind: &str, terminal: Option<TerminalId>, data: serde_json::Value) -> LogEvent {
-    LogEvent { seq: None, at: jiff::Timestamp::now(), kind: kind.into(), terminal, data }
+/// An event about this terminal.
+fn of(id: TerminalId, body: EventBody) -> LogEvent {
+    LogEvent { terminal: Some(id), ..event(body) }
 }

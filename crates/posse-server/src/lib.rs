@@ -11,9 +11,8 @@ pub mod aftermath;
 pub mod anchor;
 pub mod api;
 pub mod auto;
-pub mod backlog;
-mod child;
-pub mod confirmed_commands;
+mod backlog;
+
 pub mod database;
 pub mod disk;
 mod driven;
@@ -25,11 +24,10 @@ mod hook_files;
 mod hub;
 mod journal;
 mod keeper;
+mod masking;
 pub mod notify;
-pub mod operator;
 pub mod plans;
 mod project_files;
-pub mod providers;
 mod pump;
 mod quarantine;
 pub mod record;
@@ -39,7 +37,7 @@ pub mod runs;
 mod serve;
 mod session_files;
 mod store;
-pub mod versions;
+mod versions;
 mod watch;
 mod watched_files;
 
@@ -55,9 +53,6 @@ pub fn confirm_repository(
 
 pub use serve::{ServeError, Settings, serve};
 
-/// This build, as told in handshakes.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }
@@ -67,10 +62,6 @@ static BEGINNING: std::sync::LazyLock<tokio::time::Instant> = std::sync::LazyLoc
 /// Time since this daemon first asked.
 fn mono() -> posse_core::time::Mono {
     posse_core::time::Mono(BEGINNING.elapsed())
-}
-
-fn timestamp(wall: posse_core::time::Wall) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default()
 }
 
 /// Random bits for ids, from the kernel.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use crate::child::{self, ChildError, Leftovers};
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// How long a channel may take.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use posse_files::providers::Providers;
 use posse_term::client::KeeperError;
 use posse_term::lock::{self, LockError};
 use posse_term::paths::{Paths, PathsError};
@@ -23,12 +24,10 @@ use crate::hub::{Command, Hub, Message, Parts};
 use crate::keeper::{KeeperConnector, Routes};
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::providers::Providers;
 use crate::recording::{self, Word};
 use crate::runs::Runs;
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
-
 use crate::{hub, pump};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -155,7 +154,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         let _ = stopped_serving.await;
     }));
     tokio::spawn(stop_on_signal(messages));
-    tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
+    tracing::info!("daemon {} listens on {}", posse_api::VERSION, socket.display());
     hub.run(queue).await;
     recorder_thread.finish();
     let _ = disk::at(&socket, Disk::remove_file).await;

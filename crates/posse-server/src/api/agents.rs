@@ -7,9 +7,10 @@ use axum::extract::State;
 use posse_agents::launch::{Launch, Mode};
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
+use posse_api::Terminal;
 use posse_core::ids::TerminalId;
+use posse_files::providers;
 
-use super::types::{self, Terminal};
 use super::{ApiError, App};
 use crate::disk;
 use crate::first_starts::AgentHome;
@@ -126,8 +127,9 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
 
 /// List the agents that can be started
 #[utoipa::path(get, path = "/providers", tag = "agents",
-    responses((status = 200, description = "All of them", body = Vec<types::ProviderView>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn list(State(app): State<App>) -> Json<Vec<types::ProviderView>> {
+    responses((status = 200, description = "All of them", body = Vec<posse_api::ProviderView>), (status = "default", description = "Refused", body = posse_api::Problem)))]
+pub(super) async fn list(State(app): State<App>) -> Json<Vec<posse_api::ProviderView>> {
+    let view = |providers::Listed { id, name, from, problem }| posse_api::ProviderView { id, name, from, problem };
     let listed = disk::run(move |disk| disk.providers(&app.providers)).await;
-    Json(listed.into_iter().map(types::ProviderView::from).collect())
+    Json(listed.into_iter().map(view).collect())
 }

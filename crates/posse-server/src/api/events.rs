@@ -13,13 +13,12 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use posse_api::{EventBody, LogEvent, LogQuery};
 use tokio::sync::broadcast;
 
 use super::params::Params;
-use super::types::{self, LogQuery};
 use super::{ApiError, App};
 use crate::disk;
-use crate::record::LogEvent;
 use crate::store::{self, Slice};
 
 /// How many events are read off the log at once.
@@ -31,7 +30,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// Read the journal
 #[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
-    responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn log(
     State(app): State<App>,
     Params(query): Params<LogQuery>,
@@ -55,7 +54,7 @@ async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError
 /// Server-sent events. With `Last-Event-ID` it begins after that one: nothing is missed, nothing is repeated.
 /// Without it, it begins now.
 #[utoipa::path(get, path = "/events", tag = "events", params(("last-event-id" = Option<i64>, Header)),
-    responses((status = 200, description = "A stream that does not end", content_type = "text/event-stream"), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "A stream that does not end", content_type = "text/event-stream"), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn follow(
     State(app): State<App>,
     headers: HeaderMap,
@@ -80,7 +79,7 @@ pub(super) async fn follow(
 }
 
 fn sse(event: &LogEvent) -> Event {
-    let sse = Event::default().event(&event.kind).data(serde_json::to_string(event).unwrap_or_default());
+    let sse = Event::default().data(serde_json::to_string(event).unwrap_or_default());
     match event.seq {
         Some(seq) => sse.id(seq.to_string()),
         None => sse,
@@ -120,7 +119,7 @@ impl Follower {
                 // Read off the log already.
                 Ok(event) if event.seq.is_some_and(|seq| seq <= self.sent) => {}
                 Ok(event) => {
-                    self.over = event.kind == "daemon_stopped";
+                    self.over = matches!(event.body, EventBody::DaemonStopped {});
                     self.ready.push_back(event);
                 }
                 // Too slow for the live events: the log has those that count.

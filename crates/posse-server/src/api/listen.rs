@@ -20,7 +20,6 @@ use tower::util::MapRequest;
 
 use super::params::Params;
 use super::requester::Requester;
-use super::types;
 use super::{ApiError, App, door, public_router};
 use crate::disk;
 use crate::hub::Command;
@@ -153,8 +152,8 @@ impl Listeners {
 pub(super) async fn listen(
     State(app): State<App>,
     requester: Requester,
-    Params(body): Params<types::Listen>,
-) -> Result<Json<types::Listening>, ApiError> {
+    Params(body): Params<posse_api::Listen>,
+) -> Result<Json<posse_api::Listening>, ApiError> {
     requester.may(&app, "open the daemon to other programs").await?;
     let directory = super::terminals::directory(&body.working_directory).await?;
     let place = match body.address {
@@ -169,11 +168,11 @@ pub(super) async fn listen(
         Some(place) => {
             let address =
                 open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
-            types::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
+            posse_api::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
         }
         None => {
             app.listeners.close().await;
-            types::Listening { address: None, token_file: None }
+            posse_api::Listening { address: None, token_file: None }
         }
     };
     let defaults = Defaults { environment: body.environment, directory };

@@ -14,14 +14,14 @@ use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
 use posse_core::plan::config::PlanConfig;
 use posse_core::rounds::config::Notifications;
+use posse_files::confirmed_commands::named_commands;
+use posse_files::operator::Operator;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
 
-use super::{ApiError, App, OwnerOnly, types};
-use crate::confirmed_commands::named_commands;
+use super::{ApiError, App, OwnerOnly};
 use crate::disk::{self, Disk};
 use crate::hub::Command;
-use crate::operator::Operator;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -149,12 +149,12 @@ impl Requester {
 }
 
 /// Where the process runs that asks. Only on the private socket.
-pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<types::RequesterView> {
+pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<posse_api::RequesterView> {
     let terminal = match requester {
         Requester::Client => None,
         Requester::Process(whereabouts) => whereabouts.terminal(),
     };
-    Json(types::RequesterView { may_answer: requester.may_type(&app).await, terminal })
+    Json(posse_api::RequesterView { may_answer: requester.may_type(&app).await, terminal })
 }
 
 async fn allowed(app: &App) -> bool {

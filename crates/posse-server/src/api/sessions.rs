@@ -5,24 +5,23 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_api::{SHELL, SessionStatus, Success, Terminal};
 use posse_core::ids::Name;
 use posse_core::screen::Size;
 
 use super::agents::{self, Asked};
 use super::params::{Params, Session};
-use super::types::{self, Success, Terminal};
 use super::{ApiError, App, terminals};
 use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
-use crate::record::SHELL;
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Start a terminal in a session of its own
-#[utoipa::path(post, path = "/sessions", tag = "sessions", params(types::CreateIn), request_body = Option<types::CreateIn>,
-    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/sessions", tag = "sessions", params(posse_api::CreateIn), request_body = Option<posse_api::CreateIn>,
+    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn create(
     State(app): State<App>,
-    Params(body): Params<types::CreateIn>,
+    Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let name = body.session_name.as_deref().map(Name::session).transpose()?;
     start(&app, body, SessionChoice::New(name)).await
@@ -30,30 +29,36 @@ pub(super) async fn create(
 
 /// List the sessions
 #[utoipa::path(get, path = "/sessions", tag = "sessions",
-    responses((status = 200, description = "All of them", body = Vec<types::Session>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn list(State(app): State<App>) -> Answer<Vec<types::Session>> {
-    let mut sessions: BTreeMap<Name, types::Session> = BTreeMap::new();
+    responses((status = 200, description = "All of them", body = Vec<posse_api::Session>), (status = "default", description = "Refused", body = posse_api::Problem)))]
+pub(super) async fn list(State(app): State<App>) -> Answer<Vec<posse_api::Session>> {
+    let mut sessions: BTreeMap<Name, posse_api::Session> = BTreeMap::new();
     for view in app.ask(Command::List).await? {
         let name = view.record.session.clone();
-        let session = sessions.entry(name).or_insert_with_key(types::Session::of);
-        session.attached(view.watched);
+        let session = sessions.entry(name).or_insert_with_key(|name| session(name, false));
+        if view.watched {
+            session.status = SessionStatus::Active;
+        }
     }
     Ok(Json(sessions.into_values().collect()))
 }
 
 /// Show a session and its terminals
 #[utoipa::path(get, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "It", body = types::SessionDetail), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<types::SessionDetail> {
+    responses((status = 200, description = "It", body = posse_api::SessionDetail), (status = "default", description = "Refused", body = posse_api::Problem)))]
+pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<posse_api::SessionDetail> {
     let views = of_session(&app, &name).await?;
-    let mut session = types::Session::of(&name);
-    views.iter().for_each(|view| session.attached(view.watched));
-    Ok(Json(types::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
+    let session = session(&name, views.iter().any(|view| view.watched));
+    Ok(Json(posse_api::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
+}
+
+fn session(name: &Name, watched: bool) -> posse_api::Session {
+    let status = if watched { SessionStatus::Active } else { SessionStatus::Detached };
+    posse_api::Session { id: name.to_string(), name: name.to_string(), status }
 }
 
 /// End a session with all its terminals
 #[utoipa::path(delete, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "It is gone", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "It is gone", body = Success), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> Answer<Success> {
     let views = of_session(&app, &name).await?;
     // All at once: each may take its grace.
@@ -70,20 +75,20 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
 }
 
 /// Start another terminal in a session
-#[utoipa::path(post, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path), types::CreateIn),
-    request_body = Option<types::CreateIn>,
-    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path), posse_api::CreateIn),
+    request_body = Option<posse_api::CreateIn>,
+    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn add_terminal(
     State(app): State<App>,
     Session(name): Session,
-    Params(body): Params<types::CreateIn>,
+    Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     start(&app, body, SessionChoice::Existing(name)).await
 }
 
 /// List the terminals of a session
 #[utoipa::path(get, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session) -> Answer<Vec<Terminal>> {
     Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
 }
@@ -96,7 +101,7 @@ async fn of_session(app: &App, name: &Name) -> Result<Vec<View>, ApiError> {
 
 async fn start(
     app: &App,
-    body: types::CreateIn,
+    body: posse_api::CreateIn,
     session: SessionChoice,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let defaults = app.defaults();

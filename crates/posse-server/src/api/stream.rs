@@ -7,6 +7,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
+use posse_api::{StreamMessage, StreamQuery, StreamRequest};
 use posse_core::ids::WriterId;
 use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
@@ -14,7 +15,6 @@ use posse_term::wire::MAX_INPUT;
 use super::listen::{Closed, Seat};
 use super::params::Id;
 use super::requester::Requester;
-use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
 use crate::pump::{Command, Event, Handle, Input, Origin};
 use crate::watch::{Item, Start};
@@ -23,7 +23,7 @@ use crate::watch::{Item, Start};
 ///
 /// A WebSocket; see docs/api.md for what is said on it.
 #[utoipa::path(get, path = "/terminals/{id}/stream", tag = "terminals", params(("id" = String, Path), StreamQuery),
-    responses((status = 101, description = "A WebSocket from here on"), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 101, description = "A WebSocket from here on"), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn stream(
     State(app): State<App>,
     Id(id): Id,
@@ -162,7 +162,7 @@ fn message(item: Item) -> Message {
         Item::Output { offset, bytes } => output(offset, &bytes),
         Item::Resized { offset, size } => text(&StreamMessage::Resized { offset, size }),
         Item::InputDone { sequence } => text(&StreamMessage::InputDone { sequence }),
-        Item::InputRefused { sequence, why } => text(&StreamMessage::InputRefused { sequence, why: why.into() }),
+        Item::InputRefused { sequence, why } => text(&StreamMessage::InputRefused { sequence, why }),
         Item::Exited { exit } => text(&StreamMessage::Exited { exit }),
     }
 }

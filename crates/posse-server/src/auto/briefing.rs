@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{PermissionProfile, Spawn};
+use posse_api::AutoSpec;
 use posse_core::auto::words::DeedId;
 
-use super::entry::Spec;
 use super::place::Work;
 use crate::disk::Disk;
 use crate::plans::briefing::{self as plans, PROMPT, Session, put};
@@ -29,7 +29,7 @@ pub(super) struct Briefing {
 
 /// Where a session works.
 pub(super) struct Setting<'a> {
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a AutoSpec,
     pub(super) provider: &'a Provider,
     pub(super) id: &'a DeedId,
     pub(super) work: Work,
@@ -43,7 +43,7 @@ pub(super) struct Setting<'a> {
 }
 
 /// Who does it: the project's own agent of that name, else ours.
-pub(super) fn role(spec: &Spec, work: Work) -> Result<AgentFile, String> {
+pub(super) fn role(spec: &AutoSpec, work: Work) -> Result<AgentFile, String> {
     plans::agent(&spec.agents, agent_of(work))
 }
 
@@ -98,7 +98,7 @@ pub(super) fn write(
 }
 
 /// Everybody who can be given a task: name and description.
-pub(super) fn catalogue(spec: &Spec) -> Vec<(String, String)> {
+pub(super) fn catalogue(spec: &AutoSpec) -> Vec<(String, String)> {
     let own = spec.agents.iter().filter_map(|(name, text)| {
         let agent = AgentFile::parse(name, text).ok()?;
         Some((name.clone(), agent.description))

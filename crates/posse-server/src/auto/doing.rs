@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
+use posse_api::{AutoEntry, AutoSpec, EventBody};
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::{SessionEnd, session_end};
 use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning};
@@ -20,20 +21,18 @@ use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_files::backlog::{Found, edit, scan, text};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
-use super::entry::{Entry, Spec};
 use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
-use crate::backlog::{Found, edit, scan, text};
 use crate::disk::{self, Disk};
 use crate::git;
 use crate::plans::doing::read_report;
-use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
@@ -42,7 +41,7 @@ use crate::runs::Means;
 /// What comes back.
 pub(super) enum Told {
     Event(Box<Event>),
-    Entry(Entry),
+    Entry(AutoEntry),
     /// What a session is heard to do.
     Heard(DeedId, String),
 }
@@ -50,7 +49,7 @@ pub(super) enum Told {
 /// Everything it takes to do one thing.
 #[derive(Clone)]
 pub(super) struct Doing {
-    pub(super) spec: Arc<Spec>,
+    pub(super) spec: Arc<AutoSpec>,
     pub(super) sessions: Sessions,
     pub(super) means: Option<Means>,
     /// The pipeline's own directory.
@@ -141,7 +140,7 @@ impl Doing {
                 Ok(Event::SetAside { id })
             }
             Deed::Log { number, judgement } => {
-                let at = crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system());
+                let at = crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system());
                 let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
                 edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))
                     .map_err(|error| error.to_string())?;
@@ -443,7 +442,7 @@ impl Doing {
         }
         if !known && let Ok(spawn) = &order.spawn {
             let flags = spawn.argv.iter().skip(1).cloned().collect();
-            let _ = self.told.send(Told::Entry(Entry::Launched {
+            let _ = self.told.send(Told::Entry(AutoEntry::Launched {
                 id: id.clone(),
                 agent: briefing.agent.clone(),
                 profile: briefing.profile.name.clone(),
@@ -452,8 +451,7 @@ impl Doing {
             }));
         }
         let hears = |event: &Said| {
-            let said = serde_json::json!({ "auto_run": self.spec.id, "session": id.to_string() });
-            self.sessions.app.tell(SESSION_SAID, said);
+            self.sessions.app.publish(EventBody::SessionSaid { run_id: self.spec.id, session: id.to_string() });
             if let Some(text) = heard(event) {
                 let _ = self.told.send(Told::Heard(id.clone(), text));
             }
@@ -462,7 +460,7 @@ impl Doing {
         let changed = git::check(self.spec.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
         for what in changed {
             let text = format!("while session {id} ran the repository was changed: {what}; posse does not use that");
-            let said = Entry::Said { level: posse_core::turn::Level::Warning, item: Some(id.item.clone()), text };
+            let said = AutoEntry::Said { level: posse_core::turn::Level::Warning, item: Some(id.item.clone()), text };
             let _ = self.told.send(Told::Entry(said));
         }
         Ok(Ran::Over(Box::new((over, briefing))))
@@ -495,7 +493,7 @@ fn found(file: ReportFile<'_>, words: Option<&str>, task: &str, nonce: &str) -> 
 
 fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
     let memory = pipeline.carried().items.get(&id.item);
-    crate::timestamp(memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now))
+    memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now).timestamp()
 }
 
 fn copy(disk: &Disk, from: &Path, to: &Path) -> Result<(), String> {

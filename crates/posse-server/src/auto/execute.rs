@@ -1,6 +1,7 @@
 //! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
 //! outcome, and nothing else.
 
+use posse_api::{EventBody, PlanEntry, PlanRunStatus, PlanView};
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
@@ -12,7 +13,6 @@ use tokio::sync::broadcast::error::RecvError;
 use super::doing::Doing;
 use super::scan::plan_file;
 use crate::disk::{self, Disk};
-use crate::plans::view::{PlanRunStatus, PlanView};
 use crate::plans::{PlanError, Wanted};
 use crate::runs::Means;
 
@@ -119,7 +119,7 @@ impl Doing {
             }
             loop {
                 match events.recv().await {
-                    Ok(event) if event.data["plan_run"] == run.as_str() && event.data["entry"] == "closed" => break,
+                    Ok(event) if closes(&event.body, run) => break,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
                     // The daemon is going; another one will be told.
@@ -127,5 +127,15 @@ impl Doing {
                 }
             }
         }
+    }
+}
+
+/// Whether this is the last entry of the run.
+fn closes(event: &EventBody, of: RunId) -> bool {
+    match event {
+        EventBody::PlanEntry { run_id, view: Some(view), .. } => {
+            *run_id == of && matches!(view.entry, PlanEntry::Closed { .. })
+        }
+        _ => false,
     }
 }

@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_agents::headless::agent_file;
+use posse_api::AutoSpec;
 use posse_core::auto::words::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
+use posse_files::replace::replace;
 use posse_term::text_file::MAX_TEXT;
 
-use super::entry::Spec;
 use super::scan::plan_file;
 use crate::disk::Disk;
 use crate::git;
 use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
-use crate::plans::plan_file::replace;
 
 /// What a session is for, and what its area is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Work {
 }
 
 /// Without an item: only to see whether there is a repository.
-pub(super) fn ground_of(spec: &Spec, state: &Path, item: Option<&Slug>) -> Ground {
+pub(super) fn ground_of(spec: &AutoSpec, state: &Path, item: Option<&Slug>) -> Ground {
     Ground {
         directory: spec.directory.clone().into(),
         state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
@@ -74,7 +74,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
+    pub(super) async fn open(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Self, String> {
         let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| words(&error))?;
         Ok(Self { areas, state: of_item(state, item) })
     }
@@ -118,17 +118,17 @@ fn words(error: &AreaError) -> String {
 }
 
 /// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
-pub(super) fn design_path(spec: &Spec, item: &Slug, begun: jiff::Timestamp) -> String {
+pub(super) fn design_path(spec: &AutoSpec, item: &Slug, begun: jiff::Timestamp) -> String {
     format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
 }
 
 /// Where the planner writes its plan, within its area.
-pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
+pub(super) fn plan_path(spec: &AutoSpec, item: &Slug) -> String {
     format!("{}/{item}.yaml", spec.config.plans_dir)
 }
 
 /// What is known about the plan of an item that is there.
-pub(super) fn existing(disk: &Disk, spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
+pub(super) fn existing(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<PlanFound, String> {
     let file = plan_file(spec, item);
     let text = match disk.read_text(&file) {
         Ok(text) => text,
@@ -156,7 +156,7 @@ pub(super) fn hash(text: &str) -> String {
 
 /// A planner's work: which item it is for, and where things go.
 pub(super) struct Draft<'a> {
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a AutoSpec,
     pub(super) item: &'a Item,
     pub(super) item_path: &'a str,
     pub(super) design: &'a str,
@@ -284,7 +284,7 @@ fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, 
 }
 
 /// Keeps the plan that is there elsewhere.
-pub(super) fn set_aside(disk: &Disk, spec: &Spec, item: &Slug) -> Result<(), String> {
+pub(super) fn set_aside(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<(), String> {
     let file = plan_file(spec, item);
     if !disk.exists(&file) {
         return Ok(());
@@ -316,17 +316,17 @@ mod tests {
 
     use super::*;
 
-    use crate::backlog::Shelves;
     use crate::disk::DISK;
+    use posse_core::backlog::BacklogDirs;
 
     /// A session may have added them after the plan was checked.
     #[test]
     fn a_plan_with_gates_is_not_gone_on_with() {
         let project = tempfile::tempdir().unwrap();
-        let spec = Spec {
+        let spec = AutoSpec {
             id: RunId::from_random(1),
             directory: project.path().to_str().unwrap().into(),
-            shelves: Shelves::default(),
+            shelves: BacklogDirs::default(),
             config: PlanConfig::default(),
             config_file: None,
             asked: Wall(0),

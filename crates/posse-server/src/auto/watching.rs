@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use posse_api::AutoSpec;
 use tokio::sync::mpsc;
 
-use super::entry::Spec;
 use crate::git::WorkTree;
 use crate::watched_files::{FileHint, FileWatch, WatchScope, WatchedFiles};
 
@@ -24,7 +24,7 @@ pub(super) enum BacklogChange {
 }
 
 impl Watching {
-    pub(super) fn new(files: WatchedFiles, spec: &Spec) -> Self {
+    pub(super) fn new(files: WatchedFiles, spec: &AutoSpec) -> Self {
         let project = PathBuf::from(&spec.directory);
         let mut wanted = Vec::new();
         let open = [&spec.shelves.defects, &spec.shelves.features, &spec.config.plans_dir].map(String::clone);

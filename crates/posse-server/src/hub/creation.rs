@@ -7,17 +7,17 @@ use std::sync::Arc;
 use posse_agents::Provider;
 use posse_agents::launch::{LaunchError, Wish};
 use posse_agents::start::Confirmed;
+use posse_api::{EventBody, LogEvent};
 use posse_core::ids::{Name, TerminalId};
 use posse_core::status::{Life, StatusKind};
 use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal, Wiring};
-use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, event, view};
+use super::{CreateError, Creation, Entry, Hub, Message, SessionChoice, View, What, of, view};
 use crate::environment;
 use crate::event_files;
 use crate::pump::Beginning;
-use crate::record::{LogEvent, Record};
+use crate::record::Record;
 use crate::store::{self, Outcome};
 
 /// A terminal whose record is being written, or whose program is being started.
@@ -112,12 +112,15 @@ impl Hub {
             ring: creation.ring,
             label: serde_json::to_vec(&record).unwrap_or_default(),
         };
-        let event = event(
-            "terminal_created",
-            Some(id),
-            json!({ "name": record.name, "session": record.session, "command": record.command }),
+        let event = of(
+            id,
+            EventBody::TerminalCreated {
+                name: record.name.clone(),
+                session: record.session.clone(),
+                command: record.command.clone(),
+            },
         );
-        let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(event.clone())];
+        let changes = vec![store::Change::Put(Box::new(record.clone())), store::Change::Event(Box::new(event.clone()))];
         self.terminals.insert(id, Entry::new(record));
         let (reply, at_once, install) = (Some(reply), creation.at_once, planned.install);
         self.creating.insert(id, Creating { program, reply, at_once, stored: false, install });
@@ -236,7 +239,7 @@ impl Hub {
         let ring = u64::from(creating.program.ring);
         self.start_pump(id, Beginning::Live { link, ring, from: 0, caught_up_at: 0, over: false });
         let changes = self.put(id);
-        self.emit("terminal_started", Some(id), json!({ "pid": pid }), changes);
+        self.emit(of(id, EventBody::TerminalStarted { pid }), changes);
         let agent = view.record.confirmed.and_then(|_| self.providers.load(&view.record.provider).ok());
         match (agent, creating.reply.take()) {
             // Whoever waits for an agent waits until it can be talked to.
@@ -287,8 +290,8 @@ impl Hub {
         };
         self.terminals.remove(&id);
         self.forget_events(id);
-        let data = json!({ "reason": error.to_string() });
-        self.emit("terminal_failed", Some(id), data, vec![store::Change::Drop(id)]);
+        let failed = EventBody::TerminalFailed { reason: error.to_string() };
+        self.emit(of(id, failed), vec![store::Change::Drop(id)]);
         creating.answer(Err(error));
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::btree_map;
 
+use posse_api::{DeleteReason, EventBody};
 use posse_core::ids::TerminalId;
 use posse_core::status::{Exit, Life};
 use posse_term::client::KeeperLink;
 use posse_term::emulator::Emulator;
 use posse_term::wire::{KeeperRequest, TerminalSummary, Wiring};
-use serde_json::json;
 
-use super::{Change, CreateError, DeleteReply, Deleted, Entry, GRACE_MS, Hub};
+use super::{Change, CreateError, DeleteReply, Deleted, Entry, GRACE_MS, Hub, event, of};
 use crate::event_files;
 use crate::pump::{self, Beginning, Handle};
 use crate::record::Record;
@@ -120,7 +120,7 @@ impl Hub {
         };
         self.start_pump(id, beginning);
         let changes = self.put(id);
-        self.emit("terminal_adopted", Some(id), json!({ "pid": summary.pid }), changes);
+        self.emit(of(id, EventBody::TerminalAdopted { pid: summary.pid }), changes);
     }
 
     pub(super) fn start_pump(&mut self, id: TerminalId, beginning: Beginning) {
@@ -197,7 +197,7 @@ impl Hub {
             return self.rested(); // It was told that it may.
         }
         tracing::error!("the keeper is gone: {why}");
-        self.emit("keeper_lost", None, json!({ "reason": why }), vec![]);
+        self.emit(event(EventBody::KeeperLost { reason: why.into() }), vec![]);
         for id in self.running_ids() {
             if self.creating.contains_key(&id) {
                 self.spawn_failed(id, CreateError::NoKeeper(why.to_owned()));
@@ -252,11 +252,11 @@ impl Hub {
                 pump.send(pump::Event::KeeperLost);
             }
             self.forget_files(id);
-            let data = json!({ "processes_left": left });
+            let deleted = of(id, EventBody::TerminalDeleted { reason: DeleteReason::Asked, processes_left: left });
             let answer = move || replies.into_iter().for_each(|reply| drop(reply.send(Ok(Some(Deleted { left })))));
             // Not before: who comes after us must find neither of the two without the other.
             let forget = move || link.iter().for_each(|link| link.send(KeeperRequest::Forget { id }));
-            self.emit_then("terminal_deleted", Some(id), data, vec![store::Change::Drop(id)], answer, forget);
+            self.emit_then(deleted, vec![store::Change::Drop(id)], answer, forget);
         }
     }
 }

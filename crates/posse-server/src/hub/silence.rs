@@ -1,13 +1,13 @@
 //! A keeper that is there and does not answer: it was stopped, or the machine is overloaded. What it did not take in time
 //! is given up and told so; its terminals stay as they are.
 
+use posse_api::EventBody;
 use posse_core::ids::TerminalId;
 use posse_term::client::{self, Untaken};
 use posse_term::wire::KeeperRequest;
-use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Change, Hub, KeeperSilent, Message};
+use super::{Change, Hub, KeeperSilent, Message, event};
 
 impl Hub {
     /// A request was given up.
@@ -44,9 +44,9 @@ impl Hub {
         match &why {
             Some(why) => {
                 tracing::error!("{why}");
-                self.emit("keeper_silent", None, json!({ "reason": why }), vec![]);
+                self.emit(event(EventBody::KeeperSilent { reason: why.clone() }), vec![]);
             }
-            None => self.emit("keeper_answers", None, json!({}), vec![]),
+            None => self.emit(event(EventBody::KeeperAnswers {}), vec![]),
         }
         self.keeper_silent = why;
     }
@@ -79,7 +79,7 @@ impl Hub {
         let messages = self.messages.clone();
         tokio::spawn(async move {
             let answer = if taken.await.unwrap_or(false) {
-                let _ = messages.send(Message::Change(id, None, Change::Note("hang_up", json!({}))));
+                let _ = messages.send(Message::Change(id, None, Change::Event(Box::new(EventBody::HangUp {}))));
                 Ok(())
             } else {
                 Err(KeeperSilent(client::silence(keeper)))

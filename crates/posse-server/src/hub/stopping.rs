@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use posse_api::EventBody;
 use posse_core::ids::TerminalId;
 use posse_term::wire::KeeperRequest;
-use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::{Entry, GRACE_MS, Hub, KeeperSilent, Message, Stopped};
+use super::{Entry, GRACE_MS, Hub, KeeperSilent, Message, Stopped, event};
 
 #[derive(Default)]
 pub(super) struct Stopping {
@@ -66,7 +66,7 @@ impl Hub {
         }
         let messages = self.messages.clone();
         let told = move || drop(messages.send(Message::FarewellTold));
-        self.emit_then("daemon_stopped", None, json!({}), vec![], told, || {});
+        self.emit_then(event(EventBody::DaemonStopped {}), vec![], told, || {});
     }
 
     /// Tells the keeper that we leave and waits for its answer, so that it does not start us again. Called after the keeper

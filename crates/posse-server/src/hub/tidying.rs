@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
+use posse_api::{DeleteReason, EventBody};
 use posse_core::ids::TerminalId;
-use serde_json::json;
 
-use super::Hub;
+use super::{Hub, of};
 use crate::{disk, retention, store};
 
 impl Hub {
@@ -16,7 +16,8 @@ impl Hub {
         for id in retention::expired(self.terminals.values().map(|entry| &entry.record), now) {
             self.terminals.remove(&id);
             self.routes.remove(id);
-            self.emit("terminal_deleted", Some(id), json!({ "reason": "old" }), vec![store::Change::Drop(id)]);
+            let deleted = EventBody::TerminalDeleted { reason: DeleteReason::Expired, processes_left: 0 };
+            self.emit(of(id, deleted), vec![store::Change::Drop(id)]);
         }
         let before = now.0 - retention::AGE.as_millis() as i64;
         self.store.write(vec![store::Change::Trim { before, keep: retention::EVENTS }], |_| {});

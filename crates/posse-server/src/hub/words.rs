@@ -9,6 +9,7 @@ use posse_agents::launch::LaunchError;
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
 use posse_agents::version::Version;
+use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
 use posse_core::audit::Note;
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::peer::Household;
@@ -19,8 +20,9 @@ use posse_term::client::{KeeperLink, Untaken};
 use posse_term::wire::{SpawnRefusal, TerminalSummary};
 use tokio::sync::oneshot;
 
+use crate::api::{ApiProblem, hint};
 use crate::pump::Handle;
-use crate::record::{LogEvent, Record};
+use crate::record::Record;
 use crate::store::{JournalEntry, Outcome};
 
 pub(crate) enum Message {
@@ -48,7 +50,7 @@ pub(crate) enum Change {
     Size(Size),
     Signal(Signal),
     /// Something for the log.
-    Note(&'static str, serde_json::Value),
+    Event(Box<EventBody>),
     /// Whether somebody is attached.
     Watched(bool),
     /// This input is to be written down before it is sent.
@@ -181,8 +183,6 @@ pub(crate) enum Command {
     /// An entry of a run's journal. Answered when it is written, or cannot be.
     Journal {
         entry: Box<JournalEntry>,
-        /// What everyone is told of it.
-        told: serde_json::Value,
         reply: oneshot::Sender<Result<(), String>>,
     },
 }
@@ -195,6 +195,28 @@ pub(crate) struct View {
     pub(crate) size: Size,
     /// Somebody is attached.
     pub(crate) watched: bool,
+}
+
+impl From<View> for Terminal {
+    fn from(View { record, title, size, .. }: View) -> Self {
+        Self {
+            id: record.id,
+            name: record.name,
+            session_name: record.session,
+            provider: record.provider,
+            agent_profile: record.agent_profile,
+            mode: record.confirmed.map(|confirmed| confirmed.mode),
+            status: StatusView::from(&record.status),
+            title,
+            working_directory: record.directory,
+            command: record.command,
+            size,
+            pid: record.pid.filter(|_| record.exit.is_none()),
+            exit: record.exit,
+            created_at: record.created.timestamp(),
+            last_active: record.last_active.timestamp(),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -223,15 +245,52 @@ pub(crate) enum CreateError {
     Failed { terminal: TerminalId, reason: String },
 }
 
+impl ApiProblem for CreateError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::NameTaken(_) => (Kind::NameTaken, Some("choose another, or `posse kill` the one that has it")),
+            Self::SessionTaken(_) => (Kind::SessionTaken, Some("choose another name")),
+            Self::NoSession(_) => (Kind::NoSession, Some("`posse ls` shows those there are")),
+            Self::Refused(SpawnRefusal::DirectoryMissing, _) => (Kind::NoDirectory, None),
+            Self::Refused(SpawnRefusal::ProgramMissing, _) => {
+                (Kind::NoProgram, Some("is it installed, and in the PATH of this shell?"))
+            }
+            Self::Refused(SpawnRefusal::NotExecutable, _) => (Kind::NotExecutable, None),
+            Self::Refused(SpawnRefusal::LimitReached, _) => (Kind::LimitReached, None),
+            Self::Refused(..) => (Kind::StartFailed, None),
+            Self::Store(_) => (Kind::Disk, Some("free some space; nothing was started")),
+            Self::KeeperSilent(_) => (Kind::KeeperSilent, Some(hint::KEEPER_SILENT)),
+            Self::Ended => (Kind::Ended, None),
+            Self::Agent(_) => (Kind::Invalid, None),
+            Self::NotInstalled { install, .. } => (Kind::NoProgram, Some(install)),
+            Self::Failed { .. } => (Kind::StartFailed, Some("`posse ls` has it; `posse output` shows what it said")),
+            Self::NoKeeper(_) => (Kind::NoKeeper, Some("try again in a moment")),
+        }
+    }
+}
+
 /// A setting could not be stored.
 #[derive(Debug, thiserror::Error)]
 #[error("the database cannot be written: {0}")]
 pub(crate) struct SettingError(pub(crate) String);
 
+impl ApiProblem for SettingError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::Disk, Some("free some space and say it again"))
+    }
+}
+
 /// Why the keeper did not take a request. The request is not carried out later either.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
-pub struct KeeperSilent(pub(crate) String);
+pub(crate) struct KeeperSilent(pub(crate) String);
+
+impl ApiProblem for KeeperSilent {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::KeeperSilent, Some(hint::KEEPER_SILENT))
+    }
+}
 
 /// How a deletion is answered; `None` if there is no such terminal.
 pub(crate) type DeleteReply = oneshot::Sender<Result<Option<Deleted>, KeeperSilent>>;

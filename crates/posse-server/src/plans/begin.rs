@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
+use posse_api::{ConfigFile, GitRules, PlanSpec};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::config::PlanConfig;
@@ -13,13 +14,12 @@ use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
+use posse_files::providers::prompt_templates;
 
-use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
 use crate::disk::Disk;
-use crate::providers::prompt_templates;
 use crate::runs::Means;
 
 /// A run of a plan that somebody wants.
@@ -62,7 +62,7 @@ pub(super) fn spec(
     file: String,
     last: Option<(&Ledger, &Path)>,
     means: &Means,
-) -> Result<Spec, PlanError> {
+) -> Result<PlanSpec, PlanError> {
     let text = read(disk, Path::new(&file))?;
     let left = last.map(|(last, files)| plan_file::left_by(disk, files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
@@ -88,7 +88,7 @@ pub(super) fn spec(
     if !settings.levels.is_empty() && !tells_costs {
         remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
     }
-    let mut spec = Spec {
+    let mut spec = PlanSpec {
         id: RunId::from_random(crate::random() as u32),
         state,
         settings,

@@ -9,6 +9,7 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_api::PlanSpec;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
@@ -16,7 +17,6 @@ use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, Tas
 use posse_core::plan::write_set;
 
 use super::doing::Told;
-use super::entry::Spec;
 use crate::disk::{self, Disk};
 
 /// As much of a backlog item as goes into a prompt; sessions are told where the file is.
@@ -25,7 +25,7 @@ const ITEM: usize = 64 << 10;
 /// Where a session works, and what is known besides.
 pub(super) struct Setting<'a> {
     pub(super) disk: &'a Disk,
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a PlanSpec,
     pub(super) provider: &'a Provider,
     pub(super) area: &'a Path,
     /// The session's own directory. It may write in `result` below it only.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
+use posse_api::{PlanEntry, PlanSpec};
 use posse_core::ids::Name;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::file::{GateWhen, Isolation};
@@ -24,14 +25,13 @@ use tokio::sync::watch;
 
 use super::areas::{Area, AreaError, Areas, Gates, NotChecked, Stopped, at_fault};
 use super::briefing::{self, Briefing};
-use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
 use super::view::terminal_name;
 use super::words;
-use crate::child::{self, Leftovers};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::git;
 use crate::runs::Means;
+use posse_files::child::{self, Leftovers};
 
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
@@ -43,7 +43,7 @@ const REPORT: u64 = 1 << 20;
 /// What comes back.
 pub(super) enum Told {
     Event(Box<Event>),
-    Entry(Entry),
+    Entry(PlanEntry),
     /// A session did or said something; what it is doing now, if that says it.
     Heard(RunId, Option<String>),
     /// A session has changed the copy of the plan that it was given.
@@ -56,7 +56,7 @@ pub(super) enum Told {
 /// Everything it takes to do one thing.
 #[derive(Clone)]
 pub(super) struct Doing {
-    pub(super) spec: Arc<Spec>,
+    pub(super) spec: Arc<PlanSpec>,
     /// `Err`: why there is no place to work in.
     pub(super) areas: Result<Arc<Areas>, String>,
     pub(super) sessions: Sessions,
@@ -201,7 +201,7 @@ impl Doing {
             && let Ok(spawn) = &order.spawn
         {
             let flags = spawn.argv.iter().skip(1).cloned().collect();
-            let _ = self.told.send(Told::Entry(Entry::Launched {
+            let _ = self.told.send(Told::Entry(PlanEntry::Launched {
                 run: id.clone(),
                 agent: launch.agent.clone(),
                 profile: briefing.profile.name.clone(),
@@ -216,7 +216,7 @@ impl Doing {
         let over = self.sessions.run(order, self.means.clone(), stop, heard).await;
         let denials = over.facts.denials().to_vec();
         if !denials.is_empty() {
-            let _ = self.told.send(Told::Entry(Entry::Refused { run: id.clone(), denials }));
+            let _ = self.told.send(Told::Entry(PlanEntry::Refused { run: id.clone(), denials }));
         }
         if let Some(told) = briefing.changed_copy().await {
             let _ = self.told.send(told);
@@ -290,7 +290,7 @@ impl Doing {
         let traces = areas.session_over(id, area).await.map_err(|error| error.to_string())?;
         for note in changed.chain(traces.notes) {
             let text = format!("task {}: {note}", id.task);
-            let _ = self.told.send(Told::Entry(Entry::Said { level: Level::Warning, text }));
+            let _ = self.told.send(Told::Entry(PlanEntry::Said { level: Level::Warning, text }));
         }
         Ok(traces.trespass)
     }
@@ -419,7 +419,7 @@ pub(crate) fn read_report(disk: &Disk, path: &Path) -> Option<String> {
 pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<String> {
     let texts = [("ours", ours.to_owned()), ("base", base.to_owned()), ("theirs", theirs.to_owned())];
     let write = move |disk: &Disk| -> Option<(ScratchDir, Command)> {
-        let directory = disk.scratch_dir("posse-merge-").ok()?;
+        let directory = disk::scratch_dir(disk, "posse-merge-").ok()?;
         let mut command = Command::new("git");
         command.arg("merge-file").arg("-p");
         for (name, text) in texts {

@@ -12,6 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use posse_agents::headless::{Event, Reader, Spawn, Texts};
+use posse_api::{COMMAND, LogEvent};
 use posse_core::ids::{Name, TerminalId};
 use posse_core::plan::limits::{Hold, QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::Ended;
@@ -30,7 +31,6 @@ use crate::api::{App, terminals};
 use crate::disk::{self, Disk};
 use crate::hub::{self, Creation, SessionChoice, What};
 use crate::pump;
-use crate::record::{COMMAND, LogEvent};
 use crate::runs::Means;
 use crate::watched_files::{WatchScope, WatchedFiles};
 

@@ -210,8 +210,8 @@ impl Pump {
                     let Over { by, result, log, life, ended } = *over;
                     // First of all: who hears that it is over finds it complete.
                     let waiting = self.complete(by, result, ended);
-                    if let Some((kind, data)) = log {
-                        self.tell_hub(Change::Note(kind, data));
+                    if let Some(event) = log {
+                        self.tell_hub(Change::Event(event));
                     }
                     if let Some(event) = life {
                         self.live(&event);

@@ -1,6 +1,7 @@
 //! Keys on their way to a program, and who hears what became of them.
 
 use super::*;
+use crate::api::ApiProblem;
 
 impl Pump {
     pub(super) fn input(&mut self, input: Input) {
@@ -58,24 +59,7 @@ impl Pump {
             (Origin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
             (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
             (Origin::Watcher(watcher), Err(why)) => {
-                let why = match why {
-                    InputError::Ended => "ended",
-                    InputError::Full => "full",
-                    InputError::Lost => "lost",
-                    InputError::KeeperSilent => "keeper_silent",
-                    InputError::Status(_) => "status",
-                    InputError::MovedOn => "moved_on",
-                    InputError::KeysFromTerminal => "from_terminal",
-                    // Errors of messages and answers, which do not come through a stream.
-                    InputError::Uncertain
-                    | InputError::NotNoted
-                    | InputError::NoQuestion
-                    | InputError::Question(_)
-                    | InputError::NotAnswered(_)
-                    | InputError::NotDelivered(_)
-                    | InputError::NotTold
-                    | InputError::NoAgent => "agent",
-                };
+                let (why, _) = why.problem();
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
             }
         }

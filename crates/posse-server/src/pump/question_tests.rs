@@ -1,6 +1,7 @@
 //! What is meant for one question must not reach another: an answer that was decided on before, and keys that somebody
 //! typed at it while posse was answering it.
 
+use posse_api::ProblemKind;
 use posse_core::audit::Who;
 use posse_core::delivery::{NotAnswered, Unanswered, Wish};
 use posse_core::question::Unproven;
@@ -136,7 +137,7 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
                 told => break told,
             }
         };
-        assert!(matches!(told, Item::InputRefused { sequence: 7, why: "moved_on" }), "{what}: {told:?}");
+        assert!(matches!(told, Item::InputRefused { sequence: 7, why: ProblemKind::MovedOn }), "{what}: {told:?}");
         // What is typed now is typed at what is there now.
         let typed = played.type_at_it(3, "x");
         assert_eq!(played.keys().await, (TYPIST, b"x".to_vec()), "{what}");

@@ -4,10 +4,10 @@ use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
 use posse_core::audit::Who;
 use posse_core::delivery::Wish;
+use posse_files::providers::Providers;
 use posse_term::client::SentRequests;
 
 use super::*;
-use crate::providers::Providers;
 use crate::recording;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
+use posse_api::ProblemKind;
 use posse_core::audit::Who;
-use posse_core::delivery::{Failure, KeyId, NotAnswered, Order, Unanswered, Wish};
+use posse_core::delivery::{Failure, KeyId, Left, NotAnswered, Order, Unanswered, Why, Wish};
 use posse_core::detect::Explanation;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::question::ReportEvent;
@@ -18,6 +19,7 @@ use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::wire::KeeperEvent;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::api::{ApiProblem, hint};
 use crate::hub::Message;
 use crate::recording::Recorder;
 use crate::store::KnownInput;
@@ -56,6 +58,55 @@ pub(crate) enum InputError {
     NotTold,
     #[error("these keys come from a process in a terminal, and could answer what the agent asks")]
     KeysFromTerminal,
+}
+
+impl ApiProblem for InputError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::Ended => (Kind::Ended, Some("`posse output` shows what it printed last")),
+            Self::Full => (Kind::NotReading, Some("look at it with `posse attach`")),
+            Self::Lost => (Kind::Lost, None),
+            Self::KeeperSilent => (Kind::KeeperSilent, Some(hint::KEEPER_SILENT)),
+            Self::Uncertain => (Kind::Uncertain, Some("look at the terminal before typing it again")),
+            Self::NotNoted => (Kind::Disk, Some("free some space; nothing was typed")),
+            Self::Status(_) => (Kind::Status, Some("look again before typing")),
+            Self::MovedOn => (Kind::MovedOn, Some("look again before typing")),
+            Self::NoQuestion => (Kind::NoQuestion, Some("`posse show` says what it does")),
+            Self::NotTold => (Kind::NotTold, Some("send it with `posse send`")),
+            Self::KeysFromTerminal => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+            Self::NoAgent => (Kind::NoAgent, Some("type into it with `posse send`")),
+            Self::Question(why) | Self::NotAnswered(Unanswered { why, presses: 0 }) => match why {
+                NotAnswered::Changed => (Kind::QuestionChanged, Some("`posse show` has the one that is open now")),
+                NotAnswered::NotPlain | NotAnswered::NoSuchOption => {
+                    (Kind::Waiting, Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"))
+                }
+                NotAnswered::NoWords => {
+                    (Kind::NoWords, Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"))
+                }
+                NotAnswered::NoRefusal | NotAnswered::Unclear => (Kind::Waiting, Some("answer it in `posse attach`")),
+                NotAnswered::FromTerminal => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+                NotAnswered::Vanished => (Kind::NoQuestion, Some("`posse show` says what it does")),
+                NotAnswered::Widens => (Kind::Widens, Some("if you mean it, choose it yourself in `posse attach`")),
+                NotAnswered::Unproven(_) => {
+                    (Kind::Unproven, Some("`posse show` has the question; `posse approve` or `posse deny` answers it"))
+                }
+                _ if matches!(self, Self::Question(_)) => (Kind::Waiting, Some(hint::ANSWERS)),
+                _ => (Kind::NotAnswered, Some("look at it with `posse attach`")),
+            },
+            Self::NotAnswered(_) => (Kind::NotAnswered, Some("look at it with `posse attach`")),
+            Self::NotDelivered(failure) => match (failure.why, failure.left) {
+                (_, Left::Unknown) => (Kind::Uncertain, Some("look at the terminal before sending it again")),
+                (Why::Dialog(_), _) => (Kind::Waiting, Some(hint::ANSWERS)),
+                (Why::Status(_) | Why::Epoch(_), _) => (Kind::Status, Some("look again before sending")),
+                (Why::Busy, _) => (Kind::Busy, Some("`posse wait` for it first")),
+                (Why::Typing, _) => (Kind::NotTyped, Some("look at it with `posse attach`")),
+                (Why::Gone, _) => (Kind::Ended, Some("`posse output` shows what it printed last")),
+                (Why::Empty, _) => (Kind::Invalid, None),
+                _ => (Kind::NotDelivered, Some("look at it with `posse attach`")),
+            },
+        }
+    }
 }
 
 /// What text of a terminal.

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use posse_api::LogEvent;
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, Effect, Entry, Happened, Ledger, Run};
 use posse_core::status::StatusKind;
@@ -19,13 +20,12 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::claim::Claim;
 use super::doing::{self, Doing};
 use super::files::RunFiles;
-use super::view::{self, RunView};
+use super::view;
 use super::{Command, Means};
 use crate::api::App;
 use crate::disk;
 use crate::hub;
 use crate::journal;
-use crate::record::LogEvent;
 use crate::store::{JournalEntry, Kind, RunRow};
 use crate::watched_files::{FileWatch, WatchedFiles};
 
@@ -201,14 +201,13 @@ impl Driver {
     /// Writes an entry down. A disk that refuses is waited for: the run must not go on without its journal.
     async fn record(&mut self, entry: Entry) -> bool {
         self.seq += 1;
-        let told = view::told(self.id, self.seq, &entry);
         if let Entry::Said { level, text } = &entry {
             doing::log(self.id, *level, text);
         }
         self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
         let channels = &self.written.spec.config.notifications;
-        journal::write_surely(&self.app, journal, told, channels).await.is_ok()
+        journal::write_surely(&self.app, journal, channels).await.is_ok()
     }
 
     /// Follows this terminal from now on, and no other; and the response file of the turn.
@@ -296,13 +295,14 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> serde_j
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry)?,
+        event: view::entry_event(ledger.spec.id, seq, ledger.changed, entry),
         row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,
-            view: serde_json::to_string(&RunView::from(ledger))?,
+            view: serde_json::to_string(&view::run_view(ledger))?,
         }),
         usage: None,
     })

@@ -188,7 +188,7 @@ pub fn put_section(text: &str, name: &str, body: &str) -> Option<String> {
 /// The same for programs.
 pub fn json(machine: &Machine, depth: Depth, rows: &[Row]) -> Value {
     json!({
-        "posse": posse_server::VERSION, "machine": machine, "quick": depth == Depth::Quick,
+        "posse": posse_api::VERSION, "machine": machine, "quick": depth == Depth::Quick,
         "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
     })
 }

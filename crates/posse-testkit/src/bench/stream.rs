@@ -3,8 +3,8 @@
 
 use std::os::unix::net::UnixStream;
 
+use posse_api::StreamMessage;
 use posse_core::ids::TerminalId;
-use posse_server::api::types::StreamMessage;
 use tokio_tungstenite::tungstenite::{self, HandshakeError, Message, WebSocket};
 
 use super::stamp::{self, Stamp};

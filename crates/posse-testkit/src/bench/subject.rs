@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use posse_api::{Create, Input, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_server::api::types::{Create, Input, Terminal};
 
 use super::stream::Stream;
 use super::{Bench, BenchError, READY};

@@ -73,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<(), BenchError> {
         }
         rows.extend(measured);
     }
-    println!("posse {} on {}", posse_server::VERSION, machine.text());
+    println!("posse {} on {}", posse_api::VERSION, machine.text());
     if depth == Depth::Quick {
         println!("quick: rough numbers");
     }
@@ -105,7 +105,7 @@ fn put(path: &Path, name: &str, machine: &Machine, depth: Depth, rows: &[Row]) -
     let quick = if depth == Depth::Quick { ", `--quick`: rough numbers" } else { "" };
     let date = jiff::Timestamp::now().strftime("%-d %B %Y");
     let body =
-        format!("\nposse {}, {date}, {}{quick}.\n\n{}\n", posse_server::VERSION, machine.text(), report::table(rows));
+        format!("\nposse {}, {date}, {}{quick}.\n\n{}\n", posse_api::VERSION, machine.text(), report::table(rows));
     match report::put_section(&std::fs::read_to_string(path)?, name, &body) {
         Some(text) => std::fs::write(path, text),
         None => Ok(()),

@@ -12,7 +12,7 @@ fn both_sides_say_which_version_they_speak() {
     let keeper = Keeper::start();
     let mut peer = keeper.stranger();
     peer.send(&KeeperRequest::Hello { daemon: false });
-    let build = posse_server::VERSION.to_owned();
+    let build = posse_api::VERSION.to_owned();
     assert_eq!(peer.next(), KeeperEvent::Hello { pid: keeper.pid(), build });
     assert_eq!(peer.list(), []);
 }

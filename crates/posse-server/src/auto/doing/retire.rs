@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use posse_api::AutoEntry;
 use posse_core::auto::evidence::{Evidence, Place};
 use posse_core::auto::words::{Candidate, DeedId, Retirement};
 use posse_core::backlog::edit::OutcomeBlock;
@@ -10,13 +11,12 @@ use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
 use posse_core::plan::{Plan, State};
+use posse_files::backlog::scan;
 
 use super::{Doing, Told};
-use crate::auto::entry::Entry;
 use crate::auto::place::plan_path;
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::{self, ArchiveError, archive};
-use crate::backlog::scan;
 use crate::disk::Disk;
 use crate::git;
 use crate::store::UsageOf;
@@ -115,10 +115,7 @@ impl Doing {
             outcome: retirement.outcome,
             run: format!("{}-{told_by}", self.spec.id),
             reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
-            finished: crate::timestamp(crate::now())
-                .to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%F %H:%M")
-                .to_string(),
+            finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
             cost: retirement.spent.cost(),
             duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
             commits,
@@ -148,7 +145,7 @@ impl Doing {
         let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
         for warning in done.warnings {
             let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));
-            let _ = self.told.send(Told::Entry(Entry::Said { level, item, text: warning }));
+            let _ = self.told.send(Told::Entry(AutoEntry::Said { level, item, text: warning }));
         }
         if let Ok(desk) = self.desk(id).await {
             desk.tidy().await;

@@ -1,10 +1,10 @@
 //! When a pipeline looks around: at the backlog and the checkout, at what everyone has spent, at stop files.
 
+use posse_api::AutoEntry;
 use posse_core::auto::words::{Candidate, Effect, Event};
 use posse_core::turn::Level;
 use tokio::time::{Duration, Instant};
 
-use super::super::entry::Entry;
 use super::super::scan;
 use super::super::watching::BacklogChange;
 use super::{Driver, Stopping};
@@ -130,7 +130,7 @@ impl Driver {
             match found.says {
                 Says::Stale => {
                     let text = format!("{} was there before this pipeline; it is not heeded", found.path.display());
-                    effects.extend(self.record(Entry::Said { level: Level::Warning, item: None, text }).await?);
+                    effects.extend(self.record(AutoEntry::Said { level: Level::Warning, item: None, text }).await?);
                 }
                 Says::Stop(how) => effects.extend(self.happen(Event::Stop(how)).await?),
             }

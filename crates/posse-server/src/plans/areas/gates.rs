@@ -23,9 +23,9 @@ use super::merge::at_fault;
 use super::note::{self, Landing};
 use super::running::Running;
 use super::{Area, AreaError, Areas, text};
-use crate::child::{self, ChildError, Leftovers};
 use crate::disk::{self, Disk};
 use crate::git;
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// The most that is kept of what a command printed.
 const KEPT: usize = 1 << 20;

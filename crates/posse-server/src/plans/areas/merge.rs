@@ -172,7 +172,7 @@ impl Areas {
         } else {
             (["update-index", "-z", "--index-info"].as_slice(), entry)
         };
-        let draft = disk::run(|disk| disk.scratch_dir("posse-index-")).await;
+        let draft = disk::run(|disk| disk::scratch_dir(disk, "posse-index-")).await;
         let draft = draft.map_err(|error| GitError::Io { what: "cannot make an index", error })?;
         let index = draft.path().join("index");
         git::hear(&self.root, Some(&index), &["read-tree", tree], b"").await?;

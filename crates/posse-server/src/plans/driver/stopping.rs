@@ -1,9 +1,9 @@
 //! A run that finds a stop file.
 
+use posse_api::PlanEntry;
 use posse_core::plan::machine::{Effect, Event};
 use posse_core::turn::Level;
 
-use super::super::entry::Entry;
 use super::super::stop_file::Says;
 use super::{Driver, Stopping};
 
@@ -17,7 +17,7 @@ impl Driver {
                 Says::Stop(_) => (Level::Info, format!("{path} is there: stopping")),
                 Says::Stale => (Level::Warning, format!("{path} is older than this run, and does not stop it")),
             };
-            effects.extend(self.record(Entry::Said { level, text }).await?);
+            effects.extend(self.record(PlanEntry::Said { level, text }).await?);
             if let Says::Stop(how) = found.says {
                 effects.extend(self.happen(Event::Stop(how)).await?);
                 effects.extend(self.let_go().await?);

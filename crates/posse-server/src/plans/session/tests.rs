@@ -1,12 +1,13 @@
 use std::sync::atomic::AtomicI64;
 
 use futures_util::FutureExt;
+use posse_api::EventBody;
 use posse_core::status::Life;
+use posse_files::providers::Providers;
 use posse_term::paths::Paths;
 
 use super::*;
 use crate::hub::{Message, View};
-use crate::providers::Providers;
 use crate::record::Record;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -95,8 +96,8 @@ async fn only_one_that_runs_takes_too_long() {
                         tokio::task::yield_now().await;
                         exit = Some(Exit::Code(0));
                         let at = jiff::Timestamp::now();
-                        let (kind, data) = ("terminal_exited".into(), serde_json::Value::Null);
-                        let told = LogEvent { seq: None, at, kind, terminal: Some(id), data };
+                        let told =
+                            LogEvent { seq: None, at, terminal: Some(id), offset: None, body: EventBody::HangUp {} };
                         let _ = sessions.app.events.send(Arc::new(told));
                     }
                     _ => panic!("nobody needs anything else"),
@@ -135,7 +136,7 @@ fn only_what_happens_to_it_wakes_a_session() {
     let (own, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
     let say = |terminal| {
         let at = jiff::Timestamp::now();
-        let event = LogEvent { seq: None, at, kind: "exited".into(), terminal, data: serde_json::Value::Null };
+        let event = LogEvent { seq: None, at, terminal, offset: None, body: EventBody::HangUp {} };
         tell.send(Arc::new(event)).unwrap();
     };
     let mut woken = || heard_of(&mut events, own).now_or_never().is_some();
