@@ -134,7 +134,7 @@ impl ConfigLayer {
             } else {
                 key.kind.of_variable(&text)
             };
-            layer.set(key, value, &text, providers, format!("the variable {name}"), ValueOrigin::Variable(name))?;
+            layer.set(key, value, &text, providers, &format!("the variable {name}"), ValueOrigin::Variable(name))?;
         }
         Ok(layer)
     }
@@ -145,14 +145,7 @@ impl ConfigLayer {
         for (path, text) in values {
             let Some(key) = KEYS.iter().find(|key| key.path == *path) else { continue };
             let flag = key.flag.unwrap_or(key.path);
-            layer.set(
-                key,
-                key.kind.of_variable(text),
-                text,
-                None,
-                flag.to_owned(),
-                ValueOrigin::Flag(flag.to_owned()),
-            )?;
+            layer.set(key, key.kind.of_variable(text), text, None, flag, ValueOrigin::Flag(flag.to_owned()))?;
         }
         Ok(layer)
     }
@@ -163,13 +156,13 @@ impl ConfigLayer {
         value: Result<NodeValue, String>,
         text: &str,
         providers: Option<&[&str]>,
-        subject: String,
+        subject: &str,
         origin: ValueOrigin,
     ) -> Result<(), ConfigError> {
         let problem = |message: String, hint| ConfigError::Value { message, hint };
         let value = value.map_err(|wanted| problem(format!("{subject} should be {wanted}, this is {text:?}"), None))?;
         let node = Node { at: TextSpan::default(), value };
-        let checked = key.kind.check(&node, &subject, providers, &mut Vec::new());
+        let checked = key.kind.check(&node, subject, providers, &mut Vec::new());
         let checked = checked.map_err(|wrong| problem(wrong.message, wrong.hint))?;
         self.values.insert(key.path, (checked, origin));
         Ok(())
