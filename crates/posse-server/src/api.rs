@@ -43,7 +43,7 @@ use utoipa_axum::routes;
 use crate::auto::Autos;
 use crate::disk;
 use crate::first_starts::FirstStarts;
-use crate::hub::{Command, Message};
+use crate::hub::{HubCommand, HubEvent};
 use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::runs::Runs;
@@ -65,7 +65,7 @@ const KEEPER_RETRY: Duration = Duration::from_secs(1);
 /// What every handler may use.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) hub: mpsc::UnboundedSender<Message>,
+    pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     /// The number of the newest event that was published.
     pub(crate) newest: Arc<AtomicI64>,
@@ -100,16 +100,16 @@ impl App {
 
     /// Ends a terminal with every process in it. If the keeper does not answer, it is asked again until it does.
     pub(crate) async fn end_terminal(&self, id: TerminalId, grace_ms: u32) {
-        while let Ok(Err(silent)) = self.ask(|reply| Command::Delete { id, grace_ms, reply }).await {
+        while let Ok(Err(silent)) = self.ask(|reply| HubCommand::Delete { id, grace_ms, reply }).await {
             tracing::warn!("terminal {id} is not ended yet: {silent}");
             tokio::time::sleep(KEEPER_RETRY).await;
         }
     }
 
     /// Asks the hub and waits for its answer.
-    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> HubCommand) -> Result<T, ApiError> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.hub.send(Message::Command(command(reply)));
+        let _ = self.hub.send(HubEvent::Command(command(reply)));
         answer.await.map_err(|_| ApiError::Stopping)
     }
 }

@@ -18,6 +18,7 @@ use posse_core::status::{Claim, Source};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
+use crate::disk::Disk;
 use crate::pump::{Event, Handle};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
@@ -29,8 +30,8 @@ const LONGEST: usize = 1 << 20;
 const PIECE: u64 = 1 << 20;
 
 /// An empty file for an agent that is about to be started. Nobody else may read it: it will be the whole conversation.
-pub(crate) fn make(file: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map(drop)
+pub(crate) fn make(disk: &Disk, file: &Path) -> io::Result<()> {
+    disk.open(file, OpenOptions::new().write(true).create_new(true).mode(0o600)).map(drop)
 }
 
 /// Sends to the pump what the agent writes there, until the watch is dropped.
@@ -192,7 +193,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("events");
-            make(&path).unwrap();
+            make(crate::disk::DISK, &path).unwrap();
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             Self { provider: Provider::parse(RULES).unwrap(), path, file, _directory: directory }
         }

@@ -31,8 +31,8 @@ pub(crate) struct Stopping;
 pub(crate) enum Failed {
     #[error("the daemon is stopping")]
     Stopping,
-    #[error("the database cannot be written: {0}")]
-    Disk(String),
+    #[error(transparent)]
+    Disk(#[from] hub::JournalError),
     #[error("an entry of the journal cannot be written as JSON: {0}")]
     NoJson(#[from] serde_json::Error),
     #[error(transparent)]
@@ -56,8 +56,8 @@ pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>) ->
 
 async fn write_entry(app: &App, entry: JournalEntry) -> Result<(), Failed> {
     let entry = Box::new(entry);
-    match app.ask(|reply| hub::Command::Journal { entry, reply }).await {
-        Ok(written) => written.map_err(Failed::Disk),
+    match app.ask(|reply| hub::HubCommand::Journal { entry, reply }).await {
+        Ok(written) => Ok(written?),
         Err(_) => Err(Failed::Stopping),
     }
 }

@@ -32,11 +32,12 @@ use agent::{Agent, Happened, Wanted};
 use text::Before;
 pub(crate) use words::*;
 
-use crate::disk;
-use crate::hub::{Change, Message};
+use crate::hub::{HubEvent, PumpReport};
 use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
+use crate::watched_files::{FileWatch, WatchedFiles};
+use crate::{disk, event_files, session_files};
 
 /// How much output may pass between two checkpoints, as a part of the ring. A checkpoint must never be older
 /// than the ring, and costs about as much as printing the screen and its history once.
@@ -64,8 +65,19 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         }
         Beginning::Ended(emulator, exit) => (None, 0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
     };
+    let handle = Handle { events };
+    let writes_events =
+        settings.agent.as_ref().map(|(provider, ..)| provider).filter(|provider| provider.writes_events());
+    let event_watch = writes_events
+        .filter(|_| link.is_some())
+        .map(|provider| event_files::follow(&settings.files, &settings.events_file, provider.clone(), handle.clone()));
     let pump = Pump {
         id,
+        own_handle: handle.events.downgrade(),
+        pid: settings.pid,
+        files: settings.files,
+        event_watch,
+        session_file: SessionFile::Unknown,
         known_inputs: settings.known_inputs,
         undelivered: HashMap::new(),
         agent: settings.agent.map(|(provider, profile, said)| {
@@ -105,11 +117,26 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         exit,
     };
     tokio::spawn(pump.run(queue));
-    Handle { events }
+    handle
+}
+
+/// The file in which the agent describes its session.
+enum SessionFile {
+    Unknown,
+    /// A blocking thread looks for it.
+    Searched,
+    Watched(#[expect(dead_code, reason = "held until the program ends")] FileWatch),
 }
 
 struct Pump {
     id: TerminalId,
+    /// To let other threads send events to this pump without keeping it alive.
+    own_handle: mpsc::WeakUnboundedSender<Event>,
+    pid: Option<u32>,
+    files: WatchedFiles,
+    /// The watch on the file to which the agent writes its events.
+    event_watch: Option<FileWatch>,
+    session_file: SessionFile,
     known_inputs: Vec<KnownInput>,
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
@@ -126,7 +153,7 @@ struct Pump {
     base_size: Size,
     history: HistoryLimit,
     last_screen: PathBuf,
-    hub: mpsc::UnboundedSender<Message>,
+    hub: mpsc::UnboundedSender<HubEvent>,
     tape: Tape,
     /// `None` once the program has ended or its keeper is gone.
     link: Option<KeeperLink>,
@@ -185,6 +212,7 @@ impl Pump {
                 Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(Event::Hook(payload)) => self.hook(&payload),
                 Some(Event::SessionFile(content)) => self.session_file(&content),
+                Some(Event::SessionFileLocated(file)) => self.watch_session_file(file),
                 Some(Event::Said(said, report)) => {
                     self.reported(report);
                     if let Some((source, claim)) = said {
@@ -308,7 +336,7 @@ impl Pump {
                 self.look();
             }
             if replayed && !self.catching_up() && self.emulator.size() != self.base_size {
-                self.tell_hub(Change::Size(self.emulator.size()));
+                self.tell_hub(PumpReport::Size(self.emulator.size()));
             }
         }
         if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes }) {
@@ -356,7 +384,7 @@ impl Pump {
     fn signal(&mut self, signal: &Signal) {
         self.hear(signal);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
-            self.tell_hub(Change::Signal(signal.clone()));
+            self.tell_hub(PumpReport::Signal(signal.clone()));
         }
     }
 
@@ -373,7 +401,7 @@ impl Pump {
     fn tell_title(&mut self) {
         if self.emulator.title() != self.told_title {
             self.told_title = self.emulator.title().to_owned();
-            self.tell_hub(Change::Title(self.told_title.clone()));
+            self.tell_hub(PumpReport::Title(self.told_title.clone()));
         }
     }
 
@@ -385,7 +413,7 @@ impl Pump {
         self.tape.resized(size);
         self.watchers.tell(&Item::Resized { offset, size });
         if !self.catching_up() {
-            self.tell_hub(Change::Size(size));
+            self.tell_hub(PumpReport::Size(size));
         }
     }
 
@@ -415,7 +443,7 @@ impl Pump {
     fn fit_views(&mut self) {
         let watched = self.watchers.has_views();
         if std::mem::replace(&mut self.told_watched, watched) != watched {
-            self.tell_hub(Change::Watched(watched));
+            self.tell_hub(PumpReport::Watched(watched));
         }
         if self.nudge_ends.is_none() {
             self.request_size(self.watchers.wanted_size().unwrap_or(self.base_size));
@@ -514,6 +542,8 @@ impl Pump {
             return;
         }
         self.exit = Some(exit);
+        self.event_watch = None;
+        self.session_file = SessionFile::Searched;
         self.look();
         if self.tape.is_behind() {
             self.record_picture();
@@ -536,7 +566,12 @@ impl Pump {
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
         // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
-        self.tell_hub(Change::Ended { exit, status: status.map(Box::new), screen_saved, known_to: link });
+        self.tell_hub(PumpReport::Ended {
+            exit,
+            status: status.map(Box::new),
+            screen_saved,
+            keeper_knows: link.is_some(),
+        });
     }
 
     async fn save_last_screen(&self) -> bool {
@@ -549,14 +584,46 @@ impl Pump {
     }
 
     /// Tells the hub of a change, with the output offset it comes from.
-    fn tell_hub(&self, change: Change) {
-        let _ = self.hub.send(Message::Change(self.id, Some(self.emulator.offset()), change));
+    fn tell_hub(&self, report: PumpReport) {
+        let _ = self.hub.send(HubEvent::Pump(self.id, Some(self.emulator.offset()), report));
     }
 
-    fn tell_status(&self, status: Option<Status>) {
+    fn tell_status(&mut self, status: Option<Status>) {
         if let Some(status) = status {
-            self.tell_hub(Change::Status(Box::new(status)));
+            self.tell_hub(PumpReport::Status(Box::new(status)));
+            self.locate_session_file();
         }
+    }
+
+    /// Looks for the agent's session file. It does not exist from the beginning, so each change of the status looks again.
+    fn locate_session_file(&mut self) {
+        let (SessionFile::Unknown, Some(pid), Some(agent)) = (&self.session_file, self.pid, &self.agent) else {
+            return;
+        };
+        let patterns = agent.session_file_patterns().to_vec();
+        if patterns.is_empty() {
+            return;
+        }
+        self.session_file = SessionFile::Searched;
+        let pump = self.own_handle.clone();
+        drop(tokio::spawn(disk::run(move |disk| {
+            let file = session_files::locate(disk, &patterns, pid);
+            if let Some(pump) = pump.upgrade() {
+                let _ = pump.send(Event::SessionFileLocated(file));
+            }
+        })));
+    }
+
+    fn watch_session_file(&mut self, file: Option<PathBuf>) {
+        if self.exit.is_some() {
+            return;
+        }
+        self.session_file = match (file, self.own_handle.upgrade()) {
+            (Some(file), Some(events)) => {
+                SessionFile::Watched(session_files::watch(&self.files, &file, Handle { events }))
+            }
+            _ => SessionFile::Unknown,
+        };
     }
 }
 

@@ -20,7 +20,7 @@ use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::disk::{self, Disk};
 use crate::git;
-use crate::hub::{Command, Hub, Message, Parts};
+use crate::hub::{Hub, HubCommand, HubEvent, HubParams};
 use crate::keeper::{KeeperConnector, Routes};
 use crate::notify::Notifier;
 use crate::plans::Plans;
@@ -94,13 +94,13 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         let (routes, messages) = (routes.clone(), messages.clone());
         move |word| match word {
             Word::PictureWanted(id) => routes.send(id, pump::Event::Command(pump::Command::Picture)),
-            Word::Grown => drop(messages.send(Message::RecordingsGrown)),
+            Word::Grown => drop(messages.send(HubEvent::RecordingsGrown)),
         }
     });
     git::guard::keep_in(paths.repositories());
     let files = WatchedFiles::start();
     let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubParams {
         paths: paths.clone(),
         store,
         records: found.terminals,
@@ -171,7 +171,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     Ok(())
 }
 
-async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
+async fn stop_on_signal(hub: mpsc::UnboundedSender<HubEvent>) {
     let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return;
     };
@@ -180,5 +180,5 @@ async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
         _ = interrupt.recv() => {}
     }
     let (reply, _) = oneshot::channel();
-    let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
+    let _ = hub.send(HubEvent::Command(HubCommand::Stop { all: false, reply }));
 }

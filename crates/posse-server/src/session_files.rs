@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use posse_term::text_file;
 
+use crate::disk::Disk;
 use crate::pump::{Event, Handle};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
@@ -22,15 +23,15 @@ pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: Handle) -> FileWatc
 
 /// Which file it is, for a running program: `{pid}`, and `{NAME}` for a variable of its environment. The first that
 /// can be filled in counts. `None` until its directory is there.
-pub(crate) fn locate(patterns: &[String], pid: u32) -> Option<PathBuf> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+pub(crate) fn locate(disk: &Disk, patterns: &[String], pid: u32) -> Option<PathBuf> {
+    let environment = disk.read(Path::new(&format!("/proc/{pid}/environ"))).ok()?;
     let variable = |name: &str| {
         let mut variables = environment.split(|byte| *byte == 0);
         variables
             .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").filter(|v| !v.is_empty()))
     };
     let path = patterns.iter().find_map(|pattern| fill(pattern, pid, variable))?;
-    path.parent()?.is_dir().then_some(path)
+    disk.is_dir(path.parent()?).then_some(path)
 }
 
 fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>) -> Option<PathBuf> {

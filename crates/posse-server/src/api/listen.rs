@@ -22,7 +22,7 @@ use super::params::Params;
 use super::requester::Requester;
 use super::{ApiError, App, door, public_router};
 use crate::disk;
-use crate::hub::Command;
+use crate::hub::HubCommand;
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -180,7 +180,7 @@ pub(super) async fn listen(
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
-    app.ask(|reply| Command::Set { name: SETTING, value: remembered, reply })
+    app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply })
         .await?
         .map_err(ApiError::not_remembered)?;
     Ok(Json(answer))

@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 
 use super::{ApiError, App, OwnerOnly};
 use crate::disk::{self, Disk};
-use crate::hub::Command;
+use crate::hub::HubCommand;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -72,7 +72,7 @@ impl FromRequestParts<App> for Requester {
             return Ok(Requester::Process(Whereabouts::Unknown));
         };
         let lineage = lineage.clone();
-        let household = app.ask(Command::Household).await?;
+        let household = app.ask(HubCommand::Household).await?;
         Ok(Requester::Process(household.place(&lineage)))
     }
 }

@@ -12,7 +12,7 @@ use posse_core::screen::Size;
 use super::agents::{self, Asked};
 use super::params::{Params, Session};
 use super::{ApiError, App, terminals};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
+use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
@@ -32,7 +32,7 @@ pub(super) async fn create(
     responses((status = 200, description = "All of them", body = Vec<posse_api::Session>), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn list(State(app): State<App>) -> Answer<Vec<posse_api::Session>> {
     let mut sessions: BTreeMap<Name, posse_api::Session> = BTreeMap::new();
-    for view in app.ask(Command::List).await? {
+    for view in app.ask(HubCommand::List).await? {
         let name = view.record.session.clone();
         let session = sessions.entry(name).or_insert_with_key(|name| session(name, false));
         if view.watched {
@@ -64,7 +64,7 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
     // All at once: each may take its grace.
     let deletions = views.into_iter().map(|view| {
         let (app, id) = (app.clone(), view.record.id);
-        tokio::spawn(async move { app.ask(|reply| Command::Delete { id, grace_ms: GRACE_MS, reply }).await })
+        tokio::spawn(async move { app.ask(|reply| HubCommand::Delete { id, grace_ms: GRACE_MS, reply }).await })
     });
     let mut success = true;
     for deletion in deletions.collect::<Vec<_>>() {
@@ -93,8 +93,8 @@ pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session)
     Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
 }
 
-async fn of_session(app: &App, name: &Name) -> Result<Vec<View>, ApiError> {
-    let mut views = app.ask(Command::List).await?;
+async fn of_session(app: &App, name: &Name) -> Result<Vec<TerminalSnapshot>, ApiError> {
+    let mut views = app.ask(HubCommand::List).await?;
     views.retain(|view| &view.record.session == name);
     if views.is_empty() { Err(ApiError::NoSession(name.to_string())) } else { Ok(views) }
 }
@@ -109,7 +109,7 @@ async fn start(
     let what = match body.provider.as_str() {
         SHELL => {
             let shell = defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into());
-            What::Command(SHELL, vec![shell])
+            ProgramChoice::Command(SHELL, vec![shell])
         }
         _ => {
             let (provider, mode, model) = (body.provider, body.mode, body.model);
@@ -121,8 +121,8 @@ async fn start(
         Some(directory) => terminals::directory(&directory).await?,
         None => defaults.directory,
     };
-    let creation = Creation {
-        what,
+    let creation = NewTerminal {
+        program: what,
         agent_profile: body.agent_profile,
         name: None,
         session,

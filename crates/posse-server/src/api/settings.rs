@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::params::Params;
 use super::requester::Requester;
 use super::{ApiError, App};
-use crate::hub::{Command, Message};
+use crate::hub::{HubCommand, HubEvent};
 use crate::recording;
 
 pub(super) async fn change(
@@ -17,8 +17,8 @@ pub(super) async fn change(
     requester.may(&app, "change settings of the daemon").await?;
     if let Some(on) = body.recordings {
         let value = (!on).then(|| "off".to_owned());
-        app.ask(|reply| Command::Set { name: recording::SETTING, value, reply }).await??;
-        let _ = app.hub.send(Message::Command(Command::Record(on)));
+        app.ask(|reply| HubCommand::Set { name: recording::SETTING, value, reply }).await??;
+        let _ = app.hub.send(HubEvent::Command(HubCommand::Record(on)));
     }
     Ok(Json(posse_api::Success { success: true }))
 }

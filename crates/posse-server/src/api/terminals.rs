@@ -21,7 +21,7 @@ use super::params::{Id, Params};
 use super::requester::Requester;
 use super::{ApiError, App};
 use crate::disk::{self, Disk};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
+use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
 use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -48,7 +48,7 @@ const MAX_WORDS: usize = 1000;
 #[utoipa::path(get, path = "/health", tag = "daemon",
     responses((status = 200, description = "It", body = posse_api::Health), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> {
-    let health = app.ask(Command::Health).await?;
+    let health = app.ask(HubCommand::Health).await?;
     Ok(Json(posse_api::Health {
         status: "ok".into(),
         service: "posse".into(),
@@ -62,14 +62,14 @@ pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> 
 #[utoipa::path(get, path = "/terminals", tag = "terminals",
     responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn list(State(app): State<App>) -> Answer<Vec<Terminal>> {
-    Ok(Json(app.ask(Command::List).await?.into_iter().map(Terminal::from).collect()))
+    Ok(Json(app.ask(HubCommand::List).await?.into_iter().map(Terminal::from).collect()))
 }
 
 /// Show a terminal
 #[utoipa::path(get, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "It", body = Terminal), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn show(State(app): State<App>, Id(id): Id) -> Answer<Terminal> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?;
     view.map(|view| Json(view.into())).ok_or(ApiError::NoTerminal(id))
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn create(
     }
     let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone()).or(body.agent_profile);
     let what = match body.provider {
-        None => What::Command(COMMAND, body.command),
+        None => ProgramChoice::Command(COMMAND, body.command),
         Some(provider) => {
             let (mode, model, profile, trusted) = (body.mode, body.model, body.profile, body.trusted);
             agents::find(
@@ -111,8 +111,8 @@ pub(super) async fn create(
             .await?
         }
     };
-    let creation = Creation {
-        what,
+    let creation = NewTerminal {
+        program: what,
         agent_profile,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,
         session: match body.session_name {
@@ -142,7 +142,7 @@ pub(crate) async fn directory(text: &str) -> Result<PathBuf, ApiError> {
 
 /// The pump of a terminal, for what only it knows.
 pub(super) async fn find(app: &App, id: TerminalId) -> Result<Handle, ApiError> {
-    let asked = app.ask(|reply| Command::Find(id, reply));
+    let asked = app.ask(|reply| HubCommand::Find(id, reply));
     let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| ApiError::OutOfReach(id))?;
     let pump = found?.ok_or(ApiError::NoTerminal(id))?;
     // One that catches up with a keeper that was stopped meanwhile never answers.
@@ -181,7 +181,7 @@ pub(super) async fn output(
 #[utoipa::path(get, path = "/terminals/{id}/working-directory", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "It", body = posse_api::WorkingDirectory), (status = "default", description = "Refused", body = posse_api::Problem)))]
 pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<posse_api::WorkingDirectory> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     let pid = view.record.pid.filter(|_| view.record.exit.is_none());
     let working_directory = match pid {
         Some(pid) => disk::run(move |disk| foreground_directory(disk, pid)).await,
@@ -217,7 +217,7 @@ pub(super) async fn input(
     };
     let pump = find(&app, id).await?;
     let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
-    let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
+    let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Touch(id)));
     if !raw && enter && is_agent(&app, id).await? {
         let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
         let order =
@@ -249,7 +249,7 @@ pub(super) async fn input(
 
 /// Whether an agent is in a terminal, which is talked to with proof.
 async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     Ok(view.record.confirmed.is_some())
 }
 
@@ -410,7 +410,7 @@ pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<posse_
         .into_iter()
         .map(|(source, claim)| posse_api::SignalView { source: source.to_string(), said: claim.to_string() })
         .collect();
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     let status = posse_api::StatusView::from(&view.record.status);
     Ok(Json(posse_api::ExplanationView { status, title: view.title, signals, explanation }))
 }
@@ -459,7 +459,7 @@ pub(super) async fn resize(
     };
     let size = Size::new(rows, cols)?;
     find(&app, id).await?;
-    let _ = app.hub.send(crate::hub::Message::Command(Command::Resize(id, size)));
+    let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Resize(id, size)));
     Ok(Json(Success { success: true }))
 }
 
@@ -474,7 +474,7 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
 /// Asks a program to leave: in its own words where there are some, otherwise by hanging up.
 pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiError> {
     let pump = find(app, id).await?;
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     if view.record.provider == SHELL {
         // A shell is asked in its own words: it may want to say something first.
         let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
@@ -484,13 +484,13 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
     } else if !leave(app, &pump, &view).await {
-        app.ask(|reply| Command::HangUp(id, reply)).await??;
+        app.ask(|reply| HubCommand::HangUp(id, reply)).await??;
     }
     Ok(())
 }
 
 /// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.
-async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
+async fn leave(app: &App, pump: &Handle, view: &TerminalSnapshot) -> bool {
     let provider = match view.record.confirmed {
         Some(_) => app.provider(&view.record.provider).await.ok(),
         None => None,
@@ -512,7 +512,7 @@ pub(super) async fn delete(
     Params(query): Params<posse_api::DeleteQuery>,
 ) -> Answer<posse_api::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
-    let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await??;
+    let deleted = app.ask(|reply| HubCommand::Delete { id, grace_ms, reply }).await??;
     Ok(Json(match deleted {
         Some(deleted) => posse_api::Deleted { success: deleted.left == 0, processes_left: deleted.left },
         None => posse_api::Deleted { success: false, processes_left: 0 },
@@ -521,7 +521,7 @@ pub(super) async fn delete(
 
 /// Stops the daemon. Only on the private socket.
 pub(super) async fn stop(State(app): State<App>, Params(stop): Params<posse_api::Stop>) -> Answer<posse_api::Stopped> {
-    let stopped = app.ask(|reply| Command::Stop { all: stop.all.unwrap_or(false), reply }).await??;
+    let stopped = app.ask(|reply| HubCommand::Stop { all: stop.all.unwrap_or(false), reply }).await??;
     let running = stopped.running.into_iter().map(Terminal::from).collect();
     Ok(Json(posse_api::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
 }

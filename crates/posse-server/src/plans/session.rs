@@ -29,7 +29,7 @@ use super::facts::Facts;
 use super::said::SaidLog;
 use crate::api::{App, terminals};
 use crate::disk::{self, Disk};
-use crate::hub::{self, Creation, SessionChoice, What};
+use crate::hub::{self, NewTerminal, ProgramChoice, SessionChoice};
 use crate::pump;
 use crate::runs::Means;
 use crate::watched_files::{WatchScope, WatchedFiles};
@@ -149,7 +149,7 @@ impl Sessions {
     }
 
     async fn find(&self, name: &Name) -> Option<TerminalId> {
-        let views = self.app.ask(hub::Command::List).await.ok()?;
+        let views = self.app.ask(hub::HubCommand::List).await.ok()?;
         views.into_iter().find(|view| view.record.name == *name).map(|view| view.record.id)
     }
 
@@ -166,8 +166,8 @@ impl Sessions {
         command.extend(["--in".into(), file(PROMPT), "--out".into(), file("stream.jsonl")]);
         command.extend(["--err".into(), file("stderr.log"), "--".into()]);
         command.extend(spawn.argv.iter().cloned());
-        let creation = Creation {
-            what: What::Command(COMMAND, command),
+        let creation = NewTerminal {
+            program: ProgramChoice::Command(COMMAND, command),
             agent_profile: None,
             name: Some(order.name.clone()),
             session: SessionChoice::Any(order.group.clone()),
@@ -177,7 +177,7 @@ impl Sessions {
             ring: 64 << 10,
             at_once: false,
         };
-        let created = self.app.ask(|reply| hub::Command::Create(Box::new(creation), reply)).await;
+        let created = self.app.ask(|reply| hub::HubCommand::Create(Box::new(creation), reply)).await;
         let view = created.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         Ok(view.record.id)
     }
@@ -201,7 +201,7 @@ impl Sessions {
         (stream, _) = stream.read(heard).await;
         let mut spoke = Instant::now();
         loop {
-            let view = self.app.ask(|reply| hub::Command::Show(terminal, reply)).await;
+            let view = self.app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await;
             match view {
                 // The daemon is going; the session goes on without it, and another daemon will be told.
                 Err(_) => std::future::pending().await,
@@ -248,7 +248,7 @@ impl Sessions {
     /// when the keeper has been heard out.
     async fn runs_still(&self, terminal: TerminalId, then: Instant) {
         tokio::time::sleep_until(then).await;
-        let pump = self.app.ask(|reply| hub::Command::Find(terminal, reply)).await;
+        let pump = self.app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await;
         let alive = match pump {
             Ok(Some(pump)) => pump.ask(pump::Command::Alive).await,
             _ => None,

@@ -227,6 +227,11 @@ impl Agent {
         }
     }
 
+    /// The patterns of the path of the agent's session file.
+    pub(super) fn session_file_patterns(&self) -> &[String] {
+        &self.provider.manifest.session_file
+    }
+
     /// What the screen said last.
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status

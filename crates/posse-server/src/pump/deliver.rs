@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::agent::{By, Do, Happened, Job, Over, Wanted};
 use super::{Answerer, Asked, Input, InputError, Origin, Pump};
-use crate::hub::{Change, Message};
+use crate::hub::{HubEvent, PumpReport};
 use crate::store::KnownInput;
 
 impl Pump {
@@ -164,7 +164,7 @@ impl Pump {
         // A repeat that comes before the first one is through waits with it.
         if !self.inputs.contains_key(&key) {
             self.undelivered.insert(key, (order, answerer));
-            self.tell_hub(Change::InputAhead { writer, sequence });
+            self.tell_hub(PumpReport::InputAhead { writer, sequence });
         }
         self.inputs.entry(key).or_default().push(origin);
     }
@@ -204,14 +204,14 @@ impl Pump {
                 Do::Look => look = true,
                 Do::Note(who, answering) => {
                     let note = self.note(who, Step::Answering(answering));
-                    self.tell_hub(Change::Answering(note));
+                    self.tell_hub(PumpReport::Answering(note));
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
                     // First of all: who hears that it is over finds it complete.
                     let waiting = self.complete(by, result, ended);
                     if let Some(event) = log {
-                        self.tell_hub(Change::Event(event));
+                        self.tell_hub(PumpReport::Event(event));
                     }
                     if let Some(event) = life {
                         self.live(&event);
@@ -260,7 +260,7 @@ impl Pump {
             }
             by => (Box::new(|| ()), Some(by)),
         };
-        let _ = self.hub.send(Message::AnswerOver(note, then));
+        let _ = self.hub.send(HubEvent::AnswerOver(note, then));
         waiting
     }
 

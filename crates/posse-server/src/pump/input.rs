@@ -41,7 +41,7 @@ impl Pump {
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
         }
-        self.tell_hub(Change::InputSettled { writer, sequence, arrived });
+        self.tell_hub(PumpReport::InputSettled { writer, sequence, arrived });
     }
 
     pub(super) fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {

@@ -77,7 +77,7 @@ impl Played {
         loop {
             let message =
                 tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
-            if matches!(message, Message::Change(_, _, Change::Answering(_))) {
+            if matches!(message, HubEvent::Pump(_, _, PumpReport::Answering(_))) {
                 return self.scene.pump.send(Event::AnswerNoted(seq));
             }
         }
@@ -90,7 +90,7 @@ impl Played {
                 biased;
                 said = &mut answer => return said.unwrap().err(),
                 message = self.scene.hub.recv() => {
-                    assert!(!matches!(message, Some(Message::Change(_, _, Change::Answering(_)))), "it is being answered");
+                    assert!(!matches!(message, Some(HubEvent::Pump(_, _, PumpReport::Answering(_)))), "it is being answered");
                 }
                 () = tokio::time::sleep(PATIENCE) => panic!("it never hears"),
             }
@@ -102,7 +102,7 @@ impl Played {
         loop {
             let message =
                 tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("it is never over").unwrap();
-            if let Message::AnswerOver(_, then) = message {
+            if let HubEvent::AnswerOver(_, then) = message {
                 return then();
             }
         }
@@ -370,7 +370,7 @@ async fn the_same_question_right_after_its_answer_is_told_anew() {
     assert_eq!(played.asked().await.unwrap().text, first.text);
     let mut told = Vec::new();
     while let Ok(message) = played.scene.hub.try_recv() {
-        if let Message::Change(_, _, Change::Status(status)) = message {
+        if let HubEvent::Pump(_, _, PumpReport::Status(status)) = message {
             told.push(status.kind);
         }
     }
@@ -385,7 +385,7 @@ async fn a_screen_without_the_input_field_of_today_can_be_prompted() {
     // A text counts when it has stood for a moment.
     loop {
         match tokio::time::timeout(PATIENCE, played.scene.hub.recv()).await.expect("it is never ready").unwrap() {
-            Message::Change(_, _, Change::Status(status)) if status.kind == StatusKind::Completed => break,
+            HubEvent::Pump(_, _, PumpReport::Status(status)) if status.kind == StatusKind::Completed => break,
             _ => {}
         }
     }

@@ -20,11 +20,11 @@ async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
     assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
     let mut told = Vec::new();
     while let Ok(message) = scene.hub.try_recv() {
-        if let Message::Change(_, offset, change) = message {
+        if let HubEvent::Pump(_, offset, change) = message {
             let what = match change {
-                Change::Status(_) => "status",
-                Change::Title(_) => "title",
-                Change::Signal(_) => "signal",
+                PumpReport::Status(_) => "status",
+                PumpReport::Title(_) => "title",
+                PumpReport::Signal(_) => "signal",
                 _ => continue,
             };
             told.push((offset.unwrap(), what));

@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 pub(super) struct Scene {
     pub(super) pump: Handle,
     pub(super) directory: tempfile::TempDir,
-    pub(super) hub: mpsc::UnboundedReceiver<Message>,
+    pub(super) hub: mpsc::UnboundedReceiver<HubEvent>,
     pub(super) keeper: SentRequests,
     pub(super) recorder: recording::Thread,
 }
@@ -45,6 +45,9 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
         status: Life::starting(crate::now()).status().clone(),
         history: HistoryLimit::default(),
         last_screen: directory.path().join("screen"),
+        events_file: directory.path().join("events"),
+        pid: None,
+        files: crate::watched_files::WatchedFiles::start(),
         agent: Some((provider, None, Confirmed { trusted: true, mode: Mode::Ask })),
         hub,
         recorder,

@@ -20,10 +20,11 @@ use posse_term::wire::KeeperEvent;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::api::{ApiProblem, hint};
-use crate::hub::Message;
+use crate::hub::HubEvent;
 use crate::recording::Recorder;
 use crate::store::KnownInput;
 use crate::watch::Start;
+use crate::watched_files::WatchedFiles;
 
 /// Why input did not reach the program. Nothing of it did.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
@@ -235,6 +236,8 @@ pub(crate) enum Event {
     Hook(serde_json::Value),
     /// What the agent has written down of itself.
     SessionFile(serde_json::Value),
+    /// Where the agent's session file is; `None` if it does not exist yet.
+    SessionFileLocated(Option<PathBuf>),
     /// What a line means that it has written about what it does: for its state, and about questions.
     Said(Option<(Source, Claim)>, Option<ReportEvent>),
     /// The store has written down that this message is about to be sent, or could not.
@@ -286,8 +289,13 @@ pub(crate) struct Settings {
     pub(crate) history: HistoryLimit,
     /// Where the last screen goes when the program ends.
     pub(crate) last_screen: PathBuf,
+    /// Where the agent writes its events, if it does.
+    pub(crate) events_file: PathBuf,
+    /// The process of the program.
+    pub(crate) pid: Option<u32>,
+    pub(crate) files: WatchedFiles,
     /// The agent in it, its profile, and what the operator said.
     pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
-    pub(crate) hub: mpsc::UnboundedSender<Message>,
+    pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
     pub(crate) recorder: Recorder,
 }

@@ -25,7 +25,7 @@ use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
-use crate::hub::{self, Creation, SessionChoice, View};
+use crate::hub::{self, NewTerminal, SessionChoice, TerminalSnapshot};
 use crate::notify::Notice;
 use crate::pump::{self, Answerer, Handle, InputError, Text};
 
@@ -151,8 +151,8 @@ impl Doing {
             more: Vec::new(),
         };
         let start = async {
-            let creation = Creation {
-                what: agents::find(&self.app, asked).await?,
+            let creation = NewTerminal {
+                program: agents::find(&self.app, asked).await?,
                 agent_profile: Some(choice.profile),
                 name: Some(name.parse()?),
                 session: SessionChoice::Any(self.spec.session.clone()),
@@ -182,8 +182,9 @@ impl Doing {
 
     /// Nobody would ever come back to an agent that did not get ready. What it printed can be read on.
     async fn end_what_was_started(&self, name: &str) {
-        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
-        let mine = |view: &&View| view.record.name.as_str() == name && view.record.session == self.spec.session;
+        let views = self.app.ask(hub::HubCommand::List).await.unwrap_or_default();
+        let mine =
+            |view: &&TerminalSnapshot| view.record.name.as_str() == name && view.record.session == self.spec.session;
         if let Some(view) = views.iter().filter(mine).find(|view| view.record.exit.is_none()) {
             let id = view.record.id;
             self.app.end_terminal(id, 0).await;
@@ -340,11 +341,11 @@ fn writer(run: RunId) -> WriterId {
 }
 
 async fn find(app: &App, terminal: TerminalId) -> Option<Handle> {
-    app.ask(|reply| hub::Command::Find(terminal, reply)).await.ok().flatten()
+    app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await.ok().flatten()
 }
 
-async fn show(app: &App, terminal: TerminalId) -> Option<View> {
-    app.ask(|reply| hub::Command::Show(terminal, reply)).await.ok().flatten()
+async fn show(app: &App, terminal: TerminalId) -> Option<TerminalSnapshot> {
+    app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await.ok().flatten()
 }
 
 /// Whether a terminal is there and its program runs. Waits for a keeper that is still on its way up.

@@ -256,7 +256,7 @@ impl Driver {
                 alive.insert(*terminal);
             }
         }
-        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
+        let views = self.app.ask(hub::HubCommand::List).await.unwrap_or_default();
         let mut adopted = BTreeMap::new();
         let patience = tokio::time::Instant::now() + doing::GETTING_READY;
         for (role, name) in &ledger.starting {

@@ -7,7 +7,7 @@ use posse_files::providers::Providers;
 use posse_term::paths::Paths;
 
 use super::*;
-use crate::hub::{Message, View};
+use crate::hub::{HubEvent, TerminalSnapshot};
 use crate::record::Record;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -26,7 +26,7 @@ fn order(files: &Path) -> Order {
 }
 
 /// Sessions under a hub that the test plays.
-fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
+fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<HubEvent>) {
     let (hub, messages) = mpsc::unbounded_channel();
     let home = home.to_owned();
     let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
@@ -80,12 +80,16 @@ async fn only_one_that_runs_takes_too_long() {
             let mut exit = None;
             while let Some(message) = messages.recv().await {
                 match message {
-                    Message::Command(hub::Command::Show(_, reply)) => {
-                        let view =
-                            View { record: record(exit), title: String::new(), size: Size::DEFAULT, watched: false };
+                    HubEvent::Command(hub::HubCommand::Show(_, reply)) => {
+                        let view = TerminalSnapshot {
+                            record: record(exit),
+                            title: String::new(),
+                            size: Size::DEFAULT,
+                            watched: false,
+                        };
                         let _ = reply.send(Some(view));
                     }
-                    Message::Command(hub::Command::Find(_, reply)) => {
+                    HubEvent::Command(hub::HubCommand::Find(_, reply)) => {
                         let _ = reply.send(Some(pump.clone()));
                         let Some(pump::Event::Command(pump::Command::Alive(reply))) = asked.recv().await else {
                             panic!("nobody needs anything else");
