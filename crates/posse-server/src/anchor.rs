@@ -279,7 +279,7 @@ mod tests {
         let said = |config: &str| anchored(directory.path(), config).lock().unwrap().clone().unwrap_or_default();
         assert!(said("[audit]\nanchor = '/nowhere/at/all'").contains("the audit cannot be anchored: /nowhere/at/all"));
         assert!(said("[audit]\nanchor = 'syslog:/nowhere/at/all'").contains("/nowhere/at/all"));
-        assert!(said("[audit]\nanchor = 'here'").contains("`anchor` is a path"));
+        assert!(said("[audit]\nanchor = 'here'").contains("a path that begins with `/`"));
         assert_eq!(said("[audit]"), "");
         assert!(run(&["false".into()], "x").unwrap_err().contains("false ended with"));
     }
