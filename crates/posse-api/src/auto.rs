@@ -47,7 +47,7 @@ pub struct AutoIn {
     #[schema(value_type = Option<Object>)]
     pub shelves: Option<BacklogDirs>,
     /// What the user and the project have configured; see docs/configuration.md.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub config: PlanConfig,
     /// The project's file of it.
@@ -76,7 +76,7 @@ pub struct AutoIn {
     pub cap_usd: Option<f64>,
     #[serde(default)]
     pub limits: AutoLimitsIn,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
     #[serde(default)]

@@ -14,7 +14,7 @@ mod terminals;
 use std::str::FromStr;
 
 use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use audit::*;
@@ -41,5 +41,27 @@ where
             text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
         }
         Some(value) => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
+    }
+}
+
+/// Reads a configuration whose missing keys have their defaults.
+fn over_defaults<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Serialize + DeserializeOwned,
+{
+    let mut value = serde_json::to_value(T::default()).map_err(D::Error::custom)?;
+    lay_over(&mut value, Value::deserialize(deserializer)?);
+    serde_json::from_value(value).map_err(D::Error::custom)
+}
+
+fn lay_over(below: &mut Value, above: Value) {
+    match (below, above) {
+        (Value::Object(below), Value::Object(above)) => {
+            for (key, value) in above {
+                lay_over(below.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (below, above) => *below = above,
     }
 }

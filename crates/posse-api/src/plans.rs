@@ -76,11 +76,11 @@ pub struct PlanIn {
     /// Over what the plan says.
     #[serde(default)]
     pub budget: BudgetIn,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
     /// What the user and the project have configured, as `posse plan config --json` shows it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub config: PlanConfig,
     /// The project's file of it. If it is not as in the last run of this plan, the run says so.
