@@ -193,7 +193,7 @@ impl Object for AnyValue {
 /// no input of more than a mebibyte.
 const TAGGED_MAX: usize = 200_000;
 
-/// The text of somebody else between tags, so that no agent takes it for posse's words.
+/// Puts foreign text between tags, so that no agent takes it for posse's own words.
 fn tagged(tag: &str, text: &str) -> String {
     let text = text.trim_matches('\n');
     let Some((end, _)) = text.char_indices().nth(TAGGED_MAX) else { return format!("<{tag}>\n{text}\n</{tag}>") };
@@ -201,7 +201,7 @@ fn tagged(tag: &str, text: &str) -> String {
     format!("<{tag}>\n{}\n[{cut} characters cut]\n</{tag}>", &text[..end])
 }
 
-/// The text of somebody else in a fence that is longer than any fence inside of it.
+/// Puts foreign text into a fence that is longer than any fence inside the text.
 fn data(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));

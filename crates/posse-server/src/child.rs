@@ -150,7 +150,7 @@ struct Family {
 }
 
 impl Family {
-    /// Starts a program on the thread that then waits for its end: whoever starts one waits until its file is read.
+    /// Starts a program on the thread that then waits for its end, because starting it blocks until the kernel has read its file.
     #[expect(clippy::disallowed_methods, reason = "each child has a thread of its own")]
     async fn start(mut command: Command, leftovers: Leftovers) -> io::Result<Self> {
         let (tell, end) = oneshot::channel();
@@ -161,7 +161,7 @@ impl Family {
                 Err(error) => return drop(started.send(Err(error))),
             };
             let group = Pid::from_child(&child);
-            // If nobody waits for it any more, it is ended by being dropped.
+            // If the caller is gone, dropping the child ends it.
             drop(started.send(Ok(Self { child: Some(child), group, end, leftovers })));
             let _ = tell.send(wait_unreaped(group));
         };

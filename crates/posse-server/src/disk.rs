@@ -189,7 +189,7 @@ impl Disk {
         fs_err::remove_file(path)
     }
 
-    /// Like `remove_file`; it is no error if there is none.
+    /// Like `remove_file`, but succeeds if the file does not exist.
     pub(crate) fn remove_file_if_exists(&self, path: &Path) -> io::Result<()> {
         match fs_err::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -281,7 +281,7 @@ impl Disk {
         Connection::open_with_flags(path, flags)
     }
 
-    /// Takes a lock file, if whoever has it gives it up within `patience`.
+    /// Takes a lock file. Fails if its holder does not release it within `patience`.
     pub(crate) fn lock(&self, purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
         lock::acquire_for(purpose, path, patience)
     }
@@ -361,7 +361,7 @@ impl Drop for SoleWriter {
     }
 }
 
-/// A private directory for files that nobody needs later. Async code may hold and drop it: a blocking thread removes it.
+/// A private directory for temporary files. Async code may hold and drop it: a blocking thread removes it.
 #[derive(Debug)]
 pub(crate) struct ScratchDir(Option<TempDir>);
 

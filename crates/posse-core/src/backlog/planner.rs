@@ -1,6 +1,6 @@
 //! The prompt of the session that plans an item, and the rules for its plan.
 //!
-//! The text of the item is data, whoever wrote it. The plan that comes back is not trusted: it must not mark a task as done,
+//! The item's text is data and never an instruction. The plan that comes back is not trusted: it must not mark a task as done,
 //! and must not set commands, budgets or the isolation.
 
 use minijinja::{Value, context};

@@ -211,7 +211,7 @@ fn success_without_a_session_is_refused() {
         &with("{id: a, name: A, status: verified},\n{id: b, name: B, status: skipped}"),
         &[
             "p.yaml:4:26: task a is verified, but no session ever ran it (to leave it out write `status: skipped` and a `skip_reason`)",
-            "p.yaml:5:26: task b is skipped and nobody says why (add `skip_reason:`)",
+            "p.yaml:5:26: task b is skipped without a reason (add `skip_reason:`)",
         ],
     );
 }

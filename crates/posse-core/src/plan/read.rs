@@ -311,9 +311,8 @@ fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
     };
     let Some(at) = fields.node("status").map(|node| node.at) else { return record };
     match record.status {
-        TaskStatus::Skipped if record.skip_reason.is_none() => fields.problem(
-            FileProblem::new(at, format!("task {id} is skipped and nobody says why")).hint("add `skip_reason:`"),
-        ),
+        TaskStatus::Skipped if record.skip_reason.is_none() => fields
+            .problem(FileProblem::new(at, format!("task {id} is skipped without a reason")).hint("add `skip_reason:`")),
         TaskStatus::Verified if record.attempts == 0 => fields.problem(
             FileProblem::new(at, format!("task {id} is verified, but no session ever ran it"))
                 .hint("to leave it out write `status: skipped` and a `skip_reason`"),

@@ -214,6 +214,6 @@ mod tests {
         assert!(holds_work(DISK, run.path()), "a note");
         std::fs::remove_file(run.path().join("areas/a.1.json")).unwrap();
         make("worktrees/a/file");
-        assert!(holds_work(DISK, run.path()), "a file that nobody has a note of");
+        assert!(holds_work(DISK, run.path()), "a file without a note");
     }
 }

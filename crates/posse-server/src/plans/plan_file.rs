@@ -20,8 +20,8 @@ const LEFT: Duration = Duration::from_secs(60);
 
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 ///
-/// To write it takes longer than all decisions of a run, most of all the disk. So nobody waits for most of it (`begin`), only
-/// for the end, which has its place in the order of things (`put`).
+/// Writing the file takes longer than all decisions of a run. `begin` therefore prepares the text in the background; the driver
+/// waits only for `put`, which renames the text into place in the order of the run's decisions.
 pub(super) struct PlanFile {
     path: PathBuf,
     note: PathBuf,

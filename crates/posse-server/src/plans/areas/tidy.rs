@@ -155,7 +155,7 @@ impl Areas {
     /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
     pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
         let _list = self.list.lock().await;
-        // What was done in the user's checkout is looked at when nobody works there any more.
+        // Areas in the user's checkout are swept at the end of the run, when no session works there.
         let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
         let held = self.held(&note, &self.target).await?;
         let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
