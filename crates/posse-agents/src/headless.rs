@@ -21,12 +21,11 @@ pub mod flags;
 mod outside;
 pub mod permission;
 pub mod reader;
-pub mod switch;
 pub mod texts;
 
 use serde::{Deserialize, Serialize};
 
-pub use agent_file::{AgentFile, BadAgentFile};
+pub use agent_file::AgentFile;
 pub use check::{FailedCheck, check_flags};
 pub use command::{Spawn, command_line};
 pub use event::Event;
@@ -34,7 +33,6 @@ pub use explain::explain_flags;
 pub use flags::{Abilities, FlagError, Request, Scope, build_permission_flags};
 pub use permission::{Bash, Granted, PermissionProfile, Policy};
 pub use reader::Reader;
-pub use switch::{BadSwitch, LEGACY_VARIABLE, Sandbox, Switches, VARIABLE, legacy_warning};
 pub use texts::{BadHeadless, HeadlessRules, Texts};
 
 /// Whose sessions carry out plans that nobody said anything about.
@@ -54,5 +52,21 @@ impl Dialect {
     /// Whether sessions say what they cost. What is not said cannot be limited.
     pub fn tells_costs(self) -> bool {
         self == Dialect::Claude
+    }
+}
+
+/// Whether sessions are confined. The key `plans.sandbox.enabled` decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    #[default]
+    On,
+    /// Sessions may do everything and are never asked. Commands that start such sessions print a warning.
+    Off,
+}
+
+impl Sandbox {
+    pub fn from_enabled(enabled: bool) -> Self {
+        if enabled { Sandbox::On } else { Sandbox::Off }
     }
 }

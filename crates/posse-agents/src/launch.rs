@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::version::Version;
 
@@ -257,28 +258,16 @@ impl Fill {
     }
 }
 
-/// A string in double quotes, as TOML and JSON have it.
+/// A string in double quotes, as TOML and JSON have it. TOML allows no raw DEL.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// Settings that make the tool run our command at each of these events.
 fn hook_settings(events: &[String], command: &str) -> String {
-    let command = quoted(command);
-    let hook = |event: &String| {
-        let event = quoted(event);
-        format!(r#"{event}:[{{"hooks":[{{"type":"command","command":{command},"timeout":5}}]}}]"#)
-    };
-    format!(r#"{{"hooks":{{{}}}}}"#, events.iter().map(hook).collect::<Vec<_>>().join(","))
+    let hook = json!([{ "hooks": [{ "type": "command", "command": command, "timeout": 5 }] }]);
+    let hooks: Map<String, Value> = events.iter().map(|event| (event.clone(), hook.clone())).collect();
+    json!({ "hooks": hooks }).to_string()
 }
 
 #[cfg(test)]
@@ -314,7 +303,7 @@ mod tests {
         let trusted = Wish { trusted: true, directory: r#"/a "b"\c"#, ..Wish::default() };
         assert_eq!(command(trusted).unwrap(), r#"agent --quiet -c trust="/a \"b\"\\c""#);
         let hooked = Wish { hook_command: Some("posse hook"), ..Wish::default() };
-        let settings = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"posse hook","timeout":5}]}]}}"#;
+        let settings = r#"{"hooks":{"Stop":[{"hooks":[{"command":"posse hook","timeout":5,"type":"command"}]}]}}"#;
         assert_eq!(command(hooked).unwrap(), format!("agent --quiet --settings {settings}"));
     }
 

@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod classify;
+pub mod front_matter;
 pub mod headless;
 pub mod launch;
 pub mod manifest;

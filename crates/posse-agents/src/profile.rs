@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::front_matter::{self, BadFrontMatter};
+
 /// A role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -13,15 +15,7 @@ pub struct Profile {
     pub text: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum BadProfile {
-    #[error("it does not begin with `---` and fields")]
-    NoFields,
-    #[error("the fields are not valid: {0}")]
-    Fields(String),
-}
-
-/// What may stand on top. Fields for other tools are allowed and left alone.
+/// The fields on top.
 #[derive(Deserialize)]
 struct Fields {
     name: String,
@@ -54,11 +48,9 @@ impl Profile {
         Self { name: name.into(), description: String::new(), model: None, mcp_servers: None, text: String::new() }
     }
 
-    pub fn parse(text: &str) -> Result<Self, BadProfile> {
-        let (fields, body) = split_fields(text).ok_or(BadProfile::NoFields)?;
-        let fields: Fields = serde_saphyr::from_str(&fields).map_err(|error| BadProfile::Fields(error.to_string()))?;
-        let body = body.trim();
-        let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body.to_owned() };
+    pub fn parse(text: &str) -> Result<Self, BadFrontMatter> {
+        let (fields, body): (Fields, String) = front_matter::read(text)?;
+        let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body };
         Ok(Self {
             name: fields.name,
             description: fields.description,
@@ -82,17 +74,6 @@ impl Profile {
         }
         Some(serde_json::json!({ "mcpServers": servers }).to_string())
     }
-}
-
-/// The fields on top of a Markdown file and the text below. They stand between two lines that are `---` and nothing else.
-pub(crate) fn split_fields(text: &str) -> Option<(String, String)> {
-    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
-    let rest = text.strip_prefix("---\n")?;
-    let (fields, body) = match rest.split_once("\n---\n") {
-        Some(parts) => parts,
-        None => (rest.strip_suffix("\n---")?, ""),
-    };
-    Some((fields.to_owned(), body.to_owned()))
 }
 
 #[cfg(test)]

@@ -23,12 +23,6 @@ pub enum Step {
     Failed(String),
 }
 
-/// Whether the commit may follow: not after a failed archive step, whose half-done work nobody wants in a commit. A skipped
-/// one had nothing to do.
-pub fn may_commit(archive: Option<&Step>) -> bool {
-    !matches!(archive, Some(Step::Failed(_)))
-}
-
 /// What the commit says, if the user has said nothing.
 pub fn commit_message(wished: &str, run: &str) -> String {
     match wished.trim() {

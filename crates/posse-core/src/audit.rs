@@ -264,5 +264,4 @@ impl fmt::Display for Entry {
 }
 
 #[cfg(test)]
-#[path = "audit/tests.rs"]
 mod tests;

@@ -1,6 +1,7 @@
 //! The backlog: Markdown files, one for each defect or feature that somebody wants worked on.
 //!
 //! - `item` is such a file as a value; `read` makes it of a text, in either of two header styles, and names what is wrong.
+//! - `dirs` names the directories of a backlog.
 //! - `queue` says which items may be worked on, in which order, and why the others may not.
 //! - `intake` says whether there is enough in an item to begin, and what to ask if not.
 //! - `edit` is everything that we ever change in the file of an item: its status, our log, our questions, the outcome.
@@ -10,6 +11,7 @@
 //! What an item says is data, written by anybody. It never becomes an instruction of ours, and what we append to it cannot
 //! be mistaken for something its author wrote.
 
+mod dirs;
 pub mod edit;
 #[cfg(test)]
 mod edit_tests;
@@ -29,6 +31,7 @@ mod read_tests;
 pub mod report;
 pub mod verifier;
 
+pub use dirs::BacklogDirs;
 pub use item::{Clarification, Dependency, Ended, Item, ItemOutcome, Kind, LogEntry, Priority, Section, Status};
 pub use names::{BadSlug, Slug};
 pub use read::read;

@@ -68,7 +68,7 @@ pub mod settings;
 pub mod usage;
 pub mod verdict;
 mod writes;
-pub(crate) mod yaml;
+pub mod yaml;
 
 pub use fields::duration;
 pub use file::Plan;

@@ -85,18 +85,23 @@ pub enum QuestionEvidence {
 }
 
 /// In what report and screen differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
     /// One says permission, the other question or plan.
+    #[error("the agent reports another kind of question than the one on its screen")]
     Kind,
+    #[error("the agent reports another tool than the one on its screen")]
     Tool,
     /// The command, the content or the change.
+    #[error("what the agent reports is not what its screen shows")]
     Input,
+    #[error("the agent reports another path than the one on its screen")]
     Path,
     /// The plain yes is not the first option, as agents draw it.
+    #[error("the options on the screen are not in the order in which the agent draws them")]
     Options,
-    /// The input is too large to be compared.
+    #[error("the agent reports an input that is too large to be compared with its screen")]
     TooLarge,
 }
 
@@ -105,18 +110,8 @@ pub enum Difference {
 pub enum Unproven {
     #[error("the screen shows only a part of the question, and no source has the rest")]
     Cut,
-    #[error("the agent reports another kind of question than the one on its screen")]
-    Kind,
-    #[error("the agent reports another tool than the one on its screen")]
-    Tool,
-    #[error("what the agent reports is not what its screen shows")]
-    Input,
-    #[error("the agent reports another path than the one on its screen")]
-    Path,
-    #[error("the options on the screen are not in the order in which the agent draws them")]
-    Options,
-    #[error("the agent reports an input that is too large to be compared with its screen")]
-    TooLarge,
+    #[error("{0}")]
+    Differs(Difference),
     #[error("the agent's {0} reported earlier questions and does not report this one")]
     Silent(Source),
 }
@@ -127,12 +122,7 @@ impl QuestionEvidence {
         Err(match self {
             Self::ScreenOnly | Self::Confirmed | Self::ConfirmedPart => return Ok(()),
             Self::ScreenCut => Unproven::Cut,
-            Self::Differs(Difference::Kind) => Unproven::Kind,
-            Self::Differs(Difference::Tool) => Unproven::Tool,
-            Self::Differs(Difference::Input) => Unproven::Input,
-            Self::Differs(Difference::Path) => Unproven::Path,
-            Self::Differs(Difference::Options) => Unproven::Options,
-            Self::Differs(Difference::TooLarge) => Unproven::TooLarge,
+            Self::Differs(difference) => Unproven::Differs(difference),
             Self::Silent(source) => Unproven::Silent(source),
         })
     }

@@ -31,7 +31,7 @@ pub use prompt::{EXPLORE_HEADER, Prompt, PromptError, SCENARIO_HEADER};
 pub use role::{Key, Role, UnknownKey, UnknownRole};
 
 use crate::prompts::PromptTemplates;
-use config::{Condensation, Config, Limits};
+use config::{Condensation, LoopConfig, LoopLimits};
 use verdict::{Outcome, Review, Verdict};
 
 /// Where a round is.
@@ -108,7 +108,7 @@ impl Note {
 /// What holds for the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rules {
-    pub limits: Limits,
+    pub limits: LoopLimits,
     pub condensation: Condensation,
     pub project_test_cmd: String,
     /// Whether the project works with OpenSpec; only then are its commands mentioned.
@@ -117,7 +117,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub fn new(config: &Config, openspec: bool, prompts: PromptTemplates) -> Self {
+    pub fn new(config: &LoopConfig, openspec: bool, prompts: PromptTemplates) -> Self {
         Self {
             prompts,
             limits: config.limits,

@@ -46,7 +46,7 @@ const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
 use crate::ids::{Name, RunId, TerminalId};
 use crate::prompts::PromptTemplates;
-use crate::rounds::config::Config;
+use crate::rounds::config::LoopConfig;
 use crate::rounds::{Key, Prompt, Role, Rounds};
 
 /// What a run was asked to do. Never changes; the environment of its agents is no part of it, because that may hold
@@ -54,7 +54,7 @@ use crate::rounds::{Key, Prompt, Role, Rounds};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     pub id: RunId,
-    pub config: Config,
+    pub config: LoopConfig,
     pub prompt: Prompt,
     /// The project, resolved.
     pub directory: String,

@@ -17,6 +17,10 @@ pub struct Wall(pub i64);
 pub struct Mono(pub Duration);
 
 impl Wall {
+    pub fn timestamp(self) -> jiff::Timestamp {
+        jiff::Timestamp::from_millisecond(self.0).unwrap_or_default()
+    }
+
     pub fn after(self, by: Duration) -> Wall {
         Wall(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }

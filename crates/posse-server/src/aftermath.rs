@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
 
-use crate::child::{self, ChildError, Leftovers};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, Draft, WorkTree};
 use crate::quarantine::put_aside;
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// For `openspec archive`.
 const ARCHIVE: Duration = Duration::from_secs(120);
@@ -34,46 +34,8 @@ const TRIES: usize = 5;
 /// So many paths are named in a text.
 const NAMED: usize = 10;
 
-/// What the user wants done.
-#[derive(Clone, Debug)]
-pub struct Wishes {
-    /// Archive the OpenSpec change.
-    pub archive: bool,
-    /// Commit the work with this message.
-    pub commit: Option<String>,
-    /// Where suspicious files go.
-    pub quarantine: PathBuf,
-}
-
-/// What became of it. Nothing here changes the result of the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    pub archive: Option<Step>,
-    pub commit: Option<Step>,
-}
-
-/// Does both, in this order; `before` is what [`snapshot`] said when the run began.
-pub async fn aftermath(directory: &Path, wishes: &Wishes, before: Option<&Snapshot>) -> Report {
-    aftermath_with(OsStr::new("openspec"), directory, wishes, before).await
-}
-
-async fn aftermath_with(openspec: &OsStr, directory: &Path, wishes: &Wishes, before: Option<&Snapshot>) -> Report {
-    let mut report = Report::default();
-    if wishes.archive {
-        report.archive = Some(archive_with(openspec, directory, &Environment::default()).await);
-    }
-    if let Some(message) = &wishes.commit {
-        report.commit = Some(if aftermath::may_commit(report.archive.as_ref()) {
-            git_commit(directory, message, &wishes.quarantine, before, &Environment::default()).await
-        } else {
-            Step::Skipped("not committed, because the archive step failed".into())
-        });
-    }
-    report
-}
-
 /// Archives the OpenSpec change in this directory, if there is exactly one.
-pub async fn openspec_archive(directory: &Path, environment: &Environment) -> Step {
+pub(crate) async fn openspec_archive(directory: &Path, environment: &Environment) -> Step {
     archive_with(OsStr::new("openspec"), directory, environment).await
 }
 
@@ -124,7 +86,7 @@ fn open_changes(disk: &Disk, directory: &Path) -> io::Result<Vec<std::ffi::OsStr
 }
 
 /// What is the user's own when a run begins, and what of the repository is not used; `None` outside of a repository.
-pub async fn begin(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
+pub(crate) async fn begin(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
     for what in git::begin(environment, directory).await? {
         tracing::warn!("not used by posse's git in {}: {what}", directory.display());
     }
@@ -132,7 +94,7 @@ pub async fn begin(directory: &Path, environment: &Environment) -> Result<Option
 }
 
 /// What is the user's own now; `None` outside of a repository. To be kept as long as the run.
-pub async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
+pub(crate) async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
     let Some(tree) = WorkTree::find_in(environment, directory).await? else { return Ok(None) };
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.into_iter().map(|change| change.path).collect();
@@ -152,7 +114,7 @@ pub async fn snapshot(directory: &Path, environment: &Environment) -> Result<Opt
 }
 
 /// Commits what has changed since the run began. Suspicious new files go to the quarantine.
-pub async fn git_commit(
+pub(crate) async fn git_commit(
     directory: &Path,
     message: &str,
     quarantine: &Path,

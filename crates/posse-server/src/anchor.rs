@@ -1,35 +1,29 @@
 //! Writes where the audit ends to a place outside of it: a file, a command, or the system's log. `posse audit verify
 //! --anchor` compares the two. What cannot be anchored is told to people; the answer itself does not wait for it.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "it runs on the store's thread and one of its own, or in the command line"
-)]
-
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use posse_api::AuditVerdict;
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
+use posse_files::operator::AnchorRule;
+use posse_term::config_files::ConfigFileError;
 use posse_term::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Deserialize;
 
-use crate::api::types::AuditVerdict;
 use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
-/// Where the log daemon listens.
-const SYSLOG: &str = "/dev/log";
 /// Facility `authpriv`, severity `info`.
 const PRIORITY: u8 = 10 * 8 + 6;
 /// How long a command may take.
@@ -38,47 +32,6 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// How often, and how many times, the anchor is looked at for entries that are on their way to it.
 const ANCHOR_LOOK: Duration = Duration::from_millis(100);
 const ANCHOR_LOOKS: usize = 20;
-
-/// `[audit] anchor` of config.toml: a path, `syslog`, `syslog:SOCKET`, or a command and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnchorText")]
-pub enum AnchorRule {
-    Off,
-    File(PathBuf),
-    Syslog(PathBuf),
-    Command(Vec<String>),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AnchorText {
-    One(String),
-    Command(Vec<String>),
-}
-
-impl TryFrom<AnchorText> for AnchorRule {
-    type Error = String;
-    fn try_from(text: AnchorText) -> Result<Self, String> {
-        match text {
-            AnchorText::Command(words) if words.first().is_none_or(String::is_empty) => {
-                Err("the command of `anchor` is empty".into())
-            }
-            AnchorText::Command(words) => Ok(Self::Command(words)),
-            AnchorText::One(text) => match text.as_str() {
-                "" => Ok(Self::Off),
-                "syslog" => Ok(Self::Syslog(SYSLOG.into())),
-                text => match text.strip_prefix("syslog:") {
-                    Some(socket) => Ok(Self::Syslog(socket.into())),
-                    None if text.starts_with('/') => Ok(Self::File(text.into())),
-                    None => Err(format!(
-                        "`anchor` is a path that begins with `/`, \"syslog\", or a list of a program and its arguments, \
-                         not {text:?}"
-                    )),
-                },
-            },
-        }
-    }
-}
 
 /// What is wrong with the anchor, if anything, for whoever asks how the daemon is.
 pub(crate) type AnchorProblem = Arc<Mutex<Option<String>>>;
@@ -106,29 +59,33 @@ impl Anchor {
     }
 
     /// Anchors the end of the chain, as config.toml says now.
+    #[expect(clippy::disallowed_methods, reason = "commands have a thread of their own")]
     pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
-        let done = match disk.operator(paths).map(|operator| operator.audit.anchor) {
-            Err(error) => Err(error.to_string()),
+        let done = match disk.operator(paths).map(|operator| operator.anchor) {
+            Err(error) => Err(AnchorFailure::Config(error)),
             Ok(None | Some(AnchorRule::Off)) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {
-                append(disk, &path, &line).map_err(|error| format!("{}: {error}", path.display()))
+                append(disk, &path, &line).map_err(AnchorFailure::at(&path.to_string_lossy()))
             }
             Ok(Some(AnchorRule::Syslog(socket))) => {
-                log(&socket, &line).map_err(|error| format!("{}: {error}", socket.display()))
+                log(&socket, &line).map_err(AnchorFailure::at(&socket.to_string_lossy()))
             }
             // A command may take its time; nothing else waits for it.
             Ok(Some(AnchorRule::Command(words))) => {
                 let problem = self.problem.clone();
                 let commands = self.commands.get_or_insert_with(|| {
-                    let (commands, queue) = channel();
-                    let _ = std::thread::Builder::new().name("anchor".into()).spawn(move || run_all(&queue, &problem));
+                    let (commands, queue) = channel::<(Vec<String>, String)>();
+                    let _ = std::thread::Builder::new().name("anchor".into()).spawn(move || {
+                        let disk = Disk::of_this_thread();
+                        queue.into_iter().for_each(|(words, line)| report(&problem, run(&disk, &words, &line)));
+                    });
                     commands
                 });
                 match commands.send((words, line)) {
                     Ok(()) => return,
-                    Err(_) => Err("its thread has ended".to_owned()),
+                    Err(_) => Err(AnchorFailure::ThreadEnded),
                 }
             }
         };
@@ -142,23 +99,26 @@ pub fn home_tag(paths: &Paths) -> String {
 }
 
 /// Checks the audit as `posse audit verify` does, and against what was anchored of it. Blocking, and without a daemon.
-pub fn verify(paths: &Paths, read_anchor: impl Fn() -> io::Result<String>) -> Result<AuditVerdict, AnchorError> {
+pub fn verify(
+    disk: &Disk,
+    paths: &Paths,
+    read_anchor: &dyn Fn() -> io::Result<String>,
+) -> Result<AuditVerdict, AnchorError> {
     let read = || -> Result<Vec<Anchored>, AnchorError> {
         Ok(read_anchor().map_err(AnchorError::Io)?.lines().filter_map(Anchored::parse).collect())
     };
     let home = home_tag(paths);
     // The anchor first: an entry is written before it is anchored, so what is anchored must be there.
     let mut anchored = read()?;
-    let disk = Disk::of_this_thread();
-    let checked = store::verify_audit(&disk, &paths.database())?;
-    let hashes = store::audit_hashes(&disk, &paths.database())?;
+    let checked = store::verify_audit(disk, &paths.database())?;
+    let hashes = store::audit_hashes(disk, &paths.database())?;
     let mut flaws = compare(&anchored, &home, &hashes);
     for _ in 0..ANCHOR_LOOKS {
         // Entries of this very moment may still be on their way to the anchor.
         if !flaws.iter().any(|flaw| matches!(flaw, Flaw::Unanchored { .. })) {
             break;
         }
-        std::thread::sleep(ANCHOR_LOOK);
+        disk.sleep(ANCHOR_LOOK);
         anchored = read()?;
         flaws.retain(|flaw| !matches!(flaw, Flaw::Unanchored { .. }));
         let later = compare(&anchored, &home, &hashes);
@@ -176,7 +136,32 @@ pub enum AnchorError {
     Store(#[from] StoreError),
 }
 
-fn report(problem: &AnchorProblem, done: Result<(), String>) {
+/// Why the end of the audit was not anchored.
+#[derive(Debug, thiserror::Error)]
+enum AnchorFailure {
+    #[error(transparent)]
+    Config(#[from] ConfigFileError),
+    #[error("{place}: {error}")]
+    Io { place: String, error: io::Error },
+    #[error("no command")]
+    NoCommand,
+    #[error("{0} did not end within {limit} s", limit = COMMAND_LIMIT.as_secs())]
+    Late(String),
+    #[error("{program} ended with {status}")]
+    Failed { program: String, status: ExitStatus },
+    #[error("its thread has ended")]
+    ThreadEnded,
+}
+
+impl AnchorFailure {
+    /// An error at this file, socket or program.
+    fn at(place: &str) -> impl Fn(io::Error) -> Self {
+        let place = place.to_owned();
+        move |error| Self::Io { place: place.clone(), error }
+    }
+}
+
+fn report(problem: &AnchorProblem, done: Result<(), AnchorFailure>) {
     let new = done.err().map(|why| format!("the audit cannot be anchored: {why}"));
     let mut held = problem.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = &new
@@ -205,31 +190,25 @@ fn log(socket: &Path, line: &str) -> io::Result<()> {
     sender.send_to(message.as_bytes(), socket).map(drop)
 }
 
-fn run_all(queue: &Receiver<(Vec<String>, String)>, problem: &AnchorProblem) {
-    for (words, line) in queue {
-        report(problem, run(&words, &line));
-    }
-}
-
 /// Runs the command with the line on its standard input.
-fn run(words: &[String], line: &str) -> Result<(), String> {
-    let Some((program, arguments)) = words.split_first() else { return Err("no command".into()) };
-    let failed = |error: io::Error| format!("{program}: {error}");
+fn run(disk: &Disk, words: &[String], line: &str) -> Result<(), AnchorFailure> {
+    let (program, arguments) = words.split_first().ok_or(AnchorFailure::NoCommand)?;
+    let failed = AnchorFailure::at(program);
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    let mut child = command.spawn().map_err(failed)?;
+    let mut child = disk.spawn(&mut command).map_err(&failed)?;
     if let Some(mut input) = child.stdin.take() {
         // A command that does not read is judged by how it ends.
         let _ = input.write_all(format!("{line}\n").as_bytes());
     }
-    if !ends_in_time(&child).map_err(failed)? {
+    if !ends_in_time(&child).map_err(&failed)? {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(format!("{program} did not end within {} s", COMMAND_LIMIT.as_secs()));
+        return Err(AnchorFailure::Late(program.clone()));
     }
-    match child.wait().map_err(failed)? {
+    match child.wait().map_err(&failed)? {
         status if status.success() => Ok(()),
-        status => Err(format!("{program} ended with {status}")),
+        status => Err(AnchorFailure::Failed { program: program.clone(), status }),
     }
 }
 
@@ -246,6 +225,8 @@ mod tests {
     use std::time::Instant;
 
     use posse_core::audit::Hash;
+
+    use serde::Deserialize;
 
     use super::*;
 
@@ -320,8 +301,8 @@ mod tests {
         let said = |config: &str| anchored(directory.path(), config).lock().unwrap().clone().unwrap_or_default();
         assert!(said("[audit]\nanchor = '/nowhere/at/all'").contains("the audit cannot be anchored: /nowhere/at/all"));
         assert!(said("[audit]\nanchor = 'syslog:/nowhere/at/all'").contains("/nowhere/at/all"));
-        assert!(said("[audit]\nanchor = 'here'").contains("`anchor` is a path"));
+        assert!(said("[audit]\nanchor = 'here'").contains("a path that begins with `/`"));
         assert_eq!(said("[audit]"), "");
-        assert!(run(&["false".into()], "x").unwrap_err().contains("false ended with"));
+        assert!(run(DISK, &["false".into()], "x").unwrap_err().to_string().contains("false ended with"));
     }
 }

@@ -15,7 +15,6 @@ mod sessions;
 mod settings;
 mod stream;
 pub(crate) mod terminals;
-pub mod types;
 mod usage;
 
 use std::future::Future;
@@ -27,34 +26,31 @@ use std::time::Duration;
 use axum::Extension;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::serve::Listener;
+use posse_api::{EventBody, LogEvent};
 use posse_core::ids::TerminalId;
+use posse_files::providers::{ProviderError, Providers};
 use posse_term::paths::Paths;
 use posse_term::wire::MAX_INPUT;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub use error::ApiError;
-
-use door::Door;
-use listen::{Defaults, Listeners};
-use requester::{OverTcp, PeerProcess};
+use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 
 use crate::auto::Autos;
 use crate::disk;
 use crate::first_starts::FirstStarts;
-use crate::hub::{Command, Message};
+use crate::hub::{HubCommand, HubEvent};
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::providers::{ProviderError, Providers};
-use crate::record::LogEvent;
 use crate::runs::Runs;
 use crate::versions::Versions;
+use door::Door;
+pub(crate) use error::{ApiError, ApiProblem, hint};
+use listen::{Defaults, Listeners};
+use requester::{OverTcp, PeerProcess};
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
@@ -68,7 +64,7 @@ const KEEPER_RETRY: Duration = Duration::from_secs(1);
 /// What every handler may use.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) hub: mpsc::UnboundedSender<Message>,
+    pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     /// The number of the newest event that was published.
     pub(crate) newest: Arc<AtomicI64>,
@@ -95,96 +91,118 @@ impl App {
         self.listeners.defaults()
     }
 
-    /// Tells whoever follows the events. Not kept: only for what can be read elsewhere.
-    pub(crate) fn tell(&self, kind: &str, data: serde_json::Value) {
+    /// Publishes an event that is not kept.
+    pub(crate) fn publish(&self, body: EventBody) {
         let at = jiff::Timestamp::now();
-        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, kind: kind.into(), terminal: None, data }));
+        let _ = self.events.send(Arc::new(LogEvent { seq: None, at, terminal: None, offset: None, body }));
     }
 
     /// Ends a terminal with every process in it. If the keeper does not answer, it is asked again until it does.
     pub(crate) async fn end_terminal(&self, id: TerminalId, grace_ms: u32) {
-        while let Ok(Err(silent)) = self.ask(|reply| Command::Delete { id, grace_ms, reply }).await {
+        while let Ok(Err(silent)) = self.ask(|reply| HubCommand::Delete { id, grace_ms, reply }).await {
             tracing::warn!("terminal {id} is not ended yet: {silent}");
             tokio::time::sleep(KEEPER_RETRY).await;
         }
     }
 
     /// Asks the hub and waits for its answer.
-    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, ApiError> {
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> HubCommand) -> Result<T, ApiError> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.hub.send(Message::Command(command(reply)));
+        let _ = self.hub.send(HubEvent::Command(command(reply)));
         answer.await.map_err(|_| ApiError::Stopping)
     }
 }
 
-/// What everyone may ask who may come in.
-fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(terminals::health))
-        .routes(routes!(agents::list))
-        .routes(routes!(sessions::list, sessions::create))
-        .routes(routes!(sessions::show, sessions::delete))
-        .routes(routes!(sessions::terminals_of, sessions::add_terminal))
-        .routes(routes!(terminals::list, terminals::create))
-        .routes(routes!(terminals::show, terminals::delete))
-        .routes(routes!(terminals::screen))
-        .routes(routes!(terminals::working_directory))
-        .routes(routes!(terminals::input))
-        .routes(routes!(terminals::question))
-        .routes(routes!(terminals::approve))
-        .routes(routes!(terminals::answer_question))
-        .routes(routes!(terminals::deny))
-        .routes(routes!(terminals::explain))
-        .routes(routes!(terminals::output))
-        .routes(routes!(terminals::resize))
-        .routes(routes!(terminals::exit))
-        .routes(routes!(runs::list, runs::create))
-        .routes(routes!(runs::show))
-        .routes(routes!(runs::stop))
-        .routes(routes!(runs::resume))
-        .routes(routes!(runs::journal))
-        .routes(routes!(plans::list, plans::begin))
-        .routes(routes!(plans::usage))
-        .routes(routes!(plans::answer))
-        .routes(routes!(plans::retry))
-        .routes(routes!(plans::show))
-        .routes(routes!(plans::stop))
-        .routes(routes!(plans::journal))
-        .routes(routes!(plans::clean))
-        .routes(routes!(plans::session))
-        .routes(routes!(plans::session_log))
-        .routes(routes!(auto::list, auto::begin))
-        .routes(routes!(auto::show))
-        .routes(routes!(auto::go_on))
-        .routes(routes!(auto::stop))
-        .routes(routes!(auto::retry))
-        .routes(routes!(auto::why))
-        .routes(routes!(auto::journal))
-        .routes(routes!(auto::session))
-        .routes(routes!(auto::session_log))
-        .routes(routes!(stream::stream))
-        .routes(routes!(events::follow))
-        .routes(routes!(events::log))
-        .routes(routes!(audit::entries))
-        .routes(routes!(audit::verdict))
-        .routes(routes!(usage::usage))
+/// Makes the router and the description of the API from one table. Only `description` uses the latter, so the daemon
+/// neither builds nor carries it.
+macro_rules! api {
+    ($($path:literal => $($method:ident $module:ident::$handler:ident),+;)*) => {
+        /// What everyone may ask who may come in.
+        fn routes() -> Router<App> {
+            Router::new()$(.route($path, MethodRouter::new()$(.$method($module::$handler))+))*
+        }
+
+        #[derive(OpenApi)]
+        #[openapi(
+            info(title = "posse", description = "Terminals that survive, and what runs in them. See docs/api.md."),
+            paths($($($module::$handler),+),*),
+            components(schemas(posse_api::Problem))
+        )]
+        struct Description;
+
+        #[cfg(test)]
+        const ROUTES: &[(&str, &str)] = &[$($(($path, stringify!($method))),+),*];
+    };
 }
 
-#[derive(OpenApi)]
-#[openapi(info(title = "posse", description = "Terminals that survive, and what runs in them. See docs/api.md."))]
-struct Description;
+api! {
+    "/health" => get terminals::health;
+    "/providers" => get agents::list;
+    "/sessions" => get sessions::list, post sessions::create;
+    "/sessions/{name}" => get sessions::show, delete sessions::delete;
+    "/sessions/{name}/terminals" => get sessions::terminals_of, post sessions::add_terminal;
+    "/terminals" => get terminals::list, post terminals::create;
+    "/terminals/{id}" => get terminals::show, delete terminals::delete;
+    "/terminals/{id}/screen" => get terminals::screen;
+    "/terminals/{id}/working-directory" => get terminals::working_directory;
+    "/terminals/{id}/input" => post terminals::input;
+    "/terminals/{id}/question" => get terminals::question;
+    "/terminals/{id}/approve" => post terminals::approve;
+    "/terminals/{id}/answer" => post terminals::answer_question;
+    "/terminals/{id}/deny" => post terminals::deny;
+    "/terminals/{id}/explain" => get terminals::explain;
+    "/terminals/{id}/output" => get terminals::output;
+    "/terminals/{id}/resize" => post terminals::resize;
+    "/terminals/{id}/exit" => post terminals::exit;
+    "/runs" => get runs::list, post runs::create;
+    "/runs/{id}" => get runs::show;
+    "/runs/{id}/stop" => post runs::stop;
+    "/runs/{id}/resume" => post runs::resume;
+    "/runs/{id}/journal" => get runs::journal;
+    "/plans" => get plans::list, post plans::begin;
+    "/plans/usage" => get plans::usage;
+    "/plans/answer" => post plans::answer;
+    "/plans/retry" => post plans::retry;
+    "/plans/{id}" => get plans::show;
+    "/plans/{id}/stop" => post plans::stop;
+    "/plans/{id}/journal" => get plans::journal;
+    "/plans/clean" => post plans::clean;
+    "/plans/{id}/sessions/{session}" => get plans::session;
+    "/plans/{id}/sessions/{session}/log" => get plans::session_log;
+    "/auto" => get auto::list, post auto::begin;
+    "/auto/{id}" => get auto::show;
+    "/auto/{id}/means" => post auto::go_on;
+    "/auto/{id}/stop" => post auto::stop;
+    "/auto/{id}/retry" => post auto::retry;
+    "/auto/why" => get auto::why;
+    "/auto/{id}/journal" => get auto::journal;
+    "/auto/{id}/sessions/{session}" => get auto::session;
+    "/auto/{id}/sessions/{session}/log" => get auto::session_log;
+    "/terminals/{id}/stream" => get stream::stream;
+    "/events" => get events::follow;
+    "/log" => get events::log;
+    "/audit" => get audit::entries;
+    "/audit/verify" => get audit::verdict;
+    "/usage" => get usage::usage;
+}
 
-/// The API, described. Committed as docs/openapi.json.
-pub fn description() -> String {
-    let mut text = routes().into_openapi().to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
+/// Describes the API. Committed as docs/openapi.json.
+pub fn description() -> serde_json::Result<String> {
+    let mut api = Description::openapi();
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    let refused: RefOr<Response> =
+        ResponseBuilder::new().description("Refused").content("application/json", problem).build().into();
+    for path in api.paths.paths.values_mut() {
+        for operation in [&mut path.get, &mut path.post, &mut path.delete].into_iter().flatten() {
+            operation.responses.responses.insert("default".into(), refused.clone());
+        }
+    }
+    Ok(api.to_pretty_json()? + "\n")
 }
 
 /// For the private socket: everything, and what only the owner may do.
 fn private_router(app: App) -> Router {
-    let (router, _) = routes().split_for_parts();
-    let router = router
+    let router = routes()
         .route("/stop", post(terminals::stop))
         .route("/requester", get(requester::show))
         .route("/terminals/{id}/hook", post(terminals::hook))
@@ -195,8 +213,7 @@ fn private_router(app: App) -> Router {
 
 /// For TCP: behind a door.
 fn public_router(app: App, door: Door) -> Router {
-    let (router, _) = routes().split_for_parts();
-    finish(router, app).layer(Extension(OverTcp)).layer(axum::middleware::from_fn_with_state(door, door::check))
+    finish(routes(), app).layer(Extension(OverTcp)).layer(axum::middleware::from_fn_with_state(door, door::check))
 }
 
 fn finish(router: Router<App>, app: App) -> Router {
@@ -239,5 +256,22 @@ impl Listener for OwnerOnly {
 
     fn local_addr(&self) -> io::Result<PeerProcess> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn handlers_describe_the_routes_they_have() {
+        let description: serde_json::Value = serde_json::from_str(&description().unwrap()).unwrap();
+        let paths = description["paths"].as_object().unwrap();
+        let described = paths.iter().flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(move |method| (path.as_str(), method.as_str()))
+        });
+        assert_eq!(described.collect::<BTreeSet<_>>(), ROUTES.iter().copied().collect());
     }
 }

@@ -9,7 +9,6 @@ mod begin;
 mod briefing;
 mod doing;
 mod driver;
-pub mod entry;
 mod execute;
 pub(crate) mod keeping;
 mod ledger;
@@ -17,7 +16,7 @@ mod log_file;
 mod logs;
 mod place;
 mod scan;
-pub mod view;
+pub(crate) mod view;
 mod watching;
 mod words;
 
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use posse_api::{AutoEntry, AutoView, ProblemKind, WhyView};
 use posse_core::auto::Standing;
 use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
@@ -37,6 +37,7 @@ use posse_term::lock::Lock;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::api::ApiProblem;
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::driven::Driven;
@@ -50,9 +51,7 @@ use crate::watched_files::WatchedFiles;
 pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
-use entry::Entry;
 use ledger::Ledger;
-use view::{AutoView, WhyView};
 
 /// So many pipelines are looked at for a quota that is used up, or for what they know of an item.
 const REMEMBERED: usize = 20;
@@ -89,6 +88,25 @@ pub(crate) enum AutoError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Journal(#[from] Failed),
+}
+
+impl ApiProblem for AutoError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::None(_) | Self::Never(_) => (Kind::NoRun, None),
+            Self::Locked { .. } => (Kind::InUse, None),
+            Self::InUse { .. } => {
+                (Kind::InUse, Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
+            }
+            Self::NoItem(_) => (Kind::NoItem, Some("`posse auto items` shows those there are")),
+            Self::Looking(_) => (Kind::Looking, None),
+            Self::Over(_) => (Kind::Over, None),
+            Self::Wrong(_) => (Kind::Invalid, None),
+            Self::Plan(error) => error.problem(),
+            Self::Journal(error) => error.problem(),
+        }
+    }
 }
 
 impl From<AreaError> for AutoError {
@@ -150,10 +168,9 @@ impl Autos {
             level.spent = app.plans.spent_by(level, &account).await?;
         }
         let ledger = Ledger::new(spec.clone(), crate::now());
-        let entry = Entry::Created { spec: Box::new(spec) };
-        let (journal, told) = (driver::journal_entry(&ledger, &state, 1, &entry), view::told(id, 1, &entry));
-        journal::write(app, journal, told).await?;
-        let view = AutoView::new(&ledger, &state.to_string_lossy());
+        let entry = AutoEntry::Created { spec: Box::new(spec) };
+        journal::write(app, driver::journal_entry(&ledger, &state, 1, &entry)).await?;
+        let view = view::auto_view(&ledger, &state.to_string_lossy());
         self.drive(app, ledger, 1, Some(means), lock);
         Ok(view)
     }
@@ -212,7 +229,7 @@ impl Autos {
             }
             loop {
                 match events.recv().await {
-                    Ok(event) if event.data["auto_run"] == id.as_str() => break,
+                    Ok(event) if event.body.entry_of().is_some_and(|(run, _)| run == id) => break,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => return Err(Failed::Stopping.into()),
@@ -270,7 +287,7 @@ impl Autos {
     fn with_doing(&self, view: AutoView) -> AutoView {
         let heard = guard(&self.heard);
         match heard.get(&view.id) {
-            Some(heard) => view.hearing(heard),
+            Some(heard) => view::with_activity(view, heard),
             None => view,
         }
     }
@@ -295,7 +312,7 @@ impl Autos {
         Ok(why)
     }
 
-    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, AutoError> {
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, AutoEntry)>, AutoError> {
         Ok(self.journals.entries(id, after).await?)
     }
 
@@ -330,7 +347,7 @@ impl Autos {
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, heard, stop_files, others };
         let driver = Driver::new(parts);
         let (driven, heard) = (self.driven.clone(), self.heard.clone());
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let ended = driver.drive().await;
             drop(lock);
             if let Ended::Over = ended {

@@ -1,48 +1,36 @@
 //! Whether the database can be used, and how to go on without it.
 
-#![expect(clippy::disallowed_methods, reason = "only the command line uses it")]
-
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use posse_api::DatabaseCondition;
 use rusqlite::ErrorCode;
 
 use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
-/// The state of a database that nobody has open for writing, or that a daemon uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// There is none; the next daemon makes one.
-    Absent,
-    Sound,
-    /// What is in it cannot be read. Without it posse works.
-    Damaged(String),
-    /// It cannot be used for a reason that setting it aside would not remove: permissions, the disk, a newer posse.
-    Unusable(String),
-}
-
-/// Looks through the whole database. Blocking: takes as long as reading it does.
-pub fn inspect(path: &Path) -> Condition {
-    match Disk::of_this_thread().metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Condition::Absent,
-        Err(error) => return Condition::Unusable(format!("cannot use the database {}: {error}", path.display())),
-        Ok(found) if found.is_file() && found.len() == 0 => return Condition::Absent,
+/// Reads and checks the whole database.
+pub fn inspect(disk: &Disk, path: &Path) -> DatabaseCondition {
+    match disk.metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return DatabaseCondition::Absent,
+        Err(error) => {
+            return DatabaseCondition::Unusable(format!("cannot use the database {}: {error}", path.display()));
+        }
+        Ok(found) if found.is_file() && found.len() == 0 => return DatabaseCondition::Absent,
         Ok(_) => {}
     }
-    match check(path) {
-        Ok(()) => Condition::Sound,
-        Err(StoreError::Damaged { why, .. }) => Condition::Damaged(why),
-        Err(error) => Condition::Unusable(error.to_string()),
+    match check(disk, path) {
+        Ok(()) => DatabaseCondition::Sound,
+        Err(StoreError::Damaged { why, .. }) => DatabaseCondition::Damaged(why),
+        Err(error) => DatabaseCondition::Unusable(error.to_string()),
     }
 }
 
-fn check(path: &Path) -> Result<(), StoreError> {
-    let disk = Disk::of_this_thread();
-    store::require_file(&disk, path)?;
+fn check(disk: &Disk, path: &Path) -> Result<(), StoreError> {
+    store::require_file(disk, path)?;
     let wrap = |error| StoreError::of(path, error);
-    let connection = store::read_only(&disk, path).map_err(wrap)?;
+    let connection = store::read_only(disk, path).map_err(wrap)?;
     let is_current = store::version(&connection, path)? == store::STEPS.len();
     let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(wrap)?;
     if said != "ok" {
@@ -73,7 +61,7 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// Renames the database with all that belongs to it, so that the next daemon makes a new one. Nobody may have it open.
 /// Gives its new name.
-pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+pub fn set_aside(disk: &Disk, path: &Path) -> io::Result<PathBuf> {
     let with = |end: &str| {
         let mut name = OsString::from(path);
         name.push(end);
@@ -81,7 +69,6 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     };
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let names = (1..).map(|n| if n == 1 { format!(".damaged-{stamp}") } else { format!(".damaged-{stamp}-{n}") });
-    let disk = Disk::of_this_thread();
     let free = |end: &String| !disk.exists(&with(end));
     let ending = names.into_iter().find(free).unwrap_or_default();
     // The log of SQLite goes first: a new database must never meet the log of another one.
@@ -113,27 +100,27 @@ mod tests {
     use super::*;
 
     use crate::anchor::Anchor;
-    use crate::disk::Disk;
+    use crate::disk::DISK;
 
     /// A database in which something was written, that nobody has open.
     fn database() -> (tempfile::TempDir, PathBuf) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("posse.db");
         drop(store::open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
-        assert_eq!(inspect(&path), Condition::Sound);
+        assert_eq!(inspect(DISK, &path), DatabaseCondition::Sound);
         (directory, path)
     }
 
     #[track_caller]
     fn is_damaged(path: &Path) {
-        assert!(matches!(inspect(path), Condition::Damaged(_)), "{:?}", inspect(path));
+        assert!(matches!(inspect(DISK, path), DatabaseCondition::Damaged(_)), "{:?}", inspect(DISK, path));
         assert!(matches!(store::open(Disk::of_this_thread(), path, Anchor::none()), Err(StoreError::Damaged { .. })));
     }
 
     #[test]
     fn damage_is_told_from_what_is_only_in_the_way() {
         let (directory, path) = database();
-        assert_eq!(inspect(&directory.path().join("none")), Condition::Absent);
+        assert_eq!(inspect(DISK, &directory.path().join("none")), DatabaseCondition::Absent);
         fs::write(&path, "this was a database").unwrap();
         is_damaged(&path);
         let (_directory, path) = database();
@@ -150,8 +137,10 @@ mod tests {
 
         let (_directory, path) = database();
         Connection::open(&path).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
-        assert!(matches!(inspect(&path), Condition::Unusable(why) if why.contains("newer posse")));
-        assert!(matches!(inspect(directory.path()), Condition::Unusable(why) if why.contains("not a file")));
+        assert!(matches!(inspect(DISK, &path), DatabaseCondition::Unusable(why) if why.contains("newer posse")));
+        assert!(
+            matches!(inspect(DISK, directory.path()), DatabaseCondition::Unusable(why) if why.contains("not a file"))
+        );
     }
 
     #[test]
@@ -161,12 +150,12 @@ mod tests {
             fs::write(directory.path().join(part), part).unwrap();
         }
         fs::write(&path, "damaged").unwrap();
-        let aside = set_aside(&path).unwrap();
+        let aside = set_aside(DISK, &path).unwrap();
         assert_eq!(fs::read_to_string(&aside).unwrap(), "damaged");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing was deleted");
-        assert_eq!(inspect(&path), Condition::Absent);
+        assert_eq!(inspect(DISK, &path), DatabaseCondition::Absent);
         fs::write(&path, "again").unwrap();
-        let again = set_aside(&path).unwrap();
+        let again = set_aside(DISK, &path).unwrap();
         assert_ne!(aside, again);
         assert_eq!(fs::read_to_string(&again).unwrap(), "again");
     }

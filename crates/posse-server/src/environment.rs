@@ -64,7 +64,7 @@ fn passed_on(mut caller: BTreeMap<String, String>) -> BTreeMap<String, String> {
 
 /// The environment of a program that is run for somebody in no terminal, such as git. Nothing of it is ever shown.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Environment(Option<Arc<BTreeMap<String, String>>>);
+pub(crate) struct Environment(Option<Arc<BTreeMap<String, String>>>);
 
 impl Environment {
     pub(crate) fn of(caller: BTreeMap<String, String>) -> Self {

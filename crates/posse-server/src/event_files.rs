@@ -4,8 +4,6 @@
 //! The agent writes where it is, so the file cannot be cut. It may go on writing while no daemon reads: the next one
 //! reads the end of it, as far as it still matters.
 
-#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
-
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -18,7 +16,8 @@ use posse_core::status::{Claim, Source};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
-use crate::pump::{Event, Handle};
+use crate::disk::Disk;
+use crate::pump::{PumpEvent, PumpHandle};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// What was written before is read from this far back. The last word is what counts, and the lines after it are short.
@@ -29,20 +28,20 @@ const LONGEST: usize = 1 << 20;
 const PIECE: u64 = 1 << 20;
 
 /// An empty file for an agent that is about to be started. Nobody else may read it: it will be the whole conversation.
-pub(crate) fn make(file: &Path) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map(drop)
+pub(crate) fn make(disk: &Disk, file: &Path) -> io::Result<()> {
+    disk.open(file, OpenOptions::new().write(true).create_new(true).mode(0o600)).map(drop)
 }
 
 /// Sends to the pump what the agent writes there, until the watch is dropped.
-pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>, pump: Handle) -> FileWatch {
+pub(crate) fn follow(files: &WatchedFiles, file: &Path, provider: Arc<Provider>, pump: PumpHandle) -> FileWatch {
     let path = file.to_owned();
     let mut reader = None;
-    files.watch(file, WatchScope::GrowingFile, move |_| {
+    files.watch(file, WatchScope::GrowingFile, move |disk, _| {
         if reader.is_none() {
-            reader = Reader::open(&path).ok();
+            reader = Reader::open(disk, &path).ok();
         }
         if let Some(open) = &mut reader {
-            let read = open.read(&provider, |(said, report)| pump.send(Event::Said(said, report)));
+            let read = open.read(disk, &provider, |(said, report)| pump.send(PumpEvent::Said(said, report)));
             if let Err(error) = read {
                 tracing::warn!("{} cannot be read: {error}", path.display());
             }
@@ -67,8 +66,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(file: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(file)?;
+    fn open(disk: &Disk, file: &Path) -> io::Result<Self> {
+        let file = disk.open(file, OpenOptions::new().read(true).write(true))?;
         let old = file.metadata()?.len();
         let at = old.saturating_sub(BACK);
         if at > 0 {
@@ -79,7 +78,7 @@ impl Reader {
         Ok(Self { file, at, freed: 0, line, before: None, old })
     }
 
-    fn read(&mut self, provider: &Provider, mut tell: impl FnMut(LineMeaning)) -> io::Result<()> {
+    fn read(&mut self, _: &Disk, provider: &Provider, mut tell: impl FnMut(LineMeaning)) -> io::Result<()> {
         let mut buffer = [0; 16 << 10];
         let mut last = None;
         if self.starts_over()? {
@@ -163,6 +162,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::disk::DISK;
 
     const RULES: &str = r#"
         id = "x"
@@ -192,7 +192,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("events");
-            make(&path).unwrap();
+            make(DISK, &path).unwrap();
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             Self { provider: Provider::parse(RULES).unwrap(), path, file, _directory: directory }
         }
@@ -203,7 +203,7 @@ mod tests {
 
         fn read(&self, reader: &mut Reader) -> Vec<Claim> {
             let mut all = Vec::new();
-            reader.read(&self.provider, |(said, _)| all.extend(said.map(|(_, claim)| claim))).unwrap();
+            reader.read(DISK, &self.provider, |(said, _)| all.extend(said.map(|(_, claim)| claim))).unwrap();
             all
         }
     }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn lines_are_told_when_they_are_complete() {
         let mut case = Case::new();
-        let mut reader = Reader::open(&case.path).unwrap();
+        let mut reader = Reader::open(DISK, &case.path).unwrap();
         assert_eq!(case.read(&mut reader), []);
         case.write("{\"type\": \"beg");
         assert_eq!(case.read(&mut reader), []);
@@ -226,7 +226,7 @@ mod tests {
         let mut case = Case::new();
         case.write(&"{\"type\": \"begin\"}\n".repeat(10_000));
         case.write("{\"type\": \"end\"}\n{\"type\": \"begin\"}\n{}\n");
-        let mut reader = Reader::open(&case.path).unwrap();
+        let mut reader = Reader::open(DISK, &case.path).unwrap();
         assert_eq!(case.read(&mut reader), [Claim::Working]);
         case.write("{\"type\": \"end\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Ready]);
@@ -236,7 +236,7 @@ mod tests {
     fn long_lines_are_passed_over_and_what_was_read_is_given_back() {
         use std::os::unix::fs::MetadataExt;
         let mut case = Case::new();
-        let mut reader = Reader::open(&case.path).unwrap();
+        let mut reader = Reader::open(DISK, &case.path).unwrap();
         case.write(&format!("{{\"type\": \"begin\", \"text\": \"{}\"}}\n", "x".repeat(4 << 20)));
         case.write("{\"type\": \"end\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Ready]);
@@ -245,13 +245,13 @@ mod tests {
         case.write("{\"type\": \"begin\"}\n");
         assert_eq!(case.read(&mut reader), [Claim::Working], "the agent goes on where it was");
         case.write("{\"type\": \"end\"}\n");
-        assert_eq!(case.read(&mut Reader::open(&case.path).unwrap()), [Claim::Ready], "the next daemon, too");
+        assert_eq!(case.read(&mut Reader::open(DISK, &case.path).unwrap()), [Claim::Ready], "the next daemon, too");
     }
 
     #[test]
     fn an_agent_that_starts_itself_anew_is_heard_from_the_beginning() {
         let mut case = Case::new();
-        let mut reader = Reader::open(&case.path).unwrap();
+        let mut reader = Reader::open(DISK, &case.path).unwrap();
         case.write("{\"type\": \"begin\"}\n{\"type\": \"end\"}\n{}\n{}\n{}\n");
         assert_eq!(case.read(&mut reader), [Claim::Working, Claim::Ready]);
         case.file = OpenOptions::new().write(true).open(&case.path).unwrap();

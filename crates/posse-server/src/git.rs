@@ -18,10 +18,10 @@ use std::time::Duration;
 use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignored};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::child::{self, ChildError, Ended, Leftovers};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::environment::Environment;
 use guard::{Found, Places};
+use posse_files::child::{self, ChildError, Ended, Leftovers};
 
 /// For what git does alone. A status of a large tree on a cold disk takes a while.
 const PLUMBING: Duration = Duration::from_secs(120);
@@ -237,7 +237,7 @@ impl WorkTree {
     /// A draft that says what the index says, because that knows which files need not be read again.
     async fn copied(&self) -> Result<Draft, GitError> {
         let copy = |disk: &Disk, index: &Path| {
-            let directory = disk.scratch_dir("posse-index-")?;
+            let directory = disk::scratch_dir(disk, "posse-index-")?;
             let draft = Draft { directory, base: None };
             // What is as new as the index is read again: by a younger one git would take it for unchanged.
             match disk.copy_with_time(index, &draft.index()) {

@@ -1,119 +1,65 @@
-//! The one loop that owns what is shared: which terminals there are, what is believed of them, who is told.
+//! The owner of everything that is shared: which terminals exist, what is known of them, and who is notified.
 //!
-//! Everything that can make it act is in `Message`. It never waits: not for the database (the store tells when
-//! something is written), not for the keeper, not for a pump. What others see is published after it was
-//! written down.
-
-#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
+//! [`HubMachine`] decides: it takes one [`HubEvent`] after the other and returns effects. [`Hub`] carries them out and never
+//! waits: results of the database, the keeper and the disk come back as events.
 
 pub(crate) mod audit;
-mod creation;
-mod keeping;
-mod silence;
-mod stopping;
-mod tidying;
-mod words;
+mod machine;
+mod messages;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::SystemTime;
 
+use posse_api::LogEvent;
 use posse_core::ids::TerminalId;
-use posse_core::peer::Household;
-use posse_core::screen::Size;
-use posse_core::status::{Status, StatusKind};
-use posse_term::client::KeeperLink;
-use posse_term::emulator::HistoryLimit;
+use posse_files::providers::Providers;
+use posse_term::client::{self, KeeperLink};
+use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::paths::Paths;
 use posse_term::wire::KeeperRequest;
-use serde_json::json;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::disk;
+use crate::disk::{self, Disk};
 use crate::keeper::Routes;
-use crate::providers::Providers;
-use crate::pump::{self, Handle};
-use crate::record::{LogEvent, Record};
+use crate::pump::{self, PumpHandle};
+use crate::record::Record;
 use crate::recording::Recorder;
-use crate::retention;
-use crate::session_files;
-use crate::store::{self, JournalEntry, KnownInput, Outcome, Writer};
-use crate::watched_files::{FileWatch, WatchedFiles};
+use crate::store::{KnownInput, Writer};
+use crate::watched_files::WatchedFiles;
+use crate::{event_files, retention};
 
-use creation::{Creating, Starting};
-use stopping::Stopping;
-pub(crate) use words::*;
+use machine::{HubMachine, HubMachineParams};
+pub(crate) use messages::*;
 
 /// How long a family is given to end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
 
-struct Entry {
-    record: Record,
-    title: String,
-    size: Size,
-    watched: bool,
-    /// `None`: ended before this daemon began, and not asked for since.
-    pump: Option<Handle>,
-    /// The watch on the agent's session file.
-    session_file: Option<FileWatch>,
-    /// The watch on the file to which the agent writes its events.
-    events: Option<FileWatch>,
-}
-
-impl Entry {
-    fn new(record: Record) -> Self {
-        let (title, size) = (String::new(), record.size);
-        Self { title, size, watched: false, pump: None, session_file: None, events: None, record }
-    }
-}
-
+/// Carries out what the machine decides.
 pub(crate) struct Hub {
+    machine: HubMachine,
     paths: Paths,
-    history: HistoryLimit,
     store: Writer,
-    messages: mpsc::UnboundedSender<Message>,
+    messages: mpsc::UnboundedSender<HubEvent>,
     events: broadcast::Sender<Arc<LogEvent>>,
     newest: Arc<AtomicI64>,
     routes: Routes,
     recorder: Recorder,
     /// The connection to the keeper; `None` while there is none.
     link: Option<KeeperLink>,
-    /// A connection was asked for and is not there yet.
-    reconnecting: bool,
-    /// Asks for a connection to the keeper.
     reconnect: mpsc::UnboundedSender<()>,
-    /// Why there is no keeper, and none can be started.
-    keeper_problem: Option<String>,
-    /// Why the keeper that is there does not answer.
-    keeper_silent: Option<String>,
-    disk_problem: Option<String>,
-    terminals: BTreeMap<TerminalId, Entry>,
-    /// Input of which something was written down before this daemon began, by terminal.
-    inputs: HashMap<TerminalId, Vec<KnownInput>>,
-    /// Who asks for a pump, until there is one: the keeper may still be on its way up.
-    finds: Vec<(TerminalId, oneshot::Sender<Option<Handle>>)>,
-    creating: HashMap<TerminalId, Creating>,
-    /// Agents that run and are not ready yet, with who waits for them.
-    starting: HashMap<TerminalId, Starting>,
     providers: Arc<Providers>,
     files: WatchedFiles,
-    /// This program, for what agents call.
-    executable: PathBuf,
-    /// To be ended when the keeper is connected.
-    end_later: Vec<(TerminalId, u32)>,
-    deleting: HashMap<TerminalId, Vec<DeleteReply>>,
-    stopping: Option<Stopping>,
-    done: bool,
-    /// Events since things were last tidied up.
-    since_tidy: u64,
+    pumps: HashMap<TerminalId, PumpHandle>,
 }
 
-pub(crate) struct Parts {
+pub(crate) struct HubParams {
     pub(crate) paths: Paths,
     pub(crate) store: Writer,
     pub(crate) records: Vec<Record>,
-    pub(crate) messages: mpsc::UnboundedSender<Message>,
+    pub(crate) messages: mpsc::UnboundedSender<HubEvent>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
@@ -125,372 +71,248 @@ pub(crate) struct Parts {
     pub(crate) executable: PathBuf,
 }
 
+fn hub_time() -> HubTime {
+    HubTime { wall: crate::now(), mono: crate::mono() }
+}
+
 impl Hub {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(params: HubParams) -> Self {
+        let machine = HubMachine::new(HubMachineParams {
+            records: params.records,
+            inputs: params.inputs,
+            executable: params.executable,
+            events_directory: params.paths.events(),
+            pid: std::process::id(),
+            seed: crate::random(),
+        });
         Self {
-            paths: parts.paths,
-            history: HistoryLimit::default(),
-            store: parts.store,
-            messages: parts.messages,
-            events: parts.events,
-            newest: parts.newest,
-            routes: parts.routes,
-            recorder: parts.recorder,
+            machine,
+            paths: params.paths,
+            store: params.store,
+            messages: params.messages,
+            events: params.events,
+            newest: params.newest,
+            routes: params.routes,
+            recorder: params.recorder,
             link: None,
-            reconnecting: false,
-            reconnect: parts.reconnect,
-            keeper_problem: None,
-            keeper_silent: None,
-            disk_problem: None,
-            terminals: parts.records.into_iter().map(|record| (record.id, Entry::new(record))).collect(),
-            inputs: parts.inputs.into_iter().fold(HashMap::new(), |mut inputs, (id, input)| {
-                inputs.entry(id).or_default().push(input);
-                inputs
-            }),
-            finds: Vec::new(),
-            creating: HashMap::new(),
-            starting: HashMap::new(),
-            providers: parts.providers,
-            files: parts.files,
-            executable: parts.executable,
-            end_later: Vec::new(),
-            deleting: HashMap::new(),
-            stopping: None,
-            done: false,
-            since_tidy: 0,
+            reconnect: params.reconnect,
+            providers: params.providers,
+            files: params.files,
+            pumps: HashMap::new(),
         }
     }
 
-    /// Runs until told to stop.
-    pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Message>) {
-        self.emit("daemon_started", None, json!({ "pid": std::process::id(), "version": crate::VERSION }), vec![]);
-        self.tidy();
-        // Of those that have ended while nobody was here.
-        let running: BTreeSet<TerminalId> = self.running().map(|entry| entry.record.id).collect();
-        let _ = disk::at(self.paths.events(), move |disk, events| retention::tidy_files(disk, events, &running)).await;
-        while let Some(message) = queue.recv().await {
-            match message {
-                Message::Command(command) => self.command(command),
-                Message::Change(id, offset, change) => self.change(id, offset, change),
-                Message::Keeper(report) => self.keeper_report(report),
-                Message::AnswerOver(note, then) => self.answer_over(note, then),
-                Message::Stored(event, outcome) => self.stored(event, outcome),
-                Message::FarewellTold => self.farewell_told(),
-                Message::RecordingsGrown => self.tidy_recordings(),
-                Message::CreationStored(id, event, outcome) => self.creation_stored(id, event, outcome),
+    /// Runs until the machine has finished.
+    pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<HubEvent>) {
+        let mut effects = self.machine.start(hub_time());
+        loop {
+            for effect in effects {
+                if let HubEffect::Tidy(TidyRequest { scope: TidyScope::Startup, running, .. }) = &effect {
+                    self.tidy_events(running.clone()).await;
+                }
+                self.execute(effect);
             }
-            self.answer_finds();
-            self.rest_when_all_ended();
-            if self.done {
-                break;
+            if self.machine.has_finished() {
+                return;
             }
-        }
-        if let Some(stopping) = self.stopping.take() {
-            let running = self.views(|entry| entry.record.exit.is_none());
-            for reply in stopping.replies {
-                let (running, keeper_silent) = (running.clone(), stopping.keeper_silent.clone());
-                let _ = reply.send(Ok(Stopped { running, keeper_silent }));
+            let Some(event) = queue.recv().await else { return };
+            match &event {
+                HubEvent::Keeper(KeeperReport::Up { link, .. }) => self.link = Some(link.clone()),
+                HubEvent::Keeper(KeeperReport::Lost(_)) => self.link = None,
+                _ => {}
             }
+            effects = self.machine.handle(event, hub_time());
         }
     }
 
-    // ---- writing down and telling ----
-
-    /// Writes an event and what it changes, and tells everyone when it is written, or is refused for now.
-    fn emit(&self, kind: &str, terminal: Option<TerminalId>, data: serde_json::Value, changes: Vec<store::Change>) {
-        self.emit_then(kind, terminal, data, changes, || {}, || {});
-    }
-
-    /// As `emit`, and does something more when everyone was told, and when it is written, however late that is.
-    fn emit_then(
-        &self,
-        kind: &str,
-        terminal: Option<TerminalId>,
-        data: serde_json::Value,
-        mut changes: Vec<store::Change>,
-        told: impl FnOnce() + Send + 'static,
-        written: impl FnOnce() + Send + 'static,
-    ) {
-        let event = event(kind, terminal, data);
-        changes.push(store::Change::Event(event.clone()));
-        let messages = self.messages.clone();
-        let tell = move |outcome| {
-            let _ = messages.send(Message::Stored(event, outcome));
-            told();
-        };
-        self.store.write_surely_then(changes, tell, written);
-    }
-
-    /// What a run wrote down. It goes on when it is on disk and not before; if the disk refuses, it asks again.
-    fn journal(&self, entry: Box<JournalEntry>, told: serde_json::Value, reply: oneshot::Sender<Result<(), String>>) {
-        let event = event("run", None, told);
-        let messages = self.messages.clone();
-        let changes = vec![store::Change::Journal(entry), store::Change::Event(event.clone())];
-        self.store.write(changes, move |outcome| {
-            let done = match &outcome {
-                Outcome::Written(_) => Ok(()),
-                Outcome::Refused(why) => Err(why.clone()),
-            };
-            if done.is_ok() {
-                let _ = messages.send(Message::Stored(event, outcome));
+    fn execute(&mut self, effect: HubEffect) {
+        match effect {
+            HubEffect::Write { changes, retry, then, forget } => {
+                let messages = self.messages.clone();
+                let stored = move |outcome| drop(messages.send(HubEvent::Stored(then, outcome)));
+                if retry {
+                    let link = self.link.clone();
+                    let committed = move || {
+                        if let (Some(link), Some(id)) = (link, forget) {
+                            link.send(KeeperRequest::Forget { id });
+                        }
+                    };
+                    self.store.write_surely_then(changes, stored, committed);
+                } else {
+                    self.store.write(changes, stored);
+                }
             }
-            let _ = reply.send(done);
+            HubEffect::Publish(event) => {
+                if let Some(seq) = event.seq {
+                    self.newest.store(seq, Ordering::Release);
+                }
+                let _ = self.events.send(Arc::new(*event));
+            }
+            HubEffect::Reply(reply) => reply(),
+            HubEffect::Keeper(request) => {
+                if let Some(link) = &self.link {
+                    link.send(*request);
+                }
+            }
+            HubEffect::Reconnect => drop(self.reconnect.send(())),
+            HubEffect::ProbeKeeper(reply) => self.probe_keeper(reply),
+            HubEffect::HangUp(id, reply) => self.hang_up(id, reply),
+            HubEffect::Health(problems, reply) => drop(reply.send(self.health(problems))),
+            HubEffect::LoadTerminal(load) => self.load_terminal(load),
+            HubEffect::StartPump(start) => self.start_pump(*start),
+            HubEffect::ToPump(id, event) => {
+                if let Some(pump) = self.pumps.get(&id) {
+                    pump.send(*event);
+                }
+            }
+            HubEffect::DropPump(id) => {
+                self.routes.remove(id);
+                self.pumps.remove(&id);
+            }
+            HubEffect::Find(id, reply) => drop(reply.send(self.pumps.get(&id).cloned())),
+            HubEffect::Record(on) => {
+                self.recorder.switch(on);
+                for pump in self.routes.handles().into_iter().filter(|_| on) {
+                    pump.send(pump::PumpEvent::Command(pump::PumpCommand::Picture));
+                }
+            }
+            HubEffect::MakeEventsFile(id) => {
+                let file = self.paths.events().join(id.as_str());
+                let messages = self.messages.clone();
+                in_background(move |disk| {
+                    if let Err(error) = event_files::make(disk, &file) {
+                        tracing::warn!(terminal = %id, "the events of this agent will not be read: {error}");
+                    }
+                    let _ = messages.send(HubEvent::EventsFileMade(id));
+                });
+            }
+            HubEffect::RemoveEventsFile(id) => {
+                let file = self.paths.events().join(id.as_str());
+                in_background(move |disk| drop(disk.remove_file(&file)));
+            }
+            HubEffect::RemoveFiles(id) => {
+                let files = [self.paths.screens(), self.paths.events()].map(|directory| directory.join(id.as_str()));
+                in_background(move |disk| files.iter().for_each(|file| drop(disk.remove_file(file))));
+                self.recorder.forget(id);
+            }
+            HubEffect::Tidy(tidy) => self.tidy(tidy),
+        }
+    }
+
+    fn tidy(&self, tidy: TidyRequest) {
+        let (screens, recordings, log) = (self.paths.screens(), self.paths.recordings(), self.paths.log());
+        let as_of = SystemTime::now();
+        in_background(move |disk| {
+            if tidy.scope != TidyScope::Recordings {
+                let _ = retention::tidy_files(disk, &screens, &tidy.known);
+                let _ = retention::tidy_log(disk, &log);
+            }
+            if let Err(error) = retention::tidy_recordings(disk, &recordings, &tidy.known, &tidy.running, as_of) {
+                tracing::warn!("old recordings cannot be removed: {error}");
+            }
         });
     }
 
-    fn stored(&mut self, mut event: LogEvent, outcome: Outcome) {
-        match outcome {
-            Outcome::Written(numbers) => {
-                event.seq = numbers.last().copied();
-                self.disk_problem = None;
-                self.since_tidy += 1;
-                if self.since_tidy >= retention::ROUND {
-                    self.tidy();
-                }
-            }
-            // Told all the same: what happened has happened. The store tries again by itself.
-            Outcome::Refused(why) => self.disk_problem = Some(why),
-        }
-        self.publish(event);
+    /// Removes the events of terminals that have ended while no daemon ran. Later it would remove those of a new terminal.
+    async fn tidy_events(&self, running: BTreeSet<TerminalId>) {
+        let _ = disk::at(self.paths.events(), move |disk, events| retention::tidy_files(disk, events, &running)).await;
     }
 
-    fn publish(&self, event: LogEvent) {
-        if let Some(seq) = event.seq {
-            self.newest.store(seq, Ordering::Release);
-        }
-        let _ = self.events.send(Arc::new(event));
+    /// Reads what a pump needs before it starts.
+    fn load_terminal(&self, load: LoadTerminal) {
+        let providers = self.providers.clone();
+        let screen = load.screen.then(|| self.paths.screens().join(load.id.as_str()));
+        let messages = self.messages.clone();
+        in_background(move |disk| {
+            let id = load.id;
+            let provider = load.provider.map(|provider| disk.provider(&providers, &provider));
+            let provider = provider.and_then(|loaded| {
+                loaded.inspect_err(|error| tracing::warn!(terminal = %id, "its screen is not read: {error}")).ok()
+            });
+            let blob = screen.and_then(|screen| disk.read(&screen).ok());
+            let emulator = blob.and_then(|blob| Emulator::restore(&blob, HistoryLimit::default()).ok()).map(Box::new);
+            let _ = messages.send(HubEvent::TerminalLoaded { id, load: load.number, provider, emulator });
+        });
     }
 
-    fn put(&self, id: TerminalId) -> Vec<store::Change> {
-        let record = self.terminals.get(&id).map(|entry| entry.record.clone());
-        record.into_iter().map(|record| store::Change::Put(Box::new(record))).collect()
-    }
-
-    // ---- what pumps say ----
-
-    fn change(&mut self, id: TerminalId, offset: Option<u64>, change: Change) {
-        let at = |data| located(data, offset);
-        let Some(entry) = self.terminals.get_mut(&id) else {
-            // Deleted meanwhile, and so is what it has left at its end.
-            if matches!(change, Change::Ended { .. }) {
-                self.forget_files(id);
-            }
-            return;
+    fn start_pump(&mut self, start: PumpStart) {
+        let PumpStart { id, record, provider, known_inputs, beginning } = start;
+        let agent = record.confirmed.and_then(|confirmed| Some((provider?, record.agent_profile, confirmed)));
+        let settings = pump::PumpSettings {
+            id,
+            known_inputs,
+            size: record.size,
+            status: record.status,
+            history: HistoryLimit::default(),
+            last_screen: self.paths.screens().join(id.as_str()),
+            events_file: self.paths.events().join(id.as_str()),
+            pid: record.pid,
+            agent,
+            hub: self.messages.clone(),
+            recorder: self.recorder.clone(),
+            files: self.files.clone(),
         };
-        match change {
-            Change::Status(status) => self.status_changed(id, offset, *status),
-            Change::Title(title) => {
-                entry.title.clone_from(&title);
-                self.publish(event("title_changed", Some(id), at(json!({ "title": title }))));
+        let beginning = match (beginning, &self.link) {
+            (PumpBeginning::Live { ring, from, caught_up_at, over }, Some(link)) => {
+                pump::PumpBeginning::Live { link: link.clone(), ring, from, caught_up_at, over }
             }
-            Change::Size(size) => {
-                entry.size = size;
-                let data = json!({ "rows": size.rows(), "cols": size.cols() });
-                self.publish(event("resized", Some(id), at(data)));
-            }
-            Change::Signal(signal) => {
-                let data = serde_json::to_value(&signal).unwrap_or_default();
-                self.publish(event("signal", Some(id), at(data)));
-            }
-            Change::Note(kind, data) => self.emit(kind, Some(id), at(data), vec![]),
-            Change::Watched(watched) => entry.watched = watched,
-            Change::InputAhead { writer, sequence } => {
-                let change = store::Change::Ahead { terminal: id, writer, sequence };
-                let pump = entry.pump.clone();
-                self.store.write(vec![change], move |outcome| {
-                    let written = matches!(outcome, Outcome::Written(_));
-                    if let Some(pump) = pump {
-                        pump.send(pump::Event::InputNoted { writer, sequence, written });
-                    }
-                });
-            }
-            Change::InputSettled { writer, sequence, arrived } => {
-                let change = store::Change::Settled { terminal: id, writer, sequence, arrived };
-                self.store.write_surely(vec![change], |_| {});
-            }
-            Change::Answering(note) => {
-                if let Some(pump) = entry.pump.clone() {
-                    self.answering(note, pump);
-                }
-            }
-            Change::Ended { exit, status, screen_saved, known_to } => {
-                entry.record.exit = Some(exit);
-                entry.events = None;
-                entry.session_file = None;
-                // Its last screen is in a file, and read from there when somebody asks.
-                if screen_saved {
-                    self.routes.remove(id);
-                    entry.pump = None;
-                }
-                if let Some(status) = status {
-                    self.status_changed(id, offset, *status);
-                }
-                self.forget_events(id);
-                let data = at(json!({ "exit": exit, "text": exit.to_string() }));
-                // Before it is written down nobody may forget it: a daemon that came after us would take it for lost.
-                let forget = move || {
-                    if let Some(keeper) = known_to {
-                        keeper.send(KeeperRequest::Forget { id });
-                    }
-                };
-                self.emit_then("terminal_exited", Some(id), data, self.put(id), || {}, forget);
-            }
+            // The loss of the keeper is the next event.
+            (PumpBeginning::Live { .. }, None) => return,
+            (PumpBeginning::Ended(emulator, exit), _) => pump::PumpBeginning::Ended(emulator, exit),
+        };
+        let live = matches!(beginning, pump::PumpBeginning::Live { .. });
+        // The route must exist before the keeper answers `Attach`.
+        let handle = pump::start(settings, beginning);
+        if live {
+            self.routes.insert(id, handle.clone());
         }
+        self.pumps.insert(id, handle);
     }
 
-    fn status_changed(&mut self, id: TerminalId, offset: Option<u64>, status: Status) {
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
-        entry.record.last_active = crate::now();
-        let data = serde_json::to_value(crate::api::types::StatusView::from(&status)).unwrap_or_default();
-        let data = located(data, offset);
-        let awaiting = status.awaiting_reaction;
-        let at_rest = status.kind != StatusKind::Processing;
-        let before = std::mem::replace(&mut entry.record.status, status);
-        let unchanged = before.awaiting_reaction && entry.record.status.unproven && at_rest;
-        let changes = self.put(id);
-        if awaiting {
-            // An input was submitted; `prompt_delivered` tells that. Of the status there is no news yet.
-            self.store.write_surely(changes, |_| {});
-        } else if unchanged {
-            self.emit("no_reaction", Some(id), data, changes);
-        } else {
-            self.emit("status_changed", Some(id), data, changes);
-        }
-        self.started(id);
-        self.watch_session_file(id);
+    /// Says whether the keeper answers. Without a connection there is none to ask.
+    fn probe_keeper(&self, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
+        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
+        let keeper = link.keeper();
+        let alive = link.probe();
+        crate::spawn(async move {
+            // A connection that is lost meanwhile is not silence; the daemon connects again.
+            let silent = alive.await.is_ok_and(|alive| !alive);
+            let _ = reply.send(if silent { Err(KeeperSilent(client::silence(keeper))) } else { Ok(()) });
+        });
     }
 
-    // ---- what the keeper says ----
-
-    /// Asks for a connection to the keeper, once.
-    fn reconnect(&mut self) {
-        if !std::mem::replace(&mut self.reconnecting, true) {
-            let _ = self.reconnect.send(());
-        }
+    fn hang_up(&self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
+        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
+        let keeper = link.keeper();
+        let taken = link.confirm(KeeperRequest::HangUp { id });
+        let messages = self.messages.clone();
+        crate::spawn(async move {
+            let answer = if taken.await.unwrap_or(false) {
+                let report = PumpReport::Event(Box::new(posse_api::EventBody::HangUp {}));
+                let _ = messages.send(HubEvent::Pump(id, None, report));
+                Ok(())
+            } else {
+                Err(KeeperSilent(client::silence(keeper)))
+            };
+            let _ = reply.send(answer);
+        });
     }
 
-    fn keeper_report(&mut self, report: KeeperReport) {
-        if matches!(report, KeeperReport::Up(..) | KeeperReport::Lost(_)) {
-            self.reconnecting = false;
-            self.keeper_silent = None;
-        }
-        match report {
-            KeeperReport::Up(link, summaries) => self.keeper_up(&link, summaries),
-            KeeperReport::Spawned { id, pid } => self.spawned(id, pid),
-            KeeperReport::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
-            KeeperReport::Ended { id, left } => self.family_ended(id, left),
-            KeeperReport::Resting => self.rested(),
-            KeeperReport::Unreachable(why) => self.keeper_unreachable(&why),
-            KeeperReport::Lost(why) => self.keeper_lost(&why),
-            KeeperReport::Untaken(untaken, why) => self.untaken(untaken, KeeperSilent(why)),
-            KeeperReport::Silent(why) => self.keeper_silence(why),
-        }
-    }
-
-    // ---- what people and programs ask ----
-
-    fn command(&mut self, command: Command) {
-        match command {
-            Command::Create(creation, reply) => self.create(*creation, reply),
-            Command::List(reply) => {
-                let _ = reply.send(self.views(|_| true));
-            }
-            Command::Show(id, reply) => {
-                let _ = reply.send(self.terminals.get(&id).map(view));
-            }
-            Command::Household(reply) => {
-                let _ = reply.send(self.household());
-            }
-            Command::Find(id, reply) => self.finds.push((id, reply)),
-            Command::Resize(id, size) => {
-                if let Some(entry) = self.terminals.get_mut(&id) {
-                    entry.record.size = size;
-                    let changes = self.put(id);
-                    let data = json!({ "rows": size.rows(), "cols": size.cols() });
-                    self.emit("size_set", Some(id), data, changes);
-                }
-                if let Some(pump) = self.find(id) {
-                    pump.send(pump::Event::Command(pump::Command::Resize(size)));
-                }
-            }
-            Command::Touch(id) => {
-                if let Some(entry) = self.terminals.get_mut(&id) {
-                    entry.record.last_active = crate::now();
-                }
-            }
-            Command::HangUp(id, reply) => self.hang_up(id, reply),
-            Command::ProbeKeeper(reply) => self.probe_keeper(reply),
-            Command::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
-            Command::Stop { all, reply } => self.stop(all, reply),
-            Command::Set { name, value, reply } => {
-                let event = event("setting_changed", None, json!({ "name": name, "value": value }));
-                let changes = vec![store::Change::Setting(name, value), store::Change::Event(event.clone())];
-                let messages = self.messages.clone();
-                // Not tried again: whoever asked is told, and may say it again.
-                self.store.write(changes, move |outcome| {
-                    let done = match &outcome {
-                        Outcome::Written(_) => Ok(()),
-                        Outcome::Refused(why) => Err(SettingError(why.clone())),
-                    };
-                    let _ = messages.send(Message::Stored(event, outcome));
-                    let _ = reply.send(done);
-                });
-            }
-            Command::Record(on) => {
-                self.recorder.switch(on);
-                for pump in self.routes.handles().into_iter().filter(|_| on) {
-                    pump.send(pump::Event::Command(pump::Command::Picture));
-                }
-            }
-            Command::Journal { entry, told, reply } => self.journal(entry, told, reply),
-            Command::Health(reply) => {
-                let disk = self.disk_problem.as_ref().map(|why| format!("the database cannot be written: {why}"));
-                let keeper = self.keeper_problem.as_ref().map(|why| format!("no keeper: {why}"));
-                let anchor = self.store.anchor_problem();
-                let problem = self.why_keeper_is_silent().or(keeper).or(disk).or(anchor);
-                let _ = reply.send(Health { problem });
-            }
-        }
-    }
-
-    /// Has the pump told of what the agent writes down of itself. Its file is not there from the beginning, so this is tried
-    /// again until it is.
-    fn watch_session_file(&mut self, id: TerminalId) {
-        let Some(entry) = self.terminals.get_mut(&id).filter(|entry| entry.session_file.is_none()) else { return };
-        let (Some(pump), Some(pid), Some(_)) = (&entry.pump, entry.record.pid, entry.record.confirmed) else { return };
-        let Ok(provider) = self.providers.load(&entry.record.provider) else { return };
-        let patterns = &provider.manifest.session_file;
-        if let Some(file) = (!patterns.is_empty()).then(|| session_files::locate(patterns, pid)).flatten() {
-            entry.session_file = Some(session_files::watch(&self.files, &file, pump.clone()));
-        }
-    }
-
-    /// The processes that are ours, to tell theirs from those of others.
-    fn household(&self) -> Household {
-        let leader = |entry: &Entry| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
-        let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
-        Household { keeper: self.routes.keeper(), daemon: std::process::id() as i32, terminals }
-    }
-
-    fn views(&self, which: impl Fn(&Entry) -> bool) -> Vec<View> {
-        let mut views: Vec<View> = self.terminals.values().filter(|entry| which(entry)).map(view).collect();
-        views.sort_by_key(|view| (view.record.created, view.record.id));
-        views
+    /// Adds what only the processes themselves can tell.
+    fn health(&self, problems: HubProblems) -> HubHealth {
+        // Also if nothing was asked of the keeper since it was stopped.
+        let stopped = || {
+            let keeper = self.link.as_ref()?.keeper()?;
+            client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
+        };
+        let keeper = problems.no_keeper.map(|why| format!("no keeper: {why}"));
+        let disk = problems.disk.map(|why| format!("the database cannot be written: {why}"));
+        let problem = problems.keeper_silent.or_else(stopped).or(keeper).or(disk);
+        HubHealth { problem: problem.or_else(|| self.store.anchor_problem()) }
     }
 }
 
-fn view(entry: &Entry) -> View {
-    View { record: entry.record.clone(), title: entry.title.clone(), size: entry.size, watched: entry.watched }
-}
-
-/// Adds the output offset that an event comes from.
-fn located(mut data: serde_json::Value, offset: Option<u64>) -> serde_json::Value {
-    if let (Some(fields), Some(offset)) = (data.as_object_mut(), offset) {
-        fields.insert("offset".into(), offset.into());
-    }
-    data
-}
-
-fn event(kind: &str, terminal: Option<TerminalId>, data: serde_json::Value) -> LogEvent {
-    LogEvent { seq: None, at: jiff::Timestamp::now(), kind: kind.into(), terminal, data }
+/// Works on files without waiting for the end.
+fn in_background(work: impl FnOnce(&Disk) + Send + 'static) {
+    drop(crate::spawn(disk::run(work)));
 }

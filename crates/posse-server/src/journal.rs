@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use posse_api::ProblemKind;
 use posse_core::ids::RunId;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::api::App;
+use crate::api::{ApiProblem, hint};
 use crate::disk::{self, Disk};
 use crate::hub;
 use crate::notify::Notice;
@@ -30,23 +31,33 @@ pub(crate) struct Stopping;
 pub(crate) enum Failed {
     #[error("the daemon is stopping")]
     Stopping,
-    #[error("the database cannot be written: {0}")]
-    Disk(String),
+    #[error(transparent)]
+    Disk(#[from] hub::JournalError),
     #[error("an entry of the journal cannot be written as JSON: {0}")]
     NoJson(#[from] serde_json::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Writes an entry down, and tells everyone.
-pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>, told: Value) -> Result<(), Failed> {
-    write_entry(app, entry?, told).await
+impl ApiProblem for Failed {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        match self {
+            Self::Stopping => (ProblemKind::Stopping, Some(hint::AGAIN)),
+            Self::Disk(_) | Self::NoJson(_) => (ProblemKind::Disk, Some("free some space; nothing was started")),
+            Self::Store(error) => error.problem(),
+        }
+    }
 }
 
-async fn write_entry(app: &App, entry: JournalEntry, told: Value) -> Result<(), Failed> {
+/// Writes an entry, and publishes it when it is written.
+pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>) -> Result<(), Failed> {
+    write_entry(app, entry?).await
+}
+
+async fn write_entry(app: &App, entry: JournalEntry) -> Result<(), Failed> {
     let entry = Box::new(entry);
-    match app.ask(|reply| hub::Command::Journal { entry, told, reply }).await {
-        Ok(written) => written.map_err(Failed::Disk),
+    match app.ask(|reply| hub::HubCommand::Journal { entry, reply }).await {
+        Ok(written) => Ok(written?),
         Err(_) => Err(Failed::Stopping),
     }
 }
@@ -56,7 +67,6 @@ async fn write_entry(app: &App, entry: JournalEntry, told: Value) -> Result<(), 
 pub(crate) async fn write_surely(
     app: &App,
     entry: serde_json::Result<JournalEntry>,
-    told: Value,
     channels: &Notifications,
 ) -> Result<(), Stopping> {
     let entry = match entry {
@@ -69,7 +79,7 @@ pub(crate) async fn write_surely(
     let began = tokio::time::Instant::now();
     let mut silent = true;
     loop {
-        match write_entry(app, entry.clone(), told.clone()).await {
+        match write_entry(app, entry.clone()).await {
             Ok(()) => return Ok(()),
             Err(Failed::Stopping) => return Err(Stopping),
             Err(error) => tracing::warn!(run = %entry.run, "the run waits: {error}"),

@@ -1,7 +1,6 @@
 //! The daemon's connection to the keeper. Events of one terminal go to its pump, all others to the hub.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,19 +9,20 @@ use posse_term::client::{self, KeeperError, KeeperEvents, KeeperMessage, Untaken
 use posse_term::wire::{InputRefusal, KeeperEvent};
 use tokio::sync::mpsc;
 
-use crate::hub::{KeeperReport, Message};
-use crate::pump::{Event as PumpEvent, Handle};
+use crate::disk::{self, Disk};
+use crate::hub::{HubEvent, KeeperReport};
+use crate::pump::{PumpEvent, PumpHandle};
 use crate::serve::Settings;
 
 /// The delay between two attempts to reach the keeper.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which pump belongs to which terminal, and the keeper's process. The hub writes the former, the connection the latter.
+/// The pump of each running terminal.
 #[derive(Clone, Default)]
-pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, Handle>>>, Arc<AtomicI32>);
+pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, PumpHandle>>>);
 
 impl Routes {
-    pub(crate) fn insert(&self, id: TerminalId, handle: Handle) {
+    pub(crate) fn insert(&self, id: TerminalId, handle: PumpHandle) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handle);
     }
 
@@ -37,13 +37,8 @@ impl Routes {
         }
     }
 
-    /// The process of the keeper that was connected last.
-    pub(crate) fn keeper(&self) -> Option<i32> {
-        Some(self.1.load(Ordering::Relaxed)).filter(|pid| *pid > 0)
-    }
-
     /// All those whose terminals run.
-    pub(crate) fn handles(&self) -> Vec<Handle> {
+    pub(crate) fn handles(&self) -> Vec<PumpHandle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }
@@ -52,7 +47,7 @@ impl Routes {
 pub(crate) struct KeeperConnector {
     pub(crate) settings: Settings,
     pub(crate) routes: Routes,
-    pub(crate) hub: mpsc::UnboundedSender<Message>,
+    pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
 }
 
 impl KeeperConnector {
@@ -61,7 +56,7 @@ impl KeeperConnector {
         while requests.recv().await.is_some() {
             while let Err(error) = self.connect().await {
                 tracing::error!("{error}");
-                let _ = self.hub.send(Message::Keeper(KeeperReport::Unreachable(error.to_string())));
+                let _ = self.hub.send(HubEvent::Keeper(KeeperReport::Unreachable(error.to_string())));
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -71,16 +66,19 @@ impl KeeperConnector {
     pub(crate) async fn connect(&self) -> Result<(), KeeperError> {
         let (link, mut events) =
             client::connect_or_start(&self.settings.paths, &self.settings.executable, true).await?;
-        self.routes.1.store(link.keeper().unwrap_or_default(), Ordering::Relaxed);
-        let summaries = client::list(&link, &mut events).await?;
-        let _ = self.hub.send(Message::Keeper(KeeperReport::Up(link, summaries)));
-        tokio::spawn(follow(events, self.routes.clone(), self.hub.clone()));
+        let held = client::list(&link, &mut events).await?;
+        let ended: Vec<TerminalId> = held.iter().filter(|held| held.exit.is_some()).map(|held| held.id).collect();
+        let screens = self.settings.paths.screens();
+        let saved = move |disk: &Disk| ended.into_iter().filter(|id| disk.exists(&screens.join(id.as_str()))).collect();
+        let saved_screens = disk::run(saved).await;
+        let _ = self.hub.send(HubEvent::Keeper(KeeperReport::Up { link, held, saved_screens }));
+        crate::spawn(follow(events, self.routes.clone(), self.hub.clone()));
         Ok(())
     }
 }
 
-async fn follow(mut events: KeeperEvents, routes: Routes, hub: mpsc::UnboundedSender<Message>) {
-    let report = |report| drop(hub.send(Message::Keeper(report)));
+async fn follow(mut events: KeeperEvents, routes: Routes, hub: mpsc::UnboundedSender<HubEvent>) {
+    let report = |report| drop(hub.send(HubEvent::Keeper(report)));
     let mut reported_silent = false;
     loop {
         match events.next().await {
@@ -100,7 +98,7 @@ async fn follow(mut events: KeeperEvents, routes: Routes, hub: mpsc::UnboundedSe
     }
 }
 
-fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<Message>) {
+fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<HubEvent>) {
     let report = match event {
         KeeperEvent::Output { id, .. }
         | KeeperEvent::Resized { id, .. }
@@ -117,5 +115,5 @@ fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<Mess
         }
         _ => return,
     };
-    let _ = hub.send(Message::Keeper(report));
+    let _ = hub.send(HubEvent::Keeper(report));
 }

@@ -7,13 +7,12 @@
 // Tests may wait for the disk.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-pub mod aftermath;
+mod aftermath;
 pub mod anchor;
 pub mod api;
-pub mod auto;
-pub mod backlog;
-mod child;
-pub mod confirmed_commands;
+mod auto;
+mod backlog;
+
 pub mod database;
 pub mod disk;
 mod driven;
@@ -25,56 +24,51 @@ mod hook_files;
 mod hub;
 mod journal;
 mod keeper;
-pub mod notify;
-pub mod operator;
-pub mod plan_config;
-pub mod plans;
+mod masking;
+mod notify;
+mod plans;
 mod project_files;
-pub mod providers;
 mod pump;
 mod quarantine;
-pub mod record;
+mod record;
 mod recording;
 mod retention;
-pub mod runs;
+mod runs;
 mod serve;
 mod session_files;
 mod store;
-pub mod versions;
+mod versions;
 mod watch;
 mod watched_files;
 
-/// The user says that the repository of this directory is as they want it, also what was changed while sessions ran.
-#[expect(clippy::disallowed_methods, reason = "only the command line uses it")]
+/// Records that the user approves the configuration and hooks of this repository, also those that changed while sessions ran.
 pub fn confirm_repository(
+    disk: &disk::Disk,
     paths: &posse_term::paths::Paths,
     directory: &std::path::Path,
 ) -> Result<(), aftermath::GitError> {
     git::guard::keep_in(paths.repositories());
-    git::guard::confirm(&disk::Disk::of_this_thread(), directory)
+    git::guard::confirm(disk, directory)
 }
 
+pub use aftermath::GitError;
 pub use serve::{ServeError, Settings, serve};
 
-/// This build, as told in handshakes.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Runs a future in the background. In a box, so that tokio's task is compiled once and not for each future.
+fn spawn(future: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+    let future: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(future);
+    tokio::spawn(future)
+}
 
 fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }
-
-/// When this daemon started, by the clock that files are dated with. Not set outside a daemon.
-static STARTED: std::sync::OnceLock<std::time::SystemTime> = std::sync::OnceLock::new();
 
 static BEGINNING: std::sync::LazyLock<tokio::time::Instant> = std::sync::LazyLock::new(tokio::time::Instant::now);
 
 /// Time since this daemon first asked.
 fn mono() -> posse_core::time::Mono {
     posse_core::time::Mono(BEGINNING.elapsed())
-}
-
-fn timestamp(wall: posse_core::time::Wall) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(wall.0).unwrap_or_default()
 }
 
 /// Random bits for ids, from the kernel.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use crate::child::{self, ChildError, Leftovers};
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// How long a channel may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ const TITLE: usize = 200;
 const VARIABLE: usize = 32 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Notice {
+pub(crate) struct Notice {
     /// What happened, in one word for programs.
     pub event: &'static str,
     /// From 1, for later, to 5, for now.
@@ -52,6 +52,8 @@ enum NotifyError {
     Http(ureq::Error),
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
+    #[error("cannot write the notification as JSON: {0}")]
+    Encode(#[from] serde_json::Error),
     #[error(transparent)]
     Command(#[from] ChildError),
     #[error("it ended with {status}: {words}")]
@@ -73,7 +75,7 @@ impl Notifier {
         match admitted {
             Admitted::Yes => {
                 let (on_its_way, channels) = (OnItsWay(self.clone()), channels.clone());
-                tokio::spawn(async move {
+                crate::spawn(async move {
                     notify(&channels, notice).await;
                     drop(on_its_way);
                 });
@@ -133,7 +135,7 @@ async fn webhook(channels: &Notifications, notice: &Notice) -> Result<(), Notify
     if channels.webhook.is_empty() {
         return Ok(());
     }
-    post(&channels.webhook, vec![("content-type", "application/json".into())], json(notice)).await
+    post(&channels.webhook, vec![("content-type", "application/json".into())], serde_json::to_vec(notice)?).await
 }
 
 async fn command(channels: &Notifications, notice: &Notice) -> Result<(), NotifyError> {
@@ -150,16 +152,12 @@ async fn command(channels: &Notifications, notice: &Notice) -> Result<(), Notify
     for (name, value) in variables {
         command.env(name, shortened(&value.replace('\0', ""), VARIABLE));
     }
-    let ended = child::run(command, &json(notice), PATIENCE, Leftovers::EndInTime).await?;
+    let ended = child::run(command, &serde_json::to_vec(notice)?, PATIENCE, Leftovers::EndInTime).await?;
     if ended.status.success() {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
     Err(NotifyError::Failed { status: ended.status, words: shortened(&words, TITLE) })
-}
-
-fn json(notice: &Notice) -> Vec<u8> {
-    serde_json::to_vec(notice).unwrap_or_default()
 }
 
 /// The request is made by a thread that nobody waits for: looking up a name cannot be broken off, and a daemon that stops

@@ -7,12 +7,11 @@
 //! who knows it.
 
 mod adopt;
-pub mod areas;
+pub(crate) mod areas;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 pub(crate) mod doing;
 pub(crate) mod driver;
-pub mod entry;
 pub(crate) mod facts;
 mod keep;
 pub(crate) mod keeping;
@@ -24,16 +23,18 @@ mod others;
 mod place;
 pub(crate) mod plan_file;
 mod report;
-pub mod said;
+pub(crate) mod said;
 pub(crate) mod session;
+mod step_error;
 pub(crate) mod stop_file;
-pub mod view;
+pub(crate) mod view;
 pub(crate) mod words;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use posse_api::{PlanEntry, PlanRunStatus, PlanView, ProblemKind};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
@@ -47,6 +48,7 @@ use posse_core::time::Wall;
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot, watch};
 
 use crate::api::App;
+use crate::api::{ApiProblem, hint};
 use crate::disk::{self, Disk};
 use crate::driven::Driven;
 use crate::journal::{self, Failed, Journals};
@@ -57,17 +59,14 @@ use areas::{AreaError, Areas, Ground};
 pub(crate) use begin::Wanted;
 use doing::Doing;
 use driver::{Driver, Ended};
-use entry::Entry;
-pub use keep::KeptWork;
 use ledger::Ledger;
 pub(crate) use ledger::verdict_word;
 use live::Live;
 use others::Shared;
 pub(crate) use others::{Listening, News};
 use session::Sessions;
+pub(crate) use step_error::StepError;
 use stop_file::StopFiles;
-use view::{PlanRunStatus, PlanView};
-pub use words::outcome_word;
 
 /// So many runs are looked at for a quota that is used up.
 const REMEMBERED: usize = 100;
@@ -109,6 +108,33 @@ pub(crate) enum PlanError {
     NotWritten(String),
     #[error(transparent)]
     Journal(#[from] Failed),
+}
+
+impl ApiProblem for PlanError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::None(_) => (Kind::NoRun, None),
+            Self::Unreadable { .. } => (Kind::NoFile, Some("`posse plan init` makes a sample plan")),
+            Self::Invalid(_) => (Kind::InvalidPlan, Some("`posse plan check` shows every mistake with its place")),
+            Self::NoTask(_) => (Kind::NoTask, Some("`posse plan status` shows those there are")),
+            Self::NotAsking(_) => (Kind::NotAsking, Some("`posse plan status` shows who asks")),
+            Self::Unconfirmed(_) => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+            Self::Busy(_) => (Kind::Busy, None),
+            Self::Wrong(_) => (Kind::Invalid, None),
+            Self::NoProgram { install, .. } => (Kind::NoProgram, Some(install)),
+            Self::Area(_) => (Kind::NoArea, None),
+            Self::NoJournal { .. } => (
+                Kind::NoJournal,
+                Some(
+                    "the posse that wrote it may go on with it; or copy the plan to a file of another name, and run that",
+                ),
+            ),
+            Self::Over => (Kind::Over, None),
+            Self::NotWritten(_) => (Kind::NotWritten, None),
+            Self::Journal(error) => error.problem(),
+        }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,14 +221,14 @@ impl Plans {
         for i in 0..spec.settings.levels.len() {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &spec).await?;
         }
-        let (id, state) = (spec.id, self.state_of(spec.id));
+        let state = self.state_of(spec.id);
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
         self.adopt(&areas, &mut spec, last.as_ref()).await?;
         let ledger = Ledger::new(spec.clone(), crate::now()).map_err(PlanError::Invalid)?;
-        let entry = Entry::Created { spec: Box::new(spec) };
-        let (files, told) = (state.to_string_lossy(), view::told(id, 1, &entry));
-        let (journal, view) = (driver::journal_entry(&ledger, &files, 1, &entry, None), PlanView::new(&ledger, &files));
-        journal::write(app, journal, told).await?;
+        let entry = PlanEntry::Created { spec: Box::new(spec) };
+        let files = state.to_string_lossy();
+        journal::write(app, driver::journal_entry(&ledger, &files, 1, &entry, None)).await?;
+        let view = view::plan_view(&ledger, &files);
         self.drive(app, ledger, 1, Ok(areas), Some(means));
         Ok(view)
     }
@@ -227,7 +253,7 @@ impl Plans {
             error => error,
         })?;
         if !ledger.closed {
-            let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
+            let areas = self.areas(&ledger.spec).await;
             self.drive(app, ledger, seq, areas, Some(means));
         }
         Ok(())
@@ -306,7 +332,7 @@ impl Plans {
         edit(record);
         let written =
             write(&text, &state, &Mark::default()).map_err(|error| PlanError::NotWritten(error.to_string()))?;
-        let replaced = disk::at(&file, move |disk, file| plan_file::replace(disk, file, &written)).await;
+        let replaced = disk::at(&file, move |disk, file| posse_files::replace::replace(disk, file, &written)).await;
         replaced.map_err(|error| PlanError::NotWritten(format!("cannot write {file}: {error}")))
     }
 
@@ -329,7 +355,7 @@ impl Plans {
         ledgers.iter().for_each(|(ledger, _)| self.shared.adopt(ledger));
         self.remember_holds().await;
         for (ledger, seq) in ledgers {
-            let areas = self.areas(&ledger.spec).await.map_err(|error| error.to_string());
+            let areas = self.areas(&ledger.spec).await;
             self.drive(app, ledger, seq, areas, None);
         }
         drop(not_taken_up);
@@ -368,7 +394,7 @@ impl Plans {
         self.state.join(id.as_str())
     }
 
-    async fn areas(&self, spec: &entry::Spec) -> Result<Areas, PlanError> {
+    async fn areas(&self, spec: &posse_api::PlanSpec) -> Result<Areas, PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let ground = Ground {
             directory: spec.directory.clone().into(),
@@ -383,7 +409,7 @@ impl Plans {
     }
 
     /// Drives it from now on.
-    fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, String>, means: Option<Means>) {
+    fn drive(&self, app: &App, ledger: Ledger, seq: i64, areas: Result<Areas, PlanError>, means: Option<Means>) {
         let (id, file) = (ledger.spec.id, ledger.spec.file.clone());
         if let (Isolation::InPlace, Ok(areas)) = (ledger.spec.git.isolation, &areas) {
             lock(&self.in_place).insert(id, areas.root().to_owned());
@@ -393,7 +419,7 @@ impl Plans {
         let sessions = Sessions { app: app.clone(), files: self.files.clone(), executable: self.executable.clone() };
         let doing = Doing {
             spec: Arc::new(ledger.spec.clone()),
-            areas: areas.map(Arc::new),
+            areas: areas.map(Arc::new).map_err(|error| Arc::new(error.into())),
             sessions,
             means,
             state: self.state_of(id),
@@ -407,7 +433,7 @@ impl Plans {
         let stop_files = self.stop_files.watch(Path::new(&spec.directory), &spec.config.state_dir, id, spec.asked);
         let parts = driver::Parts { ledger, seq, app, doing, told, commands: inbox, live, mine, stop_files };
         let plans = self.clone();
-        tokio::spawn(async move {
+        crate::spawn(async move {
             if let Ended::Over = Driver::new(parts).await.drive().await {
                 plans.driven.leave(id, &commands);
                 plans.live.remove(id);

@@ -8,8 +8,8 @@ mod agent;
 mod answering;
 mod deliver;
 mod input;
+mod messages;
 mod text;
-mod words;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -24,19 +24,20 @@ use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
 use posse_term::client::KeeperLink;
 use posse_term::emulator::{Emulator, HistoryLimit};
-use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream, WINDOW};
+use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_FRAME, WINDOW};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use agent::{Agent, Happened, Wanted};
+pub(crate) use messages::*;
 use text::Before;
-pub(crate) use words::*;
 
-use crate::disk;
-use crate::hub::{Change, Message};
+use crate::hub::{HubEvent, PumpReport};
 use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, Tail, Watchers};
+use crate::watched_files::{FileWatch, WatchedFiles};
+use crate::{disk, event_files, session_files};
 
 /// How much output may pass between two checkpoints, as a part of the ring. A checkpoint must never be older
 /// than the ring, and costs about as much as printing the screen and its history once.
@@ -52,20 +53,31 @@ const DRAWING: Duration = Duration::from_millis(600);
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
 
-pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
+pub(crate) fn start(settings: PumpSettings, beginning: PumpBeginning) -> PumpHandle {
     let (events, queue) = mpsc::unbounded_channel();
     let id = settings.id;
     let (link, ring, caught_up_at, over, emulator, exit) = match beginning {
-        Beginning::Live { link, ring, from, caught_up_at, over } => {
-            link.send(KeeperRequest::Attach { id, stream: OutputStream::Main, from });
+        PumpBeginning::Live { link, ring, from, caught_up_at, over } => {
+            link.send(KeeperRequest::Attach { id, from });
             // What is recorded begins where catching up ends.
-            let _ = events.send(Event::Command(Command::Picture));
+            let _ = events.send(PumpEvent::Command(PumpCommand::Picture));
             (Some(link), ring, caught_up_at, over, None, None)
         }
-        Beginning::Ended(emulator, exit) => (None, 0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
+        PumpBeginning::Ended(emulator, exit) => (None, 0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
     };
+    let handle = PumpHandle { events };
+    let writes_events =
+        settings.agent.as_ref().map(|(provider, ..)| provider).filter(|provider| provider.writes_events());
+    let event_watch = writes_events
+        .filter(|_| link.is_some())
+        .map(|provider| event_files::follow(&settings.files, &settings.events_file, provider.clone(), handle.clone()));
     let pump = Pump {
         id,
+        own_handle: handle.events.downgrade(),
+        pid: settings.pid,
+        files: settings.files,
+        event_watch,
+        session_file: SessionFile::Unknown,
         known_inputs: settings.known_inputs,
         undelivered: HashMap::new(),
         agent: settings.agent.map(|(provider, profile, said)| {
@@ -104,12 +116,27 @@ pub(crate) fn start(settings: Settings, beginning: Beginning) -> Handle {
         before: None,
         exit,
     };
-    tokio::spawn(pump.run(queue));
-    Handle { events }
+    crate::spawn(pump.run(queue));
+    handle
+}
+
+/// The file in which the agent describes its session.
+enum SessionFile {
+    Unknown,
+    /// A blocking thread looks for it.
+    Searched,
+    Watched(#[expect(dead_code, reason = "held until the program ends")] FileWatch),
 }
 
 struct Pump {
     id: TerminalId,
+    /// To let other threads send events to this pump without keeping it alive.
+    own_handle: mpsc::WeakUnboundedSender<PumpEvent>,
+    pid: Option<u32>,
+    files: WatchedFiles,
+    /// The watch on the file to which the agent writes its events.
+    event_watch: Option<FileWatch>,
+    session_file: SessionFile,
     known_inputs: Vec<KnownInput>,
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
@@ -117,7 +144,7 @@ struct Pump {
     /// Who waits for the last answer to be on the screen, and how long.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
     /// What others typed while something was being delivered, and the question that was open then.
-    held_back: VecDeque<(Input, Option<Showing>)>,
+    held_back: VecDeque<(PumpInput, Option<Showing>)>,
     /// Who types what the agent gets from us, and how often.
     writer: WriterId,
     typed: u64,
@@ -126,7 +153,7 @@ struct Pump {
     base_size: Size,
     history: HistoryLimit,
     last_screen: PathBuf,
-    hub: mpsc::UnboundedSender<Message>,
+    hub: mpsc::UnboundedSender<HubEvent>,
     tape: Tape,
     /// `None` once the program has ended or its keeper is gone.
     link: Option<KeeperLink>,
@@ -135,11 +162,11 @@ struct Pump {
     /// It has ended, and how is told only later.
     over: bool,
     /// Commands that came before the terminal was caught up with.
-    waiting: VecDeque<Command>,
+    waiting: VecDeque<PumpCommand>,
     tail: Tail,
     watchers: Watchers,
     /// Inputs on their way, by writer and number.
-    inputs: HashMap<(WriterId, u64), Vec<Origin>>,
+    inputs: HashMap<(WriterId, u64), Vec<InputOrigin>>,
     frames: FrameClock<Instant>,
     told_title: String,
     told_watched: bool,
@@ -155,7 +182,7 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(mut self, mut queue: mpsc::UnboundedReceiver<Event>) {
+    async fn run(mut self, mut queue: mpsc::UnboundedReceiver<PumpEvent>) {
         loop {
             let deadline = self.frames.deadline().into_iter().chain(self.nudge_ends).chain(self.agent_deadline()).min();
             let event = match deadline {
@@ -170,7 +197,7 @@ impl Pump {
             };
             match event {
                 None => return,
-                Some(Event::Keeper(event)) => {
+                Some(PumpEvent::Keeper(event)) => {
                     let flood = matches!(&event, KeeperEvent::Output { bytes, .. } if bytes.len() >= FLOOD);
                     self.keeper(event).await;
                     if flood {
@@ -178,21 +205,22 @@ impl Pump {
                         tokio::task::yield_now().await;
                     }
                 }
-                Some(Event::KeeperLost) => self.ended(Exit::Lost).await,
-                Some(Event::InputNoted { writer, sequence, written }) => {
+                Some(PumpEvent::KeeperLost) => self.ended(Exit::Lost).await,
+                Some(PumpEvent::InputNoted { writer, sequence, written }) => {
                     self.delivery_noted(writer, sequence, written);
                 }
-                Some(Event::AnswerNoted(seq)) => self.answer_noted(seq),
-                Some(Event::Hook(payload)) => self.hook(&payload),
-                Some(Event::SessionFile(content)) => self.session_file(&content),
-                Some(Event::Said(said, report)) => {
+                Some(PumpEvent::AnswerNoted(seq)) => self.answer_noted(seq),
+                Some(PumpEvent::Hook(payload)) => self.hook(&payload),
+                Some(PumpEvent::SessionFile(content)) => self.session_file(&content),
+                Some(PumpEvent::SessionFileLocated(file)) => self.watch_session_file(file),
+                Some(PumpEvent::Said(said, report)) => {
                     self.reported(report);
                     if let Some((source, claim)) = said {
                         self.said(source, claim);
                     }
                 }
-                Some(Event::Command(command)) if self.catching_up() => self.waiting.push_back(command),
-                Some(Event::Command(command)) => self.command(command),
+                Some(PumpEvent::Command(command)) if self.catching_up() => self.waiting.push_back(command),
+                Some(PumpEvent::Command(command)) => self.command(command),
             }
         }
     }
@@ -212,7 +240,7 @@ impl Pump {
             if drawing && now < until {
                 self.last_wanted.push((reply, until));
             } else {
-                let _ = reply.send(self.text(Text::Last));
+                let _ = reply.send(self.text(TextPart::Last));
             }
         }
     }
@@ -251,7 +279,7 @@ impl Pump {
             }
             KeeperEvent::Spawned { .. } if self.agent.is_none() => self.live(&LifeEvent::Running),
             // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
-            KeeperEvent::Exited { main, .. } if self.tail.end() < main => {}
+            KeeperEvent::Exited { end, .. } if self.tail.end() < end => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
         }
@@ -308,7 +336,7 @@ impl Pump {
                 self.look();
             }
             if replayed && !self.catching_up() && self.emulator.size() != self.base_size {
-                self.tell_hub(Change::Size(self.emulator.size()));
+                self.tell_hub(PumpReport::Size(self.emulator.size()));
             }
         }
         if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes }) {
@@ -322,7 +350,7 @@ impl Pump {
         let Some(link) = &self.link else { return };
         if end - self.acknowledged >= WINDOW / 4 {
             self.acknowledged = end;
-            link.send(KeeperRequest::Acknowledge { id: self.id, stream: OutputStream::Main, offset: end });
+            link.send(KeeperRequest::Acknowledge { id: self.id, offset: end });
         }
         let offset = self.emulator.offset();
         if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
@@ -356,7 +384,7 @@ impl Pump {
     fn signal(&mut self, signal: &Signal) {
         self.hear(signal);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
-            self.tell_hub(Change::Signal(signal.clone()));
+            self.tell_hub(PumpReport::Signal(signal.clone()));
         }
     }
 
@@ -373,7 +401,7 @@ impl Pump {
     fn tell_title(&mut self) {
         if self.emulator.title() != self.told_title {
             self.told_title = self.emulator.title().to_owned();
-            self.tell_hub(Change::Title(self.told_title.clone()));
+            self.tell_hub(PumpReport::Title(self.told_title.clone()));
         }
     }
 
@@ -385,7 +413,7 @@ impl Pump {
         self.tape.resized(size);
         self.watchers.tell(&Item::Resized { offset, size });
         if !self.catching_up() {
-            self.tell_hub(Change::Size(size));
+            self.tell_hub(PumpReport::Size(size));
         }
     }
 
@@ -415,7 +443,7 @@ impl Pump {
     fn fit_views(&mut self) {
         let watched = self.watchers.has_views();
         if std::mem::replace(&mut self.told_watched, watched) != watched {
-            self.tell_hub(Change::Watched(watched));
+            self.tell_hub(PumpReport::Watched(watched));
         }
         if self.nudge_ends.is_none() {
             self.request_size(self.watchers.wanted_size().unwrap_or(self.base_size));
@@ -430,24 +458,27 @@ impl Pump {
 
     // ---- commands ----
 
-    fn command(&mut self, command: Command) {
+    fn command(&mut self, command: PumpCommand) {
         match command {
-            Command::Alive(reply) => {
+            PumpCommand::Alive(reply) => {
                 let _ = reply.send(self.link.is_some() && !self.over);
             }
-            Command::Screen(reply) => {
+            PumpCommand::Observe(reply) => {
+                let _ = reply.send(self.observe());
+            }
+            PumpCommand::Screen(reply) => {
                 let _ = reply.send(self.emulator.screen());
             }
-            Command::Text(Text::Last, reply) if self.is_drawing() => {
+            PumpCommand::Text(TextPart::Last, reply) if self.is_drawing() => {
                 self.last_wanted.push((reply, Instant::now() + DRAWING));
             }
-            Command::Text(text, reply) => {
+            PumpCommand::Text(text, reply) => {
                 let _ = reply.send(self.text(text));
             }
-            Command::BracketedPaste(reply) => {
+            PumpCommand::BracketedPaste(reply) => {
                 let _ = reply.send(self.emulator.input_modes().bracketed_paste);
             }
-            Command::Input(input) => match &self.agent {
+            PumpCommand::Input(input) => match &self.agent {
                 // Also while nothing is asked: the keys would wait for the next question.
                 Some(_) if !input.may_answer => {
                     self.answer(input.sequence, input.origin, Err(InputError::KeysFromTerminal));
@@ -456,37 +487,37 @@ impl Pump {
                 Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing().cloned())),
                 _ => self.input(input),
             },
-            Command::Message { order, answerer, writer, sequence, reply } => {
-                let origin = Origin::Request(reply);
+            PumpCommand::Message { order, answerer, writer, sequence, reply } => {
+                let origin = InputOrigin::Request(reply);
                 match &self.agent {
                     Some(_) => self.deliver(order, answerer, writer, sequence, origin),
                     None => self.answer(sequence, origin, Err(InputError::NoAgent)),
                 }
             }
-            Command::Answer { wish, question, words, answerer, reply } => {
+            PumpCommand::Answer { wish, question, words, answerer, reply } => {
                 self.ask_agent(Wanted::Answer { wish, question, words, answerer }, reply);
             }
-            Command::Question(reply) => self.tell_question(reply),
-            Command::Explain(reply) => {
+            PumpCommand::Question(reply) => self.tell_question(reply),
+            PumpCommand::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
                 let _ = reply.send(self.agent.as_ref().map(|agent| (agent.explain(&screen, &self.emulator), said)));
             }
-            Command::Traces { text, reply } => {
+            PumpCommand::Traces { text, reply } => {
                 let printed = self.emulator.offset();
                 let _ = reply.send(self.agent.as_ref().map(|agent| agent.traces(&text, printed)));
             }
-            Command::Picture => self.record_picture(),
-            Command::Resize(size) => {
+            PumpCommand::Picture => self.record_picture(),
+            PumpCommand::Resize(size) => {
                 self.base_size = size;
                 self.fit_views();
             }
-            Command::Watch { from, reply } => self.watch(from, reply),
-            Command::Unwatch(watcher) => {
+            PumpCommand::Watch { from, reply } => self.watch(from, reply),
+            PumpCommand::Unwatch(watcher) => {
                 self.watchers.remove(watcher);
                 self.fit_views();
             }
-            Command::View { watcher, size } => {
+            PumpCommand::View { watcher, size } => {
                 self.watchers.set_view(watcher, size);
                 self.fit_views();
             }
@@ -514,6 +545,8 @@ impl Pump {
             return;
         }
         self.exit = Some(exit);
+        self.event_watch = None;
+        self.session_file = SessionFile::Searched;
         self.look();
         if self.tape.is_behind() {
             self.record_picture();
@@ -536,7 +569,12 @@ impl Pump {
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Exited { exit });
         // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
-        self.tell_hub(Change::Ended { exit, status: status.map(Box::new), screen_saved, known_to: link });
+        self.tell_hub(PumpReport::Ended {
+            exit,
+            status: status.map(Box::new),
+            screen_saved,
+            keeper_knows: link.is_some(),
+        });
     }
 
     async fn save_last_screen(&self) -> bool {
@@ -549,14 +587,46 @@ impl Pump {
     }
 
     /// Tells the hub of a change, with the output offset it comes from.
-    fn tell_hub(&self, change: Change) {
-        let _ = self.hub.send(Message::Change(self.id, Some(self.emulator.offset()), change));
+    fn tell_hub(&self, report: PumpReport) {
+        let _ = self.hub.send(HubEvent::Pump(self.id, Some(self.emulator.offset()), report));
     }
 
-    fn tell_status(&self, status: Option<Status>) {
+    fn tell_status(&mut self, status: Option<Status>) {
         if let Some(status) = status {
-            self.tell_hub(Change::Status(Box::new(status)));
+            self.tell_hub(PumpReport::Status(Box::new(status)));
+            self.locate_session_file();
         }
+    }
+
+    /// Looks for the agent's session file. It does not exist from the beginning, so each change of the status looks again.
+    fn locate_session_file(&mut self) {
+        let (SessionFile::Unknown, Some(pid), Some(agent)) = (&self.session_file, self.pid, &self.agent) else {
+            return;
+        };
+        let patterns = agent.session_file_patterns().to_vec();
+        if patterns.is_empty() {
+            return;
+        }
+        self.session_file = SessionFile::Searched;
+        let pump = self.own_handle.clone();
+        drop(crate::spawn(disk::run(move |disk| {
+            let file = session_files::locate(disk, &patterns, pid);
+            if let Some(pump) = pump.upgrade() {
+                let _ = pump.send(PumpEvent::SessionFileLocated(file));
+            }
+        })));
+    }
+
+    fn watch_session_file(&mut self, file: Option<PathBuf>) {
+        if self.exit.is_some() {
+            return;
+        }
+        self.session_file = match (file, self.own_handle.upgrade()) {
+            (Some(file), Some(events)) => {
+                SessionFile::Watched(session_files::watch(&self.files, &file, PumpHandle { events }))
+            }
+            _ => SessionFile::Unknown,
+        };
     }
 }
 

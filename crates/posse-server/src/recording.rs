@@ -274,5 +274,4 @@ impl Tape {
 }
 
 #[cfg(test)]
-#[path = "recording/tests.rs"]
 mod tests;

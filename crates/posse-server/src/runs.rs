@@ -8,17 +8,19 @@ mod claim;
 mod doing;
 mod driver;
 mod files;
-pub mod view;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use posse_api::{ProblemKind, RunView};
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, Entry, Ledger, Run, Spec, Stop};
 use posse_core::time::Wall;
 use tokio::sync::oneshot;
 
+use crate::api::ApiProblem;
 use crate::api::App;
 use crate::disk;
 use crate::driven::Driven;
@@ -29,7 +31,6 @@ use claim::Claim;
 pub(crate) use claim::ClaimError;
 use driver::{Charge, Driver, Ended};
 pub(crate) use files::RunFiles;
-use view::RunView;
 
 /// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
 const RUNS_SEARCHED: usize = 100;
@@ -75,6 +76,22 @@ pub(crate) enum RunError {
     Rests(RunId),
     #[error(transparent)]
     Journal(#[from] Failed),
+}
+
+impl ApiProblem for RunError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::None(_) => (Kind::NoRun, Some("`posse runs` shows those there are")),
+            Self::InUse { .. } | Self::Shared { .. } => (Kind::InUse, None),
+            Self::Claimed(ClaimError::Held { .. }) => (Kind::Locked, None),
+            Self::Claimed(ClaimError::Io { .. }) => (Kind::Disk, Some("put that right and try again")),
+            Self::NoProgram { install, .. } => (Kind::NoProgram, Some(install)),
+            Self::Over(_) => (Kind::Over, Some("`posse run show` says how it ended")),
+            Self::Rests(_) => (Kind::Rests, Some("`posse loop --resume` goes on with it")),
+            Self::Journal(error) => error.problem(),
+        }
+    }
 }
 
 /// One that is not installed is told once, before five terminals fail one by one. What else may be wrong with a provider is told
@@ -125,7 +142,7 @@ impl Runs {
         let caller = Caller { hurry: true, auto_accept: Some(spec.config.handoff.auto_accept_permissions) };
         let (run, _) = Run::create(spec.clone(), crate::now());
         write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;
-        let view = RunView::from(run.ledger());
+        let view = view::run_view(run.ledger());
         drop(self.drive(app, Charge { run, seq: 1, caller: Some((means, caller)), claim }));
         Ok(view)
     }
@@ -222,7 +239,7 @@ impl Runs {
         let (begun, begins) = oneshot::channel();
         let driver = Driver::new(charge, app.clone(), self.files.clone(), inbox, begun);
         let driven = self.driven.clone();
-        tokio::spawn(async move {
+        crate::spawn(async move {
             if let Ended::Rests = driver.drive().await {
                 driven.leave(id, &commands);
             }
@@ -233,8 +250,7 @@ impl Runs {
 
 /// Writes down an entry of a run nobody drives.
 async fn write(app: &App, ledger: &Ledger, seq: i64, entry: &Entry) -> Result<(), RunError> {
-    let (journal, told) = (driver::journal_entry(ledger, seq, entry), view::told(ledger.spec.id, seq, entry));
-    Ok(journal::write(app, journal, told).await?)
+    Ok(journal::write(app, driver::journal_entry(ledger, seq, entry)).await?)
 }
 
 /// Somebody else uses the files of a run that was going on when the last daemon ended. It is theirs now, or until they are

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
+use posse_files::providers::Providers;
 use posse_term::client::KeeperError;
 use posse_term::lock::{self, LockError};
 use posse_term::paths::{Paths, PathsError};
@@ -19,16 +20,14 @@ use crate::api::{self, App};
 use crate::auto::Autos;
 use crate::disk::{self, Disk};
 use crate::git;
-use crate::hub::{Command, Hub, Message, Parts};
+use crate::hub::{Hub, HubCommand, HubEvent, HubParams};
 use crate::keeper::{KeeperConnector, Routes};
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::providers::Providers;
 use crate::recording::{self, Word};
 use crate::runs::Runs;
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
-
 use crate::{hub, pump};
 
 /// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
@@ -66,7 +65,7 @@ pub enum ServeError {
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     settings.paths.prepare()?;
     lock::acquire(&settings.paths.daemon_lock(), LOCK_PATIENCE)?.until_exit();
-    let _ = crate::STARTED.set(std::time::SystemTime::now());
+    let _ = posse_files::replace::DAEMON_STARTED.set(std::time::SystemTime::now());
     // One thread is enough for hundreds of terminals, and cheaper than several that wake each other. The disk
     // has a thread of its own.
     let disk = Disk::of_this_thread();
@@ -95,14 +94,14 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     let (recorder, recorder_thread) = recording::start(paths.recordings(), records, {
         let (routes, messages) = (routes.clone(), messages.clone());
         move |word| match word {
-            Word::PictureWanted(id) => routes.send(id, pump::Event::Command(pump::Command::Picture)),
-            Word::Grown => drop(messages.send(Message::RecordingsGrown)),
+            Word::PictureWanted(id) => routes.send(id, pump::PumpEvent::Command(pump::PumpCommand::Picture)),
+            Word::Grown => drop(messages.send(HubEvent::RecordingsGrown)),
         }
     });
     git::guard::keep_in(paths.repositories());
     let files = WatchedFiles::start();
     let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
-    let hub = Hub::new(Parts {
+    let hub = Hub::new(HubParams {
         paths: paths.clone(),
         store,
         records: found.terminals,
@@ -139,24 +138,24 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     }
     // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
     keeper.connect().await?;
-    tokio::spawn(keeper.run(reconnects));
+    crate::spawn(keeper.run(reconnects));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
-    tokio::spawn({
+    crate::spawn({
         let app = app.clone();
         async move {
             app.runs.take_up(&app, going_on).await;
             app.plans.take_up(&app, plans_going_on).await;
             app.plans.clean_up(None).await;
             app.autos.take_up(&app, autos_going_on).await;
-            app.plans.stop_files.everyone_is_there();
+            app.plans.stop_files.all_are_resumed().await;
             crate::plans::keeping::tidy(&app).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {
         let _ = stopped_serving.await;
     }));
-    tokio::spawn(stop_on_signal(messages));
-    tracing::info!("daemon {} listens on {}", crate::VERSION, socket.display());
+    crate::spawn(stop_on_signal(messages));
+    tracing::info!("daemon {} listens on {}", posse_api::VERSION, socket.display());
     hub.run(queue).await;
     recorder_thread.finish();
     let _ = disk::at(&socket, Disk::remove_file).await;
@@ -173,7 +172,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     Ok(())
 }
 
-async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
+async fn stop_on_signal(hub: mpsc::UnboundedSender<HubEvent>) {
     let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return;
     };
@@ -182,5 +181,5 @@ async fn stop_on_signal(hub: mpsc::UnboundedSender<Message>) {
         _ = interrupt.recv() => {}
     }
     let (reply, _) = oneshot::channel();
-    let _ = hub.send(Message::Command(Command::Stop { all: false, reply }));
+    let _ = hub.send(HubEvent::Command(HubCommand::Stop { all: false, reply }));
 }

@@ -1,36 +1,33 @@
 //! Files in which agents write down what they do.
 
-#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
-
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use posse_term::text_file;
-
-use crate::pump::{Event, Handle};
+use crate::disk::Disk;
+use crate::pump::{PumpEvent, PumpHandle};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// A file that says a few words; more is something else.
 const MOST: u64 = 64 << 10;
 
 /// Sends the file's content to the pump, now and whenever the file changes.
-pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: Handle) -> FileWatch {
+pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: PumpHandle) -> FileWatch {
     let path = file.to_owned();
-    files.watch(file, WatchScope::CompleteFile, move |_| send_content(&path, &pump))
+    files.watch(file, WatchScope::CompleteFile, move |disk, _| send_content(disk, &path, &pump))
 }
 
 /// Which file it is, for a running program: `{pid}`, and `{NAME}` for a variable of its environment. The first that
 /// can be filled in counts. `None` until its directory is there.
-pub(crate) fn locate(patterns: &[String], pid: u32) -> Option<PathBuf> {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+pub(crate) fn locate(disk: &Disk, patterns: &[String], pid: u32) -> Option<PathBuf> {
+    let environment = disk.read(Path::new(&format!("/proc/{pid}/environ"))).ok()?;
     let variable = |name: &str| {
         let mut variables = environment.split(|byte| *byte == 0);
         variables
             .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").filter(|v| !v.is_empty()))
     };
     let path = patterns.iter().find_map(|pattern| fill(pattern, pid, variable))?;
-    path.parent()?.is_dir().then_some(path)
+    disk.is_dir(path.parent()?).then_some(path)
 }
 
 fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>) -> Option<PathBuf> {
@@ -49,14 +46,14 @@ fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>
     Some(PathBuf::from(OsString::from_vec(path)))
 }
 
-fn send_content(file: &Path, pump: &Handle) {
+fn send_content(disk: &Disk, file: &Path, pump: &PumpHandle) {
     use std::io::Read;
-    let Ok(opened) = text_file::open(file) else { return };
+    let Ok(opened) = disk.open_regular(file) else { return };
     let mut text = Vec::new();
     if opened.take(MOST).read_to_end(&mut text).is_ok()
         && let Ok(content) = serde_json::from_slice(&text)
     {
-        pump.send(Event::SessionFile(content));
+        pump.send(PumpEvent::SessionFile(content));
     }
 }
 

@@ -14,15 +14,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use posse_api::{LogEvent, ProblemKind};
 use posse_core::audit::{Entry, Note};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use crate::anchor::Anchor;
+use crate::api::ApiProblem;
 use crate::database;
-use crate::disk::Disk;
-use crate::record::{LogEvent, Record};
+use crate::disk::{self, Disk};
+use crate::record::Record;
 pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
 pub(crate) use usage::{UsageOf, usage};
@@ -55,6 +57,12 @@ pub enum StoreError {
     Newer { path: PathBuf, found: usize, known: usize },
 }
 
+impl ApiProblem for StoreError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::Store, None)
+    }
+}
+
 impl StoreError {
     pub(crate) fn of(path: &Path, error: rusqlite::Error) -> Self {
         let path = path.to_owned();
@@ -74,7 +82,7 @@ impl StoreError {
 /// One thing to write down.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
-    Event(LogEvent),
+    Event(Box<LogEvent>),
     Put(Box<Record>),
     Drop(TerminalId),
     /// A setting, or its end.
@@ -134,7 +142,7 @@ pub(crate) fn open(disk: Disk, path: &Path, anchor: Anchor) -> Result<(Writer, F
     require_file(&disk, path)?;
     // Made private before SQLite opens it; its side files take over the mode.
     let _ = disk.append(path, b"").and_then(|()| disk.set_mode(path, 0o600));
-    let mut connection = disk.open_database(path, OpenFlags::default()).map_err(wrap)?;
+    let mut connection = disk::open_database(&disk, path, OpenFlags::default()).map_err(wrap)?;
     connection.busy_timeout(Duration::from_secs(5)).map_err(wrap)?;
     // Space that is freed goes back to the disk. Takes effect when the database is made.
     connection.pragma_update(None, "auto_vacuum", "incremental").map_err(wrap)?;
@@ -242,7 +250,7 @@ pub(crate) fn figures(disk: &Disk, path: &Path) -> Result<Figures, StoreError> {
 
 pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = disk.open_database(path, flags)?;
+    let connection = disk::open_database(disk, path, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     Ok(connection)
 }
@@ -263,7 +271,7 @@ pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<
         let connection = read_only(disk, path)?;
         let order = if slice.newest { "DESC" } else { "ASC" };
         let mut statement = connection.prepare(&format!(
-            "SELECT seq, at, kind, terminal, data FROM events
+            "SELECT seq, at, terminal, output_offset, body FROM events
              WHERE seq > ?1 AND (?2 IS NULL OR terminal = ?2) ORDER BY seq {order} LIMIT ?3"
         ))?;
         let terminal = slice.terminal.map(|id| id.to_string());
@@ -272,9 +280,9 @@ pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<
                 Ok(LogEvent {
                     seq: row.get("seq")?,
                     at: jiff::Timestamp::from_millisecond(row.get("at")?).unwrap_or_default(),
-                    kind: row.get("kind")?,
                     terminal: row.get::<_, Option<String>>("terminal")?.and_then(|id| id.parse().ok()),
-                    data: json(row, "data")?,
+                    offset: row.get::<_, Option<i64>>("output_offset")?.map(i64::cast_unsigned),
+                    body: json(row, "body")?,
                 })
             })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
@@ -301,5 +309,4 @@ fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite
 }
 
 #[cfg(test)]
-#[path = "store/tests.rs"]
 mod tests;

@@ -1,31 +1,24 @@
-//! Which version of an agent is installed: the program is asked once, and again when its file has changed.
-
-#![expect(clippy::disallowed_methods, reason = "the command line uses it too; the daemon calls it through `Disk`")]
+//! The versions of installed agents: a program is asked once, and again when its file has changed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use posse_agents::version::Version;
-use rustix::fs::{Access, access};
+use posse_files::versions::ask;
 
-use crate::child::{self, Leftovers};
 use crate::disk::{self, Disk};
-
-/// The slowest of them, a script on a cold disk, takes two seconds.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What programs said, as long as their files are the same.
 #[derive(Debug, Default)]
-pub struct Versions {
+pub(crate) struct Versions {
     known: Mutex<BTreeMap<PathBuf, (SystemTime, Version)>>,
 }
 
 impl Versions {
     /// The version of this program, found and started as in this environment. `None`: nobody knows.
-    pub async fn find(&self, program: &str, environment: &BTreeMap<String, String>) -> Option<Version> {
+    pub(crate) async fn find(&self, program: &str, environment: &BTreeMap<String, String>) -> Option<Version> {
         let (program, search) = (program.to_owned(), environment.get("PATH")?.clone());
         let find = move |disk: &Disk| {
             let path = disk.locate_program(&program, &search)?;
@@ -45,26 +38,10 @@ impl Versions {
     }
 }
 
-/// Where a program is, by this path: the first that may be run. A name with a slash in it is a place already.
-pub fn locate(program: &str, path: &str) -> Option<PathBuf> {
-    let runs = |file: &Path| file.is_file() && access(file, Access::EXEC_OK).is_ok();
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|file| runs(file));
-    }
-    std::env::split_paths(path).map(|directory| directory.join(program)).find(|file| runs(file))
-}
-
-/// What a program says about its version.
-pub async fn ask(program: &Path, environment: &BTreeMap<String, String>) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg("--version").env_clear().envs(environment);
-    let output = child::run(command, b"", PATIENCE, Leftovers::End).await.ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     use super::*;
 

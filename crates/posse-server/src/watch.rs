@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
+use posse_api::ProblemKind;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use tokio::sync::mpsc;
@@ -20,7 +21,7 @@ pub(crate) enum Item {
     Output { offset: u64, bytes: Bytes },
     Resized { offset: u64, size: Size },
     InputDone { sequence: u64 },
-    InputRefused { sequence: u64, why: &'static str },
+    InputRefused { sequence: u64, why: ProblemKind },
     Exited { exit: Exit },
 }
 

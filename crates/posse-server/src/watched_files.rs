@@ -5,8 +5,6 @@
 //! A path may be watched before its directory exists: then the nearest directory above it is watched. Paths that cannot
 //! be watched at all are scanned every minute.
 
-#![expect(clippy::disallowed_methods, reason = "not moved to the disk module yet")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::disk::Disk;
 
 /// How often paths that cannot be watched are scanned (spec §14.1).
 const FALLBACK_SCAN: Duration = Duration::from_secs(60);
@@ -70,6 +70,7 @@ impl WatchedFiles {
     }
 
     /// Starts the watcher. `before` sees each event of the kernel before it is passed on.
+    #[expect(clippy::disallowed_methods, reason = "the watcher has a thread of its own")]
     fn start_with(before: impl Fn(&Event) + Send + 'static) -> Self {
         let (messages, inbox) = channel();
         let seen = messages.clone();
@@ -81,7 +82,7 @@ impl WatchedFiles {
         };
         let kernel = notify::recommended_watcher(handler);
         let kernel = kernel.inspect_err(|error| tracing::warn!("files are scanned every minute: {error}")).ok();
-        let watcher = FileWatcher { kernel, watched: BTreeSet::new(), interests: BTreeMap::new(), retry_at: None };
+        let watcher = FileWatcher::new(Disk::of_this_thread(), kernel);
         let thread = std::thread::Builder::new().name("watched-files".into()).spawn(move || watcher.run(&inbox));
         if let Err(error) = thread {
             tracing::error!("files are not watched: {error}");
@@ -89,12 +90,13 @@ impl WatchedFiles {
         Self { messages, numbers: Arc::default() }
     }
 
-    /// Calls `tell` on the watcher's thread: at once with [`FileHint::Scan`], and whenever the path may have changed.
+    /// Calls `tell` on the watcher's thread, which may wait for the disk: at once with [`FileHint::Scan`], and whenever the
+    /// path may have changed.
     pub(crate) fn watch(
         &self,
         path: &Path,
         scope: WatchScope,
-        tell: impl FnMut(FileHint<'_>) + Send + 'static,
+        tell: impl FnMut(&Disk, FileHint<'_>) + Send + 'static,
     ) -> FileWatch {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let interest = FileInterest::new(path, scope, Box::new(tell));
@@ -127,11 +129,13 @@ fn moved_path(event: &Event) -> Option<&Path> {
     event.paths.first().filter(|_| moves).map(PathBuf::as_path)
 }
 
+type TellHint = Box<dyn FnMut(&Disk, FileHint<'_>) + Send>;
+
 /// One subscription.
 struct FileInterest {
     path: PathBuf,
     scope: WatchScope,
-    tell: Box<dyn FnMut(FileHint<'_>) + Send>,
+    tell: TellHint,
     /// The path and its directory, with the links of the part that exists resolved.
     real_path: PathBuf,
     real_directory: PathBuf,
@@ -140,7 +144,7 @@ struct FileInterest {
 }
 
 impl FileInterest {
-    fn new(path: &Path, scope: WatchScope, tell: Box<dyn FnMut(FileHint<'_>) + Send>) -> Self {
+    fn new(path: &Path, scope: WatchScope, tell: TellHint) -> Self {
         let path = path.to_owned();
         let mut interest =
             Self { scope, tell, real_path: path.clone(), real_directory: PathBuf::new(), watched: None, path };
@@ -180,6 +184,7 @@ impl FileInterest {
 
 /// The thread that owns the kernel's watches.
 struct FileWatcher {
+    disk: Disk,
     /// `None` if the kernel has no watcher for us.
     kernel: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
@@ -189,6 +194,10 @@ struct FileWatcher {
 }
 
 impl FileWatcher {
+    fn new(disk: Disk, kernel: Option<RecommendedWatcher>) -> Self {
+        Self { disk, kernel, watched: BTreeSet::new(), interests: BTreeMap::new(), retry_at: None }
+    }
+
     fn run(mut self, inbox: &Receiver<WatcherMessage>) {
         loop {
             let message = match self.retry_at {
@@ -236,7 +245,7 @@ impl FileWatcher {
             let Some(interest) = self.interests.get_mut(&number) else { continue };
             match interest.hint(event) {
                 Some(FileHint::Scan) => self.scan(number),
-                Some(hint) => (interest.tell)(hint),
+                Some(hint) => (interest.tell)(&self.disk, hint),
                 None => {}
             }
         }
@@ -266,14 +275,14 @@ impl FileWatcher {
         if interest.watched.is_none() {
             self.retry_at.get_or_insert_with(|| Instant::now() + FALLBACK_SCAN);
         }
-        (interest.tell)(FileHint::Scan);
+        (interest.tell)(&self.disk, FileHint::Scan);
         self.interests.insert(number, interest);
     }
 
     /// Returns the directory that is watched for a subscription. `None` if it cannot be watched, or if a nearer directory
     /// appeared meanwhile.
     fn place(&mut self, interest: &mut FileInterest) -> Option<PathBuf> {
-        let (nearest, rest) = nearest_directory(interest.directory())?;
+        let (nearest, rest) = nearest_directory(&self.disk, interest.directory())?;
         interest.real_directory = nearest.join(&rest);
         interest.real_path = match interest.scope {
             WatchScope::Directory => interest.real_directory.clone(),
@@ -283,8 +292,8 @@ impl FileWatcher {
             self.kernel.as_mut()?.watch(&nearest, RecursiveMode::NonRecursive).ok()?;
             self.watched.insert(nearest.clone());
         }
-        let unchanged = nearest_directory(interest.directory()).is_some_and(|again| again == (nearest.clone(), rest));
-        unchanged.then_some(nearest)
+        let again = nearest_directory(&self.disk, interest.directory());
+        again.is_some_and(|again| again == (nearest.clone(), rest)).then_some(nearest)
     }
 
     /// Drops the watches that no subscription needs.
@@ -307,9 +316,9 @@ impl FileWatcher {
 }
 
 /// Returns the deepest directory that exists on the way to this one, and the rest of the way.
-fn nearest_directory(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+fn nearest_directory(disk: &Disk, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     directory.ancestors().find_map(|above| {
-        let real = above.canonicalize().ok().filter(|real| real.is_dir())?;
+        let real = disk.canonicalize(above).ok().filter(|real| disk.is_dir(real))?;
         Some((real, directory.strip_prefix(above).ok()?.to_owned()))
     })
 }

@@ -21,6 +21,6 @@ mod transcript;
 
 pub use machine::{AgentEffect, AgentInput, ScriptedAgent};
 pub use record::{AgentRecord, IgnoredInput, RecordSource, SubmittedBy, TurnOutcome, hash};
-pub use review_loop::{Tally, TurnCount, tally_file};
+pub use review_loop::Tally;
 pub use rows::ScreenSize;
 pub use run::{AgentRunError, run};

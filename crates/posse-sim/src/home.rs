@@ -31,22 +31,12 @@ pub struct HomeOptions {
     pub api_key_dialog: bool,
     /// Claude Code asks for confirmation before it bypasses permissions.
     pub bypass_dialog: bool,
-    pub permissions: PermissionMode,
+    /// The agent asks for no permissions.
+    pub bypass: bool,
     /// How often a failed request is repeated; `None` keeps the agent's default.
     pub retries: Option<u32>,
     /// More arguments for the agent.
     pub arguments: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PermissionMode {
-    /// The agents call it manual, default or on-request.
-    #[default]
-    Ask,
-    AcceptEdits,
-    Auto,
-    Plan,
-    Bypass,
 }
 
 impl Default for HomeOptions {
@@ -55,7 +45,7 @@ impl Default for HomeOptions {
             trusted: true,
             api_key_dialog: false,
             bypass_dialog: false,
-            permissions: PermissionMode::Ask,
+            bypass: false,
             retries: None,
             arguments: Vec::new(),
         }

@@ -12,8 +12,8 @@ use posse_core::nearest::nearest;
 use serde::Deserialize;
 
 pub use step::{
-    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ScriptedVerdict,
-    ServiceFailure, Span, Spoken, Thought, ToolUse, WriteMode,
+    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure, Span,
+    Spoken, Thought, ToolUse, WriteMode,
 };
 #[cfg(feature = "testing")]
 pub(crate) use step::{duration, word_or_table};
@@ -63,8 +63,6 @@ pub struct ScriptTurn {
     pub nth: Vec<usize>,
     /// Accepts the prompt and does nothing.
     pub ignore: bool,
-    /// The number of input tokens the model reports.
-    pub input_tokens: Option<u64>,
     pub steps: Vec<ScriptStep>,
 }
 

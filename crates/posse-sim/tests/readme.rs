@@ -47,7 +47,6 @@ fn every_key_is_documented() {
         unknown("[[turn]]\nzzz = 1"),
         unknown("[[turn]]\nkey = \"zzz\""),
         in_step("{ answer = { zzz = 1 } }"),
-        in_step("{ answer = { verdict = \"zzz\" } }"),
         in_step("{ answer = { with = [\"zzz\"] } }"),
         in_step("{ fail = { zzz = 1 } }"),
         in_step("{ write = { zzz = 1 } }"),

@@ -49,7 +49,20 @@ pub enum CastError {
     #[error("this is no recording of version 2: {0}")]
     Header(String),
     #[error("line {line} of the recording makes no sense: {why}")]
-    Line { line: usize, why: String },
+    Line { line: usize, why: BadCastLine },
+}
+
+/// The reason why a line is not an event.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCastLine {
+    #[error("{0}")]
+    Json(#[from] serde_json::Error),
+    #[error("{0} is no time")]
+    Time(f64),
+    #[error("{0}")]
+    Size(#[from] BadSize),
+    #[error("odd hexadecimal")]
+    Exact,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -208,17 +221,16 @@ impl<R: BufRead> Iterator for CastReader<R> {
     }
 }
 
-fn parse(line: &[u8]) -> Result<CastLine, String> {
-    let (seconds, code, text): (f64, String, String) =
-        serde_json::from_slice(line).map_err(|error| error.to_string())?;
+fn parse(line: &[u8]) -> Result<CastLine, BadCastLine> {
+    let (seconds, code, text): (f64, String, String) = serde_json::from_slice(line)?;
     if !(0.0..1e12).contains(&seconds) {
-        return Err(format!("{seconds} is no time"));
+        return Err(BadCastLine::Time(seconds));
     }
     let what = match code.as_str() {
         "o" => CastEventKind::Output(text.into_bytes()),
-        "r" => CastEventKind::Resized(text.parse().map_err(|error: BadSize| error.to_string())?),
+        "r" => CastEventKind::Resized(text.parse()?),
         "m" => CastEventKind::Mark(text),
-        "b" => return exact(&text).map(CastLine::Exact).ok_or_else(|| "odd hexadecimal".into()),
+        "b" => return exact(&text).map(CastLine::Exact).ok_or(BadCastLine::Exact),
         _ => return Ok(CastLine::Other),
     };
     Ok(CastLine::Event(CastEvent { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))

@@ -42,7 +42,7 @@ use peer::KeeperPeer;
 use supervise::Supervisor;
 use terminal::KeptTerminal;
 
-use crate::wire::{KeeperEvent, OutputStream};
+use crate::wire::KeeperEvent;
 
 /// How long the exit of a program waits for its last output while another process holds the terminal open. The kernel
 /// transfers bytes between the two sides within a few milliseconds, even on a busy machine.
@@ -67,8 +67,7 @@ const SPARE: usize = 8;
 const LISTENER: u64 = 0;
 const CHILDREN: u64 = 1;
 const PEER: u64 = 2 << 32;
-const MAIN: u64 = 3 << 32;
-const ERROR: u64 = 4 << 32;
+const TERMINAL: u64 = 3 << 32;
 
 /// The keeper's socket, and the command line of the daemon.
 #[derive(Debug)]
@@ -100,8 +99,8 @@ struct KeeperState {
     door_opens: Option<Instant>,
     endings: HashMap<TerminalId, FamilyEnding>,
     next_look: Option<Instant>,
-    /// Outputs that are not read for now, and programs whose last output is awaited.
-    paused: BTreeSet<(TerminalId, OutputStream)>,
+    /// Terminals that are not read for now, and programs whose last output is awaited.
+    paused: BTreeSet<TerminalId>,
     draining: BTreeSet<TerminalId>,
     supervisor: Supervisor,
     daemon_executable: Option<OsString>,
@@ -180,8 +179,7 @@ impl KeeperState {
         let number = token as u32;
         match token & !u64::from(u32::MAX) {
             PEER => self.peer_ready(number, flags, now),
-            MAIN => self.terminal_ready(TerminalId::from_random(number), OutputStream::Main, flags, now),
-            ERROR => self.terminal_ready(TerminalId::from_random(number), OutputStream::Error, flags, now),
+            TERMINAL => self.terminal_ready(TerminalId::from_random(number), flags, now),
             _ if token == LISTENER => self.accept(now),
             _ => self.reap(now),
         }

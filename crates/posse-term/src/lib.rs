@@ -8,6 +8,7 @@
 pub mod cast;
 pub mod client;
 pub mod clock;
+pub mod config_files;
 pub mod emulator;
 pub mod keeper;
 pub mod lineage;

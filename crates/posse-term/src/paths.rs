@@ -164,6 +164,11 @@ impl Paths {
         self.config.join("providers")
     }
 
+    /// The user's configuration.
+    pub fn config_file(&self) -> PathBuf {
+        self.config.join("config.toml")
+    }
+
     /// The user's prompt templates.
     pub fn prompts(&self) -> PathBuf {
         self.config.join("prompts")

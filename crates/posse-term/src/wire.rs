@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The protocol version of this build.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The longest frame either side accepts, without its length. Larger than every valid frame: a checkpoint of a full
 /// screen with its history stays below 2 MiB, an environment below the kernel's limit of a few MiB.
@@ -35,31 +35,14 @@ pub const MAX_FRAME_INSIDE: usize = 64 << 10;
 /// The maximum number of bytes in one `Input`.
 pub const MAX_INPUT: usize = 1 << 20;
 
-/// One of a program's outputs. A program on a terminal has one, a program on pipes has two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum OutputStream {
-    /// The terminal, or standard output.
-    Main,
-    /// Standard error of a program on pipes.
-    Error,
-}
-
-/// The connection between a program and the keeper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wiring {
-    Terminal(Size),
-    /// Standard input is empty, standard output and error are pipes.
-    Pipes,
-}
-
-/// A program to start. It inherits nothing from the keeper.
+/// A program to start on a terminal of its own. It inherits nothing from the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramSpec {
     /// The program and its arguments. The program is looked up in the `PATH` of `environment`.
     pub arguments: Vec<Vec<u8>>,
     pub environment: Vec<(Vec<u8>, Vec<u8>)>,
     pub directory: Vec<u8>,
-    pub wiring: Wiring,
+    pub size: Size,
     /// The number of output bytes that the keeper remembers.
     pub ring: u32,
     /// The daemon's own notes on this terminal. The keeper returns them unread, so that a daemon that lost its database
@@ -72,10 +55,9 @@ pub struct ProgramSpec {
 pub struct TerminalSummary {
     pub id: TerminalId,
     pub pid: u32,
-    pub wiring: Wiring,
-    /// Offsets of the oldest byte remembered and of the next one to come, per stream.
-    pub main: (u64, u64),
-    pub error: (u64, u64),
+    pub size: Size,
+    /// Offsets of the oldest byte remembered and of the next one to come.
+    pub output: (u64, u64),
     /// The output offset of the checkpoint held, if any.
     pub checkpoint: Option<u64>,
     pub exit: Option<Exit>,
@@ -88,7 +70,7 @@ pub struct TerminalSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputRefusal {
     NoSuchTerminal,
-    /// The program has exited, or reads no input at all (pipes).
+    /// The program has exited.
     NotReading,
     /// The program does not read, and its queue is full.
     Full,
@@ -123,13 +105,11 @@ pub enum KeeperRequest {
     /// Asks for the output from this offset on. The keeper sends at most `WINDOW` bytes beyond what was acknowledged.
     Attach {
         id: TerminalId,
-        stream: OutputStream,
         from: u64,
     },
     /// Reports that the output before `offset` is processed.
     Acknowledge {
         id: TerminalId,
-        stream: OutputStream,
         offset: u64,
     },
     /// Applied if `sequence` is higher than any this writer has sent before, and acknowledged either way.
@@ -203,7 +183,6 @@ pub enum KeeperEvent {
     /// overwritten before they could be sent.
     Output {
         id: TerminalId,
-        stream: OutputStream,
         offset: u64,
         #[serde(skip)]
         bytes: Vec<u8>,
@@ -233,12 +212,11 @@ pub enum KeeperEvent {
         sequence: u64,
         why: InputRefusal,
     },
-    /// The program exited after writing output up to these offsets. Sent after all of that output.
+    /// The program exited after writing output up to this offset. Sent after all of that output.
     Exited {
         id: TerminalId,
         exit: Exit,
-        main: u64,
-        error: u64,
+        end: u64,
     },
     /// The process family of this terminal is gone, except for `left` processes that could not be ended.
     Ended {
@@ -276,7 +254,7 @@ pub const LATE_AFTER: std::time::Duration = std::time::Duration::from_secs(6);
 /// The time of a `Stamp` that never gets too old.
 pub const NEVER_LATE: u64 = u64::MAX;
 
-/// The number of bytes that the keeper sends beyond what a peer has acknowledged, per stream. Bounds the buffer of a
+/// The number of bytes that the keeper sends beyond what a peer has acknowledged, per terminal. Bounds the buffer of a
 /// daemon that falls behind, and is far more than one terminal prints while a message travels.
 pub const WINDOW: u64 = 256 << 10;
 

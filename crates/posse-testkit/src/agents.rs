@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use home::AgentHome;
 pub use install::{InstallError, or_skip};
 use posse_sim::ModelServer;
-pub use posse_sim::home::{HomeOptions, Maker, PermissionMode};
+pub use posse_sim::home::{HomeOptions, Maker};
 
 use install::Package;
 use turn::AgentTurnLock;

@@ -11,6 +11,7 @@ mod memory;
 mod plan;
 mod processor;
 pub mod report;
+mod slow_disk;
 pub mod stamp;
 mod start;
 mod stats;
@@ -19,7 +20,6 @@ mod subject;
 mod throughput;
 mod whole_loop;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,36 +58,18 @@ pub const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: crowd::measure },
     Measurement { name: "loop", what: "what the loop takes beyond its agents", run: whole_loop::measure },
     Measurement { name: "plan", what: "what plans take beyond git and their agents", run: plan::measure },
+    Measurement { name: "disk", what: "how late keys arrive while the disk is slow", run: slow_disk::measure },
 ];
 
-#[derive(Debug, thiserror::Error)]
-pub enum BenchError {
-    #[error("{} is missing; build it with `cargo build --release -p posse -p posse-testkit`", .0.display())]
-    NotBuilt(PathBuf),
-    #[error("there is no {}; `--beside` takes an older posse binary", .0.display())]
-    NoOld(PathBuf),
-    #[error("{what}: {error}")]
-    Io { what: &'static str, error: io::Error },
-    #[error("the daemon refused to {what} ({status}): {body}")]
-    Refused { what: &'static str, status: u16, body: String },
-    #[error("the stream of a terminal broke: {0}")]
-    Stream(#[from] Box<tokio_tungstenite::tungstenite::Error>),
-    #[error("a terminal could not be opened: {0}")]
-    Pty(#[from] pty_process::Error),
-    #[error("{what}: {found} of {expected}")]
-    Missing { what: &'static str, found: usize, expected: usize },
-    #[error("output of a flood never reached the screen")]
-    Lost,
-    #[error("{0} did not happen in time")]
-    Late(&'static str),
-    #[error("interrupted")]
-    Interrupted,
+/// Why a measurement failed.
+pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
+
+fn missing(what: &str, found: usize, expected: usize) -> BenchError {
+    format!("{what}: {found} of {expected}").into()
 }
 
-impl BenchError {
-    pub fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self::Io { what, error }
-    }
+fn refused(what: &str, answer: &crate::http::Answer) -> BenchError {
+    format!("the daemon refused to {what} ({}): {}", answer.status, answer.body).into()
 }
 
 /// The programs, and how thorough to be with them.
@@ -104,14 +86,17 @@ impl Bench {
     pub fn new(directory: &Path, depth: Depth, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
         let find = |name| {
             let path = directory.join(name);
-            if path.is_file() { Ok(path) } else { Err(BenchError::NotBuilt(path)) }
+            let build = "build it with `cargo build --release -p posse -p posse-testkit`";
+            if path.is_file() { Ok(path) } else { Err(format!("{} is missing; {build}", path.display())) }
         };
         Ok(Self { posse: find("posse")?, probe: find("probe")?, depth, stop })
     }
 
     /// The same bench with another posse, to compare the two.
     pub fn with_posse(&self, posse: &Path) -> Result<Self, BenchError> {
-        let posse = posse.canonicalize().map_err(|_| BenchError::NoOld(posse.to_owned()))?;
+        let posse = posse
+            .canonicalize()
+            .map_err(|error| format!("cannot use {} as an older posse: {error}", posse.display()))?;
         Ok(Self { posse, probe: self.probe.clone(), depth: self.depth, stop: self.stop.clone() })
     }
 
@@ -147,6 +132,6 @@ impl Bench {
     }
 
     fn go_on(&self) -> Result<(), BenchError> {
-        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Interrupted) } else { Ok(()) }
+        if self.stop.load(Ordering::Relaxed) { Err("interrupted".into()) } else { Ok(()) }
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use posse_api::Health;
 use posse_core::ids::TerminalId;
-use posse_server::api::types::Health;
 use posse_term::paths::Paths;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;

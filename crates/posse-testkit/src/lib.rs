@@ -18,7 +18,6 @@ pub mod process;
 pub mod seat;
 pub mod slow_disk;
 pub mod stream;
-pub mod svg;
 pub mod watch;
 
 /// How long a test waits for an event that must come. Only a hang reaches it, however busy the machine is: no test judges

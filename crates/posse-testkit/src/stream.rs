@@ -4,8 +4,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use posse_api::{StreamMessage, StreamRequest};
 use posse_core::ids::TerminalId;
-use posse_server::api::types::{StreamMessage, StreamRequest};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 
 use crate::http;

@@ -154,7 +154,7 @@ fn reading_commands_pass_and_attacks_are_refused(agent: &Agent, dialect: Dialect
         let commands: Vec<&str> = READING.into_iter().chain(attacks.iter().map(String::as_str)).collect();
         let mut script = String::new();
         for command in &commands {
-            let command = toml::Value::from(*command);
+            let command = serde_json::Value::from(*command);
             script.push_str(&format!("[[turn]]\nsteps = [{{ run = {{ command = {command} }} }}]\n"));
         }
         script.push_str("[[turn]]\nsteps = [{ say = 'Done.' }]");

@@ -1,53 +1,29 @@
-//! The `posse` command: one file per command in `cmd`, all of them clients of the daemon's API.
+//! The `posse` binary. It joins the command line (`posse-cli`) with the daemon (`posse-server`), which do not link each other.
 
-mod client;
-mod cmd;
-mod config;
-mod error;
-mod event_stream;
-mod foot;
-mod ui;
-
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use posse_cli::{DaemonFunctions, ServeFailure};
+use posse_server::disk::Disk;
+use posse_server::{ServeError, anchor, database};
+use posse_term::paths::Paths;
 
-use crate::error::{Error, Exit};
-
-/// Which posse this is, with the commit it was made from where that is known (see build.rs).
-pub(crate) const VERSION: &str = env!("POSSE_VERSION");
+/// The command line may wait for the disk anywhere.
+const DISK: &Disk = &Disk::of_this_thread();
 
 fn main() -> ExitCode {
-    let cli = match cmd::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            let _ = error.print();
-            return Exit::Ok.into();
-        }
-        Err(error) => {
-            if std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
-                ui::Ui::new(true, false).error(&Error::Usage(words(&error)));
-            } else {
-                let _ = error.print();
-            }
-            return Exit::Usage.into();
-        }
-    };
-    let ui = ui::Ui::new(cli.json, cli.quiet);
-    match cmd::run(cli, &ui) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            ui.error(&error);
-            error.exit().into()
-        }
-    }
+    posse_cli::main(DaemonFunctions {
+        serve,
+        inspect_database: |path| database::inspect(DISK, path),
+        set_database_aside: |path| database::set_aside(DISK, path),
+        verify_audit: |paths, read| Ok(anchor::verify(DISK, paths, read)?),
+        confirm_repository: |paths, project| Ok(posse_server::confirm_repository(DISK, paths, project)?),
+    })
 }
 
-/// What is wrong with what was typed, in a line, for programs.
-fn words(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let first = text.split("\n\n").next().unwrap_or_default();
-    let lines: Vec<&str> = first.trim_start_matches("error: ").lines().map(str::trim).collect();
-    lines.join(" ")
+fn serve(paths: Paths, executable: PathBuf) -> Result<(), ServeFailure> {
+    posse_server::serve(posse_server::Settings { paths, executable }).map_err(|error| match error {
+        ServeError::Lock(error) => ServeFailure::Lock(error),
+        error => ServeFailure::Other(error.into()),
+    })
 }

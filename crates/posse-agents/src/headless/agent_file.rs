@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::profile::split_fields;
+use crate::front_matter::{self, BadFrontMatter};
 
 /// An agent, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,24 +15,10 @@ pub struct AgentFile {
     pub model: Option<String>,
     /// The permission profile it wants. Counts where no map knows the agent.
     pub profile: Option<String>,
-    /// Globs of what it writes.
-    pub writes: Vec<String>,
-    /// Whether its work is validated; as the plan says, unless given.
-    pub validate: Option<bool>,
     pub text: String,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum BadAgentFile {
-    #[error("it does not begin with `---` and fields that end at a line `---`")]
-    NoFields,
-    #[error("the fields are not valid: {0}")]
-    Fields(String),
-    #[error("it says nothing below its fields: the text there is what the session is told")]
-    NoText,
-}
-
-/// What may stand on top. Fields for other tools are allowed and left alone.
+/// The fields on top.
 #[derive(Deserialize)]
 struct Fields {
     name: Option<String>,
@@ -41,9 +27,6 @@ struct Fields {
     tools: Option<Words>,
     model: Option<String>,
     profile: Option<String>,
-    #[serde(default)]
-    writes: Option<Words>,
-    validate: Option<bool>,
 }
 
 /// A list, or words with commas between them.
@@ -84,12 +67,11 @@ fn split_at_commas(text: &str) -> Vec<String> {
 
 impl AgentFile {
     /// `stem` is the file's name without `.md`, by which plans know the agent.
-    pub fn parse(stem: &str, text: &str) -> Result<Self, BadAgentFile> {
-        let (fields, body) = split_fields(text).ok_or(BadAgentFile::NoFields)?;
-        let fields: Fields =
-            serde_saphyr::from_str(&fields).map_err(|error| BadAgentFile::Fields(error.to_string()))?;
-        if body.trim().is_empty() {
-            return Err(BadAgentFile::NoText);
+    pub fn parse(stem: &str, text: &str) -> Result<Self, BadFrontMatter> {
+        let (fields, body): (Fields, String) = front_matter::read(text)?;
+        if body.is_empty() {
+            let message = "it says nothing below its fields: the text there is what the session is told";
+            return Err(BadFrontMatter::at_line(text, text.lines().count(), message));
         }
         // `*` is everything, which is what no list means.
         let tools = fields.tools.map(Words::list).filter(|tools| !tools.iter().any(|tool| tool == "*"));
@@ -99,9 +81,7 @@ impl AgentFile {
             tools,
             model: fields.model.filter(|model| model != "inherit"),
             profile: fields.profile,
-            writes: fields.writes.map(Words::list).unwrap_or_default(),
-            validate: fields.validate,
-            text: body.trim().to_owned(),
+            text: body,
         })
     }
 }
@@ -116,7 +96,7 @@ pub const BUILT_IN: [(&str, &str); 5] = [
 ];
 
 /// An agent we ship.
-pub fn built_in(name: &str) -> Option<Result<AgentFile, BadAgentFile>> {
+pub fn built_in(name: &str) -> Option<Result<AgentFile, BadFrontMatter>> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(name, text)| AgentFile::parse(name, text))
 }
 
@@ -155,8 +135,7 @@ mod tests {
         let agent = AgentFile::parse("file", text).unwrap();
         assert_eq!(agent.description, "reads --- and writes");
         assert_eq!(agent.text, "A\n---\nB");
-        assert_eq!((agent.profile.as_deref(), agent.validate), (Some("DESIGN"), Some(false)));
-        assert_eq!(agent.writes, ["docs/**"]);
+        assert_eq!(agent.profile.as_deref(), Some("DESIGN"));
     }
 
     #[test]

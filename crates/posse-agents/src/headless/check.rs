@@ -2,14 +2,13 @@
 //!
 //! It does not trust whoever built the flags. A session that fails this would burn money and do nothing, or do too much.
 
-use super::Dialect;
 use super::command::{FROM_STDIN, JSON, PRINT};
 use super::flags::{
     ACCEPT_EDITS, ADD_DIR, ALLOWED_TOOLS, CLAUDE_BYPASS, CODEX_BYPASS, CODEX_CONFIG, CODEX_SANDBOX, DISALLOWED_TOOLS,
     NEVER_ASK, PERMISSION_MODE, READ_ONLY_SANDBOX, Request, TOOLS, WRITE_SANDBOX,
 };
 use super::outside::is_below;
-use super::switch::Sandbox;
+use super::{Dialect, Sandbox};
 
 /// How a session hands over what it was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,5 +191,4 @@ fn can_write(flags: &[String], dialect: Dialect) -> bool {
 }
 
 #[cfg(test)]
-#[path = "check_tests.rs"]
 mod tests;

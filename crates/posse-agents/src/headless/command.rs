@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::Dialect;
 use super::flags::{FlagError, READ_INSTRUCTIONS, Request, build_permission_flags};
-use super::switch::Sandbox;
+use super::{Dialect, Sandbox};
 
 /// What the arguments of Claude Code end with, and those of Codex. No flag with a list of values may stand last.
 pub(super) const PRINT: &str = "--print";
@@ -101,5 +100,4 @@ impl Spawn {
 }
 
 #[cfg(test)]
-#[path = "command_tests.rs"]
 mod tests;

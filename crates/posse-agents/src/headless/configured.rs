@@ -6,8 +6,8 @@ use super::permission::{Bash, PermissionProfile, Policy};
 
 impl Policy {
     /// The policy of the user's configuration, narrowed by the project's.
-    pub fn configured(sandbox: &config::Sandbox) -> Self {
-        let profile = |(name, profile): (&String, &config::Profile)| {
+    pub fn configured(sandbox: &config::SandboxSettings) -> Self {
+        let profile = |(name, profile): (&String, &config::SandboxProfile)| {
             let profile =
                 PermissionProfile { name: name.clone(), tools: profile.tools.clone(), bash: bash(&profile.bash) };
             (name.clone(), profile)
@@ -22,10 +22,10 @@ impl Policy {
 }
 
 /// What is not known allows nothing.
-fn bash(bash: &config::Bash) -> Bash {
+fn bash(bash: &config::ProfileCommands) -> Bash {
     match bash {
-        config::Bash::Rules(rules) => Bash::Rules(rules.clone()),
-        config::Bash::Policy(name) => match name.as_str() {
+        config::ProfileCommands::Rules(rules) => Bash::Rules(rules.clone()),
+        config::ProfileCommands::Policy(name) => match name.as_str() {
             "read_only" => Bash::ReadOnly,
             "full" => Bash::Full,
             _ => Bash::None,
@@ -35,13 +35,15 @@ fn bash(bash: &config::Bash) -> Bash {
 
 #[cfg(test)]
 mod tests {
-    use posse_core::plan::config::{Format, Layer, Whose, resolve};
+    use posse_core::config::{ConfigFormat, ConfigLayer, LayerSource};
+    use posse_core::plan::config::ResolvedPlans;
 
     use super::*;
 
     fn policy(user: &str, project: &str) -> Policy {
-        let read = |text: &str, whose| Layer::read("c", text, Format::Toml, whose).unwrap().0;
-        let config = resolve(&read(user, Whose::User), &read(project, Whose::Project)).config;
+        let read = |text: &str, source| ConfigLayer::read(source, ConfigFormat::Toml, "c", text, None).unwrap().0;
+        let (user, project) = (read(user, LayerSource::User), read(project, LayerSource::Project));
+        let config = ResolvedPlans::new(user, project, &[]).config;
         Policy::configured(&config.sandbox)
     }
 

@@ -6,8 +6,7 @@
 
 use super::outside::deny_edits_outside;
 use super::permission::{BASH, Bash, PermissionProfile, Policy, WRITE_TOOLS};
-use super::switch::Sandbox;
-use super::{Dialect, permission};
+use super::{Dialect, Sandbox, permission};
 
 pub(super) const ALLOWED_TOOLS: &str = "--allowedTools";
 pub(super) const DISALLOWED_TOOLS: &str = "--disallowedTools";
@@ -244,5 +243,4 @@ fn codex(request: &Request<'_>) -> Vec<Flag> {
 }
 
 #[cfg(test)]
-#[path = "flags_tests.rs"]
 mod tests;

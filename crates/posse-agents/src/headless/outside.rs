@@ -130,5 +130,4 @@ fn other_characters(these: &BTreeSet<char>) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "outside_tests.rs"]
 mod tests;

@@ -251,5 +251,4 @@ pub(super) fn tool_name(rule: &str) -> &str {
 }
 
 #[cfg(test)]
-#[path = "permission_tests.rs"]
 mod tests;

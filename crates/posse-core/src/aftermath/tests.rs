@@ -147,13 +147,6 @@ fn a_snapshot_can_be_written_down() {
 }
 
 #[test]
-fn s_189_no_commit_after_a_failed_archive_step() {
-    let text = String::new;
-    assert!(!may_commit(Some(&Step::Failed(text()))));
-    assert!(may_commit(Some(&Step::Skipped(text()))) && may_commit(Some(&Step::Done(text()))) && may_commit(None));
-}
-
-#[test]
 fn the_user_words_the_commit() {
     assert_eq!(commit_message(" fix: x\n", "r1"), "fix: x");
     assert_eq!(commit_message(" \n", "r1"), "posse: the work of run r1");

@@ -429,5 +429,4 @@ fn there_and_back(dialog: &Dialog) -> Option<Vec<usize>> {
 }
 
 #[cfg(test)]
-#[path = "answer_tests.rs"]
 mod tests;

@@ -453,5 +453,4 @@ fn ended(reading: &Reading) -> bool {
 }
 
 #[cfg(test)]
-#[path = "prompt_tests.rs"]
 mod tests;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::Wall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct BreakerSettings {
     /// Failures in a row.
     pub threshold: u32,
     /// How long nothing is started.
@@ -17,9 +17,9 @@ pub struct Settings {
     pub max_trips: u32,
 }
 
-impl Default for Settings {
+impl Default for BreakerSettings {
     fn default() -> Self {
-        Self { threshold: 3, reset: Duration::from_secs(300), max_trips: 2 }
+        super::config::PlanConfig::default().breaker
     }
 }
 
@@ -71,7 +71,7 @@ pub enum Gate {
 }
 
 impl Breaker {
-    pub fn gate(&self, now: Wall, settings: &Settings) -> Gate {
+    pub fn gate(&self, now: Wall, settings: &BreakerSettings) -> Gate {
         match self.state {
             _ if self.trips >= settings.max_trips => Gate::Broken,
             State::Closed { .. } => Gate::Open,
@@ -89,7 +89,7 @@ impl Breaker {
         }
     }
 
-    pub fn ended(&mut self, counts: Counts, now: Wall, settings: &Settings) {
+    pub fn ended(&mut self, counts: Counts, now: Wall, settings: &BreakerSettings) {
         let open = State::Open { until: Wall(now.0.saturating_add(millis(settings.reset))) };
         self.state = match (self.state, counts) {
             (_, Counts::Success) => State::Closed { failures: 0 },
@@ -130,7 +130,7 @@ mod tests {
     /// What is done at which second, and how the gate stands then.
     #[track_caller]
     fn check(steps: &[(i64, Do, Gate)]) {
-        let (mut breaker, settings) = (Breaker::default(), Settings::default());
+        let (mut breaker, settings) = (Breaker::default(), BreakerSettings::default());
         for (i, (second, step, gate)) in steps.iter().enumerate() {
             let now = Wall(second * 1000);
             match step {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Config, Whose};
+use super::config::{PlanConfig, WindowOwner};
 use super::file::{BudgetMeta, Plan};
 use super::settings::Given;
 use crate::time::Wall;
@@ -255,7 +255,7 @@ pub struct BacklogCap {
 }
 
 /// Every level on which something is limited. What was spent is not in it yet.
-pub fn levels(plan: &Plan, config: &Config, given: &Given) -> Vec<Level> {
+pub fn levels(plan: &Plan, config: &PlanConfig, given: &Given) -> Vec<Level> {
     let of_plan = Budget::new(&[given.budget, plan.meta.budget, config.budget]).limit();
     let level = |name: &str, limit_usd, of| Level { name: name.into(), limit_usd, of, ..Level::default() };
     let mut levels = vec![
@@ -269,7 +269,7 @@ pub fn levels(plan: &Plan, config: &Config, given: &Given) -> Vec<Level> {
 }
 
 /// The levels on which all items together are limited.
-pub fn backlog_levels(config: &Config, cap: Option<BacklogCap>) -> Vec<Level> {
+pub fn backlog_levels(config: &PlanConfig, cap: Option<BacklogCap>) -> Vec<Level> {
     let cap = cap.map(|cap| Level {
         name: "this run of the backlog".into(),
         limit_usd: Some(cap.limit_usd),
@@ -279,10 +279,10 @@ pub fn backlog_levels(config: &Config, cap: Option<BacklogCap>) -> Vec<Level> {
     });
     let windows = config.windows.iter().map(|window| {
         let (whose, of) = match window.whose {
-            Whose::User => ("everything", Of::Everything),
-            Whose::Project => ("this project", Of::Project),
+            WindowOwner::User => ("everything", Of::Everything),
+            WindowOwner::Project => ("this project", Of::Project),
         };
-        let name = format!("{whose} in the last {}", super::config::shown_duration(window.window));
+        let name = format!("{whose} in the last {}", crate::config::shown_duration(window.window));
         Level { name, limit_usd: Some(window.limit_usd), of, window: Some(window.window), ..Level::default() }
     });
     cap.into_iter().chain(windows).collect()
@@ -367,8 +367,8 @@ mod tests {
         };
         let (plan, _) = Plan::read("p", &text("quota_ceiling_usd: 10")).unwrap();
         let (silent, _) = Plan::read("p", &text("")).unwrap();
-        let mut config = Config::default();
-        let shown = |plan: &Plan, config: &Config, given: &Given| {
+        let mut config = PlanConfig::default();
+        let shown = |plan: &Plan, config: &PlanConfig, given: &Given| {
             let levels = levels(plan, config, given);
             levels.iter().map(|level| format!("{} {}", level.name, level.limit_usd.unwrap())).collect::<Vec<_>>()
         };
@@ -380,7 +380,7 @@ mod tests {
         let given = Given { budget, cap_usd: Some(0.0), item_limit_usd: Some(3.0), ..Given::default() };
         assert_eq!(shown(&plan, &config, &given), ["this plan 10", "this run 0", "this item 3"]);
         let window = Duration::from_secs(7 * 86_400);
-        config.windows = vec![super::super::config::Window { whose: Whose::User, window, limit_usd: 70.0 }];
+        config.windows = vec![super::super::config::BudgetWindow { whose: WindowOwner::User, window, limit_usd: 70.0 }];
         let lifted = BudgetMeta { ceiling_usd: Some(0.0), ..BudgetMeta::default() };
         let given = Given { budget: lifted, ..Given::default() };
         assert_eq!(shown(&plan, &config, &given), ["everything in the last 7d 70"], "that is not the plan's to lift");

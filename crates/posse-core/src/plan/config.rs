@@ -1,246 +1,226 @@
-//! What a project says about how its plans are carried out: `.posse/config.toml`, the user's own configuration, defaults.
-//!
-//! A project's file can be written by the agents that work in the project. So it may narrow what sessions may do, and never
-//! widen it: what loosens a guard is an error there, with the place where it belongs. A run takes the configuration as it
-//! is when the run begins; what the file says later changes nothing.
+//! The configuration of plans and backlogs as a value: what the user's config.toml (`[plans]`), the project's file, the
+//! environment and the command line set, and the defaults for the rest. A run keeps the configuration with which it begins.
 
-mod guard;
-mod keys;
-mod layer;
 #[cfg(test)]
 mod tests;
-mod tree;
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
-pub use keys::Key;
-pub use layer::{Format, Layer, Origin, Resolved, Whose, resolve, shown_duration};
-
+use super::breaker::BreakerSettings;
 use super::budget::Budget;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
-use super::keep::DEFAULT_KEEP;
-use super::limits::Waits;
-use super::select::DEFAULT_WORKERS;
-use crate::file_problem::{FileProblem, TextSpan};
+use super::limits::QuotaWaits;
+use crate::config::{ConfigKey, ConfigLayer, Setting, ValueOrigin, resolve, shown_duration, shown_value, tree_of};
 
-/// Where a project keeps its configuration.
+/// The project's configuration file.
 pub const FILE: &str = ".posse/config.toml";
-/// Where projects of the original orchestrator keep theirs. Read if there is no other.
+/// The file of the original orchestrator. It is read if there is no other.
 pub const LEGACY_FILE: &str = ".claude/orchestrator-config.yaml";
-/// Every key there is, with its default and what it does: what `posse plan init` writes.
-pub const DEFAULT_FILE: &str = include_str!("config/default.toml");
 
-/// Everything, with nothing left open.
+/// The value of every key of plans. The keys and their meaning are declared in `config::keys`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Where the stop file is looked for. Below the project.
+#[serde(deny_unknown_fields)]
+pub struct PlanConfig {
     pub state_dir: String,
     pub plans_dir: String,
-    /// Where planners put design documents.
     pub design_dir: String,
     pub agents_dir: String,
-    /// Commands that check the work of every task.
     pub build_command: Option<String>,
     pub test_command: Option<String>,
     pub lint_command: Option<String>,
     pub e2e_command: Option<String>,
-    pub claude: Claude,
-    pub sandbox: Sandbox,
-    /// Variables that sessions do not get, besides those that their tool must not have.
+    #[serde(default)]
+    pub claude: ClaudeSettings,
+    pub sandbox: SandboxSettings,
     pub env_strip: Vec<String>,
-    pub task: Task,
-    pub rate_limit: Waits,
-    pub breaker: super::breaker::Settings,
-    pub git: Git,
-    /// For plans that say nothing themselves.
+    pub task: SessionLimits,
+    pub rate_limit: QuotaWaits,
+    pub breaker: BreakerSettings,
+    pub git: GitSettings,
+    /// The budget of plans that set none themselves.
+    #[serde(default)]
     pub budget: BudgetMeta,
-    /// Limits on what is spent in the last days.
-    pub windows: Vec<Window>,
-    pub backlog: Backlog,
-    pub pipeline: Pipeline,
-    pub limits: Limits,
+    /// Limits on the money that is spent within a time.
+    #[serde(default)]
+    pub windows: Vec<BudgetWindow>,
+    pub backlog: BacklogPaths,
+    pub pipeline: PipelineSettings,
+    pub limits: PipelineLimits,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Claude {
-    /// The program; found in the PATH if nothing is said.
+pub struct ClaudeSettings {
     pub binary: Option<String>,
-    /// `haiku`, `sonnet`, `opus`: what is said instead of these words.
+    /// `haiku`, `sonnet`, `opus`: the model that is meant.
     pub models: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sandbox {
+#[serde(deny_unknown_fields)]
+pub struct SandboxSettings {
     pub enabled: bool,
     pub strict: bool,
-    /// More profiles, or other ones under our names.
-    pub profiles: BTreeMap<String, Profile>,
+    /// Profiles besides the built-in ones, or instead of them.
+    #[serde(default)]
+    pub profiles: BTreeMap<String, SandboxProfile>,
     /// Agent, profile.
+    #[serde(default)]
     pub agents: BTreeMap<String, String>,
     pub deny: Vec<String>,
 }
 
-/// What sessions may use.
+/// A permission profile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Profile {
+pub struct SandboxProfile {
     pub tools: Vec<String>,
-    pub bash: Bash,
+    pub bash: ProfileCommands,
 }
 
-/// Which commands: `none`, `read_only`, `full`, or a list of rules.
+/// The commands of a profile: `none`, `read_only`, `full`, or a list of rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Bash {
+pub enum ProfileCommands {
     Policy(String),
     Rules(Vec<String>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Task {
+#[serde(deny_unknown_fields)]
+pub struct SessionLimits {
     pub timeout: Duration,
-    /// A session that says nothing for so long is ended.
     pub idle_timeout: Duration,
-    /// Sessions at once, where a plan may run in parallel.
     pub max_parallel: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Git {
+#[serde(deny_unknown_fields)]
+pub struct GitSettings {
     pub isolation: Isolation,
-    /// How long work that was not merged is kept.
     pub keep_failed: Duration,
 }
 
-/// What may be spent within the last so many days.
+/// An amount that may be spent within a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Window {
-    /// Who says so. The user means all projects, a project means itself.
-    pub whose: Whose,
+pub struct BudgetWindow {
+    pub whose: WindowOwner,
     pub window: Duration,
     pub limit_usd: f64,
 }
 
-/// Where items are, and where they go.
+/// The sessions that count for a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowOwner {
+    /// Those of all projects: the user set the window.
+    User,
+    /// Those of the project that set the window.
+    Project,
+}
+
+/// The directories of a backlog.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Backlog {
+#[serde(deny_unknown_fields)]
+pub struct BacklogPaths {
     pub defects: String,
     pub features: String,
-    /// `defects` and `features` below it.
+    /// Contains `defects` and `features`.
     pub completed: String,
     pub failed: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Pipeline {
-    /// Items that are worked on at once.
+#[serde(deny_unknown_fields)]
+pub struct PipelineSettings {
     pub max_parallel_items: u32,
     pub max_verification_cycles: u32,
     pub max_item_attempts: u32,
-    /// How often the backlog is looked at though nobody has told of a change. Nothing: only if nobody can tell.
     pub safety_scan_seconds: Option<u32>,
     pub plan_timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
+#[serde(deny_unknown_fields)]
+pub struct PipelineLimits {
     pub max_item_starts_per_hour: u32,
     pub items_per_hour: u32,
 }
 
-const MINUTE: u64 = 60;
+/// A configuration, and the origin of every value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedPlans {
+    pub config: PlanConfig,
+    pub settings: Vec<Setting>,
+}
 
-impl Default for Config {
-    fn default() -> Self {
+const WINDOW: &str = "plans.budget.window";
+const BUDGET: [&str; 3] =
+    ["plans.budget.quota_ceiling_usd", "plans.budget.max_quota_percent", "plans.budget.reserved_budget_usd"];
+
+impl ResolvedPlans {
+    /// Merges the user's file, the project's file, and the layers above both.
+    pub fn new(mut user: ConfigLayer, mut project: ConfigLayer, above: &[ConfigLayer]) -> Self {
+        let windows = [(&mut user, WindowOwner::User), (&mut project, WindowOwner::Project)];
+        let windows: Vec<(BudgetWindow, ValueOrigin)> =
+            windows.into_iter().filter_map(|(layer, whose)| take_window(layer, whose)).collect();
+        let layers: Vec<&ConfigLayer> = [&user, &project].into_iter().chain(above).collect();
+        let mut settings = resolve(&layers, |key| key.plan_name().is_some());
+        let whole = tree_of(&settings, ConfigKey::plan_name);
+        // Every value was checked for its key; a test sets all of them.
+        let config: PlanConfig = serde_json::from_value(whole).expect("the keys are those of the configuration");
+        if let Some(setting) = settings.iter_mut().find(|setting| setting.key == WINDOW)
+            && let Some((_, origin)) = windows.last()
+        {
+            setting.value = windows.iter().map(|(window, _)| window.to_string()).collect::<Vec<_>>().join(", ").into();
+            setting.origin = if windows.len() > 1 { ValueOrigin::UserAndProject } else { origin.clone() };
+        }
         Self {
-            state_dir: ".posse/state".into(),
-            plans_dir: ".posse/plans".into(),
-            design_dir: "docs/plans".into(),
-            agents_dir: ".claude/agents".into(),
-            build_command: None,
-            test_command: None,
-            lint_command: None,
-            e2e_command: None,
-            claude: Claude::default(),
-            sandbox: Sandbox::default(),
-            env_strip: Vec::new(),
-            task: Task::default(),
-            rate_limit: Waits::default(),
-            breaker: super::breaker::Settings::default(),
-            git: Git::default(),
-            budget: BudgetMeta::default(),
-            windows: Vec::new(),
-            backlog: Backlog::default(),
-            pipeline: Pipeline::default(),
-            limits: Limits::default(),
+            config: PlanConfig { windows: windows.into_iter().map(|(window, _)| window).collect(), ..config },
+            settings,
         }
     }
-}
 
-impl Default for Sandbox {
-    fn default() -> Self {
-        Self { enabled: true, strict: true, profiles: BTreeMap::new(), agents: BTreeMap::new(), deny: Vec::new() }
+    /// The origin of a key, by its name in a project's file.
+    pub fn origin(&self, name: &str) -> &ValueOrigin {
+        let setting = self.settings.iter().find(|setting| setting.key.strip_prefix("plans.") == Some(name));
+        setting.map_or(&ValueOrigin::Default, |setting| &setting.origin)
     }
 }
 
-impl Default for Task {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(15 * MINUTE),
-            idle_timeout: Duration::from_secs(10 * MINUTE),
-            max_parallel: DEFAULT_WORKERS,
-        }
+/// Takes the budget out of a layer that sets a window: it limits the window and not each plan.
+fn take_window(layer: &mut ConfigLayer, whose: WindowOwner) -> Option<(BudgetWindow, ValueOrigin)> {
+    let (window, origin) = layer.take(WINDOW)?;
+    let [ceiling_usd, percent, reserved_usd] = BUDGET.map(|path| layer.take(path)?.0.as_f64());
+    let limit_usd = Budget::new(&[BudgetMeta { ceiling_usd, percent, reserved_usd }]).limit()?;
+    Some((BudgetWindow { whose, window: serde_json::from_value(window).ok()?, limit_usd }, origin))
+}
+
+impl std::fmt::Display for BudgetWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whose = if self.whose == WindowOwner::User { "all projects" } else { "this project" };
+        write!(f, "{:.2} USD in {} for {whose}", self.limit_usd, shown_duration(self.window))
     }
 }
 
-impl Default for Git {
+static DEFAULT: LazyLock<PlanConfig> = LazyLock::new(|| {
+    use crate::config::LayerSource::{Project, User};
+    ResolvedPlans::new(ConfigLayer::empty(User), ConfigLayer::empty(Project), &[]).config
+});
+
+impl Default for PlanConfig {
     fn default() -> Self {
-        Self { isolation: Isolation::Worktree, keep_failed: DEFAULT_KEEP }
+        DEFAULT.clone()
     }
 }
 
-impl Default for Backlog {
-    fn default() -> Self {
-        Self {
-            defects: "docs/defect-backlog".into(),
-            features: "docs/feature-backlog".into(),
-            completed: "docs/completed-backlog".into(),
-            failed: "docs/failed-backlog".into(),
-        }
-    }
-}
-
-impl Default for Pipeline {
-    fn default() -> Self {
-        Self {
-            max_parallel_items: 1,
-            max_verification_cycles: 3,
-            max_item_attempts: 2,
-            safety_scan_seconds: None,
-            plan_timeout: Duration::from_secs(10 * MINUTE),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_item_starts_per_hour: 6, items_per_hour: 30 }
-    }
-}
-
-impl Config {
+impl PlanConfig {
     /// The project's own checks, in the order in which they are run.
     pub fn checks(&self) -> Vec<Gate> {
         let commands = [
@@ -256,8 +236,8 @@ impl Config {
         commands.into_iter().filter_map(gate).collect()
     }
 
-    /// All checks of a plan: the project's, and what the plan has besides. A plan cannot do without the project's: agents
-    /// write plans too.
+    /// All checks of a plan: the project's, and the plan's own. A plan cannot leave out the project's, because agents write
+    /// plans too.
     pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
         let mut gates = self.checks();
         for gate in &plan.meta.gates {
@@ -268,54 +248,38 @@ impl Config {
         gates
     }
 
-    /// What somebody has said, the plan before the configuration. Work trees are what there is if nobody says anything.
+    /// The isolation that the plan or the configuration asks for. `None`: work trees, if they are possible.
     pub fn isolation(&self, plan: &Plan) -> Option<Isolation> {
         plan.meta.isolation.or(Some(self.git.isolation).filter(|isolation| *isolation == Isolation::InPlace))
     }
 
-    /// What is said to the tool for a model.
+    /// The model that a model name stands for.
     pub fn model<'a>(&'a self, model: &'a str) -> &'a str {
         self.claude.models.get(model).map_or(model, String::as_str)
     }
 
-    /// In which keys two configurations differ: name, what it was, what it is.
+    /// The keys in which two configurations differ: name, old value, new value.
     pub fn differences(&self, other: &Self) -> Vec<(String, String, String)> {
-        let (mut was, mut is) = (BTreeMap::new(), BTreeMap::new());
-        for (config, into) in [(self, &mut was), (other, &mut is)] {
-            flatten("", &serde_json::to_value(config).unwrap_or_default(), into);
-        }
-        let names: std::collections::BTreeSet<&String> = was.keys().chain(is.keys()).collect();
-        let told = |texts: &BTreeMap<String, String>, name: &String| texts.get(name).cloned().unwrap_or_default();
-        let pairs = names.into_iter().map(|name| (name.clone(), told(&was, name), told(&is, name)));
-        pairs.filter(|(_, was, is)| was != is).collect()
+        let [old, new] = [self, other].map(|config| {
+            let mut values = BTreeMap::new();
+            flatten("", &serde_json::to_value(config).unwrap_or_default(), &mut values);
+            values
+        });
+        let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let value = |values: &BTreeMap<String, String>, name: &String| values.get(name).cloned().unwrap_or_default();
+        let pairs = names.into_iter().map(|name| (name.clone(), value(&old, name), value(&new, name)));
+        pairs.filter(|(_, old, new)| old != new).collect()
     }
 }
 
-fn flatten(path: &str, value: &serde_json::Value, into: &mut BTreeMap<String, String>) {
+fn flatten(path: &str, value: &Json, into: &mut BTreeMap<String, String>) {
     match value {
-        serde_json::Value::Object(fields) if !fields.contains_key("secs") => {
+        Json::Object(fields) if !fields.contains_key("secs") => {
             for (name, value) in fields {
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 flatten(&path, value, into);
             }
         }
-        serde_json::Value::Object(duration) => {
-            let seconds = duration["secs"].as_u64().unwrap_or_default();
-            into.insert(path.to_owned(), layer::shown_duration(Duration::from_secs(seconds)));
-        }
-        serde_json::Value::Null => drop(into.insert(path.to_owned(), "unset".into())),
-        other => drop(into.insert(path.to_owned(), other.to_string())),
+        value => drop(into.insert(path.to_owned(), shown_value(value))),
     }
-}
-
-/// A state directory that somebody names on the command line.
-pub fn state_dir(text: &str) -> Result<String, FileProblem> {
-    let node = tree::Node { at: TextSpan::default(), value: tree::Value::Text(text.to_owned()) };
-    let value = keys::Kind::State.check(&node, "state_dir", &mut Vec::new())?;
-    Ok(value.as_str().unwrap_or_default().to_owned())
-}
-
-/// A limit within a window, if these amounts make one.
-fn window_limit(budget: BudgetMeta) -> Option<f64> {
-    Budget::new(&[budget]).limit()
 }

@@ -80,8 +80,11 @@ impl PlanStatus {
 /// Money, in US dollars. Absent and zero both mean no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BudgetMeta {
+    #[serde(rename = "quota_ceiling_usd")]
     pub ceiling_usd: Option<f64>,
+    #[serde(rename = "max_quota_percent")]
     pub percent: Option<f64>,
+    #[serde(rename = "reserved_budget_usd")]
     pub reserved_usd: Option<f64>,
 }
 

@@ -54,8 +54,8 @@ pub struct LimitEvent<'a> {
 
 /// How long is waited for the quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Waits {
+#[serde(deny_unknown_fields)]
+pub struct QuotaWaits {
     /// Added to a reset, because clocks differ.
     pub buffer: Duration,
     /// The longest wait.
@@ -64,9 +64,9 @@ pub struct Waits {
     pub probe: Duration,
 }
 
-impl Default for Waits {
+impl Default for QuotaWaits {
     fn default() -> Self {
-        Self { buffer: Duration::from_secs(30), max_wait: LONGEST, probe: Duration::from_secs(300) }
+        super::config::PlanConfig::default().rate_limit
     }
 }
 
@@ -83,7 +83,7 @@ const STILL_MEANT: i64 = 10 * 60;
 
 /// The hold that these signs ask for. `local` is the zone of this machine, for times without one; `probes` is how often in a
 /// row nobody said when the quota comes back.
-pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits: &Waits) -> Option<Hold> {
+pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits: &QuotaWaits) -> Option<Hold> {
     let known = |reset, reason| known(reset, now, reason, waits);
     let probe = |reason| probe(now, probes, reason, waits);
     if let Some(event) = signs.event
@@ -148,12 +148,12 @@ pub fn longer(a: Hold, b: Hold) -> Hold {
     if b.until > a.until { b } else { a }
 }
 
-fn known(reset: Wall, now: Wall, reason: String, waits: &Waits) -> Hold {
+fn known(reset: Wall, now: Wall, reason: String, waits: &QuotaWaits) -> Hold {
     let until = if reset <= now { now.after(JUST_PAST) } else { reset.after(waits.buffer) };
     Hold { until: until.clamp(now.after(SHORTEST), now.after(waits.max_wait.max(SHORTEST))), reason, known: true }
 }
 
-fn probe(now: Wall, probes: u32, reason: String, waits: &Waits) -> Hold {
+fn probe(now: Wall, probes: u32, reason: String, waits: &QuotaWaits) -> Hold {
     let pause = waits.probe.saturating_mul(2_u32.saturating_pow(probes.min(16))).min(PROBE_MAX.max(waits.probe));
     Hold { until: now.after(pause.min(waits.max_wait)), reason, known: false }
 }

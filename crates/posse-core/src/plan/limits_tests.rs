@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::limits::{Hold, LimitEvent, Signs, Waits, detect, longer};
+use super::limits::{Hold, LimitEvent, QuotaWaits, Signs, detect, longer};
 use crate::time::Wall;
 
 fn wall(time: &str) -> Wall {
@@ -17,7 +17,7 @@ fn zone(name: &str) -> TimeZone {
 /// How a failed session that said this on stderr is held at this time: until when, and whether that was said.
 fn held(text: &str, now: &str) -> Option<(String, bool)> {
     let signs = Signs { failed: true, stderr: text, ..Signs::default() };
-    let hold = detect(&signs, wall(now), &zone("Europe/Berlin"), 0, &Waits::default())?;
+    let hold = detect(&signs, wall(now), &zone("Europe/Berlin"), 0, &QuotaWaits::default())?;
     Some((Timestamp::from_millisecond(hold.until.0).unwrap().to_string(), hold.known))
 }
 
@@ -127,7 +127,7 @@ fn what_is_not_understood_is_tried_again_soon() {
     }
     let pause = |probes| {
         let signs = Signs { failed: true, api_status: Some(429), ..Signs::default() };
-        detect(&signs, Wall(0), &TimeZone::UTC, probes, &Waits::default()).unwrap().until.0 / 60_000
+        detect(&signs, Wall(0), &TimeZone::UTC, probes, &QuotaWaits::default()).unwrap().until.0 / 60_000
     };
     assert_eq!([0, 1, 2, 3, 4, 100].map(pause), [5, 10, 20, 40, 60, 60]);
 }
@@ -146,7 +146,7 @@ fn a_time_of_day_is_meant_from_when_it_was_said() {
     ] {
         let text = format!("Usage limit reached. {text}");
         let signs = Signs { failed: true, stderr: &text, said_at: Some(wall(said)), ..Signs::default() };
-        let hold = detect(&signs, wall(now), &TimeZone::UTC, 0, &Waits::default()).unwrap();
+        let hold = detect(&signs, wall(now), &TimeZone::UTC, 0, &QuotaWaits::default()).unwrap();
         assert_eq!((hold.until, hold.known), (wall(until), true), "{name}");
     }
 }
@@ -167,7 +167,7 @@ fn what_is_no_limit() {
         ),
         ("another error", Signs { failed: true, api_status: Some(500), stderr: "overloaded", ..Signs::default() }),
     ] {
-        assert_eq!(detect(&signs, now, &TimeZone::UTC, 0, &Waits::default()), None, "{name}");
+        assert_eq!(detect(&signs, now, &TimeZone::UTC, 0, &QuotaWaits::default()), None, "{name}");
     }
 }
 
@@ -177,7 +177,7 @@ fn t63_the_tools_own_word_comes_first() {
     let at = |seconds: i64, stderr| {
         let event = LimitEvent { status: "rejected", resets_at: Some(now.0 / 1000 + seconds), kind: Some("five_hour") };
         let signs = Signs { event: Some(event), failed: true, stderr, ..Signs::default() };
-        let hold = detect(&signs, now, &TimeZone::UTC, 0, &Waits::default()).unwrap();
+        let hold = detect(&signs, now, &TimeZone::UTC, 0, &QuotaWaits::default()).unwrap();
         assert_eq!(hold.reason, "usage limit (five_hour)");
         (hold.until.0 - now.0) / 1000
     };

@@ -15,9 +15,6 @@ use super::{State, TaskId, TaskStatus};
 /// Attempts of a task if neither it nor the plan says how many.
 pub const DEFAULT_ATTEMPTS: u32 = 3;
 
-/// Sessions at once if the plan may run in parallel and nobody says how many. Each is a program of hundreds of megabytes.
-pub const DEFAULT_WORKERS: u32 = 4;
-
 /// So many tasks of a chain are named, and the last.
 const CHAIN_SHOWN: usize = 8;
 

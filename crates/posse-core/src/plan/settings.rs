@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::TaskId;
+use super::breaker::BreakerSettings;
 use super::budget::{BacklogCap, Level, levels};
-use super::config::Config;
+use super::config::PlanConfig;
 use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
 use super::retry::Backoff;
-use super::{TaskId, breaker};
 
 /// What the operator says for one run: on the command line, else in the environment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +49,7 @@ pub struct Settings {
     pub skip_after_plan: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
-    pub breaker: breaker::Settings,
+    pub breaker: BreakerSettings,
     /// Limits on money, with what was spent before this run.
     pub levels: Vec<Level>,
     /// End instead of waiting for the quota to come back.
@@ -62,12 +63,12 @@ pub struct Settings {
 impl Settings {
     /// What the plan says, and the defaults for the rest.
     pub fn of(plan: &Plan) -> Self {
-        Self::merge(&Given::default(), plan, &Config::default())
+        Self::merge(&Given::default(), plan, &PlanConfig::default())
     }
 
     /// Everything that is said about a run, one over the other: the command line and the environment, the plan, the
     /// configuration, the defaults.
-    pub fn merge(given: &Given, plan: &Plan, config: &Config) -> Self {
+    pub fn merge(given: &Given, plan: &Plan, config: &PlanConfig) -> Self {
         let meta = &plan.meta;
         let (backoff, gates) = (Backoff::default(), config.gates(plan));
         let workers = given.workers.or(match meta.parallel {
@@ -88,7 +89,7 @@ impl Settings {
                 base: meta.backoff_base.unwrap_or(backoff.base),
                 max: meta.backoff_max.unwrap_or(backoff.max),
             },
-            breaker: breaker::Settings {
+            breaker: BreakerSettings {
                 threshold: meta.breaker_threshold.unwrap_or(config.breaker.threshold),
                 reset: meta.breaker_reset.unwrap_or(config.breaker.reset),
                 max_trips: config.breaker.max_trips,
@@ -112,12 +113,12 @@ mod tests {
             let text = format!("meta: {{name: p, {meta}}}\nsections: [{{id: s, tasks: [{{id: t, name: T}}]}}]");
             Plan::read("p", &text).unwrap().0
         };
-        let mut configured = Config::default();
+        let mut configured = PlanConfig::default();
         configured.task.timeout = Duration::from_secs(20);
         configured.task.max_parallel = 7;
-        configured.breaker = breaker::Settings { threshold: 9, reset: Duration::from_secs(8), max_trips: 5 };
+        configured.breaker = BreakerSettings { threshold: 9, reset: Duration::from_secs(8), max_trips: 5 };
         let given = |workers| Given { workers, ..Given::default() };
-        let (none, default) = (given(None), Config::default());
+        let (none, default) = (given(None), PlanConfig::default());
         for (name, given, meta, config, timeout, workers, threshold) in [
             ("default", &none, "", &default, 900, 1, 3),
             ("configuration", &none, "", &configured, 20, 1, 9),
@@ -131,7 +132,7 @@ mod tests {
             let found = (settings.timeout.as_secs(), settings.workers, settings.breaker.threshold);
             assert_eq!(found, (timeout, workers, threshold), "{name}");
         }
-        let gates = Config { test_command: Some("make test".into()), ..Config::default() };
+        let gates = PlanConfig { test_command: Some("make test".into()), ..PlanConfig::default() };
         assert!(!Settings::of(&plan("")).has_gates && Settings::merge(&none, &plan(""), &gates).has_gates);
     }
 }

@@ -120,7 +120,7 @@ pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
             Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd | Event::StreamEnd => {}
             _ if root.is_some() => {
                 return Err(FileProblem::new(at, "a second document begins here")
-                    .hint("a plan is one document: remove the `---`"));
+                    .hint("the file is one document: remove the `---`"));
             }
             event => root = Some(builder.node(event, at, &mut events, 0)?),
         }
@@ -134,6 +134,27 @@ pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
         }),
         None => Err(FileProblem::new(TextSpan { line: 1, column: 1, ..TextSpan::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
+    }
+}
+
+/// Reads a YAML text as the JSON value it stands for. Only unquoted words can be something else than text.
+pub fn to_json(text: &str) -> Result<serde_json::Value, FileProblem> {
+    Ok(json(&parse(text)?.root))
+}
+
+fn json(node: &Node) -> serde_json::Value {
+    match &node.value {
+        _ if node.is_null() => serde_json::Value::Null,
+        // JSON's own words are YAML's too: `true`, `12`, `1.5`.
+        Value::Scalar { text, plain: true } => match serde_json::from_str(text) {
+            Ok(value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => value,
+            _ => text.as_str().into(),
+        },
+        Value::Scalar { text, .. } => text.as_str().into(),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Map(entries, _) => {
+            entries.iter().filter_map(|entry| Some((entry.name()?.to_owned(), json(&entry.value)))).collect()
+        }
     }
 }
 

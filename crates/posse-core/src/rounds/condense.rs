@@ -80,5 +80,4 @@ fn head(lines: &[&str], max: u32) -> String {
 }
 
 #[cfg(test)]
-#[path = "condense_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! The table of phases, row by row, and what the scenarios say of them.
 
-use super::config::{Condensation, Limits};
+use super::config::{Condensation, LoopLimits};
 use super::*;
 
 pub(super) const APPROVED: &str = "REVIEW_RESULT: APPROVED
@@ -15,7 +15,7 @@ pub(super) const FAIL: &str = "RESULT: FAIL\nEVIDENCE:\n- exit code 2";
 
 pub(super) fn rules() -> Rules {
     Rules {
-        limits: Limits { min_review_cycles_before_approval: 1, ..Limits::default() },
+        limits: LoopLimits { min_review_cycles_before_approval: 1, ..LoopLimits::default() },
         condensation: Condensation::default(),
         project_test_cmd: String::new(),
         openspec: false,
@@ -83,7 +83,7 @@ fn not_approved_the_primary_is_asked_again_with_the_notes() {
 
 #[test]
 fn s_179_an_approval_that_is_held_back_is_a_revise() {
-    let mut rounds = Rounds::begin(Rules { limits: Limits::default(), ..rules() }, prompt(), Role::Analyst);
+    let mut rounds = Rounds::begin(Rules { limits: LoopLimits::default(), ..rules() }, prompt(), Role::Analyst);
     let notes = play(&mut rounds, &[(Key::Analyst, "first"), (Key::AnalystReview, APPROVED)]);
     let [note] = &notes[..] else { panic!("{notes:?}") };
     assert_eq!(note.level, Level::Warning);
@@ -165,7 +165,7 @@ fn s_178_without_a_verdict_it_is_a_fail_and_the_text_is_the_evidence() {
 
 #[test]
 fn s_188_after_the_last_round_it_is_a_fail() {
-    let limits = Limits { max_rounds: 2, ..rules().limits };
+    let limits = LoopLimits { max_rounds: 2, ..rules().limits };
     let mut rounds = Rounds::begin(Rules { limits, ..rules() }, prompt(), Role::Analyst);
     play(&mut rounds, &to_tester());
     play(&mut rounds, &[(Key::Tester, FAIL)]);

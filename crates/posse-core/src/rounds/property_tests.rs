@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::config::Limits;
+use super::config::{LoopLimits, ResolvedRun};
 use super::phase_tests::{APPROVED, FAIL, PASS, REVISE, prompt, rules};
 use super::*;
+use crate::config::{ConfigLayer, LayerSource};
 
 fn answer() -> impl Strategy<Value = String> {
     let known =
@@ -30,20 +31,22 @@ fn answer() -> impl Strategy<Value = String> {
     ]
 }
 
-fn limits() -> impl Strategy<Value = Limits> {
-    (1..4u32, 1..4u32, 1..4u32, 0..5u32, any::<bool>()).prop_map(|(rounds, cycles, min, evidence, required)| Limits {
-        max_rounds: rounds,
-        max_review_cycles: cycles,
-        min_review_cycles_before_approval: min,
-        review_evidence_min_match: evidence,
-        require_review_evidence: required,
-        ..Limits::default()
+fn limits() -> impl Strategy<Value = LoopLimits> {
+    (1..4u32, 1..4u32, 1..4u32, 0..5u32, any::<bool>()).prop_map(|(rounds, cycles, min, evidence, required)| {
+        LoopLimits {
+            max_rounds: rounds,
+            max_review_cycles: cycles,
+            min_review_cycles_before_approval: min,
+            review_evidence_min_match: evidence,
+            require_review_evidence: required,
+            ..LoopLimits::default()
+        }
     })
 }
 
 /// The most turns there can be: each round with both reviews in full and the test, the first round with an analyst, and
 /// each of the two phases once more in vain.
-fn most_turns(limits: &Limits) -> u32 {
+fn most_turns(limits: &LoopLimits) -> u32 {
     let review = 2 * limits.max_review_cycles;
     limits.max_rounds * (2 * review + 1) + 2 * review
 }
@@ -132,7 +135,8 @@ proptest! {
         }
         let text = object.to_string();
         let env = |name: &str| name.len().is_multiple_of(7).then(|| variable.clone());
-        if let Ok((config, _)) = Config::resolve(Some(&text), &env, &config::UserDefaults::default(), &["codex"]) {
+        let user = ConfigLayer::empty(LayerSource::User);
+        if let Ok(ResolvedRun { config, .. }) = ResolvedRun::new(Some(("c", &text)), &env, &user, &["codex"]) {
             prop_assert_eq!(config.agents.len(), 5);
             prop_assert!(config.limits.max_rounds >= 1 && config.limits.max_review_cycles >= 1);
         }

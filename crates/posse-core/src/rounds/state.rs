@@ -292,5 +292,4 @@ impl Rounds {
 }
 
 #[cfg(test)]
-#[path = "state_tests.rs"]
 mod tests;

@@ -370,5 +370,4 @@ fn patterns(patterns: &[String]) -> RegexSet {
 }
 
 #[cfg(test)]
-#[path = "verdict_tests.rs"]
 mod tests;

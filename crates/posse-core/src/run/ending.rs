@@ -120,5 +120,4 @@ fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
 }
 
 #[cfg(test)]
-#[path = "ending_tests.rs"]
 mod tests;

@@ -39,7 +39,7 @@ pub enum Entry {
         turn: u64,
         key: Key,
         terminal: TerminalId,
-        /// The how-manieth try, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
         text: String,
     },

@@ -340,5 +340,4 @@ pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "import_tests.rs"]
 mod import_tests;

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
+use crate::config::{ConfigLayer, LayerSource};
 use crate::rounds::Key;
-use crate::rounds::config::UserDefaults;
+use crate::rounds::config::ResolvedRun;
 use crate::rounds::state::FinalStatus;
 use crate::status::StatusKind::{self, Completed, Idle, Processing};
 use crate::time::{Mono, Wall};
@@ -113,7 +114,8 @@ impl Bench {
 
 fn spec(config: &str) -> Spec {
     let known = ["codex"];
-    let (config, _) = Config::resolve(Some(config), &|_| None, &UserDefaults::default(), &known).unwrap();
+    let user = ConfigLayer::empty(LayerSource::User);
+    let config = ResolvedRun::new(Some(("c", config)), &|_| None, &user, &known).unwrap().config;
     Spec {
         id: RunId::from_random(0xfeed_beef),
         config,

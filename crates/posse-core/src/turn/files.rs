@@ -119,5 +119,4 @@ fn command(path: &str, word: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
 mod tests;

@@ -7,15 +7,16 @@ use axum::extract::State;
 use posse_agents::launch::{Launch, Mode};
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
+use posse_api::Terminal;
 use posse_core::ids::TerminalId;
+use posse_files::providers;
 
-use super::types::{self, Terminal};
 use super::{ApiError, App};
 use crate::disk;
 use crate::first_starts::AgentHome;
 use crate::hook_files;
-use crate::hub::{AgentStart, Command, CreateError, Creation, KeeperSilent, What};
-use crate::pump::{self, Text};
+use crate::hub::{AgentStart, CreateError, HubCommand, KeeperSilent, NewTerminal, ProgramChoice};
+use crate::pump::{self, TextPart};
 
 /// How long an agent may take to be ready when its manifest does not say.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,7 +40,7 @@ pub(crate) struct Asked {
 }
 
 /// Finds everything that is needed to start an agent.
-pub(crate) async fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
+pub(crate) async fn find(app: &App, asked: Asked) -> Result<ProgramChoice, ApiError> {
     let provider = app.provider(&asked.provider).await.map_err(|error| ApiError::Invalid(error.to_string()))?;
     let profile = match (asked.profile, &asked.profile_name) {
         (Some(profile), _) => Some(profile),
@@ -55,13 +56,21 @@ pub(crate) async fn find(app: &App, asked: Asked) -> Result<What, ApiError> {
     };
     let confirmed = Confirmed { trusted: asked.trusted, mode: asked.mode.unwrap_or_default() };
     let (model, more) = (asked.model, asked.more);
-    Ok(What::Agent(Box::new(AgentStart { provider, confirmed, model, profile, more, version: None, hook_files: None })))
+    Ok(ProgramChoice::Agent(Box::new(AgentStart {
+        provider,
+        confirmed,
+        model,
+        profile,
+        more,
+        version: None,
+        hook_files: None,
+    })))
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
-pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal, ApiError> {
-    let What::Agent(agent) = &mut creation.what else {
-        return Ok(app.ask(|reply| Command::Create(Box::new(creation), reply)).await??.into());
+pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Terminal, ApiError> {
+    let ProgramChoice::Agent(agent) = &mut creation.program else {
+        return Ok(app.ask(|reply| HubCommand::Create(Box::new(creation), reply)).await??.into());
     };
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
         agent.version = app.versions.find(&launch.program, &creation.environment).await;
@@ -78,7 +87,7 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
     // Whoever does not wait for it cannot be told when others may follow.
     let home = home.filter(|_| !creation.at_once);
     let created = async {
-        let created = app.ask(|reply| Command::Create(Box::new(creation), reply));
+        let created = app.ask(|reply| HubCommand::Create(Box::new(creation), reply));
         let created = tokio::select! {
             created = tokio::time::timeout(timeout, created) => created,
             why = keeper_falls_silent(app) => return Err(ApiError::StartUnseen(why)),
@@ -102,7 +111,7 @@ pub(crate) async fn start(app: &App, mut creation: Creation) -> Result<Terminal,
 async fn keeper_falls_silent(app: &App) -> KeeperSilent {
     loop {
         tokio::time::sleep(PROBE).await;
-        match app.ask(Command::ProbeKeeper).await {
+        match app.ask(HubCommand::ProbeKeeper).await {
             Ok(Err(why)) => return why,
             Ok(Ok(())) => {}
             // The daemon is stopping, and the request that waits for the agent fails with that.
@@ -113,9 +122,9 @@ async fn keeper_falls_silent(app: &App) -> KeeperSilent {
 
 /// Why it ended, and what it said about it.
 async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> String {
-    let pump = app.ask(|reply| Command::Find(terminal, reply)).await.ok().flatten();
+    let pump = app.ask(|reply| HubCommand::Find(terminal, reply)).await.ok().flatten();
     let said = match pump {
-        Some(pump) => pump.ask(|reply| pump::Command::Text(Text::Tail(LAST_WORDS), reply)).await.flatten(),
+        Some(pump) => pump.ask(|reply| pump::PumpCommand::Text(TextPart::Tail(LAST_WORDS), reply)).await.flatten(),
         None => None,
     };
     match said.as_deref().map(str::trim).filter(|said| !said.is_empty()) {
@@ -126,8 +135,9 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
 
 /// List the agents that can be started
 #[utoipa::path(get, path = "/providers", tag = "agents",
-    responses((status = 200, description = "All of them", body = Vec<types::ProviderView>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn list(State(app): State<App>) -> Json<Vec<types::ProviderView>> {
+    responses((status = 200, description = "All agents that posse knows", body = Vec<posse_api::ProviderView>)))]
+pub(super) async fn list(State(app): State<App>) -> Json<Vec<posse_api::ProviderView>> {
+    let view = |providers::Listed { id, name, from, problem }| posse_api::ProviderView { id, name, from, problem };
     let listed = disk::run(move |disk| disk.providers(&app.providers)).await;
-    Json(listed.into_iter().map(types::ProviderView::from).collect())
+    Json(listed.into_iter().map(view).collect())
 }

@@ -2,12 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use posse_core::audit::{Answering, Ended, Entry, Flaw, Step};
+use posse_api::{AuditEntry, AuditFlaw, AuditQuery, AuditVerdict};
 use posse_core::ids::RunId;
 use posse_core::time::Wall;
 
 use super::params::Params;
-use super::types::{self, AuditAnswering, AuditEntry, AuditFlaw, AuditOutcome, AuditQuery, AuditVerdict};
 use super::{ApiError, App};
 use crate::disk;
 use crate::store::{self, AuditSlice, Checked};
@@ -17,7 +16,7 @@ const MOST: usize = 10_000;
 
 /// Read the audit: every answer to a dialog
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery),
-    responses((status = 200, description = "Entries, oldest first", body = Vec<AuditEntry>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "Entries, oldest first", body = Vec<AuditEntry>)))]
 pub(super) async fn entries(
     State(app): State<App>,
     Params(query): Params<AuditQuery>,
@@ -50,59 +49,15 @@ async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
 
 /// Check the audit: whether an entry was changed, dropped, moved or added, and which
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
-    responses((status = 200, description = "What was found", body = AuditVerdict), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The result of the verification", body = AuditVerdict)))]
 pub(super) async fn verdict(State(app): State<App>) -> Result<Json<AuditVerdict>, ApiError> {
     let database = app.paths.database();
     Ok(Json(disk::at(database, store::verify_audit).await.map_err(ApiError::Store)?.into()))
-}
-
-impl From<(Entry, String)> for AuditEntry {
-    fn from((Entry { seq, note }, hash): (Entry, String)) -> Self {
-        let (answering, outcome) = match note.step {
-            Step::Answering(answering) => (Some((*answering).into()), None),
-            Step::Outcome(ended) => (None, Some(ended.into())),
-        };
-        Self {
-            seq,
-            at: crate::timestamp(note.at),
-            terminal: note.terminal,
-            name: note.name,
-            by: note.who.by.as_str().into(),
-            from: note.who.from,
-            role: note.who.role,
-            run: note.who.run,
-            turn: note.who.turn,
-            count: note.who.count.map(|(n, cap)| vec![n, cap]),
-            answering,
-            outcome,
-            hash,
-        }
-    }
-}
-
-impl From<Answering> for AuditAnswering {
-    fn from(answering: Answering) -> Self {
-        let Answering { wish, chosen, reason, dialog, tail, keys } = answering;
-        Self { wish, chosen, reason, dialog, tail, keys }
-    }
-}
-
-impl From<Ended> for AuditOutcome {
-    fn from(ended: Ended) -> Self {
-        Self { of: ended.of, end: ended.end.as_str().into(), text: ended.outcome, typed: ended.typed }
-    }
 }
 
 impl From<Checked> for AuditVerdict {
     fn from(Checked { entries, hash, flaws }: Checked) -> Self {
         let flaws: Vec<AuditFlaw> = flaws.iter().map(AuditFlaw::from).collect();
         Self { intact: flaws.is_empty(), entries: entries as u64, hash, flaws }
-    }
-}
-
-impl From<&Flaw> for AuditFlaw {
-    fn from(flaw: &Flaw) -> Self {
-        let (from, to) = flaw.entries();
-        Self { kind: flaw.kind().into(), from, to, text: flaw.to_string() }
     }
 }

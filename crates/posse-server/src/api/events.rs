@@ -1,7 +1,6 @@
 //! What happens, as it happens and as it was written down.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,13 +12,12 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use posse_api::{EventBody, LogEvent, LogQuery};
 use tokio::sync::broadcast;
 
 use super::params::Params;
-use super::types::{self, LogQuery};
 use super::{ApiError, App};
 use crate::disk;
-use crate::record::LogEvent;
 use crate::store::{self, Slice};
 
 /// How many events are read off the log at once.
@@ -31,7 +29,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 
 /// Read the journal
 #[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
-    responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>)))]
 pub(super) async fn log(
     State(app): State<App>,
     Params(query): Params<LogQuery>,
@@ -55,11 +53,11 @@ async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError
 /// Server-sent events. With `Last-Event-ID` it begins after that one: nothing is missed, nothing is repeated.
 /// Without it, it begins now.
 #[utoipa::path(get, path = "/events", tag = "events", params(("last-event-id" = Option<i64>, Header)),
-    responses((status = 200, description = "A stream that does not end", content_type = "text/event-stream"), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "An endless stream of events", content_type = "text/event-stream")))]
 pub(super) async fn follow(
     State(app): State<App>,
     headers: HeaderMap,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+) -> Sse<impl Stream<Item = Result<Event, axum::Error>>> {
     // Read before subscribing: what is published in between is in the log, and read from there.
     let newest = app.newest.load(Ordering::Acquire);
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
@@ -74,17 +72,17 @@ pub(super) async fn follow(
     };
     let stream = unfold(follower, |mut follower| async {
         let event = follower.next().await?;
-        Some((Ok(sse(&event)), follower))
+        Some((sse(&event), follower))
     });
     Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE))
 }
 
-fn sse(event: &LogEvent) -> Event {
-    let sse = Event::default().event(&event.kind).data(serde_json::to_string(event).unwrap_or_default());
-    match event.seq {
+fn sse(event: &LogEvent) -> Result<Event, axum::Error> {
+    let sse = Event::default().json_data(event)?;
+    Ok(match event.seq {
         Some(seq) => sse.id(seq.to_string()),
         None => sse,
-    }
+    })
 }
 
 struct Follower {
@@ -120,7 +118,7 @@ impl Follower {
                 // Read off the log already.
                 Ok(event) if event.seq.is_some_and(|seq| seq <= self.sent) => {}
                 Ok(event) => {
-                    self.over = event.kind == "daemon_stopped";
+                    self.over = matches!(event.body, EventBody::DaemonStopped {});
                     self.ready.push_back(event);
                 }
                 // Too slow for the live events: the log has those that count.

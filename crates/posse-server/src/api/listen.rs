@@ -20,10 +20,10 @@ use tower::util::MapRequest;
 
 use super::params::Params;
 use super::requester::Requester;
-use super::types;
 use super::{ApiError, App, door, public_router};
 use crate::disk;
-use crate::hub::Command;
+use crate::hub::HubCommand;
+use crate::journal::Failed;
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -153,8 +153,8 @@ impl Listeners {
 pub(super) async fn listen(
     State(app): State<App>,
     requester: Requester,
-    Params(body): Params<types::Listen>,
-) -> Result<Json<types::Listening>, ApiError> {
+    Params(body): Params<posse_api::Listen>,
+) -> Result<Json<posse_api::Listening>, ApiError> {
     requester.may(&app, "open the daemon to other programs").await?;
     let directory = super::terminals::directory(&body.working_directory).await?;
     let place = match body.address {
@@ -169,19 +169,19 @@ pub(super) async fn listen(
         Some(place) => {
             let address =
                 open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
-            types::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
+            posse_api::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
         }
         None => {
             app.listeners.close().await;
-            types::Listening { address: None, token_file: None }
+            posse_api::Listening { address: None, token_file: None }
         }
     };
     let defaults = Defaults { environment: body.environment, directory };
     app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).defaults = Some(defaults);
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
-    let remembered = place.and_then(|place| serde_json::to_string(&place).ok());
-    app.ask(|reply| Command::Set { name: SETTING, value: remembered, reply })
+    let remembered = place.map(|place| serde_json::to_string(&place)).transpose().map_err(Failed::from)?;
+    app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply })
         .await?
         .map_err(ApiError::not_remembered)?;
     Ok(Json(answer))

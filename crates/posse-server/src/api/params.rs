@@ -1,14 +1,11 @@
 //! Parameters, in the query or in a JSON body, whichever the client likes; a name may stand in one of them only.
 
-use std::str::FromStr;
-
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use posse_core::ids::{Name, RunId, TerminalId};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::ApiError;
@@ -55,21 +52,6 @@ fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
     let uri = format!("/?{query}").parse().map_err(|_| ApiError::Malformed("the query is malformed".into()))?;
     let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
     pairs.map(|pairs| pairs.0).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
-}
-
-/// A value that is a number or a truth in JSON and text in a query.
-pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + FromStr<Err: std::fmt::Display>,
-{
-    match Option::<Value>::deserialize(deserializer)? {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => {
-            text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
-        }
-        Some(value) => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
-    }
 }
 
 /// The terminal in the path.

@@ -12,16 +12,16 @@ use axum::serve::IncomingStream;
 use posse_core::audit::{By, Who};
 use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::rounds::config::Notifications;
+use posse_files::confirmed_commands::named_commands;
+use posse_files::operator::Operator;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
 
-use super::{ApiError, App, OwnerOnly, types};
-use crate::confirmed_commands::named_commands;
+use super::{ApiError, App, OwnerOnly};
 use crate::disk::{self, Disk};
-use crate::hub::Command;
-use crate::operator::Operator;
+use crate::hub::HubCommand;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -45,7 +45,7 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
 pub(super) struct BroughtConfig<'a> {
     /// The project.
     pub(super) directory: &'a Path,
-    pub(super) config: &'a Config,
+    pub(super) config: &'a PlanConfig,
     pub(super) notifications: &'a Notifications,
 }
 
@@ -72,7 +72,7 @@ impl FromRequestParts<App> for Requester {
             return Ok(Requester::Process(Whereabouts::Unknown));
         };
         let lineage = lineage.clone();
-        let household = app.ask(Command::Household).await?;
+        let household = app.ask(HubCommand::Household).await?;
         Ok(Requester::Process(household.place(&lineage)))
     }
 }
@@ -101,9 +101,9 @@ impl Requester {
         self.may_be_notified(app, brought.notifications).await?;
         let (paths, directory) = (app.paths.clone(), brought.directory.to_owned());
         let load =
-            move |disk: &Disk| (disk.plan_config(&paths, &directory), disk.confirmed_commands(&paths, &directory));
+            move |disk: &Disk| (disk.plan_layers(&paths, &directory), disk.confirmed_commands(&paths, &directory));
         let (found, confirmed) = disk::run(load).await;
-        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolved;
+        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != *brought.config {
@@ -121,7 +121,7 @@ impl Requester {
         if wanted.command.is_empty() || self.may_type(app).await {
             return Ok(());
         }
-        let users = operator(app).await.notifications.command;
+        let users = operator(app).await.notification_command;
         if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
     }
 
@@ -149,16 +149,16 @@ impl Requester {
 }
 
 /// Where the process runs that asks. Only on the private socket.
-pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<types::RequesterView> {
+pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<posse_api::RequesterView> {
     let terminal = match requester {
         Requester::Client => None,
         Requester::Process(whereabouts) => whereabouts.terminal(),
     };
-    Json(types::RequesterView { may_answer: requester.may_type(&app).await, terminal })
+    Json(posse_api::RequesterView { may_answer: requester.may_type(&app).await, terminal })
 }
 
 async fn allowed(app: &App) -> bool {
-    operator(app).await.permissions.answers_from_terminals
+    operator(app).await.answers_from_terminals
 }
 
 async fn operator(app: &App) -> Operator {

@@ -5,19 +5,19 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_api::{RunView, Success};
 use posse_core::ids::{Name, RunId};
 use posse_core::rounds::state::{InFlight, StateFile};
 use posse_core::rounds::{Next, Prompt, Rounds, Rules};
 use posse_core::run::{Caller, Imported, Spec};
+use posse_core::time::Wall;
+use posse_files::providers::prompt_templates;
 
 use super::agents::{self, Asked};
 use super::params::{Params, Run};
 use super::requester::Requester;
-use super::types::{self, Success};
 use super::{ApiError, App, terminals};
 use crate::disk::{self, Disk};
-use crate::providers::prompt_templates;
-use crate::runs::view::RunView;
 use crate::runs::{Means, RunError, RunFiles};
 
 type Answer<T> = Result<Json<T>, ApiError>;
@@ -26,19 +26,19 @@ type Answer<T> = Result<Json<T>, ApiError>;
 const LISTED: u32 = 100;
 
 /// List the runs, newest first
-#[utoipa::path(get, path = "/runs", tag = "runs", params(types::RunsQuery),
-    responses((status = 200, description = "Them", body = Vec<RunView>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn list(State(app): State<App>, Params(query): Params<types::RunsQuery>) -> Answer<Vec<RunView>> {
+#[utoipa::path(get, path = "/runs", tag = "runs", params(posse_api::RunsQuery),
+    responses((status = 200, description = "The runs", body = Vec<RunView>)))]
+pub(super) async fn list(State(app): State<App>, Params(query): Params<posse_api::RunsQuery>) -> Answer<Vec<RunView>> {
     Ok(Json(app.runs.list(query.limit.unwrap_or(LISTED) as usize).await?))
 }
 
 /// Begin a run of the loop
-#[utoipa::path(post, path = "/runs", tag = "runs", request_body = types::RunIn,
-    responses((status = 201, description = "It is written down and begins", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/runs", tag = "runs", request_body = posse_api::RunIn,
+    responses((status = 201, description = "The new run", body = RunView)))]
 pub(super) async fn create(
     State(app): State<App>,
     requester: Requester,
-    Params(body): Params<types::RunIn>,
+    Params(body): Params<posse_api::RunIn>,
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
     if body.config.handoff.auto_accept_permissions {
         requester.may(&app, "begin a run that accepts permissions").await?;
@@ -121,24 +121,24 @@ async fn surely(doing: impl Future<Output = Result<RunView, RunError>> + Send + 
     Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
 }
 
-pub(super) fn means(body: types::MeansIn) -> Means {
+pub(super) fn means(body: posse_api::MeansIn) -> Means {
     Means { environment: body.environment }
 }
 
 /// Show a run
 #[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The run", body = RunView)))]
 pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<RunView> {
     Ok(Json(app.runs.show(id).await?))
 }
 
 /// Stop a run; it can be resumed
-#[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<types::StopRun>,
-    responses((status = 200, description = "It was told to", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<posse_api::StopRun>,
+    responses((status = 200, description = "The run stops", body = Success)))]
 pub(super) async fn stop(
     State(app): State<App>,
     Run(id): Run,
-    Params(body): Params<types::StopRun>,
+    Params(body): Params<posse_api::StopRun>,
 ) -> Answer<Success> {
     app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
     Ok(Json(Success { success: true }))
@@ -148,33 +148,33 @@ pub(super) async fn stop(
 ///
 /// A run that goes on already is told that somebody is there who knows the environment of its agents, and one that is parked
 /// tries at once.
-#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<types::ResumeIn>,
-    responses((status = 200, description = "It goes on", body = RunView), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<posse_api::ResumeIn>,
+    responses((status = 200, description = "The resumed run", body = RunView)))]
 pub(super) async fn resume(
     State(app): State<App>,
     Run(id): Run,
     requester: Requester,
-    Params(body): Params<types::ResumeIn>,
+    Params(body): Params<posse_api::ResumeIn>,
 ) -> Answer<RunView> {
     if body.auto_accept == Some(true) {
         requester.may(&app, "have a run accept permissions").await?;
     }
-    let types::ResumeIn { environment, patient, auto_accept } = body;
+    let posse_api::ResumeIn { environment, patient, auto_accept } = body;
     let means = Means { environment };
     let caller = Caller { hurry: !patient, auto_accept };
     Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
 }
 
 /// What happened in a run
-#[utoipa::path(get, path = "/runs/{id}/journal", tag = "runs", params(("id" = String, Path), types::JournalQuery),
-    responses((status = 200, description = "Its entries, oldest first", body = Vec<types::JournalView>), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(get, path = "/runs/{id}/journal", tag = "runs", params(("id" = String, Path), posse_api::JournalQuery),
+    responses((status = 200, description = "Its entries, oldest first", body = Vec<posse_api::LoopJournalView>)))]
 pub(super) async fn journal(
     State(app): State<App>,
     Run(id): Run,
-    Params(query): Params<types::JournalQuery>,
-) -> Answer<Vec<types::JournalView>> {
+    Params(query): Params<posse_api::JournalQuery>,
+) -> Answer<Vec<posse_api::LoopJournalView>> {
     app.runs.show(id).await?;
     let entries = app.runs.journal(id, query.after.unwrap_or(0)).await?;
-    let view = |(seq, at, entry)| types::JournalView { seq, at: crate::timestamp(at), entry };
+    let view = |(seq, at, entry): (i64, Wall, _)| posse_api::LoopJournalView { seq, at: at.timestamp(), entry };
     Ok(Json(entries.into_iter().map(view).collect()))
 }

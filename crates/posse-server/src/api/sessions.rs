@@ -5,24 +5,23 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_api::{SHELL, SessionStatus, Success, Terminal};
 use posse_core::ids::Name;
 use posse_core::screen::Size;
 
 use super::agents::{self, Asked};
 use super::params::{Params, Session};
-use super::types::{self, Success, Terminal};
 use super::{ApiError, App, terminals};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
-use crate::record::SHELL;
+use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
 
 type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Start a terminal in a session of its own
-#[utoipa::path(post, path = "/sessions", tag = "sessions", params(types::CreateIn), request_body = Option<types::CreateIn>,
-    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/sessions", tag = "sessions", params(posse_api::CreateIn), request_body = Option<posse_api::CreateIn>,
+    responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn create(
     State(app): State<App>,
-    Params(body): Params<types::CreateIn>,
+    Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let name = body.session_name.as_deref().map(Name::session).transpose()?;
     start(&app, body, SessionChoice::New(name)).await
@@ -30,36 +29,42 @@ pub(super) async fn create(
 
 /// List the sessions
 #[utoipa::path(get, path = "/sessions", tag = "sessions",
-    responses((status = 200, description = "All of them", body = Vec<types::Session>), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn list(State(app): State<App>) -> Answer<Vec<types::Session>> {
-    let mut sessions: BTreeMap<Name, types::Session> = BTreeMap::new();
-    for view in app.ask(Command::List).await? {
+    responses((status = 200, description = "All sessions", body = Vec<posse_api::Session>)))]
+pub(super) async fn list(State(app): State<App>) -> Answer<Vec<posse_api::Session>> {
+    let mut sessions: BTreeMap<Name, posse_api::Session> = BTreeMap::new();
+    for view in app.ask(HubCommand::List).await? {
         let name = view.record.session.clone();
-        let session = sessions.entry(name).or_insert_with_key(types::Session::of);
-        session.attached(view.watched);
+        let session = sessions.entry(name).or_insert_with_key(|name| session(name, false));
+        if view.watched {
+            session.status = SessionStatus::Active;
+        }
     }
     Ok(Json(sessions.into_values().collect()))
 }
 
 /// Show a session and its terminals
 #[utoipa::path(get, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "It", body = types::SessionDetail), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<types::SessionDetail> {
+    responses((status = 200, description = "The session and its terminals", body = posse_api::SessionDetail)))]
+pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<posse_api::SessionDetail> {
     let views = of_session(&app, &name).await?;
-    let mut session = types::Session::of(&name);
-    views.iter().for_each(|view| session.attached(view.watched));
-    Ok(Json(types::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
+    let session = session(&name, views.iter().any(|view| view.watched));
+    Ok(Json(posse_api::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
+}
+
+fn session(name: &Name, watched: bool) -> posse_api::Session {
+    let status = if watched { SessionStatus::Active } else { SessionStatus::Detached };
+    posse_api::Session { id: name.to_string(), name: name.to_string(), status }
 }
 
 /// End a session with all its terminals
 #[utoipa::path(delete, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "It is gone", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The session and its terminals are gone", body = Success)))]
 pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> Answer<Success> {
     let views = of_session(&app, &name).await?;
     // All at once: each may take its grace.
     let deletions = views.into_iter().map(|view| {
         let (app, id) = (app.clone(), view.record.id);
-        tokio::spawn(async move { app.ask(|reply| Command::Delete { id, grace_ms: GRACE_MS, reply }).await })
+        tokio::spawn(async move { app.ask(|reply| HubCommand::Delete { id, grace_ms: GRACE_MS, reply }).await })
     });
     let mut success = true;
     for deletion in deletions.collect::<Vec<_>>() {
@@ -70,33 +75,33 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
 }
 
 /// Start another terminal in a session
-#[utoipa::path(post, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path), types::CreateIn),
-    request_body = Option<types::CreateIn>,
-    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path), posse_api::CreateIn),
+    request_body = Option<posse_api::CreateIn>,
+    responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn add_terminal(
     State(app): State<App>,
     Session(name): Session,
-    Params(body): Params<types::CreateIn>,
+    Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     start(&app, body, SessionChoice::Existing(name)).await
 }
 
 /// List the terminals of a session
 #[utoipa::path(get, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path)),
-    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The terminals of the session", body = Vec<Terminal>)))]
 pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session) -> Answer<Vec<Terminal>> {
     Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
 }
 
-async fn of_session(app: &App, name: &Name) -> Result<Vec<View>, ApiError> {
-    let mut views = app.ask(Command::List).await?;
+async fn of_session(app: &App, name: &Name) -> Result<Vec<TerminalSnapshot>, ApiError> {
+    let mut views = app.ask(HubCommand::List).await?;
     views.retain(|view| &view.record.session == name);
     if views.is_empty() { Err(ApiError::NoSession(name.to_string())) } else { Ok(views) }
 }
 
 async fn start(
     app: &App,
-    body: types::CreateIn,
+    body: posse_api::CreateIn,
     session: SessionChoice,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let defaults = app.defaults();
@@ -104,7 +109,7 @@ async fn start(
     let what = match body.provider.as_str() {
         SHELL => {
             let shell = defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into());
-            What::Command(SHELL, vec![shell])
+            ProgramChoice::Command(SHELL, vec![shell])
         }
         _ => {
             let (provider, mode, model) = (body.provider, body.mode, body.model);
@@ -116,8 +121,8 @@ async fn start(
         Some(directory) => terminals::directory(&directory).await?,
         None => defaults.directory,
     };
-    let creation = Creation {
-        what,
+    let creation = NewTerminal {
+        program: what,
         agent_profile: body.agent_profile,
         name: None,
         session,

@@ -7,6 +7,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
+use posse_api::{StreamMessage, StreamQuery, StreamRequest};
 use posse_core::ids::WriterId;
 use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
@@ -14,16 +15,15 @@ use posse_term::wire::MAX_INPUT;
 use super::listen::{Closed, Seat};
 use super::params::Id;
 use super::requester::Requester;
-use super::types::{self, StreamMessage, StreamQuery, StreamRequest};
 use super::{ApiError, App, terminals};
-use crate::pump::{Command, Event, Handle, Input, Origin};
+use crate::pump::{InputOrigin, PumpCommand, PumpEvent, PumpHandle, PumpInput};
 use crate::watch::{Item, Start};
 
 /// Follow a terminal live
 ///
 /// A WebSocket; see docs/api.md for what is said on it.
 #[utoipa::path(get, path = "/terminals/{id}/stream", tag = "terminals", params(("id" = String, Path), StreamQuery),
-    responses((status = 101, description = "A WebSocket from here on"), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 101, description = "The connection becomes a WebSocket")))]
 pub(super) async fn stream(
     State(app): State<App>,
     Id(id): Id,
@@ -65,7 +65,7 @@ pub(super) async fn stream(
 /// One follower and its terminal.
 struct Conversation {
     socket: WebSocket,
-    pump: Handle,
+    pump: PumpHandle,
     writer: WriterId,
     requester: Requester,
     app: App,
@@ -84,14 +84,14 @@ enum End {
 impl Conversation {
     async fn run(&mut self, mut from: Option<u64>) -> Option<u16> {
         loop {
-            let start = self.pump.ask(|reply| Command::Watch { from, reply }).await;
+            let start = self.pump.ask(|reply| PumpCommand::Watch { from, reply }).await;
             // Deleted meanwhile.
             let Some(mut start) = start else { return Some(close_code::AWAY) };
             if self.attached {
-                self.pump.send(Event::Command(Command::View { watcher: start.watcher, size: self.wanted }));
+                self.pump.send(PumpEvent::Command(PumpCommand::View { watcher: start.watcher, size: self.wanted }));
             }
             let end = self.follow(&mut start).await;
-            self.pump.send(Event::Command(Command::Unwatch(start.watcher)));
+            self.pump.send(PumpEvent::Command(PumpCommand::Unwatch(start.watcher)));
             match end {
                 Ok(End::Close(code)) => return code,
                 Err(_) => return None,
@@ -103,10 +103,10 @@ impl Conversation {
 
     async fn follow(&mut self, start: &mut Start) -> Result<End, axum::Error> {
         let begin = StreamMessage::Start { offset: start.offset, size: start.size, continued: start.continued };
-        self.socket.send(text(&begin)).await?;
+        self.socket.send(text(&begin)?).await?;
         self.socket.send(output(start.offset, &start.bytes)).await?;
         if let Some(exit) = start.exit {
-            self.socket.send(text(&StreamMessage::Exited { exit })).await?;
+            self.socket.send(text(&StreamMessage::Exited { exit })?).await?;
             return Ok(End::Close(Some(close_code::NORMAL)));
         }
         loop {
@@ -114,7 +114,7 @@ impl Conversation {
                 item = start.items.recv() => {
                     let Some(item) = item else { return Ok(End::FellBehind) };
                     let last = matches!(item, Item::Exited { .. });
-                    self.socket.send(message(item)).await?;
+                    self.socket.send(message(item)?).await?;
                     if last {
                         return Ok(End::Close(Some(close_code::NORMAL)));
                     }
@@ -137,17 +137,17 @@ impl Conversation {
                 // Numbers start at 1: 0 has always been applied, and would be confirmed without being typed.
                 let numbered = bytes.split_first_chunk::<8>().map(|(number, keys)| (u64::from_be_bytes(*number), keys));
                 let Some((sequence @ 1.., keys)) = numbered else { return Some(close_code::POLICY) };
-                let (writer, bytes, origin) = (self.writer, keys.to_vec(), Origin::Watcher(watcher));
+                let (writer, bytes, origin) = (self.writer, keys.to_vec(), InputOrigin::Watcher(watcher));
                 let may_answer = self.requester.may_type(&self.app).await;
-                let input = Input { writer, sequence, bytes, expect: None, may_answer, origin };
-                self.pump.send(Event::Command(Command::Input(input)));
+                let input = PumpInput { writer, sequence, bytes, expect: None, may_answer, origin };
+                self.pump.send(PumpEvent::Command(PumpCommand::Input(input)));
                 None
             }
             Message::Text(words) => match serde_json::from_str(words) {
                 Ok(StreamRequest::View { size }) => {
                     self.attached = true;
                     self.wanted = size;
-                    self.pump.send(Event::Command(Command::View { watcher, size }));
+                    self.pump.send(PumpEvent::Command(PumpCommand::View { watcher, size }));
                     None
                 }
                 Err(_) => Some(close_code::UNSUPPORTED),
@@ -157,18 +157,18 @@ impl Conversation {
     }
 }
 
-fn message(item: Item) -> Message {
+fn message(item: Item) -> Result<Message, axum::Error> {
     match item {
-        Item::Output { offset, bytes } => output(offset, &bytes),
+        Item::Output { offset, bytes } => Ok(output(offset, &bytes)),
         Item::Resized { offset, size } => text(&StreamMessage::Resized { offset, size }),
         Item::InputDone { sequence } => text(&StreamMessage::InputDone { sequence }),
-        Item::InputRefused { sequence, why } => text(&StreamMessage::InputRefused { sequence, why: why.into() }),
+        Item::InputRefused { sequence, why } => text(&StreamMessage::InputRefused { sequence, why }),
         Item::Exited { exit } => text(&StreamMessage::Exited { exit }),
     }
 }
 
-fn text(message: &StreamMessage) -> Message {
-    Message::Text(Utf8Bytes::from(serde_json::to_string(message).unwrap_or_default()))
+fn text(message: &StreamMessage) -> Result<Message, axum::Error> {
+    serde_json::to_string(message).map(|text| Message::Text(text.into())).map_err(axum::Error::new)
 }
 
 fn output(offset: u64, bytes: &[u8]) -> Message {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use posse_api::{COMMAND, EventBody, LogEvent, OutputMode, OutputQuery, SHELL, Success, Terminal};
 use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
@@ -18,12 +19,10 @@ use tokio::sync::broadcast::error::RecvError;
 use super::agents::{self, Asked};
 use super::params::{Id, Params};
 use super::requester::Requester;
-use super::types::{self, OutputMode, OutputQuery, Success, Terminal};
 use super::{ApiError, App};
 use crate::disk::{self, Disk};
-use crate::hub::{Command, Creation, GRACE_MS, SessionChoice, View, What};
-use crate::pump::{self, Answerer, Handle, InputError, Origin, Text};
-use crate::record::{COMMAND, LogEvent, SHELL};
+use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
+use crate::pump::{self, Answerer, InputError, InputOrigin, PumpHandle, TextPart};
 
 type Answer<T> = Result<Json<T>, ApiError>;
 type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
@@ -47,13 +46,13 @@ const MAX_WORDS: usize = 1000;
 
 /// Whether the daemon is well
 #[utoipa::path(get, path = "/health", tag = "daemon",
-    responses((status = 200, description = "It", body = types::Health), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn health(State(app): State<App>) -> Answer<types::Health> {
-    let health = app.ask(Command::Health).await?;
-    Ok(Json(types::Health {
+    responses((status = 200, description = "The state of the daemon", body = posse_api::Health)))]
+pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> {
+    let health = app.ask(HubCommand::Health).await?;
+    Ok(Json(posse_api::Health {
         status: "ok".into(),
         service: "posse".into(),
-        version: crate::VERSION.into(),
+        version: posse_api::VERSION.into(),
         pid: std::process::id(),
         problem: health.problem,
     }))
@@ -61,25 +60,25 @@ pub(super) async fn health(State(app): State<App>) -> Answer<types::Health> {
 
 /// List the terminals
 #[utoipa::path(get, path = "/terminals", tag = "terminals",
-    responses((status = 200, description = "All of them", body = Vec<Terminal>), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "All terminals, oldest first", body = Vec<Terminal>)))]
 pub(super) async fn list(State(app): State<App>) -> Answer<Vec<Terminal>> {
-    Ok(Json(app.ask(Command::List).await?.into_iter().map(Terminal::from).collect()))
+    Ok(Json(app.ask(HubCommand::List).await?.into_iter().map(Terminal::from).collect()))
 }
 
 /// Show a terminal
 #[utoipa::path(get, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The terminal", body = Terminal)))]
 pub(super) async fn show(State(app): State<App>, Id(id): Id) -> Answer<Terminal> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?;
     view.map(|view| Json(view.into())).ok_or(ApiError::NoTerminal(id))
 }
 
 /// Start a command in a terminal
-#[utoipa::path(post, path = "/terminals", tag = "terminals", request_body = types::Create,
-    responses((status = 201, description = "It runs", body = Terminal), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/terminals", tag = "terminals", request_body = posse_api::Create,
+    responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn create(
     State(app): State<App>,
-    Params(body): Params<types::Create>,
+    Params(body): Params<posse_api::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     if body.provider.is_none() && body.command.first().is_none_or(String::is_empty) {
         return Err(ApiError::Invalid("no command was given".into()));
@@ -94,7 +93,7 @@ pub(super) async fn create(
     }
     let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone()).or(body.agent_profile);
     let what = match body.provider {
-        None => What::Command(COMMAND, body.command),
+        None => ProgramChoice::Command(COMMAND, body.command),
         Some(provider) => {
             let (mode, model, profile, trusted) = (body.mode, body.model, body.profile, body.trusted);
             agents::find(
@@ -112,8 +111,8 @@ pub(super) async fn create(
             .await?
         }
     };
-    let creation = Creation {
-        what,
+    let creation = NewTerminal {
+        program: what,
         agent_profile,
         name: body.name.map(|name| name.parse::<Name>()).transpose()?,
         session: match body.session_name {
@@ -142,53 +141,53 @@ pub(crate) async fn directory(text: &str) -> Result<PathBuf, ApiError> {
 }
 
 /// The pump of a terminal, for what only it knows.
-pub(super) async fn find(app: &App, id: TerminalId) -> Result<Handle, ApiError> {
-    let asked = app.ask(|reply| Command::Find(id, reply));
+pub(super) async fn find(app: &App, id: TerminalId) -> Result<PumpHandle, ApiError> {
+    let asked = app.ask(|reply| HubCommand::Find(id, reply));
     let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| ApiError::OutOfReach(id))?;
     let pump = found?.ok_or(ApiError::NoTerminal(id))?;
     // One that catches up with a keeper that was stopped meanwhile never answers.
-    let caught_up = pump.ask(pump::Command::Alive);
+    let caught_up = pump.ask(pump::PumpCommand::Alive);
     tokio::time::timeout(CATCHING_UP, caught_up).await.map_err(|_| ApiError::OutOfReach(id))?;
     Ok(pump)
 }
 
 /// What a terminal shows now
 #[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = types::ScreenView), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The screen of the terminal", body = posse_api::ScreenView)))]
 pub(super) async fn screen(State(app): State<App>, Id(id): Id) -> Answer<Screen> {
     let pump = find(&app, id).await?;
-    pump.ask(pump::Command::Screen).await.map(Json).ok_or(ApiError::NoTerminal(id))
+    pump.ask(pump::PumpCommand::Screen).await.map(Json).ok_or(ApiError::NoTerminal(id))
 }
 
 /// What a terminal has printed, as text
 #[utoipa::path(get, path = "/terminals/{id}/output", tag = "terminals", params(("id" = String, Path), OutputQuery),
-    responses((status = 200, description = "It", body = types::Output), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The requested text", body = posse_api::Output)))]
 pub(super) async fn output(
     State(app): State<App>,
     Id(id): Id,
     Params(query): Params<OutputQuery>,
-) -> Answer<types::Output> {
+) -> Answer<posse_api::Output> {
     let pump = find(&app, id).await?;
     let text = match query.mode {
-        OutputMode::Full => Text::Full,
-        OutputMode::Last => Text::Last,
-        OutputMode::Tail => Text::Tail(query.lines.map_or(TAIL_LINES, |lines| lines as usize)),
+        OutputMode::Full => TextPart::Full,
+        OutputMode::Last => TextPart::Last,
+        OutputMode::Tail => TextPart::Tail(query.lines.map_or(TAIL_LINES, |lines| lines as usize)),
     };
-    let text = pump.ask(|reply| pump::Command::Text(text, reply)).await.ok_or(ApiError::NoTerminal(id))?;
-    Ok(Json(types::Output { output: text.ok_or(ApiError::NoMessage)?, mode: query.mode }))
+    let text = pump.ask(|reply| pump::PumpCommand::Text(text, reply)).await.ok_or(ApiError::NoTerminal(id))?;
+    Ok(Json(posse_api::Output { output: text.ok_or(ApiError::NoMessage)?, mode: query.mode }))
 }
 
 /// Where the program in the foreground is
 #[utoipa::path(get, path = "/terminals/{id}/working-directory", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = types::WorkingDirectory), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<types::WorkingDirectory> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    responses((status = 200, description = "The directory of the foreground process", body = posse_api::WorkingDirectory)))]
+pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<posse_api::WorkingDirectory> {
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     let pid = view.record.pid.filter(|_| view.record.exit.is_none());
     let working_directory = match pid {
         Some(pid) => disk::run(move |disk| foreground_directory(disk, pid)).await,
         None => None,
     };
-    Ok(Json(types::WorkingDirectory { working_directory }))
+    Ok(Json(posse_api::WorkingDirectory { working_directory }))
 }
 
 /// The directory of the foreground group's leader, which is what a person would call the terminal's.
@@ -202,13 +201,13 @@ fn foreground_directory(disk: &Disk, pid: u32) -> Option<String> {
 }
 
 /// Type into a terminal
-#[utoipa::path(post, path = "/terminals/{id}/input", tag = "terminals", params(("id" = String, Path), types::Input), request_body = Option<types::Input>,
-    responses((status = 200, description = "It has reached the terminal", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/terminals/{id}/input", tag = "terminals", params(("id" = String, Path), posse_api::Input), request_body = Option<posse_api::Input>,
+    responses((status = 200, description = "The input has reached the terminal", body = Success)))]
 pub(super) async fn input(
     State(app): State<App>,
     Id(id): Id,
     requester: Requester,
-    Params(body): Params<types::Input>,
+    Params(body): Params<posse_api::Input>,
 ) -> Answer<Success> {
     let (writer, sequence) = match (body.writer, body.sequence) {
         (Some(0), _) => return Err(ApiError::Invalid("writer 0 is the daemon itself".into())),
@@ -218,13 +217,13 @@ pub(super) async fn input(
     };
     let pump = find(&app, id).await?;
     let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
-    let _ = app.hub.send(crate::hub::Message::Command(Command::Touch(id)));
+    let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Touch(id)));
     if !raw && enter && is_agent(&app, id).await? {
         let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
         let order =
             Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
         let answerer = requester.answerer(&app, id).await;
-        let done = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply });
+        let done = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });
         done.await.ok_or(ApiError::NoTerminal(id))??;
         return Ok(Json(Success { success: true }));
     }
@@ -233,7 +232,7 @@ pub(super) async fn input(
         bytes.extend(enter.then_some(b'\r'));
         bytes
     } else {
-        let bracketed = pump.ask(pump::Command::BracketedPaste).await.ok_or(ApiError::NoTerminal(id))?;
+        let bracketed = pump.ask(pump::PumpCommand::BracketedPaste).await.ok_or(ApiError::NoTerminal(id))?;
         paste(&body.message, bracketed, enter)
     };
     if bytes.len() > MAX_INPUT {
@@ -241,8 +240,8 @@ pub(super) async fn input(
     }
     let may_answer = requester.may_type(&app).await;
     let done = pump.ask(|reply| {
-        let (expect, origin) = (body.expect_status, Origin::Request(reply));
-        pump::Command::Input(pump::Input { writer, sequence, bytes, expect, may_answer, origin })
+        let (expect, origin) = (body.expect_status, InputOrigin::Request(reply));
+        pump::PumpCommand::Input(pump::PumpInput { writer, sequence, bytes, expect, may_answer, origin })
     });
     done.await.ok_or(ApiError::NoTerminal(id))??;
     Ok(Json(Success { success: true }))
@@ -250,7 +249,7 @@ pub(super) async fn input(
 
 /// Whether an agent is in a terminal, which is talked to with proof.
 async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     Ok(view.record.confirmed.is_some())
 }
 
@@ -258,23 +257,23 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 ///
 /// If one is announced and not drawn yet, when it is. While one is being answered, the next one.
 #[utoipa::path(get, path = "/terminals/{id}/question", tag = "agents", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = types::Question), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<types::Question> {
-    let asked = find(&app, id).await?.ask(pump::Command::Question).await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(types::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text, full: asked.full }))
+    responses((status = 200, description = "The open question", body = posse_api::Question)))]
+pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<posse_api::Question> {
+    let asked = find(&app, id).await?.ask(pump::PumpCommand::Question).await.ok_or(ApiError::NoTerminal(id))??;
+    Ok(Json(posse_api::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text, full: asked.full }))
 }
 
 /// Accept the question an agent asks
 ///
 /// Only with the option that allows this once and nothing else, unless another one is named.
-#[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is answered, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/terminals/{id}/approve", tag = "agents", params(("id" = String, Path), posse_api::AnswerIn), request_body = Option<posse_api::AnswerIn>,
+    responses((status = 200, description = "The question is answered and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn approve(
     State(app): State<App>,
     Id(id): Id,
     requester: Requester,
-    Params(body): Params<types::AnswerIn>,
-) -> Answer<types::Answered> {
+    Params(body): Params<posse_api::AnswerIn>,
+) -> Answer<posse_api::Answered> {
     if body.text.is_some() || body.reason.is_some() {
         return Err(ApiError::Invalid("words answer a question, and a reason goes with a refusal".into()));
     }
@@ -285,14 +284,14 @@ pub(super) async fn approve(
 /// Answer the question an agent asks
 ///
 /// With one of its options, or in words where one of the options takes some.
-#[utoipa::path(post, path = "/terminals/{id}/answer", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is answered, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/terminals/{id}/answer", tag = "agents", params(("id" = String, Path), posse_api::AnswerIn), request_body = Option<posse_api::AnswerIn>,
+    responses((status = 200, description = "The question is answered and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn answer_question(
     State(app): State<App>,
     Id(id): Id,
     requester: Requester,
-    Params(body): Params<types::AnswerIn>,
-) -> Answer<types::Answered> {
+    Params(body): Params<posse_api::AnswerIn>,
+) -> Answer<posse_api::Answered> {
     let (wish, text) = match (body.option, body.text, body.reason) {
         (Some(number), None, None) => (option(number)?, None),
         (None, Some(text), None) if text.chars().any(|c| !c.is_whitespace() && !c.is_control()) => {
@@ -316,14 +315,14 @@ fn option(number: u32) -> Result<Wish, ApiError> {
 }
 
 /// Refuse the question an agent asks
-#[utoipa::path(post, path = "/terminals/{id}/deny", tag = "agents", params(("id" = String, Path), types::AnswerIn), request_body = Option<types::AnswerIn>,
-    responses((status = 200, description = "It is refused, and gone from the screen", body = types::Answered), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(post, path = "/terminals/{id}/deny", tag = "agents", params(("id" = String, Path), posse_api::AnswerIn), request_body = Option<posse_api::AnswerIn>,
+    responses((status = 200, description = "The question is refused and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn deny(
     State(app): State<App>,
     Id(id): Id,
     requester: Requester,
-    Params(body): Params<types::AnswerIn>,
-) -> Answer<types::Answered> {
+    Params(body): Params<posse_api::AnswerIn>,
+) -> Answer<posse_api::Answered> {
     if body.option.is_some() || body.text.is_some() {
         return Err(ApiError::Invalid("an option is chosen by approving, or by answering".into()));
     }
@@ -347,7 +346,7 @@ async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut Statu
         let order = Order { text: reason.to_owned(), when: When::Quiet, ..Order::default() };
         // A reason is a prompt. It must not become the answer to the next question.
         let answerer = Answerer::forbidden(Who::person());
-        let sent = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply });
+        let sent = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });
         match sent.await.ok_or(ApiError::NoTerminal(id))? {
             Ok(()) => return Ok(()),
             Err(InputError::NotDelivered(Failure { left: Left::Nothing, .. }) | InputError::Question(_)) => {}
@@ -362,7 +361,7 @@ async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut Statu
 async fn status_change(id: TerminalId, events: &mut StatusEvents) {
     loop {
         match events.recv().await {
-            Ok(event) if event.terminal != Some(id) || event.kind != "status_changed" => {}
+            Ok(event) if event.terminal != Some(id) || !matches!(event.body, EventBody::StatusChanged(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,
             Ok(_) | Err(RecvError::Lagged(_)) => return,
         }
@@ -388,32 +387,32 @@ async fn answer(
     id: TerminalId,
     requester: Requester,
     AnswerRequest { wish, question, words, reason }: AnswerRequest,
-) -> Result<types::Answered, ApiError> {
+) -> Result<posse_api::Answered, ApiError> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
         return Err(InputError::NoAgent.into());
     }
     let answerer = Answerer { reason, ..requester.answerer(app, id).await };
     let question = Some(question);
-    let done = pump.ask(|reply| pump::Command::Answer { wish, question, words, answerer, reply });
+    let done = pump.ask(|reply| pump::PumpCommand::Answer { wish, question, words, answerer, reply });
     let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(types::Answered { success: true, audit })
+    Ok(posse_api::Answered { success: true, audit })
 }
 
 /// How an agent's screen is read now: which rule holds, on which text, and what lost
 #[utoipa::path(get, path = "/terminals/{id}/explain", tag = "agents", params(("id" = String, Path)),
-    responses((status = 200, description = "It", body = types::ExplanationView), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<types::ExplanationView> {
+    responses((status = 200, description = "The rule that matched, the matched text, and the rules that did not", body = posse_api::ExplanationView)))]
+pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<posse_api::ExplanationView> {
     let pump = find(&app, id).await?;
-    let explanation = pump.ask(pump::Command::Explain).await.ok_or(ApiError::NoTerminal(id))?;
+    let explanation = pump.ask(pump::PumpCommand::Explain).await.ok_or(ApiError::NoTerminal(id))?;
     let (explanation, said) = explanation.ok_or(InputError::NoAgent)?;
     let signals = said
         .into_iter()
-        .map(|(source, claim)| types::SignalView { source: source.to_string(), said: claim.to_string() })
+        .map(|(source, claim)| posse_api::SignalView { source: source.to_string(), said: claim.to_string() })
         .collect();
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
-    let status = types::StatusView::from(&view.record.status);
-    Ok(Json(types::ExplanationView { status, title: view.title, signals, explanation }))
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let status = posse_api::StatusView::from(&view.record.status);
+    Ok(Json(posse_api::ExplanationView { status, title: view.title, signals, explanation }))
 }
 
 /// Takes the report of an agent's own hook. Only on the private socket, and only from a process of that terminal.
@@ -427,7 +426,7 @@ pub(super) async fn hook(
     if !requester.belongs_to(id) {
         return Err(ApiError::ForeignHook(id));
     }
-    pump.send(pump::Event::Hook(payload));
+    pump.send(pump::PumpEvent::Hook(payload));
     Ok(Json(Success { success: true }))
 }
 
@@ -447,22 +446,26 @@ fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
     bytes
 }
 
-/// Set the size a terminal has while nobody is attached
-#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path), types::SizeIn), request_body = Option<types::SizeView>,
-    responses((status = 200, description = "It is set", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
-pub(super) async fn resize(State(app): State<App>, Id(id): Id, Params(size): Params<types::SizeIn>) -> Answer<Success> {
+/// Set the size a terminal has while no viewer is attached
+#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path), posse_api::SizeIn), request_body = Option<posse_api::SizeView>,
+    responses((status = 200, description = "The size is set", body = Success)))]
+pub(super) async fn resize(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(size): Params<posse_api::SizeIn>,
+) -> Answer<Success> {
     let (Some(rows), Some(cols)) = (size.rows, size.cols) else {
         return Err(ApiError::Malformed("rows and cols are needed".into()));
     };
     let size = Size::new(rows, cols)?;
     find(&app, id).await?;
-    let _ = app.hub.send(crate::hub::Message::Command(Command::Resize(id, size)));
+    let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Resize(id, size)));
     Ok(Json(Success { success: true }))
 }
 
 /// Ask the program to leave
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "It was asked", body = Success), (status = "default", description = "Refused", body = types::Problem)))]
+    responses((status = 200, description = "The program was asked to exit", body = Success)))]
 pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> {
     ask_to_leave(&app, id).await?;
     Ok(Json(Success { success: true }))
@@ -471,23 +474,23 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
 /// Asks a program to leave: in its own words where there are some, otherwise by hanging up.
 pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiError> {
     let pump = find(app, id).await?;
-    let view = app.ask(|reply| Command::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
     if view.record.provider == SHELL {
         // A shell is asked in its own words: it may want to say something first.
         let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
         let asked = pump.ask(|reply| {
-            let origin = Origin::Request(reply);
-            pump::Command::Input(pump::Input { writer, sequence: 1, bytes, expect, may_answer: false, origin })
+            let origin = InputOrigin::Request(reply);
+            pump::PumpCommand::Input(pump::PumpInput { writer, sequence: 1, bytes, expect, may_answer: false, origin })
         });
         asked.await.ok_or(ApiError::NoTerminal(id))??;
     } else if !leave(app, &pump, &view).await {
-        app.ask(|reply| Command::HangUp(id, reply)).await??;
+        app.ask(|reply| HubCommand::HangUp(id, reply)).await??;
     }
     Ok(())
 }
 
 /// Asks an agent to leave, in its own words. `false`: there are none, or it is busy and does not listen.
-async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
+async fn leave(app: &App, pump: &PumpHandle, view: &TerminalSnapshot) -> bool {
     let provider = match view.record.confirmed {
         Some(_) => app.provider(&view.record.provider).await.ok(),
         None => None,
@@ -495,32 +498,32 @@ async fn leave(app: &App, pump: &Handle, view: &View) -> bool {
     let Some(text) = provider.and_then(|provider| provider.manifest.exit.clone()) else { return false };
     let (order, writer) = (Order { text, ..Order::default() }, WriterId(crate::random().max(1)));
     let answerer = Answerer::forbidden(Who::person());
-    let asked = pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence: 1, reply });
+    let asked = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence: 1, reply });
     // An agent that leaves at once takes its screen with it, and the proof.
     matches!(asked.await, Some(Ok(()) | Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. }))))
 }
 
 /// End a terminal with every process in it, and forget it
-#[utoipa::path(delete, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path), types::DeleteQuery),
-    responses((status = 200, description = "It is gone; success is false if it was not there, or something could not be ended", body = types::Deleted), (status = "default", description = "Refused", body = types::Problem)))]
+#[utoipa::path(delete, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path), posse_api::DeleteQuery),
+    responses((status = 200, description = "The terminal is gone; `success` is false if it did not exist or a process could not be ended", body = posse_api::Deleted)))]
 pub(super) async fn delete(
     State(app): State<App>,
     Id(id): Id,
-    Params(query): Params<types::DeleteQuery>,
-) -> Answer<types::Deleted> {
+    Params(query): Params<posse_api::DeleteQuery>,
+) -> Answer<posse_api::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
-    let deleted = app.ask(|reply| Command::Delete { id, grace_ms, reply }).await??;
+    let deleted = app.ask(|reply| HubCommand::Delete { id, grace_ms, reply }).await??;
     Ok(Json(match deleted {
-        Some(deleted) => types::Deleted { success: deleted.left == 0, processes_left: deleted.left },
-        None => types::Deleted { success: false, processes_left: 0 },
+        Some(deleted) => posse_api::Deleted { success: deleted.left == 0, processes_left: deleted.left },
+        None => posse_api::Deleted { success: false, processes_left: 0 },
     }))
 }
 
 /// Stops the daemon. Only on the private socket.
-pub(super) async fn stop(State(app): State<App>, Params(stop): Params<types::Stop>) -> Answer<types::Stopped> {
-    let stopped = app.ask(|reply| Command::Stop { all: stop.all.unwrap_or(false), reply }).await??;
+pub(super) async fn stop(State(app): State<App>, Params(stop): Params<posse_api::Stop>) -> Answer<posse_api::Stopped> {
+    let stopped = app.ask(|reply| HubCommand::Stop { all: stop.all.unwrap_or(false), reply }).await??;
     let running = stopped.running.into_iter().map(Terminal::from).collect();
-    Ok(Json(types::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
+    Ok(Json(posse_api::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
 }
 
 #[cfg(test)]

@@ -4,31 +4,30 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_agents::headless::Sandbox;
+use posse_api::{AutoSpec, ConfigFile};
 use posse_core::auto::Settings;
+use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::Isolation;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
 
 use super::AutoError;
-use super::entry::Spec;
 use super::ledger::Ledger;
 use super::place::ground_of;
 use crate::api::App;
-use crate::backlog::Shelves;
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
 use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
-use crate::plans::entry::ConfigFile;
 use crate::project_files::make_directory;
-use crate::providers::prompt_templates;
 use crate::runs::Means;
+use posse_files::providers::prompt_templates;
 
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -37,13 +36,13 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Wanted {
     /// The project. Absolute.
     pub(crate) directory: PathBuf,
-    pub(crate) shelves: Shelves,
-    pub(crate) config: Config,
+    pub(crate) shelves: BacklogDirs,
+    pub(crate) config: PlanConfig,
     pub(crate) config_file: Option<ConfigFile>,
     /// When the operator asked for it.
     pub(crate) asked: Wall,
     pub(crate) settings: Settings,
-    /// Items to be taken up again, whatever became of them.
+    /// Items to try again, even if they failed or wait for a person.
     pub(crate) retry: Vec<Slug>,
     pub(crate) provider: String,
     pub(crate) sandbox: Sandbox,
@@ -67,7 +66,7 @@ pub(super) fn spec(
     directory: String,
     last: Option<&Ledger>,
     means: &Means,
-) -> Result<Spec, AutoError> {
+) -> Result<AutoSpec, AutoError> {
     for path in [&wanted.config.plans_dir, &wanted.config.design_dir] {
         inside(path)?;
     }
@@ -84,9 +83,9 @@ pub(super) fn spec(
     let (program, _) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| AutoError::Wrong(error.to_string()))?;
     for name in ["planner", "verifier"] {
-        briefing::agent(&agents, name).map_err(AutoError::Wrong)?;
+        briefing::agent(&agents, name).map_err(|error| AutoError::Wrong(error.to_string()))?;
     }
-    Ok(Spec {
+    Ok(AutoSpec {
         id: RunId::from_random(crate::random() as u32),
         shelves: wanted.shelves,
         config: wanted.config,
@@ -119,7 +118,7 @@ fn inside(path: &str) -> Result<(), AutoError> {
 
 /// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
 /// whatever is checked out meanwhile.
-pub(super) async fn branches(spec: &mut Spec, state: &Path) -> Result<(), AutoError> {
+pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), AutoError> {
     let git = |error: crate::git::GitError| AutoError::Wrong(error.to_string());
     git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(git)?;
     let areas = Areas::open(ground_of(spec, state, None)).await?;

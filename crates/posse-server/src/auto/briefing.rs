@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{PermissionProfile, Spawn};
+use posse_api::AutoSpec;
 use posse_core::auto::words::DeedId;
 
-use super::entry::Spec;
 use super::place::Work;
 use crate::disk::Disk;
+use crate::plans::StepError;
 use crate::plans::briefing::{self as plans, PROMPT, Session, put};
 
 /// Names of everybody who ships with us.
@@ -24,12 +26,12 @@ pub(super) struct Briefing {
     pub(super) report_file: PathBuf,
     pub(super) nonce: String,
     /// `Err`: why it cannot be started.
-    pub(super) spawn: Result<Spawn, String>,
+    pub(super) spawn: Result<Spawn, Arc<StepError>>,
 }
 
 /// Where a session works.
 pub(super) struct Setting<'a> {
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a AutoSpec,
     pub(super) provider: &'a Provider,
     pub(super) id: &'a DeedId,
     pub(super) work: Work,
@@ -43,7 +45,7 @@ pub(super) struct Setting<'a> {
 }
 
 /// Who does it: the project's own agent of that name, else ours.
-pub(super) fn role(spec: &Spec, work: Work) -> Result<AgentFile, String> {
+pub(super) fn role(spec: &AutoSpec, work: Work) -> Result<AgentFile, StepError> {
     plans::agent(&spec.agents, agent_of(work))
 }
 
@@ -59,14 +61,14 @@ pub(super) fn write(
     disk: &Disk,
     setting: &Setting<'_>,
     prompt: impl FnOnce(&AgentFile, &Path, &str) -> String,
-) -> Result<Briefing, String> {
+) -> Result<Briefing, StepError> {
     let Setting { spec, id, work, files, .. } = setting;
     let role = role(spec, *work)?;
     let policy = spec.policy();
     // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
-    let profile = policy.grant_work(agent_of(*work), &role).map_err(|error| error.to_string())?;
+    let profile = policy.grant_work(agent_of(*work), &role)?;
     let results = files.join("result");
-    disk.create_private_dir(&results).map_err(|error| error.to_string())?;
+    disk.create_private_dir(&results)?;
     let (report_file, nonce) = (results.join("result.json"), plans::nonce(disk, files)?);
     let prompt = prompt(&role, &report_file, &nonce);
     put(disk, &files.join(PROMPT), &prompt)?;
@@ -93,12 +95,13 @@ pub(super) fn write(
             max_budget_usd: setting.max_budget_usd,
             writes: setting.writes.clone(),
         },
-    );
+    )
+    .map_err(Arc::new);
     Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })
 }
 
 /// Everybody who can be given a task: name and description.
-pub(super) fn catalogue(spec: &Spec) -> Vec<(String, String)> {
+pub(super) fn catalogue(spec: &AutoSpec) -> Vec<(String, String)> {
     let own = spec.agents.iter().filter_map(|(name, text)| {
         let agent = AgentFile::parse(name, text).ok()?;
         Some((name.clone(), agent.description))

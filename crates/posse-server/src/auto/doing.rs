@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
+use posse_api::{AutoEntry, AutoSpec, EventBody};
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::{SessionEnd, session_end};
 use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning};
@@ -20,20 +21,19 @@ use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_files::backlog::{Found, edit, scan, text};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
-use super::entry::{Entry, Spec};
 use super::logs::sessions_of;
 use super::place::{self, Desk, Draft, Work, design_path, of_item, plan_path};
 use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
-use crate::backlog::{Found, edit, scan, text};
 use crate::disk::{self, Disk};
 use crate::git;
+use crate::plans::StepError;
 use crate::plans::doing::read_report;
-use crate::plans::driver::SESSION_SAID;
 use crate::plans::session::{Order, Over, Sessions};
 use crate::plans::view::fitting;
 use crate::plans::words::heard;
@@ -42,7 +42,7 @@ use crate::runs::Means;
 /// What comes back.
 pub(super) enum Told {
     Event(Box<Event>),
-    Entry(Entry),
+    Entry(AutoEntry),
     /// What a session is heard to do.
     Heard(DeedId, String),
 }
@@ -50,7 +50,7 @@ pub(super) enum Told {
 /// Everything it takes to do one thing.
 #[derive(Clone)]
 pub(super) struct Doing {
-    pub(super) spec: Arc<Spec>,
+    pub(super) spec: Arc<AutoSpec>,
     pub(super) sessions: Sessions,
     pub(super) means: Option<Means>,
     /// The pipeline's own directory.
@@ -75,9 +75,9 @@ struct Subject {
 impl Doing {
     /// Begins one thing. `pipeline` is as it is now; `stop` ends a session.
     pub(super) fn begin(self, id: DeedId, deed: Deed, pipeline: Pipeline, stop: watch::Receiver<bool>) {
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let event = self.perform(&id, deed, &pipeline, stop).await;
-            let event = event.unwrap_or_else(|why| Event::DeedFailed { id, why });
+            let event = event.unwrap_or_else(|error| Event::DeedFailed { id, why: error.to_string() });
             self.tell(event);
         });
     }
@@ -92,8 +92,8 @@ impl Doing {
         deed: Deed,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, String> {
-        let candidate = pipeline.candidate(&id.item).cloned().ok_or("it is not in the backlog any more")?;
+    ) -> Result<Event, StepError> {
+        let candidate = pipeline.candidate(&id.item).cloned().ok_or(StepError::ItemGone)?;
         let id = id.clone();
         match deed {
             Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
@@ -114,16 +114,15 @@ impl Doing {
         deed: Deed,
         candidate: Candidate,
         begun: jiff::Timestamp,
-    ) -> Result<Event, String> {
+    ) -> Result<Event, StepError> {
         if let Some(why) = self.away().await {
             return Ok(Event::NotNow { id, why });
         }
         match deed {
-            Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } => Err("it is a session".into()),
+            Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } => Err(StepError::NotPrepared),
             Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(disk, &candidate), id }),
             Deed::Mark { question } => {
-                edit(disk, &self.project(&candidate.path), |text| ask(text, &question))
-                    .map_err(|error| error.to_string())?;
+                edit(disk, &self.project(&candidate.path), |text| ask(text, &question))?;
                 Ok(Event::Marked { id })
             }
             Deed::CheckPlan { planner: None } => {
@@ -141,10 +140,9 @@ impl Doing {
                 Ok(Event::SetAside { id })
             }
             Deed::Log { number, judgement } => {
-                let at = crate::timestamp(crate::now()).to_zoned(jiff::tz::TimeZone::system());
+                let at = crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system());
                 let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
-                edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))
-                    .map_err(|error| error.to_string())?;
+                edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))?;
                 Ok(Event::Logged { id })
             }
             Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(disk, &id, &candidate).await, id }),
@@ -191,13 +189,13 @@ impl Doing {
         Path::new(&self.spec.directory).join(path)
     }
 
-    async fn desk(&self, id: &DeedId) -> Result<Desk, String> {
+    async fn desk(&self, id: &DeedId) -> Result<Desk, StepError> {
         Desk::open(&self.spec, &self.state, &id.item).await
     }
 
-    fn subject(&self, disk: &Disk, candidate: &Candidate) -> Result<Subject, String> {
+    fn subject(&self, disk: &Disk, candidate: &Candidate) -> Result<Subject, StepError> {
         let path = &candidate.path;
-        let text = text(disk, &self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+        let text = text(disk, &self.project(path)).map_err(StepError::file(path))?;
         subject(candidate, text)
     }
 
@@ -207,7 +205,7 @@ impl Doing {
         }
         let item = match self.subject(disk, candidate) {
             Ok(subject) => subject.item,
-            Err(why) => return Intake::Unreadable { why },
+            Err(error) => return Intake::Unreadable { why: error.to_string() },
         };
         match intake::check(&item) {
             intake::Intake::Ask(question) => Intake::Vague { question },
@@ -220,30 +218,30 @@ impl Doing {
     }
 
     /// The item as a session is asked about it: as it was when the session was begun, whatever has happened to the checkout since.
-    async fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
+    async fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, StepError> {
         let (doing, id, candidate) = (self.clone(), id.clone(), candidate.clone());
         disk::run(move |disk| doing.subject_on(disk, &id, &candidate)).await
     }
 
-    fn subject_on(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Result<Subject, String> {
+    fn subject_on(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Result<Subject, StepError> {
         let (files, path) = (self.session_files(id), &candidate.path);
         let kept = files.join("item.md");
         let text = match disk.read_to_string(&kept) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let text = text(disk, &self.project(path)).map_err(|error| format!("{path}: {error}"))?;
+                let text = text(disk, &self.project(path)).map_err(StepError::file(path))?;
                 let written = disk.create_dir_all(&files);
                 let written = written.and_then(|()| disk.write_private_unsynced(&kept, text.as_bytes()));
-                written.map_err(|error| error.to_string())?;
+                written?;
                 text
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         };
         subject(candidate, text)
     }
 
-    pub(super) fn session_name(&self, id: &DeedId) -> Result<Name, String> {
-        fitting(&format!("auto-{}-{id}", self.spec.id)).parse().map_err(|error| format!("{error}"))
+    pub(super) fn session_name(&self, id: &DeedId) -> Result<Name, StepError> {
+        Ok(fitting(&format!("auto-{}-{id}", self.spec.id)).parse()?)
     }
 
     pub(super) fn session_files(&self, id: &DeedId) -> PathBuf {
@@ -265,7 +263,7 @@ impl Doing {
         planning: &Planning,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, String> {
+    ) -> Result<Event, StepError> {
         let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
         let area = desk.area(Work::Plan, id.number).await?;
         let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
@@ -345,7 +343,7 @@ impl Doing {
         timeout: Duration,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, String> {
+    ) -> Result<Event, StepError> {
         let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
         let area = desk.area(Work::Verify, id.number).await?;
         let (doing, of) = (self.clone(), id.clone());
@@ -415,9 +413,9 @@ impl Doing {
         (timeout, max_budget_usd): (Duration, Option<f64>),
         stop: watch::Receiver<bool>,
         prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String + Send + 'static,
-    ) -> Result<Ran, String> {
-        let provider = self.sessions.app.provider(&self.spec.provider).await.map_err(|error| error.to_string())?;
-        let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
+    ) -> Result<Ran, StepError> {
+        let provider = self.sessions.app.provider(&self.spec.provider).await?;
+        let texts = provider.headless.clone().ok_or(StepError::NeedsTerminal)?;
         let files = self.session_files(id);
         let (spec, of, area, in_files) = (self.spec.clone(), id.clone(), area.to_owned(), files.clone());
         let write = move |disk: &Disk| {
@@ -427,7 +425,7 @@ impl Doing {
         };
         let briefing = disk::run(write).await?;
         let name = self.session_name(id)?;
-        let group = Name::session(&format!("auto-{}", self.spec.id)).map_err(|error| error.to_string())?;
+        let group = Name::session(&format!("auto-{}", self.spec.id))?;
         let order = Order {
             name,
             group,
@@ -443,7 +441,7 @@ impl Doing {
         }
         if !known && let Ok(spawn) = &order.spawn {
             let flags = spawn.argv.iter().skip(1).cloned().collect();
-            let _ = self.told.send(Told::Entry(Entry::Launched {
+            let _ = self.told.send(Told::Entry(AutoEntry::Launched {
                 id: id.clone(),
                 agent: briefing.agent.clone(),
                 profile: briefing.profile.name.clone(),
@@ -452,8 +450,7 @@ impl Doing {
             }));
         }
         let hears = |event: &Said| {
-            let said = serde_json::json!({ "auto_run": self.spec.id, "session": id.to_string() });
-            self.sessions.app.tell(SESSION_SAID, said);
+            self.sessions.app.publish(EventBody::SessionSaid { run_id: self.spec.id, session: id.to_string() });
             if let Some(text) = heard(event) {
                 let _ = self.told.send(Told::Heard(id.clone(), text));
             }
@@ -462,7 +459,7 @@ impl Doing {
         let changed = git::check(self.spec.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
         for what in changed {
             let text = format!("while session {id} ran the repository was changed: {what}; posse does not use that");
-            let said = Entry::Said { level: posse_core::turn::Level::Warning, item: Some(id.item.clone()), text };
+            let said = AutoEntry::Said { level: posse_core::turn::Level::Warning, item: Some(id.item.clone()), text };
             let _ = self.told.send(Told::Entry(said));
         }
         Ok(Ran::Over(Box::new((over, briefing))))
@@ -474,9 +471,9 @@ impl Doing {
     }
 }
 
-fn subject(candidate: &Candidate, text: String) -> Result<Subject, String> {
+fn subject(candidate: &Candidate, text: String) -> Result<Subject, StepError> {
     let path = candidate.path.clone();
-    let (item, _) = read(&candidate.item, candidate.kind, &path, &text).map_err(|problems| problems.to_string())?;
+    let (item, _) = read(&candidate.item, candidate.kind, &path, &text)?;
     Ok(Subject { item, text, path })
 }
 
@@ -495,15 +492,16 @@ fn found(file: ReportFile<'_>, words: Option<&str>, task: &str, nonce: &str) -> 
 
 fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
     let memory = pipeline.carried().items.get(&id.item);
-    crate::timestamp(memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now))
+    memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now).timestamp()
 }
 
-fn copy(disk: &Disk, from: &Path, to: &Path) -> Result<(), String> {
+fn copy(disk: &Disk, from: &Path, to: &Path) -> Result<(), StepError> {
     if !disk.symlink_metadata(from).is_ok_and(|found| found.is_file()) {
         return Ok(());
     }
     if let Some(directory) = to.parent() {
-        disk.create_dir_all(directory).map_err(|error| error.to_string())?;
+        disk.create_dir_all(directory)?;
     }
-    disk.copy(from, to).map(drop).map_err(|error| error.to_string())
+    disk.copy(from, to)?;
+    Ok(())
 }

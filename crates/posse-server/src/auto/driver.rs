@@ -8,6 +8,7 @@ mod looking;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use posse_api::AutoEntry;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{Deed, DeedId, Effect, Event, Notice};
 use posse_core::backlog::Slug;
@@ -20,13 +21,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::doing::{Doing, Told};
-use super::entry::Entry;
 use super::ledger::Ledger;
-use super::view::{self, AutoView};
+use super::view;
 use super::watching::Watching;
 use super::{AllHeard, Command, guard, log_file, words};
 use crate::api::App;
 use crate::journal::{self, Stopping};
+use crate::masking::MaskedEntry;
 use crate::plans::stop_file::StopWatch;
 use crate::plans::words::log;
 use crate::plans::{Listening, News};
@@ -125,7 +126,7 @@ impl Driver {
                 effects.extend(self.happen(Event::Retry { item }).await?);
             }
             for text in self.doing.sweep().await {
-                self.record(Entry::Said { level: Level::Warning, item: None, text }).await?;
+                self.record(AutoEntry::Said { level: Level::Warning, item: None, text }).await?;
             }
             effects.extend(self.happen(Event::Started).await?);
         } else {
@@ -147,7 +148,7 @@ impl Driver {
                     true => (Level::Warning, words::WAITS.to_owned()),
                     false => (Level::Info, "going on".to_owned()),
                 };
-                self.record(Entry::Said { level, item: None, text }).await?;
+                self.record(AutoEntry::Said { level, item: None, text }).await?;
             }
             effects.extend(self.next().await?);
         }
@@ -250,22 +251,21 @@ impl Driver {
 
     /// Writes down what happened, then tells the machine.
     async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
-        self.record(Entry::Happened { event: Box::new(event) }).await
+        self.record(AutoEntry::Happened { event: Box::new(event) }).await
     }
 
     /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
-    async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
+    async fn record(&mut self, entry: AutoEntry) -> Result<Vec<Effect>, Stopping> {
         let entry = entry.masked();
         let effects = self.ledger.take(&entry, crate::now());
         self.seq += 1;
         let id = self.ledger.spec.id;
-        if let Entry::Said { level, text, item } = &entry {
+        if let AutoEntry::Said { level, text, item } = &entry {
             let item = item.as_ref().map(|item| format!("{item}: ")).unwrap_or_default();
             log(id, *level, &format!("{item}{text}"));
         }
-        let told = view::told(id, self.seq, &entry);
         let journal = journal_entry(&self.ledger, &self.doing.state, self.seq, &entry);
-        journal::write_surely(&self.app, journal, told, &self.ledger.spec.notifications).await?;
+        journal::write_surely(&self.app, journal, &self.ledger.spec.notifications).await?;
         Ok(effects)
     }
 
@@ -284,7 +284,7 @@ impl Driver {
                     self.app.notifier.tell(&self.ledger.spec.notifications, notice);
                 }
                 let Notice { what, level, item, text, .. } = notice;
-                let effects = self.record(Entry::Said { level, item: item.clone(), text: text.clone() }).await?;
+                let effects = self.record(AutoEntry::Said { level, item: item.clone(), text: text.clone() }).await?;
                 log_file::append(&self.doing.state, crate::now(), what, level, item.as_ref(), &masked(&text)).await;
                 Ok(effects)
             }
@@ -354,7 +354,7 @@ impl Driver {
         if let Some(notice) = words::ended(&self.ledger) {
             self.app.notifier.tell(&self.ledger.spec.notifications, notice);
         }
-        self.record(Entry::Closed).await.map(drop)
+        self.record(AutoEntry::Closed).await.map(drop)
     }
 }
 
@@ -363,14 +363,15 @@ pub(super) fn journal_entry(
     ledger: &Ledger,
     state: &std::path::Path,
     seq: i64,
-    entry: &Entry,
+    entry: &AutoEntry,
 ) -> serde_json::Result<JournalEntry> {
-    let view = AutoView::new(ledger, &state.to_string_lossy());
+    let view = view::auto_view(ledger, &state.to_string_lossy());
     Ok(JournalEntry {
         run: ledger.spec.id,
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry)?,
+        event: view::entry_event(ledger.spec.id, seq, ledger.changed, entry),
         row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Auto,
@@ -384,7 +385,7 @@ pub(super) fn journal_entry(
 }
 
 /// Whether it tells of the end of a session of ours.
-fn is_end(entry: &Entry) -> bool {
-    let Entry::Happened { event } = entry else { return false };
+fn is_end(entry: &AutoEntry) -> bool {
+    let AutoEntry::Happened { event } = entry else { return false };
     matches!(**event, Event::PlannerEnded { .. } | Event::VerifierEnded { .. })
 }

@@ -1,6 +1,7 @@
 //! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
 //! outcome, and nothing else.
 
+use posse_api::{EventBody, PlanEntry, PlanRunStatus, PlanView};
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
@@ -12,12 +13,11 @@ use tokio::sync::broadcast::error::RecvError;
 use super::doing::Doing;
 use super::scan::plan_file;
 use crate::disk::{self, Disk};
-use crate::plans::view::{PlanRunStatus, PlanView};
-use crate::plans::{PlanError, Wanted};
+use crate::plans::{PlanError, StepError, Wanted};
 use crate::runs::Means;
 
 impl Doing {
-    pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, String> {
+    pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, StepError> {
         let view = match self.going_on(pipeline, &id).await? {
             Some(view) => {
                 if let (PlanRunStatus::Running, Some(means)) = (view.status, &self.means) {
@@ -26,7 +26,7 @@ impl Doing {
                 view
             }
             None => {
-                let means = self.means.clone().ok_or("nobody who knows the environment is there")?;
+                let means = self.means.clone().ok_or(StepError::NoEnvironment)?;
                 let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
                 match self.begin_plan(&id, limit, no_wait, means).await {
                     Ok(view) => view,
@@ -34,7 +34,7 @@ impl Doing {
                         let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
                         return Ok(Event::PlanEnded { id, outcome, reason, used: Default::default() });
                     }
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Err(error.into()),
                 }
             }
         };
@@ -47,16 +47,16 @@ impl Doing {
     }
 
     /// The run that was begun for this already, if one was.
-    pub(super) async fn going_on(&self, pipeline: &Pipeline, id: &DeedId) -> Result<Option<PlanView>, String> {
+    pub(super) async fn going_on(&self, pipeline: &Pipeline, id: &DeedId) -> Result<Option<PlanView>, StepError> {
         let plans = &self.sessions.app.plans;
         let Some(doing) = pipeline.doing_for(&id.item).filter(|doing| doing.id == *id) else { return Ok(None) };
         if let Some(run) = doing.run {
-            return plans.show(run).await.map(Some).map_err(|error| error.to_string());
+            return Ok(Some(plans.show(run).await?));
         }
         // Killed between the two: nobody else begins a run of this plan while we work on the item.
         let file = plan_file(&self.spec, &id.item);
         let Ok(file) = disk::at(&file, Disk::canonicalize).await else { return Ok(None) };
-        plans.newest_since(&file.to_string_lossy(), doing.began).await.map_err(|error| error.to_string())
+        Ok(plans.newest_since(&file.to_string_lossy(), doing.began).await?)
     }
 
     async fn begin_plan(
@@ -109,17 +109,17 @@ impl Doing {
         }
     }
 
-    async fn wait_for(&self, run: RunId) -> Result<PlanView, String> {
+    async fn wait_for(&self, run: RunId) -> Result<PlanView, StepError> {
         let app = &self.sessions.app;
         let mut events = app.events.subscribe();
         loop {
-            let view = app.plans.show(run).await.map_err(|error| error.to_string())?;
+            let view = app.plans.show(run).await?;
             if view.status == PlanRunStatus::Over {
                 return Ok(view);
             }
             loop {
                 match events.recv().await {
-                    Ok(event) if event.data["plan_run"] == run.as_str() && event.data["entry"] == "closed" => break,
+                    Ok(event) if closes(&event.body, run) => break,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => break,
                     // The daemon is going; another one will be told.
@@ -127,5 +127,15 @@ impl Doing {
                 }
             }
         }
+    }
+}
+
+/// Whether this is the last entry of the run.
+fn closes(event: &EventBody, of: RunId) -> bool {
+    match event {
+        EventBody::PlanEntry { run_id, view: Some(view), .. } => {
+            *run_id == of && matches!(view.entry, PlanEntry::Closed { .. })
+        }
+        _ => false,
     }
 }

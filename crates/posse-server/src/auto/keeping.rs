@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use posse_api::{AutoView, CleanItem, CleanView, CleanWhat, ItemView, PlanRunStatus};
 use posse_core::auto::Standing;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
@@ -12,12 +13,9 @@ use posse_core::time::Wall;
 use super::log_file;
 use super::logs::sessions_of;
 use super::place::of_item;
-use super::view::{AutoView, ItemView};
 use super::{AutoError, Autos};
-use crate::api::types::{CleanItem, CleanView, CleanWhat};
 use crate::disk::{self, Disk};
 use crate::plans::keeping::{ALL, holds_work, size};
-use crate::plans::view::PlanRunStatus;
 
 /// An item, and the pipeline that worked on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use posse_api::{AutoEntry, AutoSpec};
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{DeedId, Effect, Event};
 use posse_core::plan::budget::{Line, Phase, Usage};
 use posse_core::time::Wall;
 
-use super::entry::{Entry, Spec};
 use crate::journal::Replay;
 use crate::plans::verdict_word;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    pub(crate) spec: Spec,
+    pub(crate) spec: AutoSpec,
     pub(crate) pipeline: Pipeline,
     /// The sessions that run.
     pub(crate) launched: BTreeMap<DeedId, Launched>,
@@ -36,7 +36,7 @@ pub(crate) struct Launched {
 }
 
 impl Ledger {
-    pub(crate) fn new(spec: Spec, at: Wall) -> Self {
+    pub(crate) fn new(spec: AutoSpec, at: Wall) -> Self {
         let pipeline = Pipeline::new(spec.settings.clone(), spec.carried.clone());
         Self {
             spec,
@@ -52,20 +52,20 @@ impl Ledger {
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
-    pub(crate) fn take(&mut self, entry: &Entry, at: Wall) -> Vec<Effect> {
+    pub(crate) fn take(&mut self, entry: &AutoEntry, at: Wall) -> Vec<Effect> {
         self.changed = at;
         match entry {
-            Entry::Created { .. } | Entry::Said { .. } => Vec::new(),
-            Entry::Closed => {
+            AutoEntry::Created { .. } | AutoEntry::Said { .. } => Vec::new(),
+            AutoEntry::Closed => {
                 self.closed = true;
                 Vec::new()
             }
-            Entry::Launched { id, agent, model, .. } => {
+            AutoEntry::Launched { id, agent, model, .. } => {
                 let launched = Launched { agent: agent.clone(), model: model.clone(), at };
                 self.launched.insert(id.clone(), launched);
                 Vec::new()
             }
-            Entry::Happened { event } => {
+            AutoEntry::Happened { event } => {
                 match &**event {
                     Event::Started => self.started = true,
                     Event::PlannerEnded { id, end, usage } => self.used(id, Phase::Planning, outcome(end), usage, at),
@@ -124,11 +124,11 @@ fn outcome(end: &SessionEnd) -> &'static str {
 }
 
 impl Replay for Ledger {
-    type Entry = Entry;
+    type Entry = AutoEntry;
 
-    fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+    fn replay(journal: impl IntoIterator<Item = (Wall, AutoEntry)>) -> Option<Self> {
         let mut journal = journal.into_iter();
-        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let (at, AutoEntry::Created { spec }) = journal.next()? else { return None };
         let mut ledger = Self::new(*spec, at);
         for (at, entry) in journal {
             ledger.take(&entry, at);

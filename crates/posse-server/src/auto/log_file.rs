@@ -39,7 +39,7 @@ fn line(at: Wall, what: NoticeKind, level: Level, item: Option<&Slug>, text: &st
     };
     let item = item.map_or("-", Slug::as_str);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!("{} {level} {} {item} {text}\n", crate::timestamp(at), what.word())
+    format!("{} {level} {} {item} {text}\n", at.timestamp(), what.word())
 }
 
 fn write(disk: &Disk, file: &Path, line: &str) -> io::Result<()> {

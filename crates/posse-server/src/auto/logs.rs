@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use posse_api::{SessionFiles, SessionLines};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 
 use super::place::of_item;
 use super::{AutoError, Autos};
-use crate::api::types::{SessionFiles, SessionLines};
 use crate::plans::logs::{files_in, lines_in};
 
 impl Autos {

@@ -9,20 +9,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_agents::headless::agent_file;
+use posse_api::AutoSpec;
 use posse_core::auto::words::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{CommitWords, plan_slug};
 use posse_core::plan::{Plan, TaskId};
+use posse_files::replace::replace;
 use posse_term::text_file::MAX_TEXT;
 
-use super::entry::Spec;
 use super::scan::plan_file;
 use crate::disk::Disk;
 use crate::git;
-use crate::plans::areas::{Area, AreaError, Areas, Gates, Ground};
-use crate::plans::plan_file::replace;
+use crate::plans::StepError;
+use crate::plans::areas::{Area, Areas, Gates, Ground};
 
 /// What a session is for, and what its area is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +43,13 @@ impl Work {
         }
     }
 
-    fn task(self) -> Result<TaskId, String> {
-        self.as_str().parse().map_err(|error| format!("{error}"))
+    fn task(self) -> Result<TaskId, StepError> {
+        Ok(self.as_str().parse()?)
     }
 }
 
 /// Without an item: only to see whether there is a repository.
-pub(super) fn ground_of(spec: &Spec, state: &Path, item: Option<&Slug>) -> Ground {
+pub(super) fn ground_of(spec: &AutoSpec, state: &Path, item: Option<&Slug>) -> Ground {
     Ground {
         directory: spec.directory.clone().into(),
         state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
@@ -74,8 +75,8 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) async fn open(spec: &Spec, state: &Path, item: &Slug) -> Result<Self, String> {
-        let areas = Areas::open(ground_of(spec, state, Some(item))).await.map_err(|error| words(&error))?;
+    pub(super) async fn open(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Self, StepError> {
+        let areas = Areas::open(ground_of(spec, state, Some(item))).await?;
         Ok(Self { areas, state: of_item(state, item) })
     }
 
@@ -88,15 +89,15 @@ impl Desk {
         disk.read_to_string(&self.taken_note(planner)).ok()
     }
 
-    fn note_taken(&self, disk: &Disk, planner: u32, hash: &str) -> Result<(), String> {
-        disk.write_private_unsynced(&self.taken_note(planner), hash.as_bytes()).map_err(|error| error.to_string())
+    fn note_taken(&self, disk: &Disk, planner: u32, hash: &str) -> Result<(), StepError> {
+        Ok(disk.write_private_unsynced(&self.taken_note(planner), hash.as_bytes())?)
     }
 
     /// The area of this session; made if it is not there yet.
-    pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, String> {
+    pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, StepError> {
         let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.areas.tip().await.map_err(|error| words(&error))?;
-        self.areas.make(&run, &tip).await.map_err(|error| words(&error))
+        let tip = self.areas.tip().await?;
+        Ok(self.areas.make(&run, &tip).await?)
     }
 
     /// The area of this session, if there was one.
@@ -113,22 +114,18 @@ impl Desk {
     }
 }
 
-fn words(error: &AreaError) -> String {
-    error.to_string()
-}
-
 /// Where the design of an item's plan goes, within the project. The day is the one on which the item was begun.
-pub(super) fn design_path(spec: &Spec, item: &Slug, begun: jiff::Timestamp) -> String {
+pub(super) fn design_path(spec: &AutoSpec, item: &Slug, begun: jiff::Timestamp) -> String {
     format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
 }
 
 /// Where the planner writes its plan, within its area.
-pub(super) fn plan_path(spec: &Spec, item: &Slug) -> String {
+pub(super) fn plan_path(spec: &AutoSpec, item: &Slug) -> String {
     format!("{}/{item}.yaml", spec.config.plans_dir)
 }
 
 /// What is known about the plan of an item that is there.
-pub(super) fn existing(disk: &Disk, spec: &Spec, item: &Slug) -> Result<PlanFound, String> {
+pub(super) fn existing(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<PlanFound, StepError> {
     let file = plan_file(spec, item);
     let text = match disk.read_text(&file) {
         Ok(text) => text,
@@ -136,7 +133,7 @@ pub(super) fn existing(disk: &Disk, spec: &Spec, item: &Slug) -> Result<PlanFoun
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             return Ok(PlanFound::Invalid { problems: "it is no text".into() });
         }
-        Err(error) => return Err(format!("{}: {error}", file.display())),
+        Err(error) => return Err(StepError::File { path: file, error }),
     };
     Ok(match Plan::read(&file.to_string_lossy(), &text) {
         // Agents can write plans too, and posse runs gates outside of any sandbox.
@@ -156,7 +153,7 @@ pub(super) fn hash(text: &str) -> String {
 
 /// A planner's work: which item it is for, and where things go.
 pub(super) struct Draft<'a> {
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a AutoSpec,
     pub(super) item: &'a Item,
     pub(super) item_path: &'a str,
     pub(super) design: &'a str,
@@ -166,7 +163,7 @@ pub(super) struct Draft<'a> {
 
 impl Draft<'_> {
     /// Looks at what the planner has written. If it is good it becomes the plan of the item.
-    pub(super) async fn take(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, String> {
+    pub(super) async fn take(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, StepError> {
         let hash = match desk.taken(disk, self.number) {
             Some(hash) => hash,
             None => match self.bring(disk, desk).await? {
@@ -186,13 +183,14 @@ impl Draft<'_> {
 
     /// Design and plan come to where they belong. Up to the note of that nothing is taken away, so that all of it can be done
     /// again after a crash.
-    async fn bring(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, String> {
+    async fn bring(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, StepError> {
         let area = desk.area(Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(disk, &area.directory, &relative)? else { return Ok(PlanFound::Missing) };
         let design = own_file(disk, &area.directory, self.design)?;
-        if let Err(problems) = self.check(disk, &area, &text, design.is_some()) {
-            return Ok(PlanFound::Invalid { problems });
+        let problems = self.problems(disk, &area, &text, design.is_some());
+        if !problems.is_empty() {
+            return Ok(PlanFound::Invalid { problems: problems.join("\n") });
         }
         self.bring_design(disk, desk, &design.unwrap_or_default()).await?;
         self.place(disk, &text)?;
@@ -201,17 +199,21 @@ impl Draft<'_> {
         Ok(PlanFound::Valid { hash })
     }
 
-    fn place(&self, disk: &Disk, text: &str) -> Result<(), String> {
+    fn place(&self, disk: &Disk, text: &str) -> Result<(), StepError> {
         let file = plan_file(self.spec, &self.item.slug);
         if let Some(directory) = file.parent() {
-            disk.create_dir_all(directory).map_err(|error| error.to_string())?;
+            disk.create_dir_all(directory)?;
         }
-        replace(disk, &file, text).map_err(|error| format!("{}: {error}", file.display()))
+        replace(disk, &file, text).map_err(StepError::file(&file))
     }
 
-    fn check(&self, disk: &Disk, area: &Area, text: &str, has_design: bool) -> Result<(), String> {
+    /// Returns what the planner has to mend.
+    fn problems(&self, disk: &Disk, area: &Area, text: &str, has_design: bool) -> Vec<String> {
         let relative = plan_path(self.spec, &self.item.slug);
-        let (plan, _) = Plan::read(&relative, text).map_err(|problems| problems.to_string())?;
+        let plan = match Plan::read(&relative, text) {
+            Ok((plan, _)) => plan,
+            Err(problems) => return vec![problems.to_string()],
+        };
         let mut problems = planner::problems(&plan, self.item, self.item_path, self.design);
         let known = |name: &str| self.spec.agents.contains_key(name) || agent_file::built_in(name).is_some();
         let project = Path::new(&self.spec.directory);
@@ -222,18 +224,18 @@ impl Draft<'_> {
         if !has_design {
             problems.push(format!("the design document {} is missing", self.design));
         }
-        if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+        problems
     }
 
     /// The design comes into the branch as the work of a task does, and nothing else with it.
-    async fn bring_design(&self, disk: &Disk, desk: &Desk, text: &str) -> Result<(), String> {
+    async fn bring_design(&self, disk: &Disk, desk: &Desk, text: &str) -> Result<(), StepError> {
         let area = desk.area(Work::Design, self.number).await?;
         let file = area.directory.join(self.design);
         if let Some(directory) = file.parent() {
-            disk.create_dir_all(directory).map_err(|error| error.to_string())?;
+            disk.create_dir_all(directory)?;
         }
         if disk.read_text(&file).ok().as_deref() != Some(text) {
-            replace(disk, &file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+            replace(disk, &file, text).map_err(StepError::file(&file))?;
         }
         let words = CommitWords {
             plan: self.item.slug.to_string(),
@@ -245,10 +247,10 @@ impl Draft<'_> {
         let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
         match desk.areas.merge(&area, &words, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
-            MergeResult::Conflict { paths } => Err(format!("the design does not merge: {}", paths.join(", "))),
-            MergeResult::RedTogether(failure) => Err(format!("the design cannot be committed: {}", failure.message)),
-            MergeResult::NotNow { why } => Err(format!("the design cannot be merged: {why}")),
-            MergeResult::Stopped => Err("the design was not merged, because its checks were stopped".into()),
+            MergeResult::Conflict { paths } => Err(StepError::DesignConflict(paths.join(", "))),
+            MergeResult::RedTogether(failure) => Err(StepError::DesignRejected(failure.message)),
+            MergeResult::NotNow { why } => Err(StepError::DesignHeldUp(why)),
+            MergeResult::Stopped => Err(StepError::DesignStopped),
         }
     }
 
@@ -259,8 +261,8 @@ impl Draft<'_> {
             let cleared = match tracked {
                 Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])
                     .await
-                    .map_err(|e| e.to_string()),
-                _ => disk.remove_file(&area.directory.join(path)).map_err(|error| error.to_string()),
+                    .map_err(StepError::from),
+                _ => disk.remove_file(&area.directory.join(path)).map_err(StepError::from),
             };
             if let Err(error) = cleared {
                 tracing::debug!("{path} stays in {}: {error}", area.directory.display());
@@ -270,13 +272,13 @@ impl Draft<'_> {
 }
 
 /// A file that a session wrote in its area. A link could show anything.
-fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, String> {
+fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, StepError> {
     let path = area.join(relative);
     let inside = |path: &Path| disk.canonicalize(path).is_ok_and(|real| real.starts_with(area));
     match disk.symlink_metadata(&path) {
         Ok(found) if found.is_file() && inside(&path) => {
             let read = disk.read_bounded(&path, MAX_TEXT);
-            let bytes = read.map_err(|error| format!("{}: {error}", path.display()))?;
+            let bytes = read.map_err(StepError::file(&path))?;
             Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
         }
         _ => Ok(None),
@@ -284,23 +286,23 @@ fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, 
 }
 
 /// Keeps the plan that is there elsewhere.
-pub(super) fn set_aside(disk: &Disk, spec: &Spec, item: &Slug) -> Result<(), String> {
+pub(super) fn set_aside(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<(), StepError> {
     let file = plan_file(spec, item);
     if !disk.exists(&file) {
         return Ok(());
     }
     let old = Path::new(&spec.directory).join(&spec.config.plans_dir).join("old");
-    disk.create_dir_all(&old).map_err(|error| error.to_string())?;
+    disk.create_dir_all(&old)?;
     for number in 1..1000 {
         let aside = old.join(format!("{item}-{number}.yaml"));
         // A link, not a rename: what is there is never overwritten.
         match disk.hard_link(&file, &aside) {
-            Ok(()) => return disk.remove_file(&file).map_err(|error| error.to_string()),
+            Ok(()) => return Ok(disk.remove_file(&file)?),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         }
     }
-    Err(format!("there are too many old plans of {item} in {}", old.display()))
+    Err(StepError::TooManyOldPlans { item: item.clone(), directory: old })
 }
 
 #[cfg(test)]
@@ -310,24 +312,24 @@ mod tests {
     use posse_agents::headless::Sandbox;
     use posse_core::auto::{Carried, Settings};
     use posse_core::ids::RunId;
-    use posse_core::plan::config::Config;
+    use posse_core::plan::config::PlanConfig;
     use posse_core::rounds::config::Notifications;
     use posse_core::time::Wall;
 
     use super::*;
 
-    use crate::backlog::Shelves;
     use crate::disk::DISK;
+    use posse_core::backlog::BacklogDirs;
 
     /// A session may have added them after the plan was checked.
     #[test]
     fn a_plan_with_gates_is_not_gone_on_with() {
         let project = tempfile::tempdir().unwrap();
-        let spec = Spec {
+        let spec = AutoSpec {
             id: RunId::from_random(1),
             directory: project.path().to_str().unwrap().into(),
-            shelves: Shelves::default(),
-            config: Config::default(),
+            shelves: BacklogDirs::default(),
+            config: PlanConfig::default(),
             config_file: None,
             asked: Wall(0),
             settings: Settings::default(),

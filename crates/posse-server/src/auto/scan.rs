@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use posse_api::AutoSpec;
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Item, Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
+use posse_files::backlog::{Found, scan};
 
-use super::entry::Spec;
-use crate::backlog::{Found, scan};
 use crate::disk::Disk;
 
 /// All items there are.
-pub(super) fn candidates(disk: &Disk, spec: &Spec, pipeline: &Pipeline) -> Vec<Candidate> {
+pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> Vec<Candidate> {
     let found = scan(disk, Path::new(&spec.directory), &spec.shelves);
     let memory = &pipeline.carried().items;
     let unfinished: BTreeSet<Slug> =
@@ -68,7 +68,7 @@ fn was_done(pipeline: &Pipeline, item: &Item) -> bool {
 }
 
 /// The plan of an item.
-pub(super) fn plan_file(spec: &Spec, item: &Slug) -> PathBuf {
+pub(super) fn plan_file(spec: &AutoSpec, item: &Slug) -> PathBuf {
     Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
 }
 

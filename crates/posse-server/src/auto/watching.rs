@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use posse_api::AutoSpec;
 use tokio::sync::mpsc;
 
-use super::entry::Spec;
 use crate::git::WorkTree;
 use crate::watched_files::{FileHint, FileWatch, WatchScope, WatchedFiles};
 
@@ -24,7 +24,7 @@ pub(super) enum BacklogChange {
 }
 
 impl Watching {
-    pub(super) fn new(files: WatchedFiles, spec: &Spec) -> Self {
+    pub(super) fn new(files: WatchedFiles, spec: &AutoSpec) -> Self {
         let project = PathBuf::from(&spec.directory);
         let mut wanted = Vec::new();
         let open = [&spec.shelves.defects, &spec.shelves.features, &spec.config.plans_dir].map(String::clone);
@@ -41,7 +41,7 @@ impl Watching {
         let (tell, changes) = mpsc::unbounded_channel();
         let watch = |directory: &PathBuf| {
             let tell = tell.clone();
-            files.watch(directory, WatchScope::Directory, move |_| {
+            files.watch(directory, WatchScope::Directory, move |_, _| {
                 let _ = tell.send(BacklogChange::Backlog);
             })
         };
@@ -53,7 +53,7 @@ impl Watching {
     pub(super) async fn watch_checkout(&mut self) {
         let Some(tree) = WorkTree::find(&self.project).await.ok().flatten() else { return };
         let tell = self.tell.clone();
-        let watch = self.files.watch(tree.directory(), WatchScope::Directory, move |hint| {
+        let watch = self.files.watch(tree.directory(), WatchScope::Directory, move |_, hint| {
             let matters = match hint {
                 FileHint::Scan => true,
                 FileHint::Changed(path) | FileHint::Renamed(path) => {

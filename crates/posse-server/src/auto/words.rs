@@ -5,7 +5,6 @@ use posse_core::plan::machine::RunOutcome;
 
 use super::ledger::Ledger;
 use crate::notify;
-use crate::plans::outcome_word;
 
 /// Said when nobody is there who knows the environment.
 pub(super) const WAITS: &str = "the daemon was restarted, and nobody is there who knows the environment of sessions; `posse auto` in the same project goes on";
@@ -34,7 +33,7 @@ pub(super) fn ended(ledger: &Ledger) -> Option<notify::Notice> {
         RunOutcome::Verified | RunOutcome::CompletedWithWarnings | RunOutcome::Stopped => 3,
         _ => 4,
     };
-    let title = format!("backlog: {}", outcome_word(outcome));
+    let title = format!("backlog: {}", outcome.words());
     let text = format!("{reason}\n{}", ledger.pipeline.total().cost());
     Some(notify::Notice { event: "auto_ended", priority, title, text, run: Some(ledger.spec.id.to_string()) })
 }

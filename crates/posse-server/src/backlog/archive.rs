@@ -10,13 +10,13 @@ use std::path::Path;
 use posse_core::aftermath::GitPath;
 use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
 use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::{Item, Kind, Slug, read};
+use posse_core::backlog::{BacklogDirs, Item, Kind, Slug, read};
+use posse_files::backlog::{EditError, TRIES, edit, text};
+use posse_files::replace::replace;
 
 use super::checkout::{Away, away};
-use super::{EditError, Shelves, TRIES, edit, text};
 use crate::disk::Disk;
 use crate::git::{GitError, WorkTree};
-use crate::plans::plan_file::replace;
 use crate::quarantine::move_to;
 
 /// So many items of one name can lie in the archive; then something else is wrong.
@@ -24,33 +24,33 @@ const MOST: u32 = 100;
 
 /// What is to be done.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub(crate) struct Wanted<'a> {
     /// Absolute.
-    pub project: &'a Path,
-    pub shelves: &'a Shelves,
-    pub slug: &'a Slug,
-    pub kind: Kind,
+    pub(crate) project: &'a Path,
+    pub(crate) shelves: &'a BacklogDirs,
+    pub(crate) slug: &'a Slug,
+    pub(crate) kind: Kind,
     /// The item, within the project.
-    pub source: &'a str,
-    pub block: &'a OutcomeBlock,
+    pub(crate) source: &'a str,
+    pub(crate) block: &'a OutcomeBlock,
     /// The branch that the commit goes to. If another one is checked out, nothing is done.
-    pub home: Option<&'a str>,
+    pub(crate) home: Option<&'a str>,
     /// What goes beside the item, from the item as it is archived. Written once; what is there stays.
-    pub report: &'a (dyn Fn(&Item) -> String + Sync),
+    pub(crate) report: &'a (dyn Fn(&Item) -> String + Sync),
 }
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Done {
+pub(crate) struct Done {
     /// Where the item is now, within the project.
-    pub path: String,
+    pub(crate) path: String,
     /// `None`: there was nothing to commit, or no repository.
-    pub commit: Option<String>,
-    pub warnings: Vec<String>,
+    pub(crate) commit: Option<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum ArchiveError {
+pub(crate) enum ArchiveError {
     #[error("{0} is gone, and was not archived")]
     SourceMissing(String),
     /// Nothing is lost: called again when the checkout is as it was, it does the rest.
@@ -82,7 +82,7 @@ pub(super) enum Step {
 }
 
 /// Archives an item, or gives it up: its outcome says which.
-pub async fn archive(disk: &Disk, wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
+pub(crate) async fn archive(disk: &Disk, wanted: &Wanted<'_>) -> Result<Done, ArchiveError> {
     archive_with(disk, wanted, &|_| Ok(())).await
 }
 
@@ -135,11 +135,11 @@ pub(super) async fn archive_with(disk: &Disk, wanted: &Wanted<'_>, after: After<
 
 /// An item that is in the archive as done, and in the backlog again: the one in the backlog goes. Says whether it did;
 /// if the two do not say the same, both stay.
-pub async fn remove_returned(
+pub(crate) async fn remove_returned(
     disk: &Disk,
     project: &Path,
     home: Option<&str>,
-    shelves: &Shelves,
+    shelves: &BacklogDirs,
     (kind, slug): (Kind, &Slug),
     source: &str,
 ) -> Result<bool, ArchiveError> {

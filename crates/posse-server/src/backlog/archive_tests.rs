@@ -4,13 +4,14 @@ use std::fs;
 use std::time::Duration;
 
 use posse_core::backlog::ItemOutcome;
+use posse_core::backlog::edit::OutcomeBlock;
+use posse_core::backlog::{BacklogDirs, Kind, Slug};
+use posse_files::backlog::scan;
 use proptest::prelude::*;
 
 use super::archive::*;
-use super::*;
 use crate::disk::DISK;
 use crate::plans::areas::tests::{Repo, write};
-use posse_core::backlog::edit::OutcomeBlock;
 
 const SOURCE: &str = "docs/defect-backlog/7-foo.md";
 const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
@@ -59,7 +60,7 @@ fn users(repo: &Repo) -> Vec<String> {
 }
 
 async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
-    let (slug, shelves) = ("7-foo".parse().unwrap(), Shelves::default());
+    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
     let wanted = Wanted {
         project: &repo.root,
         shelves: &shelves,
@@ -118,7 +119,7 @@ async fn t94_killed_after_any_step_it_is_finished_by_the_next() {
         archive_it(&repo, &block, Some(step)).await.unwrap();
         archive_it(&repo, &block, None).await.unwrap();
         assert_archived(&repo, before, &theirs);
-        let scan = scan(DISK, &repo.root, &Shelves::default());
+        let scan = scan(DISK, &repo.root, &BacklogDirs::default());
         assert!(scan.find(&"7-foo".parse().unwrap()).is_none() && scan.archived.len() == 1, "{step:?}");
     }
 }
@@ -157,7 +158,9 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
 }
 
 async fn remove_returned_of(repo: &Repo, slug: &Slug) -> bool {
-    remove_returned(DISK, &repo.root, Some("main"), &Shelves::default(), (Kind::Defect, slug), SOURCE).await.unwrap()
+    remove_returned(DISK, &repo.root, Some("main"), &BacklogDirs::default(), (Kind::Defect, slug), SOURCE)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -210,7 +213,7 @@ async fn another_branch_gets_nothing() {
     let (before, theirs) = (commits(&repo), users(&repo));
     // In the middle of it: nothing is committed there, and the rest is done when they are back.
     let branch = |name: &str| repo.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]);
-    let (slug, shelves) = ("7-foo".parse().unwrap(), Shelves::default());
+    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
     let wanted = Wanted {
         project: &repo.root,
         shelves: &shelves,
@@ -264,7 +267,8 @@ async fn without_git_it_is_moved() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
     write(&root, SOURCE, TEXT);
-    let (slug, shelves, block) = ("7-foo".parse().unwrap(), Shelves::default(), block(ItemOutcome::Completed, "R1"));
+    let (slug, shelves, block) =
+        ("7-foo".parse().unwrap(), BacklogDirs::default(), block(ItemOutcome::Completed, "R1"));
     let wanted = Wanted {
         project: &root,
         shelves: &shelves,

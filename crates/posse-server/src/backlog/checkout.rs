@@ -7,7 +7,7 @@ use crate::git::{GitError, WorkTree};
 
 /// Why not, and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub enum Away {
+pub(crate) enum Away {
     #[error("{what} is under way in {}; it goes on when that is finished", root.display())]
     UnderWay { root: PathBuf, what: &'static str },
     #[error("no branch is checked out in {}; it goes on when one is", .0.display())]

@@ -1,12 +1,12 @@
 //! What an earlier run left done but not judged, or not merged: it was stopped before the validators came, or something of the
 //! user's was in the way. The next run goes on with that work and does not do it again.
 
+use posse_api::PlanSpec;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId, resume};
 use posse_core::plan::{Plan, TaskId};
 
 use super::areas::{AreaError, Areas};
-use super::entry::Spec;
 use super::ledger::Ledger;
 use super::{PlanError, Plans};
 use crate::disk::{self, Disk};
@@ -14,7 +14,12 @@ use crate::disk::{self, Disk};
 impl Plans {
     /// Makes the work areas of such tasks this run's too. A task whose area is gone is done again, as if it had not been tried.
     /// To be cut off here harms nobody: what the earlier run knows of its areas stays.
-    pub(super) async fn adopt(&self, areas: &Areas, spec: &mut Spec, last: Option<&Ledger>) -> Result<(), PlanError> {
+    pub(super) async fn adopt(
+        &self,
+        areas: &Areas,
+        spec: &mut PlanSpec,
+        last: Option<&Ledger>,
+    ) -> Result<(), PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
         let in_place = spec.git.isolation == Isolation::InPlace;

@@ -28,7 +28,7 @@ use crate::git::{self, GitError, WorkTree};
 use note::Note;
 
 mod after_plan;
-pub mod gates;
+pub(crate) mod gates;
 mod identity;
 mod in_place;
 mod make;
@@ -39,16 +39,16 @@ mod running;
 mod seal;
 mod tidy;
 
-pub use gates::{Gates, NotChecked, Stopped};
-pub use in_place::{Earlier, Traces};
+pub(crate) use gates::{Gates, NotChecked, Stopped};
+pub(crate) use in_place::Earlier;
 pub(super) use merge::at_fault;
 use merge::not_committed;
 pub(super) use note::has_notes;
-pub use obstacle::obstacle;
-pub use tidy::{Keeping, Kept, Sweep};
+pub(crate) use obstacle::obstacle;
+pub(crate) use tidy::{Keeping, Kept, Sweep};
 
 #[derive(Debug, thiserror::Error)]
-pub enum AreaError {
+pub(crate) enum AreaError {
     #[error("{} is not in a git repository; run `git init` and commit what is there", .0.display())]
     NoRepository(PathBuf),
     #[error("{} is a bare repository; run the plan in a checkout of it", .0.display())]
@@ -116,7 +116,7 @@ pub enum AreaError {
 
 /// What a run of a plan works on.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub(crate) struct Ground {
     /// Somewhere in the user's checkout.
     pub directory: PathBuf,
     /// A private directory of this run, outside of the checkout or ignored in it.
@@ -135,7 +135,7 @@ pub struct Ground {
 
 /// The work areas of one run of a plan.
 #[derive(Debug)]
-pub struct Areas {
+pub(crate) struct Areas {
     /// The root of the user's checkout.
     root: PathBuf,
     /// The user's checkout, as it was found.
@@ -171,7 +171,7 @@ struct Facts {
 
 /// Where one session works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Area {
+pub(crate) struct Area {
     pub run: RunId,
     pub directory: PathBuf,
     pub branch: String,
@@ -181,7 +181,7 @@ pub struct Area {
 
 /// What was done in an area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub(crate) struct Work {
     /// Oldest first.
     pub commits: Vec<String>,
     /// Changed, new or deleted, committed or not.
@@ -194,13 +194,13 @@ pub struct Work {
 
 impl Work {
     /// Evidence that something was done.
-    pub fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         !self.commits.is_empty() || !self.dirty.is_empty()
     }
 }
 
 impl Areas {
-    pub async fn open(ground: Ground) -> Result<Self, AreaError> {
+    pub(crate) async fn open(ground: Ground) -> Result<Self, AreaError> {
         let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
         let Some(tree) = WorkTree::find(&directory).await? else {
             let bare = git::is_bare(&directory).await;
@@ -257,17 +257,17 @@ impl Areas {
     }
 
     /// The name of the branch that gathers the results.
-    pub fn branch(&self) -> &str {
+    pub(crate) fn branch(&self) -> &str {
         self.target.strip_prefix("refs/heads/").unwrap_or(&self.target)
     }
 
     /// The root of the user's checkout.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Makes sure that a session has a place to work in, with all that is done so far.
-    pub async fn begin(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
+    pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
         match self.isolation {
             Isolation::Worktree => self.make_on(run, None).await,
             Isolation::InPlace => self.begin_in_place(run, gates).await,
@@ -275,7 +275,7 @@ impl Areas {
     }
 
     /// The last commit of the branch that gathers the results.
-    pub async fn tip(&self) -> Result<String, AreaError> {
+    pub(crate) async fn tip(&self) -> Result<String, AreaError> {
         let commit = format!("{}^{{commit}}", self.target);
         let (there, said) = git::hear_either(&self.root, &["rev-parse", "--verify", "--quiet", &commit]).await?;
         if there {
@@ -289,7 +289,7 @@ impl Areas {
     }
 
     /// The area of a session, or of the session whose work a validator looks at.
-    pub async fn find(&self, run: &RunId) -> Result<Area, AreaError> {
+    pub(crate) async fn find(&self, run: &RunId) -> Result<Area, AreaError> {
         match self.note(run).await? {
             Some(note) if note.ready => Ok(area(run, note)),
             _ => Err(AreaError::NotMade(run.to_string())),
@@ -328,7 +328,7 @@ impl Areas {
     }
 
     /// Whether there is evidence in an area that something was done.
-    pub async fn has_work(&self, area: &Area) -> Result<bool, AreaError> {
+    pub(crate) async fn has_work(&self, area: &Area) -> Result<bool, AreaError> {
         if self.isolation == Isolation::InPlace {
             return Ok(self.work_in_place(area).await?.is_there());
         }
@@ -349,7 +349,7 @@ impl Areas {
         plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect()
     }
 
-    pub async fn work(&self, area: &Area) -> Result<Work, AreaError> {
+    pub(crate) async fn work(&self, area: &Area) -> Result<Work, AreaError> {
         if self.isolation == Isolation::InPlace {
             return self.work_in_place(area).await;
         }

@@ -4,22 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::{Dialect, Sandbox, agent_file};
+use posse_api::{ConfigFile, GitRules, PlanSpec};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
-use posse_core::plan::config::Config;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
+use posse_files::providers::prompt_templates;
 
-use super::entry::{ConfigFile, GitRules, Spec};
 use super::ledger::Ledger;
 use super::{PlanError, briefing, plan_file, read};
 use crate::api::App;
 use crate::disk::Disk;
-use crate::providers::prompt_templates;
 use crate::runs::Means;
 
 /// A run of a plan that somebody wants.
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
     pub(crate) given: Given,
     pub(crate) notifications: Notifications,
     /// What the user and the project have configured.
-    pub(crate) config: Config,
+    pub(crate) config: PlanConfig,
     pub(crate) config_file: Option<ConfigFile>,
     /// If given, the gates of the plan may have no other commands.
     pub(crate) only_commands: Option<BTreeSet<String>>,
@@ -62,7 +62,7 @@ pub(super) fn spec(
     file: String,
     last: Option<(&Ledger, &Path)>,
     means: &Means,
-) -> Result<Spec, PlanError> {
+) -> Result<PlanSpec, PlanError> {
     let text = read(disk, Path::new(&file))?;
     let left = last.map(|(last, files)| plan_file::left_by(disk, files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
@@ -88,7 +88,7 @@ pub(super) fn spec(
     if !settings.levels.is_empty() && !tells_costs {
         remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
     }
-    let mut spec = Spec {
+    let mut spec = PlanSpec {
         id: RunId::from_random(crate::random() as u32),
         state,
         settings,
@@ -114,7 +114,7 @@ pub(super) fn spec(
     };
     let policy = spec.policy();
     for name in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
-        let agent = briefing::agent(&spec.agents, name).map_err(PlanError::Wrong)?;
+        let agent = briefing::agent(&spec.agents, name).map_err(|error| PlanError::Wrong(error.to_string()))?;
         // A profile that does not exist is found now, not when its first session is due.
         policy.grant(name, Some(&agent)).map_err(|error| PlanError::Wrong(format!("agent {name}: {error}")))?;
         if let Some(model) = agent.model {

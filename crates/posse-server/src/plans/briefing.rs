@@ -3,20 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
-use posse_core::plan::config::Config;
+use posse_api::PlanSpec;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
 use posse_core::plan::write_set;
 
 use super::doing::Told;
-use super::entry::Spec;
+use super::step_error::StepError;
 use crate::disk::{self, Disk};
 
 /// As much of a backlog item as goes into a prompt; sessions are told where the file is.
@@ -25,7 +27,7 @@ const ITEM: usize = 64 << 10;
 /// Where a session works, and what is known besides.
 pub(super) struct Setting<'a> {
     pub(super) disk: &'a Disk,
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a PlanSpec,
     pub(super) provider: &'a Provider,
     pub(super) area: &'a Path,
     /// The session's own directory. It may write in `result` below it only.
@@ -42,7 +44,7 @@ pub(super) struct Briefing {
     pub(super) reports_in_file: bool,
     pub(super) nonce: String,
     /// `Err`: why it cannot be started.
-    pub(super) spawn: Result<Spawn, String>,
+    pub(super) spawn: Result<Spawn, Arc<StepError>>,
     given: PathBuf,
     copy: PathBuf,
 }
@@ -69,42 +71,41 @@ impl Briefing {
 }
 
 /// The agent as the run knows it: the project's own, else ours.
-pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<AgentFile, String> {
+pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<AgentFile, StepError> {
     let parsed = match agents.get(name) {
         Some(text) => Some(AgentFile::parse(name, text)),
         None => agent_file::built_in(name),
     };
-    let missing = || format!("there is no agent {name}; write .claude/agents/{name}.md, then run the plan again");
-    parsed.ok_or_else(missing)?.map_err(|error| format!("agent {name}: {error}"))
+    let bad = |error| StepError::BadAgent { name: name.to_owned(), error };
+    parsed.ok_or_else(|| StepError::NoAgent(name.to_owned()))?.map_err(bad)
 }
 
 /// Writes everything down that a session is given. Of one that was begun already nothing is changed.
-pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, String> {
+pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, StepError> {
     let Setting { disk, spec, files, .. } = setting;
-    let task =
-        run.plan().task(id.task.as_str()).ok_or_else(|| format!("task {} is not in the plan any more", id.task))?;
+    let task = run.plan().task(id.task.as_str()).ok_or_else(|| StepError::TaskGone(id.task.to_string()))?;
     let role = agent(&spec.agents, &launch.agent)?;
     let policy = spec.policy();
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
     let results = files.join("result");
-    disk.create_private_dir(&results).map_err(|error| error.to_string())?;
+    disk.create_private_dir(&results)?;
     let briefing = Briefing {
         report_file: results.join("result.json"),
         reports_in_file: id.part == Part::Work && profile.writes(),
         nonce: nonce(disk, files)?,
-        spawn: Err(String::new()),
+        spawn: Err(Arc::new(StepError::NotPrepared)),
         given: files.join("plan.yaml"),
         copy: results.join("plan.yaml"),
         profile,
     };
     if !disk.exists(&briefing.given) {
-        let plan = run.mirror().map_err(|error| error.to_string())?;
+        let plan = run.mirror()?;
         put(disk, &briefing.copy, &plan)?;
         put(disk, &briefing.given, &plan)?;
     }
     let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
     put(disk, &files.join(PROMPT), &prompt)?;
-    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt);
+    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt).map_err(Arc::new);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -113,7 +114,7 @@ pub(crate) const PROMPT: &str = "prompt.md";
 
 /// The word by which the report of a session is known to be its own. It is random, and the same for a session that goes on
 /// after a crash.
-pub(crate) fn nonce(disk: &Disk, files: &Path) -> Result<String, String> {
+pub(crate) fn nonce(disk: &Disk, files: &Path) -> Result<String, StepError> {
     let path = files.join("nonce");
     if let Ok(known) = disk.read_to_string(&path)
         && known.len() == 32
@@ -125,8 +126,8 @@ pub(crate) fn nonce(disk: &Disk, files: &Path) -> Result<String, String> {
     Ok(nonce)
 }
 
-pub(crate) fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), String> {
-    disk.write_private_unsynced(path, text.as_bytes()).map_err(|error| error.to_string())
+pub(crate) fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), StepError> {
+    Ok(disk.write_private_unsynced(path, text.as_bytes())?)
 }
 
 /// What it may do: as its agent may, and less if the task says so.
@@ -136,19 +137,19 @@ fn profile(
     role: &AgentFile,
     task: &Task,
     id: &RunId,
-) -> Result<PermissionProfile, String> {
-    let granted = policy.grant(agent, Some(role)).map_err(|error| error.to_string())?.profile;
+) -> Result<PermissionProfile, StepError> {
+    let granted = policy.grant(agent, Some(role))?.profile;
     if id.part != Part::Work {
         return Ok(granted);
     }
     let narrower = match &task.permissions {
         None => return Ok(granted),
-        Some(Permissions::Profile(name)) => policy.profile(name).map_err(|error| error.to_string())?.tools,
+        Some(Permissions::Profile(name)) => policy.profile(name)?.tools,
         Some(Permissions::Tools(tools)) => tools.clone(),
     };
     let narrowed = policy.narrowed(&granted, &narrower);
     match narrowed.tools.is_empty() {
-        true => Err(format!("task {}: `permissions` leaves nothing of what agent {agent} may do", task.id)),
+        true => Err(StepError::NoTools { task: task.id.to_string(), agent: agent.to_owned() }),
         false => Ok(narrowed),
     }
 }
@@ -241,7 +242,7 @@ fn spawn(
     id: &RunId,
     (launch, run): (&Launch, &Run),
     prompt: &str,
-) -> Result<Spawn, String> {
+) -> Result<Spawn, StepError> {
     let report = briefing.report_file.to_string_lossy().into_owned();
     let set = BTreeMap::from([
         ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
@@ -273,7 +274,7 @@ fn spawn(
 pub(crate) struct Session<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) program: &'a str,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a PlanConfig,
     pub(crate) sandbox: Sandbox,
     pub(crate) profile: &'a PermissionProfile,
     pub(crate) policy: &'a Policy,
@@ -288,12 +289,12 @@ pub(crate) struct Session<'a> {
 }
 
 /// The command, looked at once more before it is started.
-pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, String> {
+pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, StepError> {
     let Session { provider, policy, config, .. } = session;
-    let dialect = provider.headless.as_ref().ok_or("this provider cannot be used without a terminal")?.dialect;
-    let real = |path: &Path| -> Result<String, String> {
-        let path = disk.canonicalize(path).map_err(|error| error.to_string())?;
-        path.into_os_string().into_string().map_err(|path| format!("{} is not valid UTF-8", path.display()))
+    let dialect = provider.headless.as_ref().ok_or(StepError::NeedsTerminal)?.dialect;
+    let real = |path: &Path| -> Result<String, StepError> {
+        let path = disk.canonicalize(path)?;
+        path.into_os_string().into_string().map_err(|path| StepError::NotUtf8(path.into()))
     };
     let scope = Scope { directory: real(session.area)?, results: Some(real(session.results)?) };
     let request = Request {
@@ -309,15 +310,14 @@ pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, Strin
     let asked = Asked { prompt: session.prompt, model, max_turns: None, max_budget_usd };
     let mut unset = provider.manifest.unset_for_sessions();
     unset.extend(config.env_strip.iter().cloned());
-    let spawn =
-        Spawn::new(session.program, &request, &asked, session.set.clone(), unset).map_err(|error| error.to_string())?;
+    let spawn = Spawn::new(session.program, &request, &asked, session.set.clone(), unset)?;
     let files: Vec<&str> = session.writes.iter().map(String::as_str).collect();
     let deliverables = match !files.is_empty() && session.sandbox == Sandbox::On {
         true => Deliverables::Files(&files),
         false => Deliverables::LastWords,
     };
     let real = |directory: &str| Some(disk.canonicalize(Path::new(directory)).ok()?.to_str()?.to_owned());
-    check_flags(&spawn.argv[1..], &request, deliverables, real).map_err(|error| error.to_string())?;
+    check_flags(&spawn.argv[1..], &request, deliverables, real)?;
     Ok(spawn)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::Event as Said;
+use posse_api::{PlanEntry, PlanSpec};
 use posse_core::ids::Name;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::file::{GateWhen, Isolation};
@@ -24,14 +25,14 @@ use tokio::sync::watch;
 
 use super::areas::{Area, AreaError, Areas, Gates, NotChecked, Stopped, at_fault};
 use super::briefing::{self, Briefing};
-use super::entry::{Entry, Spec};
 use super::session::{Order, Over, Sessions};
+use super::step_error::StepError;
 use super::view::terminal_name;
 use super::words;
-use crate::child::{self, Leftovers};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::git;
 use crate::runs::Means;
+use posse_files::child::{self, Leftovers};
 
 /// A check that takes longer has failed: whole test suites run in it.
 const GATE: Duration = Duration::from_secs(30 * 60);
@@ -43,7 +44,7 @@ const REPORT: u64 = 1 << 20;
 /// What comes back.
 pub(super) enum Told {
     Event(Box<Event>),
-    Entry(Entry),
+    Entry(PlanEntry),
     /// A session did or said something; what it is doing now, if that says it.
     Heard(RunId, Option<String>),
     /// A session has changed the copy of the plan that it was given.
@@ -56,9 +57,9 @@ pub(super) enum Told {
 /// Everything it takes to do one thing.
 #[derive(Clone)]
 pub(super) struct Doing {
-    pub(super) spec: Arc<Spec>,
+    pub(super) spec: Arc<PlanSpec>,
     /// `Err`: why there is no place to work in.
-    pub(super) areas: Result<Arc<Areas>, String>,
+    pub(super) areas: Result<Arc<Areas>, Arc<StepError>>,
     pub(super) sessions: Sessions,
     pub(super) means: Option<Means>,
     /// The run's own directory.
@@ -71,7 +72,7 @@ pub(super) struct Doing {
 impl Doing {
     /// Begins one thing.
     pub(super) fn begin(self, effect: Effect, run: Run) {
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let event = match effect {
                 Effect::MakeArea { run: id } => match &self.areas {
                     Ok(areas) => match areas.begin(&id, &self.gates(&run)).await {
@@ -79,7 +80,7 @@ impl Doing {
                         Ok(_) | Err(AreaError::Stopped(_)) => Event::AreaReady { run: id },
                         Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
                     },
-                    Err(why) => Event::AreaFailed { run: id, why: why.clone() },
+                    Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
                 },
                 Effect::CheckPlan => match self.check_plan(&run).await {
                     Ok(checks) => Event::PlanChecked { checks },
@@ -89,7 +90,7 @@ impl Doing {
                     let (words, gates) = (self.commit_words(&id, &run), self.gates(&run));
                     let checked = match self.area(&id).await {
                         Ok((areas, area)) => areas.check_unless_stopped(&area, &words, &gates).await,
-                        Err(why) => Err(NotChecked::Unable(why)),
+                        Err(error) => Err(NotChecked::Unable(error.to_string())),
                     };
                     match checked {
                         Ok(failed) => Event::GatesEnded { run: id, failed },
@@ -100,7 +101,7 @@ impl Doing {
                 Effect::Merge { run: id } => {
                     let result = match self.area(&id).await {
                         Ok((areas, area)) => areas.merge(&area, &self.commit_words(&id, &run), &self.gates(&run)).await,
-                        Err(why) => MergeResult::NotNow { why },
+                        Err(error) => MergeResult::NotNow { why: error.to_string() },
                     };
                     Event::MergeEnded { run: id, result }
                 }
@@ -116,16 +117,16 @@ impl Doing {
         match &self.areas {
             Ok(areas) => areas.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
             Err(why) => {
-                let red = || GateVerdict::Red(words::gate_not_run(why));
+                let red = || GateVerdict::Red(words::gate_not_run(&why.to_string()));
                 let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
                 Ok(of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect())
             }
         }
     }
 
-    async fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), String> {
+    async fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), StepError> {
         let areas = self.areas.clone()?;
-        let area = areas.find(run).await.map_err(|error| error.to_string())?;
+        let area = areas.find(run).await?;
         Ok((areas, area))
     }
 
@@ -162,7 +163,7 @@ impl Doing {
     /// Removes areas whose work is merged. What cannot go now is looked at once more at the end.
     pub(super) fn remove_areas(self, merged: Vec<RunId>) {
         let Ok(areas) = self.areas else { return };
-        tokio::spawn(async move {
+        crate::spawn(async move {
             for run in merged {
                 if let Err(error) = areas.done_with(&run).await {
                     tracing::debug!("the area of {run} stays for now: {error}");
@@ -185,7 +186,7 @@ impl Doing {
 
     /// Runs a session to its end, or goes on with it.
     pub(super) fn run_session(self, id: RunId, launch: Launch, run: Run, stop: watch::Receiver<bool>) {
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let event = self.session(&id, &launch, &run, stop).await;
             let _ = self.told.send(Told::Event(Box::new(event)));
         });
@@ -195,13 +196,13 @@ impl Doing {
         let prepared = self.prepare(id, launch, run).await;
         let (order, briefing, area) = match prepared {
             Ok(prepared) => prepared,
-            Err(why) => return self.not_started(id, why),
+            Err(error) => return self.not_started(id, error.to_string()),
         };
         if !self.sessions.is_known(&order.name, &order.files).await
             && let Ok(spawn) = &order.spawn
         {
             let flags = spawn.argv.iter().skip(1).cloned().collect();
-            let _ = self.told.send(Told::Entry(Entry::Launched {
+            let _ = self.told.send(Told::Entry(PlanEntry::Launched {
                 run: id.clone(),
                 agent: launch.agent.clone(),
                 profile: briefing.profile.name.clone(),
@@ -216,7 +217,7 @@ impl Doing {
         let over = self.sessions.run(order, self.means.clone(), stop, heard).await;
         let denials = over.facts.denials().to_vec();
         if !denials.is_empty() {
-            let _ = self.told.send(Told::Entry(Entry::Refused { run: id.clone(), denials }));
+            let _ = self.told.send(Told::Entry(PlanEntry::Refused { run: id.clone(), denials }));
         }
         if let Some(told) = briefing.changed_copy().await {
             let _ = self.told.send(told);
@@ -224,21 +225,21 @@ impl Doing {
         self.judge(id, run, &briefing, &area, over).await
     }
 
-    async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), String> {
+    async fn prepare(&self, id: &RunId, launch: &Launch, run: &Run) -> Result<(Order, Briefing, Area), StepError> {
         let (areas, area) = self.area(id).await?;
-        let provider = self.sessions.app.provider(&self.spec.provider).await.map_err(|error| error.to_string())?;
-        let texts = provider.headless.clone().ok_or("this provider cannot be used without a terminal")?;
+        let provider = self.sessions.app.provider(&self.spec.provider).await?;
+        let texts = provider.headless.clone().ok_or(StepError::NeedsTerminal)?;
         let stat = match id.part {
             Part::Work => String::new(),
             Part::Validation { .. } => {
-                areas.validator_begins().await.map_err(|error| error.to_string())?;
-                areas.work(&area).await.map_err(|error| error.to_string())?.stat
+                areas.validator_begins().await?;
+                areas.work(&area).await?.stat
             }
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
         let in_place = self.spec.git.isolation == Isolation::InPlace;
         let branch_before = areas.find(&before).await.ok().map(|area| area.branch).filter(|_| !in_place);
-        let not_its_own = areas.not_its_own(&area).await.map_err(|error| error.to_string())?;
+        let not_its_own = areas.not_its_own(&area).await?;
         let files = self.files(id);
         let (spec, at, in_files) = (self.spec.clone(), area.clone(), files.clone());
         let (of, launch_of, run_of) = (id.clone(), launch.clone(), run.clone());
@@ -256,8 +257,8 @@ impl Doing {
             briefing::write(&setting, &of, &launch_of, &run_of)
         };
         let briefing = disk::run(write).await?;
-        let name = terminal_name(self.spec.id, id).parse().map_err(|error| format!("{error}"))?;
-        let group = Name::session(&format!("plan-{}", self.spec.id)).map_err(|error| error.to_string())?;
+        let name = terminal_name(self.spec.id, id).parse::<Name>()?;
+        let group = Name::session(&format!("plan-{}", self.spec.id))?;
         let spawn = briefing.spawn.clone();
         let idle = self.spec.config.task.idle_timeout;
         let order = Order { name, group, spawn, files, texts, timeout: launch.timeout, idle };
@@ -281,16 +282,16 @@ impl Doing {
     }
 
     /// What it did to the user's checkout that it must not have done, if it worked there.
-    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, String> {
+    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, StepError> {
         let areas = self.areas.clone()?;
         let changed = git::check(self.spec.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
         let changed = changed
             .into_iter()
             .map(|what| format!("while it ran the repository was changed: {what}; posse does not use that"));
-        let traces = areas.session_over(id, area).await.map_err(|error| error.to_string())?;
+        let traces = areas.session_over(id, area).await?;
         for note in changed.chain(traces.notes) {
             let text = format!("task {}: {note}", id.task);
-            let _ = self.told.send(Told::Entry(Entry::Said { level: Level::Warning, text }));
+            let _ = self.told.send(Told::Entry(PlanEntry::Said { level: Level::Warning, text }));
         }
         Ok(traces.trespass)
     }
@@ -300,7 +301,7 @@ impl Doing {
         let traces = self.traces(id, area).await;
         let left_work = match &self.areas {
             Ok(areas) => areas.has_work(area).await.map_err(|error| cannot_be_told(&error)),
-            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.clone()))),
+            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.to_string()))),
         };
         let report = disk::at(&briefing.report_file, read_report).await;
         let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
@@ -352,7 +353,7 @@ impl Doing {
 }
 
 /// What came of a session, seeing what it did to what is the user's.
-fn with_traces(outcome: Outcome, traces: Result<Option<String>, String>) -> Outcome {
+fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> Outcome {
     match (traces, outcome) {
         (Ok(Some(trespass)), _) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
         // Nothing of it is used in these cases; and a quota that is used up must be heard of.
@@ -419,7 +420,7 @@ pub(crate) fn read_report(disk: &Disk, path: &Path) -> Option<String> {
 pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<String> {
     let texts = [("ours", ours.to_owned()), ("base", base.to_owned()), ("theirs", theirs.to_owned())];
     let write = move |disk: &Disk| -> Option<(ScratchDir, Command)> {
-        let directory = disk.scratch_dir("posse-merge-").ok()?;
+        let directory = disk::scratch_dir(disk, "posse-merge-").ok()?;
         let mut command = Command::new("git");
         command.arg("merge-file").arg("-p");
         for (name, text) in texts {
@@ -445,15 +446,16 @@ mod tests {
     fn what_a_session_did_to_the_users_files_counts() {
         let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
         let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
-        let (nothing, trespass, unknown) = (Ok(None), Ok(Some("it took a".to_owned())), Err("no git".to_owned()));
+        let trespass = || Ok(Some("it took a".to_owned()));
+        let unknown = || Err(AreaError::Nobody.into());
         for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {
-            assert_eq!(with_traces(outcome.clone(), nothing.clone()), outcome);
-            let Outcome::Failed(failure) = with_traces(outcome, trespass.clone()) else { panic!("it did harm") };
+            assert_eq!(with_traces(outcome.clone(), Ok(None)), outcome);
+            let Outcome::Failed(failure) = with_traces(outcome, trespass()) else { panic!("it did harm") };
             assert_eq!((failure.kind, failure.message.as_str()), (FailedHow::UsersWork, "it took a"));
         }
-        assert_eq!(with_traces(limited.clone(), unknown.clone()), limited, "everyone must hear of it");
-        assert_eq!(with_traces(Outcome::Interrupted, unknown.clone()), Outcome::Interrupted);
-        let Outcome::Infra(failure) = with_traces(done, unknown) else { panic!("nobody knows what it did") };
-        assert!(failure.message.contains("cannot be told: no git"), "{}", failure.message);
+        assert_eq!(with_traces(limited.clone(), unknown()), limited, "everyone must hear of it");
+        assert_eq!(with_traces(Outcome::Interrupted, unknown()), Outcome::Interrupted);
+        let Outcome::Infra(failure) = with_traces(done, unknown()) else { panic!("nobody knows what it did") };
+        assert!(failure.message.contains("cannot be told: git does not know who you are"), "{}", failure.message);
     }
 }

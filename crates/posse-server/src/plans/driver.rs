@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use posse_api::{EventBody, PlanEntry};
 use posse_core::plan::budget::{Line, Usage};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
@@ -20,20 +21,17 @@ use posse_core::turn::Level;
 use tokio::sync::{mpsc, watch};
 
 use super::doing::{Doing, Told};
-use super::entry::Entry;
 use super::ledger::Ledger;
 use super::others::Mine;
 use super::plan_file::PlanFile;
 use super::stop_file::StopWatch;
-use super::view::{self, PlanView};
+use super::view;
 use super::{Command, Live, report, words};
 use crate::api::App;
 use crate::disk;
 use crate::journal::{self, Stopping};
+use crate::masking::MaskedEntry;
 use crate::store::{JournalEntry, Kind, RunRow};
-
-/// Told, and not kept, when a session has said something: there is more in its log.
-pub(crate) const SESSION_SAID: &str = "session_said";
 
 pub(super) struct Driver {
     ledger: Ledger,
@@ -146,7 +144,7 @@ impl Driver {
                     true => (Level::Warning, words::WAITS.to_owned()),
                     false => (Level::Info, "going on".to_owned()),
                 };
-                self.record(Entry::Said { level, text }).await?;
+                self.record(PlanEntry::Said { level, text }).await?;
             }
             effects.extend(self.next().await?);
         }
@@ -181,7 +179,7 @@ impl Driver {
                     if let Some(text) = text {
                         self.live.hear(self.ledger.spec.id, &run, text);
                     }
-                    self.app.tell(SESSION_SAID, view::said(self.ledger.spec.id, &run));
+                    self.app.publish(EventBody::SessionSaid { run_id: self.ledger.spec.id, session: run.to_string() });
                     Ok(Vec::new())
                 }
                 Told::PlanCopy { given, theirs } => self.copy_edited(given, theirs).await,
@@ -215,26 +213,25 @@ impl Driver {
     /// Writes down what happened, then tells the machine. What others did to the plan's file happened before.
     async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
         let mut effects = self.file_edited().await?;
-        effects.extend(self.record(Entry::Happened { event: Box::new(event) }).await?);
+        effects.extend(self.record(PlanEntry::Happened { event: Box::new(event) }).await?);
         Ok(effects)
     }
 
     /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
-    async fn record(&mut self, entry: Entry) -> Result<Vec<Effect>, Stopping> {
+    async fn record(&mut self, entry: PlanEntry) -> Result<Vec<Effect>, Stopping> {
         let (entry, sessions) = (entry.masked(), self.ledger.lines.len());
         let effects = self.ledger.take(&entry, crate::now());
         self.seq += 1;
         let id = self.ledger.spec.id;
-        if let Entry::Said { level, text } = &entry {
+        if let PlanEntry::Said { level, text } = &entry {
             words::log(id, *level, text);
         }
         let files = self.doing.state.to_string_lossy();
         let usage = self.ledger.lines.get(sessions).cloned();
         let journal = journal_entry(&self.ledger, &files, self.seq, &entry, usage);
-        let told = view::told(id, self.seq, &entry);
         // Before anybody is told that there is something new to look at.
         self.live.put(&self.ledger, &files);
-        journal::write_surely(&self.app, journal, told, &self.ledger.spec.notifications).await?;
+        journal::write_surely(&self.app, journal, &self.ledger.spec.notifications).await?;
         self.tell_others(&entry);
         Ok(effects)
     }
@@ -267,7 +264,7 @@ impl Driver {
                 if let Some(notice) = words::told(&notice, &self.ledger) {
                     self.app.notifier.tell(&self.ledger.spec.notifications, notice);
                 }
-                self.record(Entry::Said { level, text }).await
+                self.record(PlanEntry::Said { level, text }).await
             }
             // The end is closed when nothing else is left to do.
             Effect::Finish { .. } => Ok(Vec::new()),
@@ -359,7 +356,7 @@ impl Driver {
                 "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
                 self.ledger.spec.file
             );
-            self.record(Entry::Said { level: Level::Warning, text }).await?;
+            self.record(PlanEntry::Said { level: Level::Warning, text }).await?;
         }
         let kept = self.doing.tidy(self.ledger.left()).await;
         let path: PathBuf = self.doing.state.join("report.md");
@@ -378,7 +375,7 @@ impl Driver {
         if let Some(notice) = words::ended(&self.ledger) {
             self.app.notifier.tell(&self.ledger.spec.notifications, notice);
         }
-        self.record(Entry::Closed { report }).await.map(drop)
+        self.record(PlanEntry::Closed { report }).await.map(drop)
     }
 }
 
@@ -387,11 +384,11 @@ pub(super) fn journal_entry(
     ledger: &Ledger,
     files: &str,
     seq: i64,
-    entry: &Entry,
+    entry: &PlanEntry,
     usage: Option<Line>,
 ) -> serde_json::Result<JournalEntry> {
     let row = || {
-        let view = PlanView::new(ledger, files);
+        let view = view::plan_view(ledger, files);
         serde_json::Result::Ok(RunRow {
             id: view.id,
             kind: Kind::Plan,
@@ -401,7 +398,8 @@ pub(super) fn journal_entry(
             view: serde_json::to_string(&view)?,
         })
     };
-    let row = matches!(entry, Entry::Created { .. } | Entry::Closed { .. }).then(row).transpose()?;
+    let row = matches!(entry, PlanEntry::Created { .. } | PlanEntry::Closed { .. }).then(row).transpose()?;
     let text = serde_json::to_string(entry)?;
-    Ok(JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, row, usage })
+    let event = view::entry_event(ledger.spec.id, seq, ledger.changed, entry);
+    Ok(JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, event, row, usage })
 }

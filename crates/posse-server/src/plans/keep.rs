@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use posse_api::{PlanRunStatus, PlanView};
 use posse_core::ids::RunId;
 use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
 use serde::Serialize;
 
 use super::areas::{Keeping, Kept, Sweep, has_notes};
-use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
 use crate::{disk, git};
 
 /// Something that a run has left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KeptWork {
+pub(crate) struct KeptWork {
     pub run: RunId,
     /// The plan's file.
     pub file: String,

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::SystemTime;
 
+use posse_api::{CleanItem, CleanView, CleanWhat, PlanRunStatus, PlanView};
 use posse_core::ids::RunId;
 use posse_core::plan::machine::RunOutcome;
 use posse_core::plan::retention::{self, Run};
@@ -13,10 +14,8 @@ use posse_core::time::Wall;
 
 use super::areas::{Sweep, has_notes};
 use super::keep::KeptWork;
-use super::view::{PlanRunStatus, PlanView};
 use super::{PlanError, Plans};
 use crate::api::App;
-use crate::api::types::{CleanItem, CleanView, CleanWhat};
 use crate::auto::keeping as items;
 use crate::disk::{self, Disk};
 

@@ -4,7 +4,7 @@ use super::*;
 
 impl Plans {
     /// What was spent on a level so far, by all that count.
-    pub(super) async fn spent(&self, level: &Level, spec: &entry::Spec) -> Result<Total, PlanError> {
+    pub(super) async fn spent(&self, level: &Level, spec: &posse_api::PlanSpec) -> Result<Total, PlanError> {
         let run = spec.id.to_string();
         let of = Account { run: &run, file: Some(&spec.file), item: spec.item.as_deref(), project: &spec.directory };
         self.spent_by(level, &of).await
@@ -38,7 +38,7 @@ impl Plans {
     pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, PlanError> {
         let Some(id) = self.journals.newest_of(file).await? else { return Ok(None) };
         let view = self.show(id).await?;
-        Ok(Some(view).filter(|view| view.created >= crate::timestamp(since)))
+        Ok(Some(view).filter(|view| view.created >= since.timestamp()))
     }
 
     /// All runs, newest first.
@@ -75,7 +75,7 @@ impl Plans {
             return view;
         }
         match self.load(row.id).await {
-            Ok((ledger, _)) => PlanView::new(&ledger, &row.files),
+            Ok((ledger, _)) => view::plan_view(&ledger, &row.files),
             Err(error) => {
                 tracing::error!("run {} of a plan cannot be read: {error}", row.id);
                 row
@@ -83,7 +83,7 @@ impl Plans {
         }
     }
 
-    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, Entry)>, PlanError> {
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, PlanEntry)>, PlanError> {
         Ok(self.journals.entries(id, after).await?)
     }
 

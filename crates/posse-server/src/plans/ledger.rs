@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use posse_api::{PlanEntry, PlanSpec};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
@@ -10,12 +11,11 @@ use posse_core::plan::outcome::{Denial, Outcome};
 use posse_core::plan::verdict::Verdict;
 use posse_core::time::Wall;
 
-use super::entry::{Entry, Spec};
 use crate::journal::Replay;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
-    pub(crate) spec: Spec,
+    pub(crate) spec: PlanSpec,
     pub(crate) run: Run,
     /// How often tasks were started, in this run and before.
     pub(crate) starts: BTreeMap<TaskId, u32>,
@@ -47,7 +47,7 @@ pub(crate) struct Launched {
 }
 
 impl Ledger {
-    pub(crate) fn new(spec: Spec, at: Wall) -> Result<Self, FileProblems> {
+    pub(crate) fn new(spec: PlanSpec, at: Wall) -> Result<Self, FileProblems> {
         let mut run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
         run.take_over(&spec.left);
         Ok(Self {
@@ -69,25 +69,25 @@ impl Ledger {
     }
 
     /// Takes in an entry and says what is to be done. The same entries at the same times give the same ledger.
-    pub(crate) fn take(&mut self, entry: &Entry, at: Wall) -> Vec<Effect> {
+    pub(crate) fn take(&mut self, entry: &PlanEntry, at: Wall) -> Vec<Effect> {
         self.changed = at;
         match entry {
-            Entry::Created { .. } | Entry::Said { .. } => Vec::new(),
+            PlanEntry::Created { .. } | PlanEntry::Said { .. } => Vec::new(),
             // Told again after a crash, it is the same.
-            Entry::Refused { run, denials } => {
+            PlanEntry::Refused { run, denials } => {
                 self.refused.insert(run.clone(), denials.clone());
                 Vec::new()
             }
-            Entry::Closed { report } => {
+            PlanEntry::Closed { report } => {
                 (self.closed, self.report) = (true, report.clone());
                 Vec::new()
             }
-            Entry::Launched { run, agent, model, attempt, .. } => {
+            PlanEntry::Launched { run, agent, model, attempt, .. } => {
                 let launched = Launched { agent: agent.clone(), model: model.clone(), attempt: *attempt, at };
                 self.launched.insert(run.clone(), launched);
                 Vec::new()
             }
-            Entry::Happened { event } => {
+            PlanEntry::Happened { event } => {
                 match &**event {
                     Event::Started => self.started = true,
                     Event::SessionEnded { run, usage, outcome } => self.used(run, usage, outcome_word(outcome), at),
@@ -150,11 +150,11 @@ impl Ledger {
 }
 
 impl Replay for Ledger {
-    type Entry = Entry;
+    type Entry = PlanEntry;
 
-    fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
+    fn replay(journal: impl IntoIterator<Item = (Wall, PlanEntry)>) -> Option<Self> {
         let mut journal = journal.into_iter();
-        let (at, Entry::Created { spec }) = journal.next()? else { return None };
+        let (at, PlanEntry::Created { spec }) = journal.next()? else { return None };
         let mut ledger = Self::new(*spec, at).ok()?;
         for (at, entry) in journal {
             ledger.take(&entry, at);

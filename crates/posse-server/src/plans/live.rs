@@ -4,12 +4,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use posse_api::PlanView;
 use posse_core::ids::RunId;
 use posse_core::plan::machine;
 
 use super::ledger::Ledger;
 use super::lock;
-use super::view::{PlanView, Tasks};
+use super::view::{Tasks, with_activity, without_tasks};
 
 /// The runs that go on, as they are now. In the database a run is as it began, and when it is over as it ended: to write
 /// down all of its tasks with every entry would take longer than everything else.
@@ -27,13 +28,13 @@ struct Now {
 
 impl Now {
     fn without_tasks(&self) -> PlanView {
-        PlanView::clone(&self.view).doing(&self.heard)
+        with_activity(PlanView::clone(&self.view), &self.heard)
     }
 }
 
 impl Live {
     pub(super) fn put(&self, ledger: &Ledger, files: &str) {
-        let (view, tasks) = (Arc::new(PlanView::without_tasks(ledger, files)), Tasks::of(&ledger.run));
+        let (view, tasks) = (Arc::new(without_tasks(ledger, files)), Tasks::of(&ledger.run));
         match lock(&self.0).entry(view.id) {
             Entry::Occupied(mut now) => (now.get_mut().view, now.get_mut().tasks) = (view, tasks),
             Entry::Vacant(place) => drop(place.insert(Now { view, tasks, heard: BTreeMap::new() })),

@@ -4,11 +4,11 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use posse_api::{SessionFiles, SessionLines};
 use posse_core::ids::RunId;
 use posse_core::secrets::masked;
 
 use super::{PlanError, Plans, said, session};
-use crate::api::types::{SessionFiles, SessionLines};
 use crate::disk::{self, Disk};
 
 /// As much of a file as is handed out at once. A line may be longer: then it comes alone.

@@ -1,11 +1,11 @@
 //! Where the tasks of a run are worked on: decided once, when it begins.
 
+use posse_api::PlanSpec;
 use posse_core::plan::Plan;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::isolation::choose;
 
 use super::areas::{self, AreaError, Areas, Earlier};
-use super::entry::Spec;
 use super::ledger::Ledger;
 use super::{PlanError, Plans, lock};
 use crate::environment::Environment;
@@ -13,7 +13,7 @@ use crate::git;
 
 impl Plans {
     /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
-    pub(super) async fn find_place(&self, spec: &mut Spec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
+    pub(super) async fn find_place(&self, spec: &mut PlanSpec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
         let unused = git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(AreaError::from)?;
         spec.remarks.extend(unused.iter().map(|what| format!("not used by posse's git: {what}")));

@@ -1,12 +1,11 @@
 //! The plan's file, which mirrors a run for people, and which people may edit meanwhile.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use posse_core::aftermath::UNFINISHED;
+use posse_files::replace::{beside, called, prepare};
 use posse_term::text_file::MAX_TEXT;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
@@ -15,9 +14,6 @@ use crate::disk::{self, Disk};
 
 /// Its name in the run's own directory.
 const NOTE: &str = "plan.json";
-/// A text that has waited this long for its place was left behind by a crash.
-const LEFT: Duration = Duration::from_secs(60);
-
 /// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
 ///
 /// Writing the file takes longer than all decisions of a run. `begin` therefore prepares the text in the background; the driver
@@ -179,44 +175,6 @@ fn basis<'k>(known: &'k [String], theirs: &str) -> &'k str {
     same.or_else(|| known.iter().rev().min_by_key(foreign)).map_or("", String::as_str)
 }
 
-/// Where the plan lies.
-fn beside(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new("/"))
-}
-
-/// Writes beside it and renames, so that nobody ever reads half of it.
-pub(crate) fn replace(disk: &Disk, path: &Path, text: &str) -> io::Result<()> {
-    let name: String = path.file_name().unwrap_or_default().to_string_lossy().chars().take(40).collect();
-    let prefix = format!("{UNFINISHED}{name}-");
-    disk.persist(prepare(disk, path, &prefix, text)?, path)?;
-    let left = |entry: &std::fs::DirEntry| {
-        let changed = entry.metadata().and_then(|found| found.modified()).ok();
-        // An earlier daemon's file is left over however young it is: that daemon is gone.
-        let from_before = || changed.zip(crate::STARTED.get()).is_some_and(|(changed, started)| changed < *started);
-        changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|age| age > LEFT) || from_before()
-    };
-    for entry in called(disk, beside(path), &prefix).filter(left) {
-        let _ = disk.remove_file(&entry.path());
-    }
-    Ok(())
-}
-
-/// What lies there under such a name.
-fn called<'a>(disk: &Disk, directory: &Path, prefix: &'a str) -> impl Iterator<Item = std::fs::DirEntry> + use<'a> {
-    let entries = disk.read_dir(directory).into_iter().flatten().flatten();
-    entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(prefix))
-}
-
-/// The text in a file beside this one. Who may read it is as it was.
-fn prepare(disk: &Disk, path: &Path, prefix: &str, text: &str) -> io::Result<NamedTempFile> {
-    let mut file = disk.temporary_file(beside(path), prefix)?;
-    file.write_all(text.as_bytes())?;
-    let mode = disk.metadata(path).map_or(0o644, |old| old.permissions().mode());
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
-    file.as_file().sync_all()?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,32 +305,5 @@ mod tests {
         DISK.write_private(&directory.path().join(NOTE), br#"["b","c"]"#).unwrap();
         assert_eq!((left("c"), left("b")), ("c".to_owned(), "b".to_owned()), "the last one is not there yet");
         assert_eq!(left("edited"), "c");
-    }
-
-    #[test]
-    fn who_may_read_it_stays() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.yaml");
-        std::fs::write(&path, "a").unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        replace(DISK, &path, "b").unwrap();
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
-    }
-
-    #[test]
-    fn what_a_crash_has_left_beside_it_goes() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("item.md");
-        let beside = |name: &str, age: u64| {
-            let file = std::fs::File::create(directory.path().join(name)).unwrap();
-            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(age)).unwrap();
-        };
-        beside(".posse-item.md-old", 120);
-        beside(".posse-item.md-new", 0);
-        beside(".posse-other.md-old", 120);
-        replace(DISK, &path, "a").unwrap();
-        let mut names: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        names.sort();
-        assert_eq!(names, [".posse-item.md-new", ".posse-other.md-old", "item.md"]);
     }
 }

@@ -12,7 +12,6 @@ use posse_core::plan::usage::{COSTS, Summary};
 use posse_core::plan::{Record, TaskId, TaskStatus};
 
 use super::ledger::Ledger;
-use super::words::outcome_word;
 use crate::disk;
 
 /// What every session of the run has used, beside the report.
@@ -27,9 +26,9 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     let (plan, state) = (ledger.run.plan(), ledger.run.state());
     let mut out = format!("# {}\n\n", line(&plan.name));
     if let Some((outcome, reason)) = &ledger.ended {
-        let _ = writeln!(out, "**{}**: {}\n", outcome_word(*outcome), line(reason));
+        let _ = writeln!(out, "**{}**: {}\n", outcome.words(), line(reason));
     }
-    let took = crate::timestamp(ledger.changed).duration_since(crate::timestamp(ledger.begun));
+    let took = ledger.changed.timestamp().duration_since(ledger.begun.timestamp());
     let minutes = took.as_secs().max(0) / 60;
     let _ = writeln!(out, "- Run {} of {}, {minutes} min", ledger.spec.id, ledger.spec.file);
     let total = &ledger.total;

@@ -9,19 +9,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use posse_agents::headless::Event;
 use posse_core::secrets::mask_json;
-use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 
 /// Its name in the session's directory.
 pub(super) const NAME: &str = "said.jsonl";
-
-/// One line of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SaidLine {
-    pub at: Timestamp,
-    pub event: Event,
-}
 
 pub(super) struct SaidLog {
     file: Option<File>,
@@ -70,6 +62,8 @@ impl SaidLog {
 
 #[cfg(test)]
 mod tests {
+    use posse_api::SaidLine;
+
     use super::*;
     use crate::disk::DISK;
 

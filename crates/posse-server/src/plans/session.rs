@@ -12,8 +12,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use posse_agents::headless::{Event, Reader, Spawn, Texts};
+use posse_api::{COMMAND, LogEvent};
 use posse_core::ids::{Name, TerminalId};
-use posse_core::plan::limits::{Hold, Signs, Waits, detect};
+use posse_core::plan::limits::{Hold, QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::Ended;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
@@ -26,11 +27,11 @@ use tokio::time::Instant;
 use super::briefing::PROMPT;
 use super::facts::Facts;
 use super::said::SaidLog;
+use super::step_error::StepError;
 use crate::api::{App, terminals};
 use crate::disk::{self, Disk};
-use crate::hub::{self, Creation, SessionChoice, What};
+use crate::hub::{self, NewTerminal, ProgramChoice, SessionChoice};
 use crate::pump;
-use crate::record::{COMMAND, LogEvent};
 use crate::runs::Means;
 use crate::watched_files::{WatchScope, WatchedFiles};
 
@@ -50,7 +51,7 @@ pub(crate) struct Order {
     /// What it is shown under.
     pub(crate) group: Name,
     /// Not needed by a session that runs already.
-    pub(crate) spawn: Result<Spawn, String>,
+    pub(crate) spawn: Result<Spawn, Arc<StepError>>,
     /// A directory of its own.
     pub(crate) files: PathBuf,
     pub(crate) texts: Arc<Texts>,
@@ -72,7 +73,7 @@ pub(crate) struct Over {
 
 impl Over {
     /// Whether the account has reached a limit, and until when. `probes`: how often in a row nobody knew.
-    pub(crate) fn limit(&self, probes: u32, waits: &Waits) -> Option<Hold> {
+    pub(crate) fn limit(&self, probes: u32, waits: &QuotaWaits) -> Option<Hold> {
         let failed = !matches!(self.ended, Ended::Exited(0));
         let signs = Signs { said_at: Some(self.said_at), ..self.facts.limit_signs(failed, &self.stderr) };
         detect(&signs, crate::now(), &TimeZone::system(), probes, waits)
@@ -116,8 +117,8 @@ impl Sessions {
             Some(terminal) => terminal,
             None => match self.start(&order, means).await {
                 Ok(terminal) => terminal,
-                Err(why) => {
-                    let (ended, facts) = (Ended::NotStarted(why), Facts::default());
+                Err(error) => {
+                    let (ended, facts) = (Ended::NotStarted(error.to_string()), Facts::default());
                     return Over { ended, facts, stderr: String::new(), said_at: crate::now() };
                 }
             },
@@ -149,14 +150,14 @@ impl Sessions {
     }
 
     async fn find(&self, name: &Name) -> Option<TerminalId> {
-        let views = self.app.ask(hub::Command::List).await.ok()?;
+        let views = self.app.ask(hub::HubCommand::List).await.ok()?;
         views.into_iter().find(|view| view.record.name == *name).map(|view| view.record.id)
     }
 
-    async fn start(&self, order: &Order, means: Option<Means>) -> Result<TerminalId, String> {
+    async fn start(&self, order: &Order, means: Option<Means>) -> Result<TerminalId, StepError> {
         let spawn = order.spawn.as_ref().map_err(Clone::clone)?;
-        let means = means.ok_or("nobody who knows its environment is there")?;
-        disk::at(&order.files, Disk::create_dir_all).await.map_err(|error| error.to_string())?;
+        let means = means.ok_or(StepError::NoEnvironment)?;
+        disk::at(&order.files, Disk::create_dir_all).await?;
         let mut environment = means.environment;
         spawn.unset.iter().for_each(|name| drop(environment.remove(name)));
         environment.extend(spawn.set.clone());
@@ -166,19 +167,19 @@ impl Sessions {
         command.extend(["--in".into(), file(PROMPT), "--out".into(), file("stream.jsonl")]);
         command.extend(["--err".into(), file("stderr.log"), "--".into()]);
         command.extend(spawn.argv.iter().cloned());
-        let creation = Creation {
-            what: What::Command(COMMAND, command),
+        let creation = NewTerminal {
+            program: ProgramChoice::Command(COMMAND, command),
             agent_profile: None,
             name: Some(order.name.clone()),
             session: SessionChoice::Any(order.group.clone()),
-            directory: terminals::directory(&spawn.directory).await.map_err(|error| error.to_string())?,
+            directory: terminals::directory(&spawn.directory).await?,
             environment,
             size: Size::DEFAULT,
             ring: 64 << 10,
             at_once: false,
         };
-        let created = self.app.ask(|reply| hub::Command::Create(Box::new(creation), reply)).await;
-        let view = created.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        let created = self.app.ask(|reply| hub::HubCommand::Create(Box::new(creation), reply)).await;
+        let view = created??;
         Ok(view.record.id)
     }
 
@@ -193,7 +194,7 @@ impl Sessions {
     ) -> (Ended, Stream) {
         let mut events = self.app.events.subscribe();
         let (tell, mut grown) = mpsc::unbounded_channel();
-        let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_| {
+        let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_, _| {
             let _ = tell.send(());
         });
         // The watch begins with a scan.
@@ -201,7 +202,7 @@ impl Sessions {
         (stream, _) = stream.read(heard).await;
         let mut spoke = Instant::now();
         loop {
-            let view = self.app.ask(|reply| hub::Command::Show(terminal, reply)).await;
+            let view = self.app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await;
             match view {
                 // The daemon is going; the session goes on without it, and another daemon will be told.
                 Err(_) => std::future::pending().await,
@@ -248,9 +249,9 @@ impl Sessions {
     /// when the keeper has been heard out.
     async fn runs_still(&self, terminal: TerminalId, then: Instant) {
         tokio::time::sleep_until(then).await;
-        let pump = self.app.ask(|reply| hub::Command::Find(terminal, reply)).await;
+        let pump = self.app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await;
         let alive = match pump {
-            Ok(Some(pump)) => pump.ask(pump::Command::Alive).await,
+            Ok(Some(pump)) => pump.ask(pump::PumpCommand::Alive).await,
             _ => None,
         };
         if alive != Some(true) {

@@ -73,25 +73,9 @@ pub(super) fn ended(ledger: &Ledger) -> Option<notify::Notice> {
         RunOutcome::Suspended => 5,
         _ => 4,
     };
-    let title = format!("{}: {}", ledger.run.plan().name, outcome_word(*outcome));
+    let title = format!("{}: {}", ledger.run.plan().name, outcome.words());
     let text = format!("{reason}\n{}", ledger.total.cost());
     Some(notify::Notice { event: "plan_ended", priority, title, text, run: Some(ledger.spec.id.to_string()) })
-}
-
-pub fn outcome_word(outcome: RunOutcome) -> &'static str {
-    match outcome {
-        RunOutcome::Verified => "verified",
-        RunOutcome::CompletedWithWarnings => "completed with warnings",
-        RunOutcome::Failed => "failed",
-        RunOutcome::Deadlocked => "deadlocked",
-        RunOutcome::Suspended => "waits for an answer",
-        RunOutcome::Stopped => "stopped",
-        RunOutcome::BudgetExhausted => "out of money",
-        RunOutcome::CircuitOpen => "stopped: sessions fail one after the other",
-        RunOutcome::RateLimited => "out of quota",
-        RunOutcome::InvalidPlan => "the plan is not valid",
-        RunOutcome::InternalError => "failed for a reason of our own",
-    }
 }
 
 /// An area that stays, in one line.

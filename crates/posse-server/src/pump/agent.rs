@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
+use posse_api::EventBody;
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
@@ -21,11 +22,11 @@ use posse_core::screen::{Painted, Screen};
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, Status, StatusKind, WaitingKind};
 use posse_core::time::Mono;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::answering::{AnswerOver, Answering, described};
-use super::words::Asked;
+use super::answering::{AnswerOver, Answering};
+use super::messages::OpenQuestion;
 use super::{Answerer, InputError};
 
 /// A question of the start that comes back is answered this often. Then somebody has to look.
@@ -56,7 +57,7 @@ pub(crate) struct Job {
 enum Queued {
     Job(Box<Job>),
     /// Somebody wants to know what is asked.
-    Look(oneshot::Sender<Result<Asked, InputError>>),
+    Look(oneshot::Sender<Result<OpenQuestion, InputError>>),
 }
 
 pub(crate) enum By {
@@ -74,12 +75,14 @@ pub(crate) enum By {
 struct Work {
     machine: Machine,
     by: By,
-    /// For the log.
-    what: Value,
 }
 
 enum Machine {
-    Prompt(Box<Prompt>),
+    Prompt {
+        prompt: Box<Prompt>,
+        /// The length of the message.
+        characters: usize,
+    },
     Answer(Box<Answering>),
 }
 
@@ -104,7 +107,7 @@ pub(super) enum Do {
 pub(super) struct Over {
     pub(super) by: By,
     pub(super) result: Result<(), InputError>,
-    pub(super) log: Option<(&'static str, Value)>,
+    pub(super) log: Option<Box<EventBody>>,
     /// What it means for the terminal's life.
     pub(super) life: Option<LifeEvent>,
     /// What completes its entry in the audit.
@@ -224,6 +227,11 @@ impl Agent {
         }
     }
 
+    /// The patterns of the path of the agent's session file.
+    pub(super) fn session_file_patterns(&self) -> &[String] {
+        &self.provider.manifest.session_file
+    }
+
     /// What the screen said last.
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status
@@ -278,13 +286,13 @@ impl Agent {
     }
 
     /// The last thing it said.
-    pub(super) fn last_answer(&self, lines: &[String]) -> Result<String, String> {
-        self.detector.last_answer(lines).map_err(|error| error.to_string())
+    pub(super) fn last_answer(&self, lines: &[String]) -> Option<String> {
+        self.detector.last_answer(lines).ok()
     }
 
     pub(super) fn deadline(&self) -> Option<Mono> {
         match self.work.as_ref().map(|work| &work.machine) {
-            Some(Machine::Prompt(prompt)) => prompt.deadline(),
+            Some(Machine::Prompt { prompt, .. }) => prompt.deadline(),
             Some(Machine::Answer(answer)) => answer.deadline(),
             None => self.held,
         }
@@ -328,7 +336,7 @@ impl Agent {
     /// Says what is asked, once everything before is done and a question that was announced is drawn.
     pub(super) fn tell_question(
         &mut self,
-        reply: oneshot::Sender<Result<Asked, InputError>>,
+        reply: oneshot::Sender<Result<OpenQuestion, InputError>>,
         bracketed: bool,
         life: &Life,
         now: Mono,
@@ -341,13 +349,13 @@ impl Agent {
         identity(self.reading.as_ref()?, &self.tail)
     }
 
-    fn asked(&self) -> Result<Asked, InputError> {
+    fn asked(&self) -> Result<OpenQuestion, InputError> {
         let reading = self.reading.as_ref().ok_or(InputError::NoQuestion)?;
         let (id, found) = self.identity().zip(question(reading)).ok_or(InputError::NoQuestion)?;
         let row = || self.tail.iter().find(|row| row.contains(&found)).map_or(found.as_str(), |row| row.trim());
         let text = reading.dialog.as_ref().map_or_else(|| row().to_owned(), Dialog::about);
         let full = reading.dialog.as_ref().map(Dialog::in_full).unwrap_or_default();
-        Ok(Asked { id, kind: reading.waiting_kind, text, full })
+        Ok(OpenQuestion { id, kind: reading.waiting_kind, text, full })
     }
 
     /// Begins the next job, if none is being done.
@@ -375,8 +383,8 @@ impl Agent {
                 }
             };
             match self.begin(job.wanted, bracketed, now) {
-                Ok((machine, what, act)) => {
-                    self.work = Some(Work { machine, by: job.by, what });
+                Ok((machine, act)) => {
+                    self.work = Some(Work { machine, by: job.by });
                     acts.push(act);
                 }
                 Err(error) => acts.push(Do::refused(job.by, error)),
@@ -426,7 +434,7 @@ impl Agent {
         self.queue.drain(..).filter_map(refuse).collect()
     }
 
-    fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Value, Do), InputError> {
+    fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Do), InputError> {
         let reading = self.reading.as_ref();
         let (decision, answerer) = match wanted {
             Wanted::Answer { wish, question: named, words, answerer } => {
@@ -450,8 +458,7 @@ impl Agent {
                 Some(Meant::Refused(why)) => return Err(InputError::Question(why)),
                 Some(Meant::Answer(decision)) => (decision, answerer),
                 Some(Meant::Prompt) | None => {
-                    let (machine, what) = self.prompt(order, bracketed, now);
-                    return Ok((machine, what, Do::Look));
+                    return Ok((self.prompt(order, bracketed, now), Do::Look));
                 }
             },
         };
@@ -459,7 +466,6 @@ impl Agent {
         decision.check(reading).map_err(InputError::Question)?;
         decision.check_evidence(self.evidence()).map_err(InputError::Question)?;
         let dialog = reading.dialog.as_ref();
-        let what = described(decision.wish, dialog);
         let mut decision = decision;
         Showing::complete(self.showing.as_ref(), &mut decision);
         if !answerer.allowed && self.refused.as_ref() == Some(&(decision.question.clone(), answerer.who.from)) {
@@ -467,7 +473,7 @@ impl Agent {
         }
         let answering = Answering::new(decision, dialog, answerer);
         let (who, entry) = answering.entry(reading, &self.tail, &self.provider);
-        Ok((Machine::Answer(Box::new(answering)), what, Do::Note(who, Box::new(entry))))
+        Ok((Machine::Answer(Box::new(answering)), Do::Note(who, Box::new(entry))))
     }
 
     /// The answer is written down under this number, or could not be. Gives what to do now.
@@ -492,8 +498,8 @@ impl Agent {
         }
     }
 
-    fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> (Machine, Value) {
-        let what = json!({ "characters": order.text.chars().count() });
+    fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> Machine {
+        let characters = order.text.chars().count();
         let prompt = if self.detector.has_composer() {
             let order = Order { composer_since: self.composer_since, ..order };
             let submit = self.provider.submit.clone();
@@ -503,7 +509,7 @@ impl Agent {
         } else {
             Prompt::raw(&order.text, bracketed, now)
         };
-        (Machine::Prompt(Box::new(prompt)), what)
+        Machine::Prompt { prompt: Box::new(prompt), characters }
     }
 
     /// Tells the machine at work what happened.
@@ -534,7 +540,7 @@ impl Agent {
             Happened::Gone => Event::Gone,
         };
         let acts: Vec<Act> = match &mut work.machine {
-            Machine::Prompt(prompt) => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
+            Machine::Prompt { prompt, .. } => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
             Machine::Answer(answer) => answer.handle(event, now).into_iter().map(of_answer).collect(),
         };
         acts.into_iter().filter_map(|act| self.act(act)).collect()
@@ -550,20 +556,21 @@ impl Agent {
             }
             Act::Look => Some(Do::Look),
             Act::Delivered(result) => {
-                let Work { by, what, machine } = self.work.take()?;
-                let command = matches!(&machine, Machine::Prompt(prompt) if prompt.is_command());
-                let prompted = if command { LifeEvent::Commanded } else { LifeEvent::Prompted };
+                let Work { by, machine: Machine::Prompt { prompt, characters } } = self.work.take()? else {
+                    return None;
+                };
+                let prompted = if prompt.is_command() { LifeEvent::Commanded } else { LifeEvent::Prompted };
                 let life = result.is_ok().then_some(prompted);
-                let log = Some(("prompt_delivered", with_result(what, &result)));
-                Some(Do::Over(Box::new(Over { by, result, log, life, ended: None })))
+                let log = EventBody::PromptDelivered { characters, result: described(&result) };
+                Some(Do::Over(Box::new(Over { by, result, log: Some(Box::new(log)), life, ended: None })))
             }
             Act::Answered(result) => self.answered(result),
         }
     }
 
     fn answered(&mut self, result: Result<Answered, Unanswered>) -> Option<Do> {
-        let Work { machine: Machine::Answer(answering), by, mut what } = self.work.take()? else { return None };
-        let AnswerOver { decision, who, ended, life, report } = answering.over(result)?;
+        let Work { machine: Machine::Answer(answering), by } = self.work.take()? else { return None };
+        let AnswerOver { decision, wish, dialog, who, ended, life, report } = answering.over(result)?;
         let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
         let another = matches!(&result, Ok(answered) if answered.verified == Verified::Another);
         let again = another && self.reading.as_ref().and_then(question).as_ref() == Some(&decision.question);
@@ -573,11 +580,10 @@ impl Agent {
         if let Some(number) = report.filter(|_| result.is_ok()) {
             self.reports.answered(number);
         }
-        what["audit"] = ended.of.into();
         let result = result.map(|_| ()).map_err(InputError::NotAnswered);
-        let log = Some(("question_answered", with_result(what, &result)));
+        let log = EventBody::QuestionAnswered { wish, dialog, audit: ended.of, result: described(&result) };
         let life = result.is_ok().then_some(if again { LifeEvent::AskedAgain } else { life });
-        Some(Do::Over(Box::new(Over { by, result, log, life, ended: Some((who, ended)) })))
+        Some(Do::Over(Box::new(Over { by, result, log: Some(Box::new(log)), life, ended: Some((who, ended)) })))
     }
 }
 
@@ -585,9 +591,9 @@ fn is_ready(status: Option<StatusKind>) -> bool {
     matches!(status, Some(StatusKind::Idle | StatusKind::Completed))
 }
 
-fn with_result(mut what: Value, result: &Result<(), InputError>) -> Value {
-    what["result"] = result.as_ref().map_or_else(ToString::to_string, |()| "done".into()).into();
-    what
+/// For the log.
+fn described(result: &Result<(), InputError>) -> String {
+    result.as_ref().map_or_else(ToString::to_string, |()| "done".into())
 }
 
 fn said(claim: &Claim) -> Option<delivery::Claim> {

@@ -9,13 +9,15 @@ use posse_core::ids::TerminalId;
 use posse_core::keys;
 use posse_core::status::Event as LifeEvent;
 use posse_core::time::Mono;
-use serde_json::{Value, json};
 
-use super::words::Answerer;
+use super::messages::Answerer;
 
 pub(super) struct Answering {
     decision: Decision,
     meaning: Meaning,
+    /// For the log.
+    wish: String,
+    dialog: Option<Dialog>,
     answerer: Answerer,
     /// The number of the agent's report of this question.
     report: Option<u64>,
@@ -33,6 +35,9 @@ struct Given {
 /// What is known of an answer that is over.
 pub(super) struct AnswerOver {
     pub(super) decision: Decision,
+    /// For the log.
+    pub(super) wish: String,
+    pub(super) dialog: Option<Dialog>,
     pub(super) who: Who,
     pub(super) ended: Ended,
     /// The number of the agent's report of this question.
@@ -45,7 +50,8 @@ impl Answering {
     pub(super) fn new(decision: Decision, dialog: Option<&Dialog>, answerer: Answerer) -> Self {
         let meaning = meaning(decision.wish, dialog);
         let report = dialog.and_then(|dialog| dialog.report.as_ref()).map(|report| report.number);
-        Self { decision, meaning, answerer, report, given: None }
+        let wish = described(decision.wish, dialog);
+        Self { decision, meaning, wish, dialog: dialog.cloned(), answerer, report, given: None }
     }
 
     /// What is to be written down before the first key.
@@ -90,28 +96,27 @@ impl Answering {
 
     /// It is over. `None` if it was never written down.
     pub(super) fn over(self, result: Result<Answered, Unanswered>) -> Option<AnswerOver> {
-        let Self { decision, meaning, answerer: Answerer { who, .. }, report, given } = self;
+        let Self { decision, meaning, wish, dialog, answerer: Answerer { who, .. }, report, given } = self;
         let Given { seq, typed, .. } = given?;
         let ended = match result {
             Ok(answered) => Ended::answered(seq, answered.verified, typed),
             Err(failure) => Ended::failed(seq, failure, typed),
         };
         let life = if meaning == Meaning::Deny { LifeEvent::Denied } else { LifeEvent::Answered };
-        Some(AnswerOver { decision, who, ended, report, life })
+        Some(AnswerOver { decision, wish, dialog, who, ended, report, life })
     }
 }
 
 /// For the log.
-pub(super) fn described(wish: Wish, dialog: Option<&Dialog>) -> Value {
-    let word = match wish {
+fn described(wish: Wish, dialog: Option<&Dialog>) -> String {
+    match wish {
         Wish::Accept => "accept".into(),
         Wish::Deny => "deny".into(),
         Wish::Option(at) => {
             let label = dialog.and_then(|dialog| dialog.options.get(at)).map(|option| option.label.as_str());
             format!("option {}: {}", at + 1, label.unwrap_or("?"))
         }
-    };
-    json!({ "wish": word, "dialog": dialog })
+    }
 }
 
 fn meaning(wish: Wish, dialog: Option<&Dialog>) -> Meaning {
@@ -130,7 +135,7 @@ mod tests {
     use posse_core::time::Wall;
 
     use super::*;
-    use crate::providers::Providers;
+    use posse_files::providers::Providers;
 
     /// S-150: nothing could be read of the screen's end. The entry says so, and the answer is given all the same.
     #[test]

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::agent::{By, Do, Happened, Job, Over, Wanted};
-use super::{Answerer, Asked, Input, InputError, Origin, Pump};
-use crate::hub::{Change, Message};
+use super::{Answerer, InputError, InputOrigin, OpenQuestion, Pump, PumpInput};
+use crate::hub::{HubEvent, PumpReport};
 use crate::store::KnownInput;
 
 impl Pump {
@@ -133,7 +133,7 @@ impl Pump {
         self.take(Job { wanted, by: By::Request(reply) });
     }
 
-    pub(super) fn tell_question(&mut self, reply: oneshot::Sender<Result<Asked, InputError>>) {
+    pub(super) fn tell_question(&mut self, reply: oneshot::Sender<Result<OpenQuestion, InputError>>) {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
             Some(agent) if self.link.is_some() => agent.tell_question(reply, bracketed, &self.life, crate::mono()),
@@ -151,7 +151,7 @@ impl Pump {
         answerer: Answerer,
         writer: WriterId,
         sequence: u64,
-        origin: Origin,
+        origin: InputOrigin,
     ) {
         match self.known_input(writer, sequence) {
             Some(true) => return self.answer(sequence, origin, Ok(())),
@@ -164,7 +164,7 @@ impl Pump {
         // A repeat that comes before the first one is through waits with it.
         if !self.inputs.contains_key(&key) {
             self.undelivered.insert(key, (order, answerer));
-            self.tell_hub(Change::InputAhead { writer, sequence });
+            self.tell_hub(PumpReport::InputAhead { writer, sequence });
         }
         self.inputs.entry(key).or_default().push(origin);
     }
@@ -204,14 +204,14 @@ impl Pump {
                 Do::Look => look = true,
                 Do::Note(who, answering) => {
                     let note = self.note(who, Step::Answering(answering));
-                    self.tell_hub(Change::Answering(note));
+                    self.tell_hub(PumpReport::Answering(note));
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
                     // First of all: who hears that it is over finds it complete.
                     let waiting = self.complete(by, result, ended);
-                    if let Some((kind, data)) = log {
-                        self.tell_hub(Change::Note(kind, data));
+                    if let Some(event) = log {
+                        self.tell_hub(PumpReport::Event(event));
                     }
                     if let Some(event) = life {
                         self.live(&event);
@@ -260,7 +260,7 @@ impl Pump {
             }
             by => (Box::new(|| ()), Some(by)),
         };
-        let _ = self.hub.send(Message::AnswerOver(note, then));
+        let _ = self.hub.send(HubEvent::AnswerOver(note, then));
         waiting
     }
 
@@ -290,6 +290,13 @@ impl Pump {
     fn type_key(&mut self, key: KeyId, bytes: Vec<u8>) {
         self.typed += 1;
         let (writer, sequence) = (self.writer, self.typed);
-        self.input(Input { writer, sequence, bytes, expect: None, may_answer: true, origin: Origin::Agent(key) });
+        self.input(PumpInput {
+            writer,
+            sequence,
+            bytes,
+            expect: None,
+            may_answer: true,
+            origin: InputOrigin::Agent(key),
+        });
     }
 }

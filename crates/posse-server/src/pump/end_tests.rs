@@ -12,7 +12,7 @@ async fn asked_on_either_side_of_the_end() {
     for (behind, asked_before) in [(0, InputError::NoQuestion), (100, InputError::Lost)] {
         let scene = scene(behind);
         let before = (scene.message(), scene.answer(None));
-        scene.pump.send(Event::KeeperLost);
+        scene.pump.send(PumpEvent::KeeperLost);
         let after = (scene.message(), scene.answer(None));
         assert_eq!(heard(before.0).await, Some(InputError::Lost), "{behind} bytes behind");
         assert_eq!(heard(before.1).await, Some(asked_before), "{behind} bytes behind");
@@ -27,9 +27,9 @@ async fn asked_on_either_side_of_the_end() {
 #[tokio::test]
 async fn it_is_not_alive_before_anybody_has_heard_so() {
     let scene = scene(0);
-    assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
-    scene.pump.send(Event::KeeperLost);
-    assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
+    assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
+    scene.pump.send(PumpEvent::KeeperLost);
+    assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(false));
     drop((scene.pump, scene.hub, scene.keeper));
     scene.recorder.finish();
 }
@@ -38,7 +38,7 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
 #[tokio::test]
 async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
     let scene = scene_of(0, true);
-    assert_eq!(scene.pump.ask(Command::Alive).await, Some(false));
+    assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(false));
     drop((scene.pump, scene.hub, scene.keeper));
     scene.recorder.finish();
 }
@@ -55,21 +55,21 @@ async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
     ] {
         let mut scene = scene(0);
         let (reply, answer) = oneshot::channel();
-        let input = Input {
+        let input = PumpInput {
             writer: WriterId(9),
             sequence: 1,
             bytes: vec![b'x'; 1000],
             expect: None,
             may_answer: true,
-            origin: Origin::Request(reply),
+            origin: InputOrigin::Request(reply),
         };
-        scene.pump.send(Event::Command(Command::Input(input)));
+        scene.pump.send(PumpEvent::Command(PumpCommand::Input(input)));
         let (id, writer, sequence) = loop {
             if let KeeperRequest::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
                 break (id, writer, sequence);
             }
         };
-        scene.pump.send(Event::Keeper(KeeperEvent::InputRefused { id, writer, sequence, why }));
+        scene.pump.send(PumpEvent::Keeper(KeeperEvent::InputRefused { id, writer, sequence, why }));
         assert_eq!(heard(answer).await, Some(error));
         let response = crate::api::ApiError::from(error).into_response();
         assert_eq!(response.status().as_u16(), status, "{error}");

@@ -1,10 +1,11 @@
 //! Keys on their way to a program, and who hears what became of them.
 
 use super::*;
+use crate::api::ApiProblem;
 
 impl Pump {
-    pub(super) fn input(&mut self, input: Input) {
-        let Input { writer, sequence, bytes, expect, origin, .. } = input;
+    pub(super) fn input(&mut self, input: PumpInput) {
+        let PumpInput { writer, sequence, bytes, expect, origin, .. } = input;
         let status = self.life.status().kind;
         if expect.is_some_and(|expected| expected != status) {
             return self.answer(sequence, origin, Err(InputError::Status(status)));
@@ -40,7 +41,7 @@ impl Pump {
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
         }
-        self.tell_hub(Change::InputSettled { writer, sequence, arrived });
+        self.tell_hub(PumpReport::InputSettled { writer, sequence, arrived });
     }
 
     pub(super) fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {
@@ -49,33 +50,16 @@ impl Pump {
         }
     }
 
-    pub(super) fn answer(&mut self, sequence: u64, origin: Origin, outcome: Result<(), InputError>) {
+    pub(super) fn answer(&mut self, sequence: u64, origin: InputOrigin, outcome: Result<(), InputError>) {
         match (origin, outcome) {
-            (Origin::Request(reply), outcome) => {
+            (InputOrigin::Request(reply), outcome) => {
                 let _ = reply.send(outcome);
             }
-            (Origin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
-            (Origin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
-            (Origin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
-            (Origin::Watcher(watcher), Err(why)) => {
-                let why = match why {
-                    InputError::Ended => "ended",
-                    InputError::Full => "full",
-                    InputError::Lost => "lost",
-                    InputError::KeeperSilent => "keeper_silent",
-                    InputError::Status(_) => "status",
-                    InputError::MovedOn => "moved_on",
-                    InputError::KeysFromTerminal => "from_terminal",
-                    // Errors of messages and answers, which do not come through a stream.
-                    InputError::Uncertain
-                    | InputError::NotNoted
-                    | InputError::NoQuestion
-                    | InputError::Question(_)
-                    | InputError::NotAnswered(_)
-                    | InputError::NotDelivered(_)
-                    | InputError::NotTold
-                    | InputError::NoAgent => "agent",
-                };
+            (InputOrigin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
+            (InputOrigin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
+            (InputOrigin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
+            (InputOrigin::Watcher(watcher), Err(why)) => {
+                let (why, _) = why.problem();
                 self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
             }
         }

@@ -11,20 +11,20 @@ const TURNS: &[u8] = b"\x1b]0;old\x07\
     \x07\x1b]9;look at me\x07\x1b]7501;state=working:app=claude-code\x07two\r\n";
 
 fn print(scene: &Scene, offset: u64, bytes: &[u8]) {
-    let (id, stream, bytes) = (TerminalId::from_random(1), OutputStream::Main, bytes.to_vec());
-    scene.pump.send(Event::Keeper(KeeperEvent::Output { id, stream, offset, bytes }));
+    let (id, bytes) = (TerminalId::from_random(1), bytes.to_vec());
+    scene.pump.send(PumpEvent::Keeper(KeeperEvent::Output { id, offset, bytes }));
 }
 
 /// The statuses and signals that the hub has been told, with their offsets, when the pump answers the next question.
 async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
-    assert_eq!(scene.pump.ask(Command::Alive).await, Some(true));
+    assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
     let mut told = Vec::new();
     while let Ok(message) = scene.hub.try_recv() {
-        if let Message::Change(_, offset, change) = message {
+        if let HubEvent::Pump(_, offset, change) = message {
             let what = match change {
-                Change::Status(_) => "status",
-                Change::Title(_) => "title",
-                Change::Signal(_) => "signal",
+                PumpReport::Status(_) => "status",
+                PumpReport::Title(_) => "title",
+                PumpReport::Signal(_) => "signal",
                 _ => continue,
             };
             told.push((offset.unwrap(), what));
@@ -35,7 +35,7 @@ async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
 
 /// What the agent last said of itself by OSC 7501, as the pump knows it.
 async fn last_word(scene: &Scene) -> Option<Claim> {
-    let (_, claims) = scene.pump.ask(Command::Explain).await.flatten().unwrap();
+    let (_, claims) = scene.pump.ask(PumpCommand::Explain).await.flatten().unwrap();
     claims.into_iter().find(|(source, _)| *source == Source::Osc).map(|(_, claim)| claim)
 }
 

@@ -4,26 +4,26 @@ use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
 use posse_core::audit::Who;
 use posse_core::delivery::Wish;
+use posse_files::providers::Providers;
 use posse_term::client::SentRequests;
 
 use super::*;
-use crate::providers::Providers;
 use crate::recording;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) struct Scene {
-    pub(super) pump: Handle,
+    pub(super) pump: PumpHandle,
     pub(super) directory: tempfile::TempDir,
-    pub(super) hub: mpsc::UnboundedReceiver<Message>,
+    pub(super) hub: mpsc::UnboundedReceiver<HubEvent>,
     pub(super) keeper: SentRequests,
     pub(super) recorder: recording::Thread,
 }
 
 /// A pump that is the test.
-pub(crate) fn played() -> (Handle, mpsc::UnboundedReceiver<Event>) {
+pub(crate) fn played() -> (PumpHandle, mpsc::UnboundedReceiver<PumpEvent>) {
     let (events, queue) = mpsc::unbounded_channel();
-    (Handle { events }, queue)
+    (PumpHandle { events }, queue)
 }
 
 /// A pump with an agent whose keeper has yet to send so much of its output.
@@ -38,18 +38,21 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let (link, requests) = KeeperLink::unconnected();
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
     let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
-    let settings = Settings {
+    let settings = PumpSettings {
         id: TerminalId::from_random(1),
         known_inputs: Vec::new(),
         size: Size::DEFAULT,
         status: Life::starting(crate::now()).status().clone(),
         history: HistoryLimit::default(),
         last_screen: directory.path().join("screen"),
+        events_file: directory.path().join("events"),
+        pid: None,
+        files: crate::watched_files::WatchedFiles::start(),
         agent: Some((provider, None, Confirmed { trusted: true, mode: Mode::Ask })),
         hub,
         recorder,
     };
-    let beginning = Beginning::Live { link, ring: 1 << 20, from: 0, caught_up_at: behind, over };
+    let beginning = PumpBeginning::Live { link, ring: 1 << 20, from: 0, caught_up_at: behind, over };
     Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
 }
 
@@ -57,16 +60,16 @@ impl Scene {
     pub(super) fn message(&self) -> oneshot::Receiver<Result<(), InputError>> {
         let (reply, answer) = oneshot::channel();
         let order = Order { text: "go on".into(), ..Order::default() };
-        let message = Command::Message { order, answerer: person(), writer: WriterId(7), sequence: 1, reply };
-        self.pump.send(Event::Command(message));
+        let message = PumpCommand::Message { order, answerer: person(), writer: WriterId(7), sequence: 1, reply };
+        self.pump.send(PumpEvent::Command(message));
         answer
     }
 
     pub(super) fn answer(&self, question: Option<&str>) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
         let (reply, answer) = oneshot::channel();
         let question = question.map(str::to_owned);
-        let command = Command::Answer { wish: Wish::Accept, question, words: None, answerer: person(), reply };
-        self.pump.send(Event::Command(command));
+        let command = PumpCommand::Answer { wish: Wish::Accept, question, words: None, answerer: person(), reply };
+        self.pump.send(PumpEvent::Command(command));
         answer
     }
 }

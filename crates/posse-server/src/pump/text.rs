@@ -1,6 +1,11 @@
 //! What is on a terminal, as text: all of it, the end of it, what is new.
 
-use super::{Pump, Text};
+use posse_core::status::StatusKind;
+
+use super::{Observation, Pump, TextPart};
+
+/// Lines of an excerpt, in which a driver looks for the words of a failure.
+const EXCERPT: usize = 20;
 
 /// What an agent showed before it was told something.
 pub(super) struct Before {
@@ -9,26 +14,21 @@ pub(super) struct Before {
 }
 
 impl Pump {
-    pub(super) fn text(&self, text: Text) -> Option<String> {
+    pub(super) fn text(&self, text: TextPart) -> Option<String> {
         let screen = self.emulator.screen();
         let rows = screen.filled_rows();
         match text {
-            Text::Full => {
+            TextPart::Full => {
                 let mut all: String = self.emulator.history().flat_map(|row| [row, "\n"]).collect();
                 all.push_str(&screen.text());
                 Some(all)
             }
-            Text::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
-            Text::Since(lines) => {
-                let before = &self.before.as_ref()?.rows;
-                let new: Vec<&str> = rows.iter().filter(|row| !before.contains(row)).map(String::as_str).collect();
-                Some(new[new.len().saturating_sub(lines)..].join("\n"))
-            }
-            Text::Answer => {
+            TextPart::Tail(lines) => Some(rows[rows.len().saturating_sub(lines)..].join("\n")),
+            TextPart::Answer => {
                 let before = self.before.as_ref()?;
                 self.last_answer().filter(|answer| before.answer.as_ref() != Some(answer))
             }
-            Text::Last => {
+            TextPart::Last => {
                 if self.agent.is_some() {
                     return self.last_answer();
                 }
@@ -41,10 +41,32 @@ impl Pump {
         }
     }
 
+    pub(super) fn observe(&self) -> Observation {
+        let status = self.life.status().clone();
+        let at_rest = !status.is_busy();
+        // A failed service may be reported in any state (LOOP-46).
+        let new = self.new_lines().filter(|new| at_rest && !new.is_empty());
+        let excerpt = match status.kind {
+            StatusKind::Error | StatusKind::WaitingUserAnswer => new.or_else(|| self.text(TextPart::Tail(EXCERPT))),
+            _ => new,
+        };
+        let answered = at_rest && status.unproven && self.text(TextPart::Answer).is_some();
+        Observation { status, exit: self.exit, excerpt, answered }
+    }
+
+    /// Returns the last filled rows that were not there before the last prompt.
+    fn new_lines(&self) -> Option<String> {
+        let before = &self.before.as_ref()?.rows;
+        let screen = self.emulator.screen();
+        let new: Vec<&String> = screen.filled_rows().iter().filter(|row| !before.contains(row)).collect();
+        let last: Vec<&str> = new[new.len().saturating_sub(EXCERPT)..].iter().map(|row| row.as_str()).collect();
+        Some(last.join("\n"))
+    }
+
     fn last_answer(&self) -> Option<String> {
         let mut lines: Vec<String> = self.emulator.history().map(str::to_owned).collect();
         lines.extend_from_slice(self.emulator.screen().filled_rows());
-        self.agent.as_ref()?.last_answer(&lines).ok()
+        self.agent.as_ref()?.last_answer(&lines)
     }
 
     /// What is there now is not what comes of the message that is about to be delivered.

@@ -25,9 +25,9 @@ use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
-use crate::hub::{self, Creation, SessionChoice, View};
+use crate::hub::{self, NewTerminal, SessionChoice, TerminalSnapshot};
 use crate::notify::Notice;
-use crate::pump::{self, Answerer, Handle, InputError, Text};
+use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
@@ -39,8 +39,6 @@ const LEAVING: Duration = Duration::from_secs(3);
 /// tens of milliseconds. And how often it is looked at.
 const TRACES_QUIET: Duration = Duration::from_millis(400);
 const TRACES_LOOKS: u32 = 20;
-/// Lines of a terminal in which the words of a failure are looked for.
-const FAILURE_LINES: usize = 20;
 
 /// Everything it takes to do one thing.
 #[derive(Clone)]
@@ -57,7 +55,7 @@ pub(super) struct Doing {
 impl Doing {
     /// Begins one thing. What becomes of it happens later.
     pub(super) fn begin(self, effect: Effect) {
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let happened = self.happened.clone();
             let (app, leaves) = (self.app.clone(), self.spec.config.cleanup_on_exit);
             if let Some(next) = self.finish(effect).await
@@ -74,8 +72,11 @@ impl Doing {
         let of_turn = |turn, event| Some(Happened::Turn { turn, event });
         match effect {
             Effect::StartTerminal { role, choice, name } => {
-                let result = self.start_terminal(role, choice, name).await;
-                Some(Happened::TerminalStarted { role, result })
+                let result = match &self.means {
+                    Some(means) => self.start_terminal(means, role, choice, name).await,
+                    None => Err(ApiError::Invalid("nobody who knows its environment is there".into())),
+                };
+                Some(Happened::TerminalStarted { role, result: result.map_err(|error| why_not_started(&error)) })
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(&self.app, terminal).await;
@@ -106,7 +107,9 @@ impl Doing {
                 of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
             }
             Effect::AskLastOutput { turn, terminal } => {
-                of_turn(turn, turn::Event::LastOutput(get_last_output(&self.app, terminal).await))
+                let said = get_last_output(&self.app, terminal).await;
+                let none = || "no message of the agent is on its screen that came after the prompt".to_owned();
+                of_turn(turn, turn::Event::LastOutput(said.ok_or_else(none)))
             }
             Effect::Remind { turn, terminal, n, text } => {
                 let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await;
@@ -138,9 +141,15 @@ impl Doing {
         }
     }
 
-    async fn start_terminal(&self, role: Role, choice: AgentChoice, name: String) -> Result<TerminalId, String> {
-        let means = self.means.as_ref().ok_or("nobody who knows its environment is there")?;
-        let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose().map_err(|error| error.to_string())?;
+    async fn start_terminal(
+        &self,
+        means: &Means,
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    ) -> Result<TerminalId, ApiError> {
+        let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose();
+        let mode = mode.map_err(|error| ApiError::Invalid(error.to_string()))?;
         let asked = Asked {
             provider: choice.provider,
             mode,
@@ -151,8 +160,8 @@ impl Doing {
             more: Vec::new(),
         };
         let start = async {
-            let creation = Creation {
-                what: agents::find(&self.app, asked).await?,
+            let creation = NewTerminal {
+                program: agents::find(&self.app, asked).await?,
                 agent_profile: Some(choice.profile),
                 name: Some(name.parse()?),
                 session: SessionChoice::Any(self.spec.session.clone()),
@@ -175,15 +184,16 @@ impl Doing {
                 if started && !self.happened.is_closed() {
                     self.end_what_was_started(&name).await;
                 }
-                Err(why_not_started(&error))
+                Err(error)
             }
         }
     }
 
     /// Nobody would ever come back to an agent that did not get ready. What it printed can be read on.
     async fn end_what_was_started(&self, name: &str) {
-        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
-        let mine = |view: &&View| view.record.name.as_str() == name && view.record.session == self.spec.session;
+        let views = self.app.ask(hub::HubCommand::List).await.unwrap_or_default();
+        let mine =
+            |view: &&TerminalSnapshot| view.record.name.as_str() == name && view.record.session == self.spec.session;
         if let Some(view) = views.iter().filter(mine).find(|view| view.record.exit.is_none()) {
             let id = view.record.id;
             self.app.end_terminal(id, 0).await;
@@ -197,7 +207,7 @@ impl Doing {
         let writer = writer(self.spec.id);
         let who = Who { by: By::Run, run: Some(self.spec.id.to_string()), ..Who::person() };
         let answerer = Answerer::allowed(who);
-        match pump.ask(|reply| pump::Command::Message { order, answerer, writer, sequence, reply }).await {
+        match pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply }).await {
             Some(Ok(())) => Sent::Taken,
             None => Sent::Gone("it was deleted".into()),
             Some(Err(error @ (InputError::Ended | InputError::Lost))) => Sent::Gone(error.to_string()),
@@ -216,7 +226,7 @@ impl Doing {
         let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
         let answerer = Answerer::allowed(who);
         let answer =
-            pump.ask(|reply| pump::Command::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
+            pump.ask(|reply| pump::PumpCommand::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
         match answer.await.ok_or_else(gone)? {
             Ok(_) => Ok(()),
             Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
@@ -253,7 +263,7 @@ impl Doing {
             let Some(view) = show(&self.app, terminal).await else { return gone() };
             let Some(pump) = find(&self.app, terminal).await else { return gone() };
             let wanted = text.clone();
-            let Some(Some(shown)) = pump.ask(|reply| pump::Command::Traces { text: wanted, reply }).await else {
+            let Some(Some(shown)) = pump.ask(|reply| pump::PumpCommand::Traces { text: wanted, reply }).await else {
                 return Traces::Unclear("its screen cannot be read".into());
             };
             let traces = posse_core::run::judge_traces(&shown, &view.record.status, since, printed);
@@ -339,19 +349,19 @@ fn writer(run: RunId) -> WriterId {
     WriterId(0x706f_7373_0000_0000 | u64::from(run.bits()))
 }
 
-async fn find(app: &App, terminal: TerminalId) -> Option<Handle> {
-    app.ask(|reply| hub::Command::Find(terminal, reply)).await.ok().flatten()
+async fn find(app: &App, terminal: TerminalId) -> Option<PumpHandle> {
+    app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await.ok().flatten()
 }
 
-async fn show(app: &App, terminal: TerminalId) -> Option<View> {
-    app.ask(|reply| hub::Command::Show(terminal, reply)).await.ok().flatten()
+async fn show(app: &App, terminal: TerminalId) -> Option<TerminalSnapshot> {
+    app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await.ok().flatten()
 }
 
 /// Whether a terminal is there and its program runs. Waits for a keeper that is still on its way up.
 pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
     // Of several that are lost at once, the hub hears one after the other; who asks then must not take the last for alive.
     match find(app, terminal).await {
-        Some(pump) => pump.ask(pump::Command::Alive).await.unwrap_or(false),
+        Some(pump) => pump.ask(pump::PumpCommand::Alive).await.unwrap_or(false),
         None => false,
     }
 }
@@ -364,7 +374,7 @@ pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio:
         loop {
             match get_status(app, terminal).await {
                 Err(_) => return false,
-                Ok(Seen { kind: Some(StatusKind::Processing) | None, .. }) => {}
+                Ok((Seen { kind: Some(StatusKind::Processing) | None, .. }, _)) => {}
                 Ok(_) => return true,
             }
             // Whatever happens in the meantime: it is looked at again.
@@ -382,48 +392,25 @@ pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio:
 }
 
 async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {
-    let traces = find(app, terminal).await?.ask(|reply| pump::Command::Traces { text: String::new(), reply }).await;
+    let traces = find(app, terminal).await?.ask(|reply| pump::PumpCommand::Traces { text: String::new(), reply }).await;
     traces.flatten().map(|shown| shown.printed)
 }
 
-/// What a terminal is now. `Err`: what that means for the turn.
-pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<Seen, turn::Event> {
-    let Some(view) = show(app, terminal).await else {
-        return Err(turn::Event::Gone("it was deleted".into()));
-    };
-    if let Some(exit) = view.record.exit {
-        return Err(turn::Event::Gone(format!("its program {exit}")));
+/// Asks the pump, once, for everything that matters to a run. `Err`: what that means for the turn.
+pub(super) async fn get_status(app: &App, terminal: TerminalId) -> Result<(Seen, bool), turn::Event> {
+    let gone = || turn::Event::Gone("it was deleted".into());
+    let pump = find(app, terminal).await.ok_or_else(gone)?;
+    let Observation { status, exit, excerpt, answered } =
+        pump.ask(pump::PumpCommand::Observe).await.ok_or_else(gone)?;
+    match exit {
+        Some(exit) => Err(turn::Event::Gone(format!("its program {exit}"))),
+        None => Ok((Seen { words: excerpt, ..Seen::of(&status) }, answered)),
     }
-    let status = &view.record.status;
-    // A service that failed is told of in other states as well (LOOP-46). If nobody knows what is new, what is there must do
-    // where something would be typed or is wrong already.
-    let new = if status.is_busy() {
-        None
-    } else {
-        text(app, terminal, Text::Since(FAILURE_LINES)).await.filter(|new| !new.is_empty())
-    };
-    let words = match status.kind {
-        StatusKind::Error | StatusKind::WaitingUserAnswer if new.is_none() => {
-            text(app, terminal, Text::Tail(FAILURE_LINES)).await
-        }
-        _ => new,
-    };
-    Ok(Seen { words, ..Seen::of(status) })
-}
-
-/// Whether the agent has said something since it was asked.
-pub(super) async fn has_answered(app: &App, terminal: TerminalId) -> bool {
-    text(app, terminal, Text::Answer).await.is_some()
 }
 
 /// The agent's last message. One of an earlier turn would be the answer to something else.
-async fn get_last_output(app: &App, terminal: TerminalId) -> Result<String, String> {
-    let said = text(app, terminal, Text::Answer).await;
-    said.ok_or_else(|| "no message of the agent is on its screen that came after the prompt".to_owned())
-}
-
-async fn text(app: &App, terminal: TerminalId, what: Text) -> Option<String> {
-    find(app, terminal).await?.ask(|reply| pump::Command::Text(what, reply)).await.flatten()
+async fn get_last_output(app: &App, terminal: TerminalId) -> Option<String> {
+    find(app, terminal).await?.ask(|reply| pump::PumpCommand::Text(TextPart::Answer, reply)).await.flatten()
 }
 
 /// For the daemon's log; the journal has it already.

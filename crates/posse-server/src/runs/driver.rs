@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use posse_api::LogEvent;
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, Effect, Entry, Happened, Ledger, Run};
 use posse_core::status::StatusKind;
@@ -19,13 +20,12 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use super::claim::Claim;
 use super::doing::{self, Doing};
 use super::files::RunFiles;
-use super::view::{self, RunView};
+use super::view;
 use super::{Command, Means};
 use crate::api::App;
 use crate::disk;
 use crate::hub;
 use crate::journal;
-use crate::record::LogEvent;
 use crate::store::{JournalEntry, Kind, RunRow};
 use crate::watched_files::{FileWatch, WatchedFiles};
 
@@ -201,14 +201,13 @@ impl Driver {
     /// Writes an entry down. A disk that refuses is waited for: the run must not go on without its journal.
     async fn record(&mut self, entry: Entry) -> bool {
         self.seq += 1;
-        let told = view::told(self.id, self.seq, &entry);
         if let Entry::Said { level, text } = &entry {
             doing::log(self.id, *level, text);
         }
         self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
         let channels = &self.written.spec.config.notifications;
-        journal::write_surely(&self.app, journal, told, channels).await.is_ok()
+        journal::write_surely(&self.app, journal, channels).await.is_ok()
     }
 
     /// Follows this terminal from now on, and no other; and the response file of the turn.
@@ -231,18 +230,15 @@ impl Driver {
     async fn status(&mut self) -> Option<Happened> {
         let terminal = self.watching?;
         let turn = self.run.ledger().turns;
-        let seen = match doing::get_status(&self.app, terminal).await {
+        let (seen, answered) = match doing::get_status(&self.app, terminal).await {
             Ok(seen) => seen,
             Err(event) => return Some(Happened::Turn { turn, event }),
         };
         // An agent that is quiet under another number has worked in between, however short it was.
         let first = *self.first_epoch.get_or_insert(seen.epoch);
         let quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
-        let worked = match seen.unproven {
-            true => quiet && doing::has_answered(&self.app, terminal).await,
-            false => quiet && seen.epoch > first + 1,
-        };
-        if worked {
+        let worked = if seen.unproven { answered } else { seen.epoch > first + 1 };
+        if quiet && worked {
             let _ = self.happened.send(Happened::Turn { turn, event: turn::Event::MessageChanged });
         }
         Some(Happened::Status { terminal, seen })
@@ -257,7 +253,7 @@ impl Driver {
                 alive.insert(*terminal);
             }
         }
-        let views = self.app.ask(hub::Command::List).await.unwrap_or_default();
+        let views = self.app.ask(hub::HubCommand::List).await.unwrap_or_default();
         let mut adopted = BTreeMap::new();
         let patience = tokio::time::Instant::now() + doing::GETTING_READY;
         for (role, name) in &ledger.starting {
@@ -296,13 +292,14 @@ pub(super) fn journal_entry(ledger: &Ledger, seq: i64, entry: &Entry) -> serde_j
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry)?,
+        event: view::entry_event(ledger.spec.id, seq, ledger.changed, entry),
         row: Some(RunRow {
             id: ledger.spec.id,
             kind: Kind::Loop,
             status: ledger.status().to_string(),
             state_file: ledger.spec.state_file.clone(),
             created: ledger.begun,
-            view: serde_json::to_string(&RunView::from(ledger))?,
+            view: serde_json::to_string(&view::run_view(ledger))?,
         }),
         usage: None,
     })

@@ -71,7 +71,7 @@ impl RunFiles {
         if let Err(error) = disk::run(move |disk| run_files.prepare(disk)).await {
             tracing::warn!("{error}");
         }
-        files.watch(&self.response(key), WatchScope::CompleteFile, move |hint| {
+        files.watch(&self.response(key), WatchScope::CompleteFile, move |_, hint| {
             let _ = tell.send(matches!(hint, FileHint::Renamed(_)));
         })
     }
@@ -134,7 +134,7 @@ impl RunFiles {
 
     /// Writes the state file, whole or not at all.
     pub(super) fn mirror(&self, disk: &Disk, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
-        let time = |at| crate::timestamp(at).to_string();
+        let time = |at: Wall| at.timestamp().to_string();
         state.updated_at = time(at);
         if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
             in_flight.dispatched_at = time(at);

@@ -229,5 +229,4 @@ fn read_links(disk: &Disk, path: &Path) -> rusqlite::Result<(Verifier, usize, Op
 }
 
 #[cfg(test)]
-#[path = "audit_tests.rs"]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use posse_api::EventBody;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::time::Wall;
@@ -38,6 +39,8 @@ pub(crate) struct JournalEntry {
     pub(crate) at: Wall,
     /// JSON.
     pub(crate) entry: String,
+    /// The event that publishes the entry.
+    pub(crate) event: EventBody,
     pub(crate) row: Option<RunRow>,
     /// What a session has used, if the entry tells of the end of one.
     pub(crate) usage: Option<Line>,

@@ -1,5 +1,6 @@
 use std::sync::mpsc::channel;
 
+use posse_api::EventBody;
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Life};
 use posse_core::time::Wall;
@@ -10,7 +11,16 @@ use crate::disk::{DISK, Disk};
 
 fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
     let at = jiff::Timestamp::from_millisecond(1_700_000_000_123).unwrap();
-    Change::Event(LogEvent { seq: None, at, kind: kind.into(), terminal, data: serde_json::json!({"a": 1}) })
+    let body = EventBody::TitleChanged { title: kind.into() };
+    Change::Event(Box::new(LogEvent { seq: None, at, terminal, offset: Some(7), body }))
+}
+
+fn titles(path: &Path, slice: Slice) -> Vec<String> {
+    let title = |event: LogEvent| match event {
+        LogEvent { offset: Some(7), body: EventBody::TitleChanged { title }, .. } => title,
+        other => panic!("{other:?}"),
+    };
+    read_events(DISK, path, slice).unwrap().into_iter().map(title).collect()
 }
 
 fn record(number: u32) -> Record {
@@ -18,7 +28,7 @@ fn record(number: u32) -> Record {
         id: TerminalId::from_random(number),
         name: format!("t{number}").parse().unwrap(),
         session: "posse-s".parse().unwrap(),
-        provider: crate::record::COMMAND.into(),
+        provider: posse_api::COMMAND.into(),
         agent_profile: None,
         confirmed: (number == 1).then(Default::default),
         directory: "/".into(),
@@ -54,8 +64,7 @@ fn what_is_written_is_there_after_a_restart() {
     let (_writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
     assert_eq!(found.terminals, [record(1), record(2)]);
     assert_eq!(found.newest, 3);
-    let kinds =
-        |slice| -> Vec<String> { read_events(DISK, &path, slice).unwrap().into_iter().map(|e| e.kind).collect() };
+    let kinds = |slice| titles(&path, slice);
     assert_eq!(kinds(Slice { limit: 10, ..Slice::default() }), ["created", "a", "b"]);
     assert_eq!(kinds(Slice { after: 1, limit: 1, ..Slice::default() }), ["a"]);
     assert_eq!(kinds(Slice { limit: 2, newest: true, ..Slice::default() }), ["a", "b"]);
@@ -129,9 +138,7 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     assert!(matches!(outcome.recv().unwrap(), Outcome::Refused(_)));
     assert!(matches!(write(&writer, vec![event("small", None)]), Outcome::Written(_)), "the rest goes on");
     drop(writer);
-    let kinds: Vec<_> =
-        read_events(DISK, &path, Slice { limit: 9, ..Slice::default() }).unwrap().into_iter().map(|e| e.kind).collect();
-    assert_eq!(kinds, ["small"]);
+    assert_eq!(titles(&path, Slice { limit: 9, ..Slice::default() }), ["small"]);
 }
 
 /// What is newer never waits in vain behind what is older, and is never written over by it.
@@ -217,7 +224,15 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
             seconds: 1.0,
             usage: Usage { cost_usd: cost, ..Usage::default() },
         };
-        let entry = JournalEntry { run: id(run), seq, at: Wall(at), entry: "{}".into(), row, usage: Some(line) };
+        let entry = JournalEntry {
+            run: id(run),
+            seq,
+            at: Wall(at),
+            entry: "{}".into(),
+            event: EventBody::DaemonStopped {},
+            row,
+            usage: Some(line),
+        };
         vec![Change::Journal(Box::new(entry))]
     };
     assert!(matches!(write(&writer, entry(1, 1, 10, "/p/a", Some(1.0))), Outcome::Written(_)));

@@ -34,6 +34,15 @@ pub(crate) enum Outcome {
     Refused(String),
 }
 
+impl Outcome {
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Written(_) => None,
+            Self::Refused(why) => Some(why.clone()),
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
     #[error(transparent)]
@@ -275,10 +284,13 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
     match change {
         Change::Audit(note) => audit::append(transaction, chain, note).map(Some),
         Change::Event(event) => {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO events (at, kind, terminal, data) VALUES (?1, ?2, ?3, ?4)")?;
+            let mut insert = transaction
+                .prepare_cached("INSERT INTO events (at, terminal, output_offset, body) VALUES (?1, ?2, ?3, ?4)")?;
             let terminal = event.terminal.map(|id| id.to_string());
-            insert.execute(params![event.at.as_millisecond(), event.kind, terminal, event.data.to_string()])?;
+            let offset = event.offset.map(u64::cast_signed);
+            let body = serde_json::to_string(&event.body)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+            insert.execute(params![event.at.as_millisecond(), terminal, offset, body])?;
             Ok(Some(transaction.last_insert_rowid()))
         }
         Change::Put(record) => {

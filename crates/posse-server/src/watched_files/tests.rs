@@ -28,7 +28,7 @@ impl From<FileHint<'_>> for Told {
 
 fn watch(files: &WatchedFiles, path: &Path, scope: WatchScope) -> (FileWatch, Receiver<Told>) {
     let (tell, told) = channel();
-    let watch = files.watch(path, scope, move |hint| drop(tell.send(hint.into())));
+    let watch = files.watch(path, scope, move |_, hint| drop(tell.send(hint.into())));
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Told::Scan), "every watch begins with a scan");
     (watch, told)
 }
@@ -74,7 +74,7 @@ fn each_scope_gets_the_hints_it_asked_for() {
         (Directory, "/p/d", made, "/p/e", None),
     ];
     for (scope, path, kind, of, expected) in cases {
-        let interest = FileInterest::new(Path::new(path), scope, Box::new(|_| {}));
+        let interest = FileInterest::new(Path::new(path), scope, Box::new(|_, _| {}));
         let event = Event::new(kind).add_path(of.into());
         assert_eq!(interest.hint(&event).map(Told::from), expected, "{scope:?} {path}: {kind:?} {of}");
     }
@@ -186,9 +186,9 @@ fn dropped_watch_leaves_nothing_behind() {
     let files = WatchedFiles { messages, numbers: Arc::default() };
     let directory = tempfile::tempdir().unwrap();
     let kernel = notify::recommended_watcher(|_| {}).ok();
-    let mut watcher = FileWatcher { kernel, watched: BTreeSet::new(), interests: BTreeMap::new(), retry_at: None };
-    let one = files.watch(&directory.path().join("one"), WatchScope::GrowingFile, |_| {});
-    let other = files.watch(&directory.path().join("other"), WatchScope::CompleteFile, |_| {});
+    let mut watcher = FileWatcher::new(Disk::of_this_thread(), kernel);
+    let one = files.watch(&directory.path().join("one"), WatchScope::GrowingFile, |_, _| {});
+    let other = files.watch(&directory.path().join("other"), WatchScope::CompleteFile, |_, _| {});
     let mut work = || {
         inbox.try_iter().for_each(|message| watcher.handle(message));
         watcher.release();
@@ -203,13 +203,12 @@ fn dropped_watch_leaves_nothing_behind() {
 
 #[test]
 fn paths_without_a_watcher_are_scanned_again_after_a_while() {
-    let mut watcher =
-        FileWatcher { kernel: None, watched: BTreeSet::new(), interests: BTreeMap::new(), retry_at: None };
+    let mut watcher = FileWatcher::new(Disk::of_this_thread(), None);
     let (tell, told) = channel();
     let interest = FileInterest::new(
         Path::new("/tmp/file"),
         WatchScope::CompleteFile,
-        Box::new(move |hint| drop(tell.send(Told::from(hint)))),
+        Box::new(move |_, hint| drop(tell.send(Told::from(hint)))),
     );
     watcher.interests.insert(1, interest);
     watcher.scan(1);

@@ -9,6 +9,7 @@ use std::time::Duration;
 /// sequence arrives within a millisecond.
 pub(crate) const ESCAPE_WAIT: Duration = Duration::from_millis(50);
 
+const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,17 +39,8 @@ impl TypedKey {
         match self {
             TypedKey::Char(c) => c.to_string(),
             TypedKey::Ctrl(c) => format!("ctrl-{c}"),
-            TypedKey::Enter => "enter".to_owned(),
-            TypedKey::Newline => "newline".to_owned(),
-            TypedKey::Esc => "esc".to_owned(),
-            TypedKey::Up => "up".to_owned(),
-            TypedKey::Down => "down".to_owned(),
-            TypedKey::Left => "left".to_owned(),
-            TypedKey::Right => "right".to_owned(),
-            TypedKey::Backspace => "backspace".to_owned(),
-            TypedKey::Tab => "tab".to_owned(),
             TypedKey::Paste(_) => "paste".to_owned(),
-            TypedKey::Other => "other".to_owned(),
+            other => format!("{other:?}").to_lowercase(),
         }
     }
 }
@@ -56,61 +48,50 @@ impl TypedKey {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     pending: Vec<u8>,
-    paste: Option<Vec<u8>>,
-}
-
-/// The start of the buffer.
-enum ByteFront {
-    TypedKey(TypedKey, usize),
-    PasteStart(usize),
-    /// Bytes that are not input, such as a stray UTF-8 continuation.
-    Skip(usize),
-    Incomplete,
+    /// Inside a bracketed paste.
+    pasting: bool,
 }
 
 impl Decoder {
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
-        let mut at = 0;
-        loop {
-            let rest = &self.pending[at..];
-            if let Some(paste) = &mut self.paste {
-                if let Some(end) = find(rest, PASTE_END) {
-                    paste.extend_from_slice(&rest[..end]);
-                    at += end + PASTE_END.len();
-                    keys.push(TypedKey::Paste(
-                        String::from_utf8_lossy(paste).replace("\r\n", "\n").replace('\r', "\n"),
-                    ));
-                    self.paste = None;
-                    continue;
-                }
-                // The last bytes may be the start of the end marker.
-                let safe = rest.len().saturating_sub(PASTE_END.len() - 1);
-                paste.extend_from_slice(&rest[..safe]);
-                at += safe;
-                break;
-            }
-            match front(rest) {
-                ByteFront::TypedKey(key, length) => {
-                    keys.push(key);
-                    at += length;
-                }
-                ByteFront::PasteStart(length) => {
-                    self.paste = Some(Vec::new());
-                    at += length;
-                }
-                ByteFront::Skip(length) => at += length,
-                ByteFront::Incomplete => break,
-            }
+        while let Some((key, length)) = self.next() {
+            keys.extend(key);
+            self.pending.drain(..length);
         }
-        self.pending.drain(..at);
         keys
+    }
+
+    /// Returns the first key, if it has a meaning, and its length in bytes. `None` if it is not complete.
+    fn next(&mut self) -> Option<(Option<TypedKey>, usize)> {
+        let bytes = &self.pending[..];
+        if self.pasting {
+            let end = find(bytes, PASTE_END)?;
+            self.pasting = false;
+            let text = String::from_utf8_lossy(&bytes[..end]).replace("\r\n", "\n").replace('\r', "\n");
+            return Some((Some(TypedKey::Paste(text)), end + PASTE_END.len()));
+        }
+        if bytes.starts_with(PASTE_START) {
+            self.pasting = true;
+            return Some((None, PASTE_START.len()));
+        }
+        let one = |key| Some((Some(key), 1));
+        match *bytes.first()? {
+            0x1b => escape(&bytes[1..]),
+            b'\r' => one(TypedKey::Enter),
+            b'\n' => one(TypedKey::Newline),
+            b'\t' => one(TypedKey::Tab),
+            0x7f | 0x08 => one(TypedKey::Backspace),
+            byte @ 1..=0x1a => one(TypedKey::Ctrl(char::from(b'a' + byte - 1))),
+            0..=0x1f => one(TypedKey::Other),
+            _ => character(bytes),
+        }
     }
 
     /// Returns whether a sequence is incomplete and needs [`Self::flush`]. An open paste has no time limit.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.paste.is_none() && !self.pending.is_empty()
+        !self.pasting && !self.pending.is_empty()
     }
 
     /// Gives up on an incomplete sequence: a lone ESC is the key, anything longer has no meaning.
@@ -124,95 +105,52 @@ impl Decoder {
     }
 }
 
-fn front(bytes: &[u8]) -> ByteFront {
-    match bytes {
-        [] => ByteFront::Incomplete,
-        [0x1b, rest @ ..] => escape(rest),
-        [b'\r', ..] => ByteFront::TypedKey(TypedKey::Enter, 1),
-        [b'\n', ..] => ByteFront::TypedKey(TypedKey::Newline, 1),
-        [b'\t', ..] => ByteFront::TypedKey(TypedKey::Tab, 1),
-        [0x7f | 0x08, ..] => ByteFront::TypedKey(TypedKey::Backspace, 1),
-        [byte @ 1..=0x1a, ..] => ByteFront::TypedKey(TypedKey::Ctrl(char::from(b'a' + byte - 1)), 1),
-        [0..=0x1f, ..] => ByteFront::TypedKey(TypedKey::Other, 1),
-        _ => character(bytes),
-    }
-}
-
-fn character(bytes: &[u8]) -> ByteFront {
-    let length = match bytes[0] {
-        0..=0x7f => 1,
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => return ByteFront::Skip(1),
-    };
-    let have = &bytes[..length.min(bytes.len())];
-    match std::str::from_utf8(have) {
-        Ok(text) => match text.chars().next() {
-            Some(c) if have.len() == length => ByteFront::TypedKey(TypedKey::Char(c), length),
-            _ => ByteFront::Skip(1),
-        },
-        // `error_len` is `None` if the bytes are the start of a character.
-        Err(error) if error.error_len().is_none() => ByteFront::Incomplete,
-        Err(_) => ByteFront::Skip(1),
+/// Decodes a character. Bytes that are not part of one, such as a stray continuation, have no meaning.
+fn character(bytes: &[u8]) -> Option<(Option<TypedKey>, usize)> {
+    let chunk = bytes[..bytes.len().min(4)].utf8_chunks().next()?;
+    match chunk.valid().chars().next() {
+        Some(c) => Some((Some(TypedKey::Char(c)), c.len_utf8())),
+        // The start of a character may be cut.
+        None if std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none()) => None,
+        None => Some((None, chunk.invalid().len())),
     }
 }
 
 /// Decodes what follows ESC. The returned lengths include ESC.
-fn escape(rest: &[u8]) -> ByteFront {
-    match rest {
-        [] => ByteFront::Incomplete,
-        [b'[', body @ ..] => csi(body),
-        [b'O', last, ..] => ByteFront::TypedKey(arrow(*last), 3),
-        [b'O'] => ByteFront::Incomplete,
+fn escape(rest: &[u8]) -> Option<(Option<TypedKey>, usize)> {
+    let key = |key, length| Some((Some(key), length));
+    match *rest.first()? {
+        b'O' => key(arrow(*rest.get(1)?), 3),
+        b'[' => {
+            let end = rest.iter().skip(1).position(|byte| !matches!(byte, 0x20..=0x3f))? + 1;
+            match (rest[end], &rest[1..end]) {
+                // Enter and Shift-Enter in the kitty protocol.
+                (b'u', b"13" | b"13;1") => key(TypedKey::Enter, end + 2),
+                (b'u', b"13;2") => key(TypedKey::Newline, end + 2),
+                (last @ 0x40..=0x7e, b"") => key(arrow(last), end + 2),
+                (0x40..=0x7e, _) => key(TypedKey::Other, end + 2),
+                // Not part of a sequence, so the sequence was cut off.
+                _ => key(TypedKey::Other, end + 1),
+            }
+        }
         // Replies of the terminal (OSC, DCS, APC, PM) end with BEL or ESC \.
-        [b']' | b'P' | b'_' | b'^', body @ ..] => string(body),
-        [b'\r', ..] => ByteFront::TypedKey(TypedKey::Newline, 2),
-        [0..=0x1f, ..] => ByteFront::TypedKey(TypedKey::Esc, 1),
-        _ => match character(rest) {
-            ByteFront::TypedKey(_, length) => ByteFront::TypedKey(TypedKey::Other, 1 + length),
-            ByteFront::Incomplete => ByteFront::Incomplete,
-            _ => ByteFront::TypedKey(TypedKey::Esc, 1),
+        b']' | b'P' | b'_' | b'^' => {
+            let end = rest.iter().position(|byte| matches!(byte, 0x07 | 0x1b))?;
+            match (rest[end], rest.get(end + 1)) {
+                (0x07, _) => key(TypedKey::Other, end + 2),
+                (_, Some(b'\\')) => key(TypedKey::Other, end + 3),
+                // A new sequence begins, so the old one was cut off.
+                (_, Some(_)) => key(TypedKey::Other, end + 1),
+                (_, None) => None,
+            }
+        }
+        b'\r' => key(TypedKey::Newline, 2),
+        0..=0x1f => key(TypedKey::Esc, 1),
+        _ => match character(rest)? {
+            (Some(_), length) => key(TypedKey::Other, 1 + length),
+            (None, _) => key(TypedKey::Esc, 1),
         },
     }
-}
-
-fn string(body: &[u8]) -> ByteFront {
-    for (at, byte) in body.iter().enumerate() {
-        match byte {
-            0x07 => return ByteFront::TypedKey(TypedKey::Other, 2 + at + 1),
-            0x1b => match body.get(at + 1) {
-                None => return ByteFront::Incomplete,
-                Some(b'\\') => return ByteFront::TypedKey(TypedKey::Other, 2 + at + 2),
-                // A new sequence begins, so the old one was cut off.
-                Some(_) => return ByteFront::TypedKey(TypedKey::Other, 2 + at),
-            },
-            _ => {}
-        }
-    }
-    ByteFront::Incomplete
-}
-
-fn csi(body: &[u8]) -> ByteFront {
-    for (at, byte) in body.iter().enumerate() {
-        let length = 2 + at + 1;
-        match byte {
-            0x20..=0x3f => {}
-            0x40..=0x7e => {
-                return match (byte, &body[..at]) {
-                    (b'~', b"200") => ByteFront::PasteStart(length),
-                    // Enter and Shift-Enter in the kitty protocol.
-                    (b'u', b"13" | b"13;1") => ByteFront::TypedKey(TypedKey::Enter, length),
-                    (b'u', b"13;2") => ByteFront::TypedKey(TypedKey::Newline, length),
-                    (_, b"") => ByteFront::TypedKey(arrow(*byte), length),
-                    _ => ByteFront::TypedKey(TypedKey::Other, length),
-                };
-            }
-            // Not part of a sequence, so the sequence was cut off.
-            _ => return ByteFront::TypedKey(TypedKey::Other, length - 1),
-        }
-    }
-    ByteFront::Incomplete
 }
 
 fn arrow(last: u8) -> TypedKey {

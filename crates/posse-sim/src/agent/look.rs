@@ -1,14 +1,23 @@
-//! Draws the screens of each agent. The machine decides what happens and passes it as an [`AgentView`].
-
-mod claude;
-mod codex;
+//! The words, marks and rows of each agent: Claude Code as measured on 2.1.197 to 2.1.325, Codex as measured on 0.166.
+//!
+//! Two properties tell Claude Code's rows apart: the input box has a no-break space after its prompt (echoes and dialogs
+//! have a plain space), and everything the agent says is indented or begins with a bullet. The text of Codex is indented
+//! by two columns, and its marks are in the first column.
 
 use std::time::Duration;
 
-use crate::agent::paint::{PanelAnchor, ScreenFrame};
-use crate::agent::rows::{RowStyle, ScreenRow, ScreenSize, text_width, wrap};
+use crate::agent::rows::RowStyle;
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentLook, AgentQuestion, PlayKind, QuestionKind, SelfReport, ServiceFailure};
+use crate::scenario::{AgentLook, PlayKind, QuestionKind, SelfReport, ServiceFailure};
+use AgentLook::{Claude, Codex};
+
+const CLAUDE_NAME: &str = "Claude Code";
+const CLAUDE_SPINNER: [&str; 10] = ["·", "✢", "*", "✶", "✻", "✽", "✻", "✶", "*", "✢"];
+const CLAUDE_INTERRUPTED: &str = "  ⎿  Interrupted · What should Claude do instead?";
+const CODEX_INTERRUPTED: &str = "■ Conversation interrupted - tell the model what to do differently";
+const BRAILLE: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// The directory in the title and the footer of Codex.
+pub(crate) const PROJECT: &str = "project";
 
 /// The state of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,178 +31,215 @@ pub(crate) enum Mood {
     Failed,
 }
 
-/// Everything that may be below the transcript.
-#[derive(Debug)]
-pub(crate) struct AgentView<'a> {
-    pub(crate) size: ScreenSize,
-    /// The part of an answer that has been streamed.
-    pub(crate) partial: Option<&'a str>,
-    /// The running tool: name and input.
-    pub(crate) tool: Option<(&'a str, &'a str)>,
-    pub(crate) spinner: Option<Spinner>,
-    pub(crate) dialog: Option<DialogView<'a>>,
-    /// The text in the input box; `None` before the box exists.
-    pub(crate) draft: Option<&'a str>,
-    pub(crate) busy: bool,
-    /// Messages that wait for the turn to end.
-    pub(crate) queue: Vec<&'a str>,
-    /// A short-lived text in the footer.
-    pub(crate) hint: Option<&'a str>,
-}
+/// A text to be wrapped: what its first row begins with, what all others begin with, and its style.
+pub(crate) type LookText = (String, &'static str, &'static str, RowStyle);
 
-#[derive(Clone, Debug)]
-pub(crate) struct Spinner {
-    /// Increases with every frame.
-    pub(crate) frame: u64,
-    pub(crate) verb: &'static str,
-    pub(crate) elapsed: Duration,
-}
-
-#[derive(Debug)]
-pub(crate) struct DialogView<'a> {
-    pub(crate) ask: &'a AgentQuestion,
-    pub(crate) options: &'a [String],
-    /// The selected option, from 0.
-    pub(crate) cursor: usize,
-}
-
-/// The rows below the transcript.
-#[derive(Debug, Default)]
-pub(crate) struct LivePanel {
-    pub(crate) upper: Vec<ScreenRow>,
-    pub(crate) lower: Vec<ScreenRow>,
-    pub(crate) cursor: Option<(usize, usize)>,
-    pub(crate) at_top: bool,
-}
-
-impl LivePanel {
-    pub(crate) fn over(self, settled: &[ScreenRow]) -> ScreenFrame<'_> {
-        let anchor = if self.at_top { PanelAnchor::AfterTranscript } else { PanelAnchor::Bottom };
-        ScreenFrame { settled, upper: self.upper, lower: self.lower, cursor: self.cursor, anchor }
-    }
-
-    /// Adds an input box and puts the cursor after its text. Of a long draft, the end is visible.
-    fn input(&mut self, prompt: &str, draft: &str, placeholder: &str, view: &AgentView) {
-        let width = view.size.columns;
-        let room = width.saturating_sub(text_width(prompt)).max(1);
-        if draft.is_empty() {
-            self.cursor = Some((self.lower.len(), text_width(prompt)));
-            let style = if placeholder.is_empty() { RowStyle::Plain } else { RowStyle::Dim };
-            self.lower.extend(wrap(placeholder, prompt, "  ", style, width).into_iter().take(1));
-            return;
-        }
-        let rows = wrap(draft, "", "", RowStyle::Plain, room);
-        let most = (view.size.rows / 2).max(1);
-        let shown = &rows[rows.len().saturating_sub(most)..];
-        for (at, row) in shown.iter().enumerate() {
-            let prefix = if at == 0 { prompt } else { "  " };
-            let prefix = if text_width(prefix) < width { prefix } else { "" };
-            self.cursor = Some((self.lower.len(), text_width(prefix) + text_width(&row.text)));
-            self.lower.push(ScreenRow::styled(format!("{prefix}{}", row.text), RowStyle::Plain));
-        }
-    }
-
-    /// Adds options with a cursor. `mark` and `gap` have the same width.
-    fn options(&mut self, dialog: &DialogView, mark: &str, gap: &str, width: usize) {
-        for (at, label) in dialog.options.iter().enumerate() {
-            let number = if dialog.ask.numbered { format!("{}. ", at + 1) } else { String::new() };
-            let style = if at == dialog.cursor { RowStyle::Accent } else { RowStyle::Plain };
-            let first = format!("{}{number}", if at == dialog.cursor { mark } else { gap });
-            let rest = " ".repeat(text_width(&first));
-            self.lower.extend(wrap(label, &first, &rest, style, width));
-        }
-    }
-
-    fn text(&mut self, text: &str, indent: &str, style: RowStyle, width: usize) {
-        self.lower.extend(wrap(text, indent, indent, style, width));
-    }
-
-    fn blank(&mut self) {
-        self.lower.push(ScreenRow::blank());
-    }
+/// The texts of a dialog.
+pub(crate) struct DialogTexts {
+    pub(crate) title: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) footer: &'static str,
+    pub(crate) options: &'static [&'static str],
 }
 
 impl AgentLook {
     /// Returns the number of blank rows before an entry.
     pub(crate) fn lead(self, entry: &TranscriptEntry) -> usize {
-        match self {
-            AgentLook::Claude => claude::lead(entry),
-            AgentLook::Codex => codex::lead(entry),
+        match (self, entry) {
+            (Claude, TranscriptEntry::Interrupted | TranscriptEntry::Notice(_)) => 0,
+            (Codex, TranscriptEntry::User(_)) => 2,
+            _ => 1,
         }
     }
 
-    pub(crate) fn entry(self, entry: &TranscriptEntry, width: usize) -> Vec<ScreenRow> {
-        match self {
-            AgentLook::Claude => claude::entry(entry, width),
-            AgentLook::Codex => codex::entry(entry, width),
+    /// Returns the texts of an entry, one below the other.
+    pub(crate) fn entry(self, entry: &TranscriptEntry) -> Vec<LookText> {
+        use RowStyle::{Bad, Bold, Dim, Good, Plain};
+        use TranscriptEntry as Entry;
+        let said = |text: String, style| (text, if self == Claude { "● " } else { "• " }, "  ", style);
+        let result = |text: String| (text, "  ⎿  ", "     ", Dim);
+        let interrupted = || match self {
+            Claude => (CLAUDE_INTERRUPTED.to_owned(), "", "     ", Bad),
+            Codex => (CODEX_INTERRUPTED.to_owned(), "", "", Bad),
+        };
+        let blank = || (String::new(), "", "", Plain);
+        match (self, entry) {
+            (Claude, Entry::User(text)) => vec![(text.clone(), "❯ ", "  ", Dim)],
+            (Codex, Entry::User(text)) => vec![(text.clone(), "› ", "  ", Bold)],
+            (_, Entry::Answer(text)) => vec![said(text.clone(), Plain)],
+            (Claude, Entry::Tool { name, input, output }) => {
+                vec![said(format!("{name}({input})"), Plain), result(output.clone())]
+            }
+            (Codex, Entry::Tool { name, input, output }) => {
+                let ran = said(format!("Ran {}", codex_command(name, input)), Plain);
+                vec![ran, (output.clone(), "  └ ", "    ", Dim)]
+            }
+            (Claude, Entry::Approved { .. }) => Vec::new(),
+            (Codex, Entry::Approved { command }) => {
+                vec![(format!("You approved codex to run {command} this time"), "✔ ", "  ", Good)]
+            }
+            (Claude, Entry::Refused { command }) => vec![said(format!("Bash({command})"), Plain), interrupted()],
+            (Codex, Entry::Refused { command }) => {
+                let refused = (format!("You canceled the request to run {command}"), "✗ ", "  ", Bad);
+                vec![refused, blank(), interrupted()]
+            }
+            (Claude, Entry::Answered { question, answer }) => {
+                let answered = said("User answered Claude's questions:".to_owned(), Plain);
+                vec![answered, result(format!("· {question} → {answer}"))]
+            }
+            (Codex, Entry::Answered { question, answer }) => vec![said(format!("{question}\n→ {answer}"), Plain)],
+            (Claude, Entry::Declined { question }) => {
+                let declined = said("User declined to answer questions".to_owned(), Plain);
+                vec![declined, result(format!("· {question}"))]
+            }
+            (Codex, Entry::Declined { question }) => vec![said(question.clone(), Plain), blank(), interrupted()],
+            (Claude, Entry::Error(text)) => vec![said(text.clone(), Bad)],
+            (Claude, Entry::Notice(text)) => vec![(text.clone(), "  ⎿  ", "     ", Bad)],
+            (Codex, Entry::Error(text) | Entry::Notice(text)) => vec![(text.clone(), "■ ", "", Bad)],
+            (_, Entry::Interrupted) => vec![interrupted()],
+            (_, Entry::Closing(text)) => vec![(text.clone(), "", "  ", Dim)],
         }
     }
 
-    pub(crate) fn live(self, view: &AgentView) -> LivePanel {
+    /// Returns the row of a spinner. `frame` counts tenths of a second.
+    pub(crate) fn spinner(self, frame: u64, turn: u32, elapsed: Duration) -> String {
+        const VERBS: [&str; 4] = ["Pondering", "Tinkering", "Puzzling", "Rummaging"];
+        let verb = VERBS[turn as usize % VERBS.len()];
+        let glyph = CLAUDE_SPINNER[(frame % CLAUDE_SPINNER.len() as u64) as usize];
         match self {
-            AgentLook::Claude => claude::live(view),
-            AgentLook::Codex => codex::live(view),
+            // In its first second the row has no parentheses.
+            Claude if elapsed < Duration::from_secs(1) => format!("{glyph} {verb}…"),
+            Claude => format!("{glyph} {verb}… ({} · esc to interrupt)", self.took(elapsed)),
+            Codex => {
+                // The dot blinks a little faster than once a second.
+                let dot = ["•", "◦"][(frame / 6 % 2) as usize];
+                let time = if elapsed.as_secs() == 0 { "0s".to_owned() } else { self.took(elapsed) };
+                format!("{dot} Working ({time} • esc to interrupt)")
+            }
+        }
+    }
+
+    /// Returns the running tool.
+    pub(crate) fn running(self, name: &str, input: &str) -> LookText {
+        match self {
+            Claude => (format!("{name}({input})"), "  ", "  ", RowStyle::Plain),
+            Codex => (format!("Running {}", codex_command(name, input)), "• ", "  ", RowStyle::Plain),
+        }
+    }
+
+    pub(crate) fn dialog(self, kind: QuestionKind) -> DialogTexts {
+        use QuestionKind::{Permission, Plan, Question, Startup};
+        let of = |title, text, footer, options| DialogTexts { title, text, footer, options };
+        match (self, kind) {
+            (Claude, Permission) => of(
+                "Bash command",
+                "Do you want to proceed?",
+                "Esc to cancel · Tab to amend",
+                &["Yes", "Yes, and don't ask again this session", "No"],
+            ),
+            (Claude, Question) => {
+                of("☐ Question", "Which one?", "Enter to select · ↑/↓ to navigate · Esc to cancel", &[])
+            }
+            (Claude, Plan) => of(
+                "Ready to code?",
+                "The plan is ready. Would you like to proceed?",
+                "ctrl+g to edit the plan",
+                &["Yes, and use auto mode", "Yes, manually approve edits", "Tell Claude what to change"],
+            ),
+            (Claude, Startup) => of(
+                "Accessing workspace:",
+                "Do you trust the files in this folder?",
+                "Enter to confirm · Esc to cancel",
+                &["Yes, I trust this folder", "No, exit"],
+            ),
+            (Codex, Permission) => of(
+                "",
+                "Would you like to run the following command?",
+                "Press enter to confirm or esc to cancel",
+                &[
+                    "Yes, proceed (y)",
+                    "Yes, and don't ask again for commands like this (p)",
+                    "No, and tell Codex what to do differently (esc)",
+                ],
+            ),
+            (Codex, Question) => of("", "Which one?", "enter to submit answer | esc to interrupt", &[]),
+            (Codex, Plan) => of(
+                "",
+                "Implement this plan?",
+                "Press enter to confirm or esc to cancel",
+                &["Yes, implement this plan", "Yes, and clear the context first", "No, stay in plan mode"],
+            ),
+            (Codex, Startup) => of(
+                "Folder access",
+                "Trust this folder? Its files can be read, edited and run.",
+                "enter continue · esc quit",
+                &["Trust and continue", "Quit"],
+            ),
         }
     }
 
     /// Returns the window title. `frame` counts tenths of a second. Claude Code omits the glyph if the terminal
     /// understands its state reports.
     pub(crate) fn title(self, mood: Mood, reports_state: bool, frame: u64) -> String {
-        match self {
-            AgentLook::Claude if reports_state => claude::NAME.to_owned(),
-            AgentLook::Claude => claude::title(mood, frame),
-            AgentLook::Codex => codex::title(mood, frame),
+        match (self, mood) {
+            (Claude, _) if reports_state => CLAUDE_NAME.to_owned(),
+            // The title turns once a second, much slower than the spinner.
+            (Claude, Mood::Working) => format!("{} {CLAUDE_NAME}", ["⠂", "⠐"][(frame / 10 % 2) as usize]),
+            (Claude, _) => format!("✳ {CLAUDE_NAME}"),
+            (Codex, Mood::Working) => format!("{} {PROJECT}", BRAILLE[(frame % BRAILLE.len() as u64) as usize]),
+            // The real title blinks between `!` and `.`; a waiting scripted agent has no timer.
+            (Codex, Mood::Blocked(_)) => format!("[ ! ] Action Required | {PROJECT}"),
+            (Codex, _) => PROJECT.to_owned(),
         }
     }
 
-    /// Returns the labels of a dialog that has none in the scenario.
-    pub(crate) fn usual_labels(self, kind: QuestionKind) -> &'static [&'static str] {
-        match self {
-            AgentLook::Claude => claude::labels(kind),
-            AgentLook::Codex => codex::labels(kind),
-        }
-    }
-
-    /// Returns the row for a failure of the service.
+    /// Returns the row for a failure of the service. Only its first words are those of the real agent.
     pub(crate) fn failure(self, failure: &ServiceFailure) -> TranscriptEntry {
-        match self {
-            AgentLook::Claude => claude::failure(failure),
-            AgentLook::Codex => TranscriptEntry::Error(codex::failure(failure).to_owned()),
-        }
+        let text = match (self, failure.status) {
+            (Claude, _) if failure.dropped => "API Error: Connection closed mid-response.",
+            (Claude, 401) => return TranscriptEntry::Notice("Invalid API key · Fix external API key".to_owned()),
+            (Claude, 429) => "You've hit your session limit · resets 3pm (UTC)",
+            (Claude, 529) => "API Error: 529 Overloaded. Try again in a moment.",
+            (Claude, _) => "API Error: 500 Internal server error. Try again in a moment.",
+            (Codex, _) if failure.dropped => "stream disconnected before completion",
+            (Codex, 401) => "unexpected status 401 Unauthorized: Incorrect API key provided",
+            (Codex, 429) => "You’ve hit your usage limit. Try again at 9:52 PM.",
+            (Codex, 529) => "exceeded retry limit, last status: 529",
+            (Codex, _) => "We’re currently experiencing high demand.",
+        };
+        TranscriptEntry::Error(text.to_owned())
     }
 
     /// The name of the agent in OSC 7501.
     pub(crate) fn app(self) -> &'static str {
-        match self {
-            AgentLook::Claude => "claude-code",
-            AgentLook::Codex => "codex",
-        }
+        if self == Claude { "claude-code" } else { "codex" }
     }
 
     /// Returns the default self-reports. In the review loop Claude is 2.1.325, which reports its state to terminals that
     /// understand it. Turns of the loop may be too short for their screens to be read.
     pub(crate) fn usual_reports(self, play: PlayKind) -> &'static [SelfReport] {
         match self {
-            AgentLook::Claude if play == PlayKind::Script => &[SelfReport::Title],
+            Claude if play == PlayKind::Script => &[SelfReport::Title],
             _ => &[SelfReport::State, SelfReport::Title],
         }
     }
 
     /// Returns the row that closes a turn.
-    pub(crate) fn closing(self, verb: &str, time: Duration) -> String {
+    pub(crate) fn closing(self, turn: u32, time: Duration) -> String {
+        const VERBS: [&str; 5] = ["Crunched", "Worked", "Baked", "Brewed", "Cooked"];
         let time = self.took(time);
         match self {
-            AgentLook::Claude => format!("✻ {verb} for {time}"),
+            Claude => format!("✻ {} for {time}", VERBS[turn as usize % VERBS.len()]),
             // Codex shows the time of day; a fixed time keeps screens comparable.
-            AgentLook::Codex => format!("  Worked for {time} • 12:00"),
+            Codex => format!("  Worked for {time} • 12:00"),
         }
     }
 
     /// Formats a duration as the agent does.
-    pub(crate) fn took(self, time: Duration) -> String {
+    fn took(self, time: Duration) -> String {
         match (self, time.as_secs()) {
-            (AgentLook::Codex, 0) => "<1s".to_owned(),
-            (AgentLook::Codex, seconds @ 60..) => format!("{}m {:02}s", seconds / 60, seconds % 60),
+            (Codex, 0) => "<1s".to_owned(),
+            (Codex, seconds @ 60..) => format!("{}m {:02}s", seconds / 60, seconds % 60),
             (_, seconds @ 60..) => format!("{}m {}s", seconds / 60, seconds % 60),
             (_, seconds) => format!("{seconds}s"),
         }
@@ -201,21 +247,21 @@ impl AgentLook {
 
     /// The length in characters of the longest paste that is shown as it is.
     pub(crate) fn longest_paste(self) -> usize {
-        match self {
-            AgentLook::Claude => 800,
-            AgentLook::Codex => 1000,
-        }
+        if self == Claude { 800 } else { 1000 }
     }
 
     pub(crate) fn paste_label(self, number: usize, text: &str) -> String {
-        match self {
-            AgentLook::Codex => format!("[Pasted Content {} chars]", text.chars().count()),
-            AgentLook::Claude => match text.matches('\n').count() {
-                0 => format!("[Pasted text #{number}]"),
-                lines => format!("[Pasted text #{number} +{lines} lines]"),
-            },
+        match (self, text.matches('\n').count()) {
+            (Codex, _) => format!("[Pasted Content {} chars]", text.chars().count()),
+            (Claude, 0) => format!("[Pasted text #{number}]"),
+            (Claude, lines) => format!("[Pasted text #{number} +{lines} lines]"),
         }
     }
+}
+
+/// Shows shell commands bare, other tools with their name.
+fn codex_command(name: &str, input: &str) -> String {
+    if name == "Bash" { input.to_owned() } else { format!("{name} {input}") }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod input;
 mod play;
 mod report;
 mod review_loop;
+mod screen;
 mod template;
 
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use posse_core::time::Mono;
 
 use crate::agent::keys::{Decoder, ESCAPE_WAIT};
-use crate::agent::look::{AgentView, DialogView, Mood, Spinner};
+use crate::agent::look::Mood;
 use crate::agent::paint::{Painter, ScreenMode};
 use crate::agent::record::AgentRecord;
 use crate::agent::review_loop::Tally;
@@ -26,7 +27,7 @@ use crate::agent::transcript::Transcript;
 use crate::scenario::{Scenario, WriteMode};
 
 use draft::{PromptDraft, PromptMessage};
-use play::{ActiveStep, PlayPart, TurnPlay};
+use play::{PlayPart, TurnPlay};
 use report::Reporter;
 use review_loop::{DelayedEffect, LoopMemory};
 
@@ -95,23 +96,6 @@ enum AgentEnding {
     Kill(i32),
 }
 
-/// The first press of a key that needs two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ArmedKey {
-    action: ArmedAction,
-    until: Mono,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ArmedAction {
-    /// Ctrl-C or Ctrl-D on an empty draft.
-    Exit,
-    /// Esc on a draft.
-    ClearDraft,
-}
-
-/// The time for the second press. The real limits were not measured; a second suits people and tests.
-const DOUBLE_PRESS: Duration = Duration::from_secs(1);
 /// The time between two frames of spinners and titles, as in the agents we imitate.
 const FRAME_TIME: Duration = Duration::from_millis(100);
 
@@ -133,7 +117,6 @@ pub struct ScriptedAgent {
     /// Whether the input box is shown.
     ready: bool,
     typed: Option<Mono>,
-    armed: Option<ArmedKey>,
     turns_started: u32,
     turns_in_order: usize,
     memory: LoopMemory,
@@ -165,7 +148,6 @@ impl ScriptedAgent {
             play: Some(TurnPlay::new(PlayPart::Start, scenario.start.clone(), now)),
             ready: false,
             typed: None,
-            armed: None,
             turns_started: 0,
             turns_in_order: 0,
             memory: LoopMemory::new(tally),
@@ -193,9 +175,6 @@ impl ScriptedAgent {
             self.escape_due = None;
             let keys = self.keys.flush();
             self.take_keys(keys, now);
-        }
-        if self.armed.is_some_and(|armed| armed.until <= now) {
-            self.armed = None;
         }
         self.run_due_effects(now);
         match input {
@@ -260,58 +239,18 @@ impl ScriptedAgent {
         let step = self.play.as_ref().and_then(|play| play.act.due(now));
         let at_once = self.busy_now.then_some(now);
         let later = self.later.iter().map(|later| later.due).min();
-        [step, at_once, self.escape_due, later, self.armed.map(|armed| armed.until)].into_iter().flatten().min()
+        [step, at_once, self.escape_due, later].into_iter().flatten().min()
     }
 
     /// Draws the state, reports changes out of band, then logs: a record describes what is already visible.
     fn show(&mut self, now: Mono) {
-        let live = self.scenario.look.live(&self.view(now, &self.draft.message().shown));
-        let bytes = self.painter.paint(&live.over(self.transcript.rows()), self.size);
+        let live = self.live(now);
+        let bytes = self.painter.paint(self.transcript.rows(), &live, self.size);
         if !bytes.is_empty() {
             self.effects.push(AgentEffect::Paint(bytes));
         }
         self.effects.extend(self.reporter.update(self.mood, frame_number(self.opened, now)));
         self.effects.extend(self.records.drain(..).map(AgentEffect::Log));
-    }
-
-    fn view<'a>(&'a self, now: Mono, draft: &'a str) -> AgentView<'a> {
-        let mut view = AgentView {
-            size: self.size,
-            partial: None,
-            tool: None,
-            spinner: None,
-            dialog: None,
-            draft: self.ready.then_some(draft),
-            busy: self.play.is_some(),
-            queue: self.queue.iter().map(|message| message.shown.as_str()).collect(),
-            hint: self.armed.map(|armed| match armed.action {
-                ArmedAction::Exit => "Press Ctrl-C again to exit",
-                ArmedAction::ClearDraft => "Press Esc again to clear",
-            }),
-        };
-        let Some(play) = &self.play else {
-            return view;
-        };
-        let spinner = |since: Mono| Spinner {
-            frame: frame_number(since, now),
-            verb: play::verb(self.turns_started),
-            elapsed: now.since(play.since),
-        };
-        match &play.act {
-            ActiveStep::Think { since, .. } | ActiveStep::Announce { since, .. } => {
-                view.spinner = Some(spinner(*since));
-            }
-            ActiveStep::Tool { name, input, since, .. } => {
-                view.tool = Some((name, input));
-                view.spinner = Some(spinner(*since));
-            }
-            ActiveStep::Stream { text, shown, .. } => view.partial = Some(&text[..*shown]),
-            ActiveStep::Ask(dialog) => {
-                view.dialog = Some(DialogView { ask: &dialog.ask, options: &dialog.options, cursor: dialog.cursor });
-            }
-            ActiveStep::Next | ActiveStep::Pause { .. } => {}
-        }
-        view
     }
 }
 

@@ -1,30 +1,21 @@
 //! Turns rows into escape bytes: only what changed since the last frame.
 //!
-//! On the main screen, rows are counted from the first one ever drawn. Rows that scrolled away cannot be reached, so
-//! only the last screenful is compared and redrawn, with relative cursor movements. On the alternate screen every row
-//! has a fixed position.
+//! Rows are counted from the first one ever drawn. On the main screen, rows that scrolled away cannot be reached, so only
+//! the last screenful is compared and redrawn. On the alternate screen, a frame is exactly one screenful.
 
 use std::fmt::Write;
 
 use crate::agent::rows::{ScreenRow, ScreenSize};
 
-/// A picture: the `settled` rows only grow at the end, unless the painter is cleared; `upper` follows them; `lower` is at
-/// the bottom.
-#[derive(Debug)]
-pub(crate) struct ScreenFrame<'a> {
-    pub(crate) settled: &'a [ScreenRow],
+/// The rows below the transcript: `upper` follows it, `lower` is at the bottom.
+#[derive(Debug, Default)]
+pub(crate) struct LivePanel {
     pub(crate) upper: Vec<ScreenRow>,
     pub(crate) lower: Vec<ScreenRow>,
     /// The cursor's row and column inside `lower`; `None` hides it.
     pub(crate) cursor: Option<(usize, usize)>,
-    pub(crate) anchor: PanelAnchor,
-}
-
-/// The position of `lower` on the alternate screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PanelAnchor {
-    Bottom,
-    AfterTranscript,
+    /// On the alternate screen, `lower` follows the transcript instead.
+    pub(crate) at_top: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +39,8 @@ pub(crate) struct Painter {
 
 impl Painter {
     pub(crate) fn new(screen: ScreenMode) -> Painter {
-        Painter {
-            screen,
-            base: 0,
-            shown: Vec::new(),
-            cursor: (0, 0),
-            cursor_hidden: false,
-            must_clear: screen == ScreenMode::Alternate,
-        }
+        let must_clear = screen == ScreenMode::Alternate;
+        Painter { screen, base: 0, shown: Vec::new(), cursor: (0, 0), cursor_hidden: false, must_clear }
     }
 
     /// Makes the next frame start from a cleared screen, as after a resize.
@@ -63,41 +48,78 @@ impl Painter {
         self.must_clear = true;
     }
 
-    /// Returns the bytes that turn the last frame into this one; empty if they are equal.
-    pub(crate) fn paint(&mut self, frame: &ScreenFrame, size: ScreenSize) -> String {
+    /// Returns the bytes that turn the last frame into this one; empty if they are equal. `settled` only grows at the
+    /// end, unless the painter is cleared.
+    pub(crate) fn paint(&mut self, settled: &[ScreenRow], live: &LivePanel, size: ScreenSize) -> String {
         let mut out = String::new();
-        match self.screen {
-            ScreenMode::Main => self.paint_main(&mut out, frame, size),
-            ScreenMode::Alternate => self.paint_alternate(&mut out, frame, size),
-        }
-        // Mode 2026 keeps the terminal from showing half of a frame.
-        if out.is_empty() { out } else { format!("\x1b[?2026h{out}\x1b[?2026l") }
-    }
-
-    fn paint_main(&mut self, out: &mut String, frame: &ScreenFrame, size: ScreenSize) {
-        let settled = frame.settled.len();
-        let mut live: Vec<&ScreenRow> = frame.upper.iter().chain(&frame.lower).collect();
-        // The changing rows are never taller than the screen, so that the cursor can reach all of them.
-        let hidden = live.len().saturating_sub(size.rows);
-        live.drain(..hidden);
-        let blank = ScreenRow::blank();
-        if live.is_empty() {
-            live.push(&blank);
-        }
-        if self.must_clear || self.base > settled {
+        if self.must_clear || (self.screen == ScreenMode::Main && self.base > settled.len()) {
             self.must_clear = false;
-            out.push_str("\x1b[H\x1b[2J\x1b[3J");
+            out.push_str(if self.screen == ScreenMode::Main { "\x1b[H\x1b[2J\x1b[3J" } else { "\x1b[H\x1b[2J" });
             self.base = 0;
             self.shown.clear();
             self.cursor = (0, 0);
         }
+        let blank = ScreenRow::blank();
+        let (rows, lower_at) = self.rows(settled, live, size, &blank);
+        self.change(&mut out, &rows);
+        let total = rows.len();
+        self.base = self.base.max(total.saturating_sub(size.rows));
+        self.shown = rows[self.base..].iter().map(|row| (*row).clone()).collect();
+        let clipped = live.lower.len().saturating_sub(size.rows);
+        let wanted = live.cursor.and_then(|(row, column)| {
+            let row = lower_at + row.checked_sub(clipped)?;
+            (self.base..total).contains(&row).then_some((row, column.min(size.columns - 1)))
+        });
+        if let Some((row, column)) = wanted.filter(|wanted| self.cursor != *wanted) {
+            self.go_to_row(&mut out, row);
+            let _ = write!(out, "\x1b[{}G", column + 1);
+            self.cursor = (row, column);
+        }
+        self.show_cursor(&mut out, wanted.is_some());
+        // Mode 2026 keeps the terminal from showing half of a frame.
+        if out.is_empty() { out } else { format!("\x1b[?2026h{out}\x1b[?2026l") }
+    }
 
-        let total = settled + live.len();
-        let row_at = |index: usize| frame.settled.get(index).unwrap_or_else(|| live[index - settled]);
+    /// Returns all rows, and the index at which the visible part of `lower` begins.
+    fn rows<'a>(
+        &self,
+        settled: &'a [ScreenRow],
+        live: &'a LivePanel,
+        size: ScreenSize,
+        blank: &'a ScreenRow,
+    ) -> (Vec<&'a ScreenRow>, usize) {
+        let lower = &live.lower[live.lower.len().saturating_sub(size.rows)..];
+        let above = size.rows - lower.len();
+        let mut rows: Vec<&ScreenRow> = Vec::new();
+        match self.screen {
+            // The changing rows are never taller than the screen, so that the cursor can reach all of them.
+            ScreenMode::Main => {
+                rows.extend(settled.iter().chain(&live.upper[live.upper.len().saturating_sub(above)..]));
+            }
+            ScreenMode::Alternate => {
+                let hidden = (settled.len() + live.upper.len()).saturating_sub(above);
+                rows.extend(settled.iter().chain(&live.upper).skip(hidden));
+                if !live.at_top {
+                    rows.resize(above, blank);
+                }
+            }
+        }
+        let lower_at = rows.len();
+        rows.extend(lower);
+        if self.screen == ScreenMode::Alternate {
+            rows.resize(size.rows, blank);
+        } else if rows.len() == settled.len() {
+            rows.push(blank);
+        }
+        (rows, lower_at)
+    }
+
+    /// Draws the rows that differ from those on the screen.
+    fn change(&mut self, out: &mut String, rows: &[&ScreenRow]) {
         let known = self.base + self.shown.len();
-        for index in self.base..total {
+        for (index, row) in rows.iter().enumerate().skip(self.base) {
             if index < known {
-                if self.shown[index - self.base] == *row_at(index) {
+                if self.shown[index - self.base] == **row {
                     continue;
                 }
                 self.go_to_row(out, index);
@@ -108,71 +130,16 @@ impl Painter {
                 self.go_to_row(out, index - 1);
                 out.push_str("\r\n");
             }
-            write_row(out, row_at(index));
+            let sgr = row.style.sgr();
+            let reset = if sgr.is_empty() { "" } else { "\x1b[m" };
+            let _ = write!(out, "{sgr}{}{reset}", row.text);
             self.cursor = (index, usize::MAX);
         }
-        if total < known {
-            self.go_to_row(out, total);
+        if rows.len() < known {
+            self.go_to_row(out, rows.len());
             out.push_str("\r\x1b[J");
-            self.cursor = (total, 0);
+            self.cursor = (rows.len(), 0);
         }
-        let base = self.base.max(total.saturating_sub(size.rows));
-        self.shown = (base..total).map(|index| row_at(index).clone()).collect();
-        self.base = base;
-
-        let wanted = frame.cursor.and_then(|(row, column)| {
-            let row = (settled + frame.upper.len() + row).checked_sub(hidden)?;
-            (row >= base && row < total).then_some((row, column.min(size.columns - 1)))
-        });
-        if let Some((row, column)) = wanted
-            && self.cursor != (row, column)
-        {
-            self.go_to_row(out, row);
-            let _ = write!(out, "\x1b[{}G", column + 1);
-            self.cursor = (row, column);
-        }
-        self.show_cursor(out, wanted.is_some());
-    }
-
-    fn paint_alternate(&mut self, out: &mut String, frame: &ScreenFrame, size: ScreenSize) {
-        let lower_height = frame.lower.len().min(size.rows);
-        let lower = &frame.lower[frame.lower.len() - lower_height..];
-        let above = size.rows - lower_height;
-        let upper_all = frame.settled.len() + frame.upper.len();
-        let mut rows: Vec<&ScreenRow> =
-            frame.settled.iter().chain(&frame.upper).skip(upper_all.saturating_sub(above)).collect();
-        let blank = ScreenRow::blank();
-        if frame.anchor == PanelAnchor::Bottom {
-            rows.resize(above, &blank);
-        }
-        let lower_at = rows.len();
-        rows.extend(lower);
-        rows.resize(size.rows, &blank);
-
-        if std::mem::take(&mut self.must_clear) {
-            out.push_str("\x1b[H\x1b[2J");
-            self.shown.clear();
-        }
-        self.shown.resize(size.rows, ScreenRow::blank());
-        for (index, (old, new)) in self.shown.iter_mut().zip(&rows).enumerate() {
-            if old != *new {
-                let _ = write!(out, "\x1b[{};1H\x1b[2K", index + 1);
-                write_row(out, new);
-                *old = (*new).clone();
-                self.cursor = (index, usize::MAX);
-            }
-        }
-        let clipped = frame.lower.len() - lower_height;
-        let wanted = frame
-            .cursor
-            .and_then(|(row, column)| Some((lower_at + row.checked_sub(clipped)?, column.min(size.columns - 1))));
-        if let Some((row, column)) = wanted
-            && self.cursor != (row, column)
-        {
-            let _ = write!(out, "\x1b[{};{}H", row + 1, column + 1);
-            self.cursor = (row, column);
-        }
-        self.show_cursor(out, wanted.is_some());
     }
 
     fn go_to_row(&mut self, out: &mut String, row: usize) {
@@ -210,15 +177,6 @@ impl Painter {
         }
         self.show_cursor(&mut out, true);
         out
-    }
-}
-
-fn write_row(out: &mut String, row: &ScreenRow) {
-    let sgr = row.style.sgr();
-    out.push_str(sgr);
-    out.push_str(&row.text);
-    if !sgr.is_empty() {
-        out.push_str("\x1b[m");
     }
 }
 

@@ -25,10 +25,6 @@ pub enum AgentRecord {
     Queued {
         prompt: String,
     },
-    /// The prompt joined the running turn.
-    Steered {
-        prompt: String,
-    },
     /// The prompt asks for an answer in a file. `hash` is the [`hash`] of the prompt, `first` its first line.
     Asked {
         key: TurnKey,
@@ -50,7 +46,6 @@ pub enum AgentRecord {
     DialogDrawn {
         kind: QuestionKind,
         options: Vec<String>,
-        cursor: usize,
     },
     /// Options count from 1; a cancelled dialog has no choice. `pressed` is the key that closed the dialog.
     DialogClosed {
@@ -160,12 +155,8 @@ mod tests {
                 "{\"ns\":7,\"pid\":3,\"event\":\"keys\",\"text\":\"\\u001b[A\\\"\\\\\u{fffd}\\n\",\"hex\":\"1b5b41225cff0a\"}",
             ),
             (
-                AgentRecord::DialogDrawn {
-                    kind: QuestionKind::Plan,
-                    options: vec!["Yes".into(), "\"No\"".into()],
-                    cursor: 1,
-                },
-                r#"{"ns":7,"pid":3,"event":"dialog_drawn","kind":"plan","options":["Yes","\"No\""],"cursor":1}"#,
+                AgentRecord::DialogDrawn { kind: QuestionKind::Plan, options: vec!["Yes".into(), "\"No\"".into()] },
+                r#"{"ns":7,"pid":3,"event":"dialog_drawn","kind":"plan","options":["Yes","\"No\""]}"#,
             ),
             (
                 AgentRecord::DialogClosed { choice: None, label: None, accepted: false, pressed: "esc".into() },

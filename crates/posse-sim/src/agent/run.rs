@@ -20,7 +20,7 @@ use signal_hook::{flag, low_level};
 
 use crate::agent::machine::{AgentEffect, AgentInput, ScriptedAgent};
 use crate::agent::record::{AgentRecord, RecordSource};
-use crate::agent::review_loop::{Tally, tally_file};
+use crate::agent::review_loop::Tally;
 use crate::agent::rows::ScreenSize;
 use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer, WriteMode};
 
@@ -31,7 +31,7 @@ pub enum AgentRunError {
     Scenario(#[from] ScenarioError),
     #[error("cannot open the log {}: {source}", path.display())]
     Log { path: PathBuf, source: io::Error },
-    #[error("cannot read the count {}: {source}", path.display())]
+    #[error("cannot read the counts in {}: {source}", path.display())]
     Tally { path: PathBuf, source: io::Error },
     #[error("cannot use the terminal: {0}")]
     Terminal(#[from] io::Error),
@@ -141,7 +141,7 @@ impl Shell {
                     self.wrote(path, bytes.len(), *last, written);
                 }
                 AgentEffect::Count(path) => {
-                    if let Err(error) = write_file(path, b"1\n", WriteMode::Append) {
+                    if let Err(error) = append_line(path) {
                         self.failures.push((path.display().to_string(), error.to_string()));
                     }
                 }
@@ -194,16 +194,21 @@ fn open_log(path: &Path) -> Result<File, AgentRunError> {
     opened.map_err(|source| AgentRunError::Log { path: path.to_owned(), source })
 }
 
-/// Reads the counts of the agents before this one.
+/// Reads the counts of the agents before this one: a file each, with one line for each thing counted.
 fn read_tally(directory: &Path) -> Result<Tally, AgentRunError> {
-    Tally::of(|key, what| {
-        let path = tally_file(directory, key, what);
-        match std::fs::read(&path) {
-            Ok(lines) => Ok(u32::try_from(lines.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            Err(source) => Err(AgentRunError::Tally { path, source }),
-        }
-    })
+    let read = || {
+        std::fs::create_dir_all(directory)?;
+        let count = |file: std::fs::DirEntry| {
+            let lines = std::fs::read_to_string(file.path())?.lines().count();
+            Ok((file.file_name().to_string_lossy().into_owned(), u32::try_from(lines).unwrap_or(u32::MAX)))
+        };
+        std::fs::read_dir(directory)?.map(|file| count(file?)).collect::<io::Result<Tally>>()
+    };
+    read().map_err(|source| AgentRunError::Tally { path: directory.to_owned(), source })
+}
+
+fn append_line(path: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(b"1\n")
 }
 
 fn make_parent(path: &Path) -> io::Result<()> {
@@ -214,7 +219,6 @@ fn write_file(path: &Path, bytes: &[u8], how: WriteMode) -> io::Result<()> {
     make_parent(path)?;
     match how {
         WriteMode::Plain => std::fs::write(path, bytes),
-        WriteMode::Append => OpenOptions::new().create(true).append(true).open(path)?.write_all(bytes),
         WriteMode::Directory => std::fs::create_dir_all(path),
         WriteMode::Rename => {
             let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;

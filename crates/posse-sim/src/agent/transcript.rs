@@ -1,6 +1,6 @@
 //! The conversation so far. Entries are wrapped once per width, not for each of ten frames a second.
 
-use crate::agent::rows::{ScreenRow, ScreenSize};
+use crate::agent::rows::{ScreenRow, ScreenSize, wrap};
 use crate::scenario::AgentLook;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,7 @@ pub(crate) enum TranscriptEntry {
 pub(crate) struct Transcript {
     look: AgentLook,
     width: usize,
-    /// The entries, each with its number of rows.
-    entries: Vec<(TranscriptEntry, usize)>,
+    entries: Vec<TranscriptEntry>,
     rows: Vec<ScreenRow>,
 }
 
@@ -51,30 +50,21 @@ impl Transcript {
     }
 
     pub(crate) fn push(&mut self, entry: TranscriptEntry) {
-        let before = self.rows.len();
-        let lead = if before == 0 { 0 } else { self.look.lead(&entry) };
-        let rows = self.look.entry(&entry, self.width);
-        if !rows.is_empty() {
+        let lead = if self.rows.is_empty() { 0 } else { self.look.lead(&entry) };
+        let texts = self.look.entry(&entry);
+        if !texts.is_empty() {
             self.rows.extend(std::iter::repeat_n(ScreenRow::blank(), lead));
-            self.rows.extend(rows);
         }
-        self.entries.push((entry, self.rows.len() - before));
-    }
-
-    pub(crate) fn last(&self) -> Option<&TranscriptEntry> {
-        self.entries.last().map(|(entry, _)| entry)
-    }
-
-    pub(crate) fn pop(&mut self) {
-        if let Some((_, rows)) = self.entries.pop() {
-            self.rows.truncate(self.rows.len() - rows);
+        for (text, first, rest, style) in texts {
+            self.rows.extend(wrap(&text, first, rest, style, self.width));
         }
+        self.entries.push(entry);
     }
 
     pub(crate) fn resize(&mut self, size: ScreenSize) {
         self.width = size.columns;
         self.rows.clear();
-        for (entry, _) in std::mem::take(&mut self.entries) {
+        for entry in std::mem::take(&mut self.entries) {
             self.push(entry);
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{HomeOptions, PermissionMode, ScriptedHome};
+use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
 const KEY: &str = "sk-ant-dummy-0123456789-0123456789";
@@ -32,21 +32,12 @@ pub(super) fn settle(home: &mut ScriptedHome, server: &ModelServer, options: &Ho
     });
     home.write(".claude.json", &state.to_string())?;
     let mut settings = json!({});
-    if options.permissions == PermissionMode::Bypass {
+    if options.bypass {
         settings["skipDangerousModePermissionPrompt"] = Value::from(!options.bypass_dialog);
         // As root, Claude Code bypasses permissions only in a sandbox.
         home.set("IS_SANDBOX", "1");
     }
     home.write(".claude/settings.json", &settings.to_string())?;
-    home.add([
-        "--permission-mode",
-        match options.permissions {
-            PermissionMode::Ask => "default",
-            PermissionMode::AcceptEdits => "acceptEdits",
-            PermissionMode::Auto => "auto",
-            PermissionMode::Plan => "plan",
-            PermissionMode::Bypass => "bypassPermissions",
-        },
-    ]);
+    home.add(["--permission-mode", if options.bypass { "bypassPermissions" } else { "default" }]);
     Ok(())
 }

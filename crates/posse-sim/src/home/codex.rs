@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{HomeOptions, PermissionMode, ScriptedHome};
+use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
 pub(super) fn settle(
@@ -47,11 +47,10 @@ env_key = "SCRIPTED_API_KEY"
         // The daemon of Codex would outlive the terminal.
         home.add(["--no-daemon"]);
     }
-    match options.permissions {
-        PermissionMode::Ask => home.add(["--ask-for-approval", "on-request", "--sandbox", "workspace-write"]),
-        PermissionMode::Bypass => home.add(["--dangerously-bypass-approvals-and-sandbox"]),
-        // The default of Codex: it edits the project without a question.
-        PermissionMode::AcceptEdits | PermissionMode::Auto | PermissionMode::Plan => {}
+    if options.bypass {
+        home.add(["--dangerously-bypass-approvals-and-sandbox"]);
+    } else {
+        home.add(["--ask-for-approval", "on-request", "--sandbox", "workspace-write"]);
     }
     Ok(())
 }

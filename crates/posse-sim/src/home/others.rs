@@ -4,11 +4,11 @@ use std::io;
 
 use serde_json::json;
 
-use super::{HomeOptions, PermissionMode, ScriptedHome};
+use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
 pub(super) fn opencode(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<()> {
-    let asks = if options.permissions == PermissionMode::Bypass { "allow" } else { "ask" };
+    let asks = if options.bypass { "allow" } else { "ask" };
     let config = json!({
         "$schema": "https://opencode.ai/config.json",
         "model": "scripted/model", "small_model": "scripted/model",
@@ -41,12 +41,6 @@ pub(super) fn qwen(home: &mut ScriptedHome, server: &ModelServer, options: &Home
     home.set("OPENAI_API_KEY", "dummy");
     home.set("OPENAI_BASE_URL", &server.openai_url());
     home.set("OPENAI_MODEL", "scripted");
-    let mode = match options.permissions {
-        PermissionMode::Ask => "default",
-        PermissionMode::AcceptEdits | PermissionMode::Auto => "auto-edit",
-        PermissionMode::Plan => "plan",
-        PermissionMode::Bypass => "yolo",
-    };
-    home.add(["--approval-mode", mode]);
+    home.add(["--approval-mode", if options.bypass { "yolo" } else { "default" }]);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::reply::{ReplyWriter, event, pieces, tokens};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
 use crate::model::request::{
     ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, reminders, said, string, texts,
 };
@@ -83,17 +83,15 @@ pub(crate) struct MessagesReply {
     content: Vec<Value>,
     /// Whether the last block of the content is open.
     open: bool,
-    input_tokens: u64,
-    output_tokens: u64,
 }
 
 impl MessagesReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
         let message = json!({
             "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
-            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(input_tokens, 1),
+            "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(),
         });
-        Self { message, content: Vec::new(), open: false, input_tokens, output_tokens: 1 }
+        Self { message, content: Vec::new(), open: false }
     }
 
     /// Ends the open block and begins another.
@@ -126,7 +124,6 @@ impl MessagesReply {
 
     /// Adds text to the open block if it has this kind, or to a new one.
     fn more(&mut self, kind: &str, field: &str, text: &str, empty: Value) -> Vec<String> {
-        self.output_tokens += tokens(text);
         let goes_on = self.open && self.content.last().is_some_and(|block| block["type"] == kind);
         let mut events = if goes_on { Vec::new() } else { self.begin(empty) };
         for piece in pieces(text) {
@@ -139,8 +136,11 @@ impl MessagesReply {
     }
 }
 
-fn usage(input: u64, output: u64) -> Value {
-    json!({ "input_tokens": input, "output_tokens": output, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0 })
+fn usage() -> Value {
+    json!({
+        "input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS,
+        "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+    })
 }
 
 impl ReplyWriter for MessagesReply {
@@ -158,7 +158,6 @@ impl ReplyWriter for MessagesReply {
 
     fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
         let input = call.input.to_string();
-        self.output_tokens += tokens(&input);
         let mut events = self.begin(json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }));
         for piece in pieces(&input) {
             events.push(self.delta(&json!({ "type": "input_json_delta", "partial_json": piece })));
@@ -174,14 +173,12 @@ impl ReplyWriter for MessagesReply {
         vec![event("error", refusal(failure))]
     }
 
-    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+    fn close(&mut self) -> (Vec<String>, &'static str) {
         let mut events = self.settle();
         let calls_tools = self.content.iter().any(|block| block["type"] == "tool_use");
-        let reason = reason.unwrap_or(if calls_tools { "tool_use" } else { "end_turn" }).to_owned();
-        let usage = usage(self.input_tokens, self.output_tokens);
-        self.message["stop_reason"] = reason.as_str().into();
-        self.message["usage"] = usage.clone();
-        let delta = json!({ "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage });
+        let reason = if calls_tools { "tool_use" } else { "end_turn" };
+        self.message["stop_reason"] = reason.into();
+        let delta = json!({ "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage() });
         events.extend([event("message_delta", delta), event("message_stop", json!({}))]);
         (events, reason)
     }

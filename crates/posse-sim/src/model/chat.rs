@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model::openai::refusal;
-use crate::model::reply::{ReplyWriter, pieces, tokens};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, pieces};
 use crate::model::request::{ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -57,17 +57,14 @@ pub(crate) struct ChatReply {
     head: Value,
     text: String,
     calls: Vec<Value>,
-    input_tokens: u64,
-    output_tokens: u64,
-    reason: String,
 }
 
 impl ChatReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
         let head = json!({
             "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
         });
-        Self { head, text: String::new(), calls: Vec::new(), input_tokens, output_tokens: 0, reason: String::new() }
+        Self { head, text: String::new(), calls: Vec::new() }
     }
 
     fn chunk(&self, choices: &Value) -> Value {
@@ -81,10 +78,14 @@ impl ChatReply {
         data(&self.chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": reason }])))
     }
 
-    fn usage(&self) -> Value {
-        let total = self.input_tokens + self.output_tokens;
-        json!({ "prompt_tokens": self.input_tokens, "completion_tokens": self.output_tokens, "total_tokens": total })
+    fn reason(&self) -> &'static str {
+        if self.calls.is_empty() { "stop" } else { "tool_calls" }
     }
+}
+
+fn usage() -> Value {
+    let total = INPUT_TOKENS + OUTPUT_TOKENS;
+    json!({ "prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": total })
 }
 
 fn data(value: &Value) -> String {
@@ -97,20 +98,17 @@ impl ReplyWriter for ChatReply {
     }
 
     fn text(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
         self.text.push_str(text);
         pieces(text).into_iter().map(|piece| self.delta(&json!({ "content": piece }), None)).collect()
     }
 
     fn thought(&mut self, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
         pieces(text).into_iter().map(|piece| self.delta(&json!({ "reasoning_content": piece }), None)).collect()
     }
 
     fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
         let index = self.calls.len();
         let input = call.input.to_string();
-        self.output_tokens += tokens(&input);
         let of = |input: &str| json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": input } });
         self.calls.push(of(&input));
         let mut first = of("");
@@ -127,11 +125,11 @@ impl ReplyWriter for ChatReply {
         vec![data(&refusal(failure))]
     }
 
-    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
-        self.reason = reason.unwrap_or(if self.calls.is_empty() { "stop" } else { "tool_calls" }).to_owned();
+    fn close(&mut self) -> (Vec<String>, &'static str) {
         let mut last = self.chunk(&json!([]));
-        last["usage"] = self.usage();
-        (vec![self.delta(&json!({}), Some(&self.reason)), data(&last), "data: [DONE]\n\n".into()], self.reason.clone())
+        last["usage"] = usage();
+        let reason = self.reason();
+        (vec![self.delta(&json!({}), Some(reason)), data(&last), "data: [DONE]\n\n".into()], reason)
     }
 
     fn whole(&self) -> Value {
@@ -141,8 +139,8 @@ impl ReplyWriter for ChatReply {
         }
         let mut whole = self.head.clone();
         whole["object"] = "chat.completion".into();
-        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": self.reason }]);
-        whole["usage"] = self.usage();
+        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": self.reason() }]);
+        whole["usage"] = usage();
         whole
     }
 }

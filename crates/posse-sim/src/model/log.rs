@@ -43,7 +43,7 @@ pub enum ModelEvent {
     Dropped,
     /// The whole reply was sent.
     Ended {
-        reason: String,
+        reason: &'static str,
     },
     /// The agent closed the connection before the reply was complete.
     ConnectionLost,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::reply::{ReplyWriter, event, pieces, tokens};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
 use crate::model::request::{ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -137,18 +137,15 @@ pub(crate) struct ResponsesReply {
     offered: Vec<OfferedTool>,
     request: u64,
     sent: u64,
-    input_tokens: u64,
-    output_tokens: u64,
 }
 
 impl ResponsesReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64, input_tokens: u64) -> Self {
+    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
         let response = json!({
             "id": format!("resp_scripted{request:06}"), "object": "response", "created_at": 1_800_000_000,
             "model": asked.model, "status": "in_progress", "output": [],
         });
-        let (output, offered) = (Vec::new(), asked.offered.clone());
-        Self { response, output, open: None, offered, request, sent: 0, input_tokens, output_tokens: 0 }
+        Self { response, output: Vec::new(), open: None, offered: asked.offered.clone(), request, sent: 0 }
     }
 
     fn event(&mut self, name: &str, mut data: Value) -> String {
@@ -193,7 +190,6 @@ impl ResponsesReply {
 
     /// Adds text to the open item if it has this kind, or to a new one.
     fn more(&mut self, how: &'static StreamedItem, text: &str) -> Vec<String> {
-        self.output_tokens += tokens(text);
         let goes_on = self.open.as_ref().is_some_and(|(open, _)| open.kind == how.kind);
         let mut events = Vec::new();
         if !goes_on {
@@ -254,7 +250,6 @@ impl ReplyWriter for ResponsesReply {
         let tool = self.offered.iter().find(is_meant).cloned();
         // Tools that take text get text, others get JSON as text.
         let input = call.input.as_str().map_or_else(|| call.input.to_string(), str::to_owned);
-        self.output_tokens += tokens(&input);
         let freeform = tool.as_ref().is_some_and(|tool| tool.freeform);
         let (kind, field, prefix, name) = if freeform {
             ("custom_tool_call", "input", "ctc", "response.custom_tool_call_input")
@@ -287,24 +282,18 @@ impl ReplyWriter for ResponsesReply {
         vec![self.event("response.failed", json!({ "response": response }))]
     }
 
-    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String) {
+    fn close(&mut self) -> (Vec<String>, &'static str) {
         let mut events = self.settle();
-        let (name, status) = match reason {
-            None => ("response.completed", "completed"),
-            Some(_) => ("response.incomplete", "incomplete"),
-        };
+        let status = "completed";
         self.response["status"] = status.into();
         self.response["usage"] = json!({
-            "input_tokens": self.input_tokens, "input_tokens_details": { "cached_tokens": 0 },
-            "output_tokens": self.output_tokens, "output_tokens_details": { "reasoning_tokens": 0 },
-            "total_tokens": self.input_tokens + self.output_tokens,
+            "input_tokens": INPUT_TOKENS, "input_tokens_details": { "cached_tokens": 0 },
+            "output_tokens": OUTPUT_TOKENS, "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
         });
-        if let Some(reason) = reason {
-            self.response["incomplete_details"] = json!({ "reason": reason });
-        }
         let response = self.whole();
-        events.push(self.event(name, json!({ "response": response })));
-        (events, reason.unwrap_or(status).to_owned())
+        events.push(self.event("response.completed", json!({ "response": response })));
+        (events, status)
     }
 
     fn whole(&self) -> Value {

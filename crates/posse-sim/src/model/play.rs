@@ -11,9 +11,6 @@ use crate::model::shared::{ConnectionGone, ServerShared};
 use crate::model::{http, tools};
 use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, Span, ToolUse};
 
-/// The number of input tokens reported by default.
-const TOKENS: u64 = 1200;
-
 pub(crate) struct ReplyPlayer<'a> {
     pub(crate) shared: &'a ServerShared,
     pub(crate) to: &'a TcpStream,
@@ -50,7 +47,7 @@ impl ReplyPlayer<'_> {
             })])
         });
         let attempt = if let RequestRole::Turn { attempt, .. } = self.role { attempt } else { 1 };
-        let writer = self.protocol.writer(self.query, self.request, turn.input_tokens.unwrap_or(TOKENS));
+        let writer = self.protocol.writer(self.query, self.request);
         let mut reply = PlayedReply { player: self, attempt, writer, begun: false, calls: 0 };
         if reply.all(&turn.steps).is_err() {
             self.shared.lose(self.request);
@@ -65,7 +62,7 @@ impl PlayedReply<'_> {
                 return Ok(());
             }
         }
-        self.end(None)
+        self.end()
     }
 
     /// Plays one step. Breaks if the reply is over.
@@ -87,19 +84,15 @@ impl PlayedReply<'_> {
             ScriptStep::Write(file) => self.call(&tools::write(self.player.query, file))?,
             ScriptStep::Pause(time) => self.pause(*time)?,
             ScriptStep::WaitFor(gate) => self.player.shared.pass_gate(self.player.request, gate)?,
-            ScriptStep::Print(text) => {
-                self.begin()?;
-                http::chunk(self.player.to, text)?;
-            }
             ScriptStep::Fail(failure) if !failure.applies(self.attempt) => {}
             ScriptStep::Fail(failure) if failure.dropped => {
                 self.player.shared.record(self.player.request, ModelEvent::Dropped);
                 return Ok(ControlFlow::Break(()));
             }
             ScriptStep::Fail(failure) => return self.fail(failure).map(ControlFlow::Break),
-            ScriptStep::End(reason) => return self.end(Some(reason)).map(ControlFlow::Break),
             // `Scenario::check_for` rejects these for a model.
-            ScriptStep::Ask(_)
+            ScriptStep::Print(_)
+            | ScriptStep::Ask(_)
             | ScriptStep::Answer(_)
             | ScriptStep::Osc(_)
             | ScriptStep::Crash(_)
@@ -145,8 +138,7 @@ impl PlayedReply<'_> {
 
     fn call(&mut self, call: &ToolUse) -> Result<(), ConnectionGone> {
         self.calls += 1;
-        let prefix = if self.player.protocol == Protocol::Messages { "toolu" } else { "call" };
-        let id = format!("{prefix}_scripted{:06}x{}", self.player.request, self.calls);
+        let id = format!("toolu_scripted{:06}x{}", self.player.request, self.calls);
         self.send(None, |writer| writer.call(&id, call))?;
         let event = ModelEvent::ToolAsked { id, name: call.name.clone(), input: call.input.clone() };
         self.player.shared.record(self.player.request, event);
@@ -166,9 +158,9 @@ impl PlayedReply<'_> {
         })
     }
 
-    fn end(&mut self, reason: Option<&str>) -> Result<(), ConnectionGone> {
+    fn end(&mut self) -> Result<(), ConnectionGone> {
         self.begin()?;
-        let (events, reason) = self.writer.close(reason);
+        let (events, reason) = self.writer.close();
         let to = self.player.to;
         let streamed = self.player.query.streamed;
         let whole = self.writer.whole().to_string();

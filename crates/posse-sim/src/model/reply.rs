@@ -8,6 +8,9 @@ use crate::scenario::{ServiceFailure, ToolUse};
 
 /// The number of characters in a streamed piece, small enough that a reply has several.
 pub(crate) const PIECE: usize = 24;
+/// The numbers of tokens that every reply reports.
+pub(crate) const INPUT_TOKENS: u64 = 1200;
+pub(crate) const OUTPUT_TOKENS: u64 = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -28,8 +31,8 @@ pub(crate) trait ReplyWriter {
     fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String>;
     /// Ends the stream with an error.
     fn failure(&mut self, failure: &ServiceFailure) -> Vec<String>;
-    /// Ends the reply, and returns the reason: the given one, or the usual one.
-    fn close(&mut self, reason: Option<&str>) -> (Vec<String>, String);
+    /// Ends the reply, and returns the reason.
+    fn close(&mut self) -> (Vec<String>, &'static str);
     fn whole(&self) -> Value;
 }
 
@@ -48,11 +51,11 @@ impl Protocol {
         }
     }
 
-    pub(crate) fn writer(self, asked: &ModelQuery, request: u64, tokens: u64) -> Box<dyn ReplyWriter> {
+    pub(crate) fn writer(self, asked: &ModelQuery, request: u64) -> Box<dyn ReplyWriter> {
         match self {
-            Self::Messages => Box::new(anthropic::MessagesReply::new(asked, request, tokens)),
-            Self::Responses => Box::new(openai::ResponsesReply::new(asked, request, tokens)),
-            Self::Chat => Box::new(chat::ChatReply::new(asked, request, tokens)),
+            Self::Messages => Box::new(anthropic::MessagesReply::new(asked, request)),
+            Self::Responses => Box::new(openai::ResponsesReply::new(asked, request)),
+            Self::Chat => Box::new(chat::ChatReply::new(asked, request)),
         }
     }
 
@@ -75,9 +78,4 @@ pub(crate) fn pieces(text: &str) -> Vec<String> {
 pub(crate) fn event(name: &str, mut data: Value) -> String {
     data["type"] = name.into();
     format!("event: {name}\ndata: {data}\n\n")
-}
-
-/// Estimates the number of tokens.
-pub(crate) fn tokens(text: &str) -> u64 {
-    text.len() as u64 / 4 + 1
 }

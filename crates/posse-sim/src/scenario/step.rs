@@ -32,7 +32,7 @@ pub enum ScriptStep {
     /// Does nothing. The agent is busy, but nothing moves.
     #[serde(deserialize_with = "duration")]
     Pause(Duration),
-    /// Sends text as it is: to the terminal, or into the HTTP stream.
+    /// Sends text to the terminal as it is.
     Print(String),
     /// Opens a dialog. If the user accepts, the turn continues; otherwise the turn ends as interrupted.
     #[serde(deserialize_with = "question")]
@@ -49,8 +49,6 @@ pub enum ScriptStep {
     Exit(u8),
     /// Waits until the test releases this gate. A released gate stays open.
     WaitFor(String),
-    /// Ends the reply with this reason, in the protocol's own word (`max_tokens`, `refusal`).
-    End(String),
 }
 
 impl ScriptStep {
@@ -64,7 +62,7 @@ impl ScriptStep {
             ScriptStep::Crash(_) => Some(("crash", Agent)),
             ScriptStep::Exit(_) => Some(("exit", Agent)),
             ScriptStep::WaitFor(_) => Some(("wait_for", Model)),
-            ScriptStep::End(_) => Some(("end", Model)),
+            ScriptStep::Print(_) => Some(("print", Agent)),
             _ => None,
         }
     }
@@ -182,7 +180,6 @@ pub enum WriteMode {
     Rename,
     /// Truncates and writes: a reader may see an empty or partial file.
     Plain,
-    Append,
     /// Creates a directory of that name instead.
     Directory,
 }
@@ -249,7 +246,6 @@ pub enum QuestionKind {
 #[serde(deny_unknown_fields)]
 pub struct AgentQuestion {
     pub kind: QuestionKind,
-    pub title: Option<String>,
     pub text: Option<String>,
     pub command: Option<String>,
     pub detail: Option<String>,
@@ -259,20 +255,12 @@ pub struct AgentQuestion {
     /// The options that let the turn continue, from 1, in order of preference.
     #[serde(default, deserialize_with = "numbers")]
     pub accept: Vec<usize>,
-    /// The option that is selected at first, from 1.
-    #[serde(default = "first")]
-    pub cursor: usize,
     /// Whether digits choose options.
     #[serde(default = "yes")]
     pub numbered: bool,
-    pub footer: Option<String>,
     /// How long before the dialog the agent reports that it is blocked (Codex: about 900 ms).
     #[serde(default, deserialize_with = "duration")]
     pub announce: Duration,
-}
-
-fn first() -> usize {
-    1
 }
 
 fn yes() -> bool {
@@ -284,15 +272,12 @@ impl AgentQuestion {
     pub(crate) fn permission(command: String) -> AgentQuestion {
         AgentQuestion {
             kind: QuestionKind::Permission,
-            title: None,
             text: None,
             command: Some(command),
             detail: None,
             options: Vec::new(),
             accept: vec![1, 2],
-            cursor: first(),
             numbered: true,
-            footer: None,
             announce: Duration::ZERO,
         }
     }
@@ -316,23 +301,19 @@ impl AgentQuestion {
                 Permission | Plan => (1..count.max(2)).collect(),
             };
         }
-        for (key, number) in self.accept.iter().map(|n| ("accept", *n)).chain([("cursor", self.cursor)]) {
-            if !(1..=count).contains(&number) {
-                return wrong(&format!("`{key}` is {number}, but the options are 1 to {count}"));
-            }
+        match self.accept.iter().find(|number| **number > count) {
+            Some(number) => wrong(&format!("`accept` is {number}, but the options are 1 to {count}")),
+            None => Ok(self),
         }
-        Ok(self)
     }
 }
 
 /// The answer file of a turn of the review loop.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentAnswer {
     /// Replaces the usual answer of the turn.
     pub text: Option<String>,
-    /// Replaces the verdict that is due.
-    pub verdict: Option<ScriptedVerdict>,
     pub how: WriteMode,
     pub with: Vec<AnswerOddity>,
     /// Writes the file in place, in this many pieces; 0 writes it whole.
@@ -343,21 +324,6 @@ pub struct AgentAnswer {
     /// Writes the file this long after the step, even if the turn has ended by then.
     #[serde(deserialize_with = "duration")]
     pub late: Duration,
-}
-
-impl Default for AgentAnswer {
-    fn default() -> AgentAnswer {
-        AgentAnswer {
-            text: None,
-            verdict: None,
-            how: WriteMode::default(),
-            with: Vec::new(),
-            pieces: 0,
-            // A reader looks twice in this time.
-            gap: Duration::from_millis(300),
-            late: Duration::ZERO,
-        }
-    }
 }
 
 impl AgentAnswer {
@@ -373,19 +339,6 @@ impl AgentAnswer {
         }
         bytes
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScriptedVerdict {
-    #[serde(alias = "pass")]
-    Approve,
-    #[serde(alias = "fail")]
-    Revise,
-    /// The form from the prompt, not filled in.
-    Template,
-    /// Text without a verdict.
-    Nonsense,
 }
 
 /// Something unusual about the bytes of an answer file.
@@ -482,9 +435,6 @@ fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::
     let answer = word_or_table(deserializer, "a text, or a table", |text| {
         Ok(AgentAnswer { text: Some(text.to_owned()), ..AgentAnswer::default() })
     })?;
-    if answer.text.is_some() && answer.verdict.is_some() {
-        return Err(D::Error::custom("`text` and `verdict` are two answers: choose one"));
-    }
     if answer.pieces > 0 && answer.how != WriteMode::default() {
         return Err(D::Error::custom("`pieces` go straight into the file: leave out `how`"));
     }

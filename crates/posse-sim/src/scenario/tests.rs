@@ -22,7 +22,6 @@ opening = "port the parser"
 start = [{ pause = "1s" }]
 [[turn]]
 on = "deploy"
-input_tokens = 9000
 steps = [
   { think = "forever" },
   { think = { for = "3s", text = "hm" } },
@@ -32,7 +31,7 @@ steps = [
   { tool = { name = "Bash", input = { command = "ls", timeout = 5 } } },
   { tool = { name = "Stop" } },
   { run = { command = "touch x", escalated = true } },
-  { write = { path = "{path}", text = "{prompt}", how = "append" } },
+  { write = { path = "{path}", text = "{prompt}", how = "plain" } },
   { fail = "usage_limit" },
   { fail = "529" },
   { fail = { message = "no" } },
@@ -43,12 +42,11 @@ steps = [
   { ask = { kind = "question", options = ["a", "b"], announce = "1s" } },
   { answer = "text" },
   { answer = {} },
-  { answer = { verdict = "pass", with = ["bom"], pieces = 3, gap = "1s", late = "2s" } },
+  { answer = { with = ["bom"], pieces = 3, gap = "1s", late = "2s" } },
   { osc = "9;4;1;50" },
   { crash = 11 },
   { exit = 3 },
   { wait_for = "gate" },
-  { end = "max_tokens" },
 ]
 "#,
     )
@@ -56,13 +54,13 @@ steps = [
     assert_eq!(scenario.osc, Some(vec![SelfReport::State, SelfReport::Title]));
     assert_eq!(scenario.dialog_deaf, Duration::from_millis(200));
     let steps = &scenario.turns[0].steps;
-    assert_eq!(steps.len(), 25);
+    assert_eq!(steps.len(), 24);
     assert_eq!(steps[3], ScriptStep::Say(Spoken { text: "text".into(), rate: Some(7) }));
     let ScriptStep::Tool(call) = &steps[5] else { panic!("{:?}", steps[5]) };
     assert_eq!(call.input, serde_json::json!({ "command": "ls", "timeout": 5 }));
     assert_eq!(steps[14], ScriptStep::Print("\u{1b}[31m".into()));
     let ScriptStep::Ask(ask) = &steps[16] else { panic!("{:?}", steps[16]) };
-    assert_eq!((ask.accept.as_slice(), ask.cursor, ask.announce), ([1, 2].as_slice(), 1, Duration::from_secs(1)));
+    assert_eq!((ask.accept.as_slice(), ask.announce), ([1, 2].as_slice(), Duration::from_secs(1)));
 }
 
 #[test]
@@ -79,11 +77,9 @@ fn mistakes_are_reported_with_their_position() {
         (in_steps(r#"{ say = { text = "x", rate = 0 } }"#), 5, "a rate of 0"),
         (in_steps(r#"{ ask = { kind = "question" } }"#), 5, "a question needs `options`"),
         (in_steps(r#"{ ask = { kind = "permission", accept = 4 } }"#), 5, "`accept` is 4, but the options are 1 to 3"),
-        (in_steps(r#"{ ask = { kind = "startup", cursor = 0 } }"#), 5, "`cursor` is 0"),
         (in_steps(r#"{ crash = 99 }"#), 5, "99 is no signal"),
         (in_steps(r#"{ fail = "200" }"#), 5, "`200` is no failure"),
         (in_steps(r#"{ fail = { time = 1 } }"#), 5, "unknown field `time`"),
-        (in_steps(r#"{ answer = { text = "x", verdict = "pass" } }"#), 5, "two answers"),
         (in_steps(r#"{ answer = { pieces = 2, how = "plain" } }"#), 5, "leave out `how`"),
         (in_steps(r#"{ answer = { late = "soon" } }"#), 5, "`soon` is no duration"),
         ("[[turn]]\nnth = 0".to_owned(), 2, "count from 1"),
@@ -127,7 +123,7 @@ fn each_player_rejects_the_steps_of_the_other() {
         ("ask = { kind = 'plan' }", true, false),
         ("crash = 9", true, false),
         ("wait_for = 'x'", false, true),
-        ("end = 'x'", false, true),
+        ("print = 'x'", true, false),
     ] {
         assert_eq!(check(step, ScenarioPlayer::Agent).is_ok(), by_agent, "{step}");
         assert_eq!(check(step, ScenarioPlayer::Model).is_ok(), by_model, "{step}");

@@ -163,40 +163,9 @@ fn last_character(text: &[u8]) -> Option<char> {
     (!c.is_control()).then_some(c)
 }
 
-/// The line drawing set of DEC terminals, which `ESC ( 0` selects.
+/// The line drawing set of DEC terminals, which `ESC ( 0` selects. It replaces the characters from the backtick on.
 fn line_drawing(c: char) -> char {
-    match c {
-        '`' => '◆',
-        'a' => '▒',
-        'b' => '␉',
-        'c' => '␌',
-        'd' => '␍',
-        'e' => '␊',
-        'f' => '°',
-        'g' => '±',
-        'h' => '␤',
-        'i' => '␋',
-        'j' => '┘',
-        'k' => '┐',
-        'l' => '┌',
-        'm' => '└',
-        'n' => '┼',
-        'o' => '⎺',
-        'p' => '⎻',
-        'q' => '─',
-        'r' => '⎼',
-        's' => '⎽',
-        't' => '├',
-        'u' => '┤',
-        'v' => '┴',
-        'w' => '┬',
-        'x' => '│',
-        'y' => '≤',
-        'z' => '≥',
-        '{' => 'π',
-        '|' => '≠',
-        '}' => '£',
-        '~' => '·',
-        other => other,
-    }
+    const FROM_BACKTICK: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
+    let index = (c as usize).checked_sub('`' as usize);
+    index.and_then(|index| FROM_BACKTICK.chars().nth(index)).unwrap_or(c)
 }

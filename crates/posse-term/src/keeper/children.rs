@@ -1,7 +1,6 @@
 //! The programs of the keeper: started, read, written to, reaped.
 
 use std::io::Read;
-use std::os::fd::AsFd;
 use std::time::Instant;
 
 use posse_core::ids::TerminalId;
@@ -11,8 +10,8 @@ use rustix::process::WaitOptions;
 
 use super::spawn;
 use super::terminal::{KeptTerminal, ProgramOutput, Receipt};
-use super::{DRAIN, ERROR, EpollAction, KeeperState, MAIN, SPARE_FOR_PEERS, log};
-use crate::wire::{self, InputRefusal, KeeperEvent, OutputStream, SpawnRefusal};
+use super::{DRAIN, EpollAction, KeeperState, SPARE_FOR_PEERS, TERMINAL, log};
+use crate::wire::{self, InputRefusal, KeeperEvent, SpawnRefusal};
 
 impl KeeperState {
     pub(super) fn spawn(&mut self, id: TerminalId, program: wire::ProgramSpec) -> KeeperEvent {
@@ -28,29 +27,24 @@ impl KeeperState {
         let pid = spawned.pid;
         let terminal = KeptTerminal::new(id, program, spawned);
         self.terminals.insert(id, terminal);
-        self.watch(id, OutputStream::Main, EpollAction::Begin);
-        self.watch(id, OutputStream::Error, EpollAction::Begin);
+        self.watch(id, EpollAction::Begin);
         KeeperEvent::Spawned { id, pid }
     }
 
     /// Registers for epoll events: output unless paused, room for input if some is waiting.
-    pub(super) fn watch(&self, id: TerminalId, stream: OutputStream, watch: EpollAction) {
+    pub(super) fn watch(&self, id: TerminalId, watch: EpollAction) {
         let Some(terminal) = self.terminals.get(&id) else { return };
-        let Some(output) = terminal.output(stream) else { return };
-        let Some(fd) = output.fd.as_ref().map(AsFd::as_fd) else { return };
+        let Some(fd) = terminal.output.fd.as_ref() else { return };
         // The kernel always reports that the other side is closed. Edge-triggered, it reports it only once.
-        let mut flags = match output {
+        let mut flags = match terminal.output {
             ProgramOutput { paused: true, .. } => EventFlags::ET,
             ProgramOutput { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
             _ => EventFlags::IN,
         };
-        if stream == OutputStream::Main && terminal.wants_to_write() {
+        if terminal.wants_to_write() {
             flags |= EventFlags::OUT;
         }
-        let data = EventData::new_u64(match stream {
-            OutputStream::Main => MAIN | u64::from(id.bits()),
-            OutputStream::Error => ERROR | u64::from(id.bits()),
-        });
+        let data = EventData::new_u64(TERMINAL | u64::from(id.bits()));
         let result = match watch {
             EpollAction::Begin => epoll::add(&self.epoll, fd, data, flags),
             EpollAction::Change => epoll::modify(&self.epoll, fd, data, flags),
@@ -60,75 +54,72 @@ impl KeeperState {
         }
     }
 
-    pub(super) fn terminal_ready(&mut self, id: TerminalId, stream: OutputStream, flags: EventFlags, now: Instant) {
+    pub(super) fn terminal_ready(&mut self, id: TerminalId, flags: EventFlags, now: Instant) {
         if flags.contains(EventFlags::OUT) {
             self.write_input(id);
         }
         if !flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             return;
         }
-        let room = self.room(id, stream);
+        let room = self.room(id);
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        let state = |terminal: &KeptTerminal| terminal.output(stream).map(|o| (o.ring.end(), o.paused, o.deserted));
-        let Some((end, paused, deserted)) = state(terminal) else { return };
-        if paused {
+        if terminal.output.paused {
             return;
         }
         if room == 0 {
-            return self.pause(id, stream, now);
+            return self.pause(id, now);
         }
-        terminal.read(stream, &mut self.buffer, room);
-        let after = state(terminal);
-        if after.is_some_and(|(after, ..)| after != end) {
+        let (end, deserted) = (terminal.output.ring.end(), terminal.output.deserted);
+        terminal.read(&mut self.buffer, room);
+        let changed = terminal.output.deserted != deserted;
+        if terminal.output.ring.end() != end {
             for peer in self.peers.values_mut() {
-                peer.has_news(id, stream);
+                peer.has_news(id);
             }
         }
-        if after.is_some_and(|(.., after)| after != deserted) {
-            self.watch(id, stream, EpollAction::Change);
+        if changed {
+            self.watch(id, EpollAction::Change);
         }
         self.announce_exit(id, false);
     }
 
     /// Returns how many bytes may be read without overwriting output that a healthy daemon has not acknowledged.
-    pub(super) fn room(&self, id: TerminalId, stream: OutputStream) -> u64 {
-        let Some(ring) = self.terminals.get(&id).and_then(|t| t.output(stream)).map(|o| &o.ring) else { return 0 };
+    pub(super) fn room(&self, id: TerminalId) -> u64 {
+        let Some(ring) = self.terminals.get(&id).map(|terminal| &terminal.output.ring) else { return 0 };
         let daemons = self.peers.values().filter(|peer| peer.daemon);
-        let cursors = daemons.filter_map(|peer| peer.cursors.get(&(id, stream))).filter(|cursor| !cursor.stalled);
+        let cursors = daemons.filter_map(|peer| peer.cursors.get(&id)).filter(|cursor| !cursor.stalled);
         cursors.map(|c| ring.capacity().saturating_sub(ring.end() - c.acknowledged)).min().unwrap_or(u64::MAX)
     }
 
     /// Stops reading an output without room. The daemons that are behind have `STALL` from now on to catch up.
-    pub(super) fn pause(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
-        if let Some(output) = self.terminals.get_mut(&id).and_then(|terminal| terminal.output_mut(stream)) {
-            output.paused = true;
+    pub(super) fn pause(&mut self, id: TerminalId, now: Instant) {
+        if let Some(terminal) = self.terminals.get_mut(&id) {
+            terminal.output.paused = true;
         }
-        for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&(id, stream))) {
+        for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&id)) {
             cursor.moved = now;
         }
-        self.paused.insert((id, stream));
-        self.watch(id, stream, EpollAction::Change);
+        self.paused.insert(id);
+        self.watch(id, EpollAction::Change);
     }
 
     /// Reads a paused output again if there is room again.
-    pub(super) fn resume(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
-        if !self.paused.contains(&(id, stream)) || self.room(id, stream) == 0 {
+    pub(super) fn resume(&mut self, id: TerminalId, now: Instant) {
+        if !self.paused.contains(&id) || self.room(id) == 0 {
             return;
         }
-        self.paused.remove(&(id, stream));
+        self.paused.remove(&id);
         if let Some(terminal) = self.terminals.get_mut(&id) {
             // The last output of the program is read only now.
             terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
-            if let Some(output) = terminal.output_mut(stream) {
-                output.paused = false;
-            }
+            terminal.output.paused = false;
         }
-        self.watch(id, stream, EpollAction::Change);
+        self.watch(id, EpollAction::Change);
     }
 
     pub(super) fn resume_all(&mut self, now: Instant) {
-        for (id, stream) in self.paused.clone() {
-            self.resume(id, stream, now);
+        for id in self.paused.clone() {
+            self.resume(id, now);
         }
     }
 
@@ -140,7 +131,7 @@ impl KeeperState {
                 peer.tell(&KeeperEvent::InputDone { id, writer, sequence });
             }
         });
-        self.watch(id, OutputStream::Main, EpollAction::Change);
+        self.watch(id, EpollAction::Change);
     }
 
     pub(super) fn reap(&mut self, now: Instant) {
@@ -163,14 +154,14 @@ impl KeeperState {
             };
             terminal.exit = Some(exit);
             terminal.drain_until = Some(now + DRAIN);
-            terminal.main.deserted = false;
+            terminal.output.deserted = false;
             let id = terminal.id;
             self.draining.insert(id);
             for Receipt { peer, writer, sequence } in terminal.drop_input() {
                 let why = InputRefusal::NotReading;
                 self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why });
             }
-            self.watch(id, OutputStream::Main, EpollAction::Change);
+            self.watch(id, EpollAction::Change);
             self.announce_exit(id, false);
         }
     }
@@ -178,13 +169,13 @@ impl KeeperState {
     /// Announces the exit of a program once all its output has been read, or at once if `now_or_never`.
     pub(super) fn announce_exit(&mut self, id: TerminalId, now_or_never: bool) {
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        if terminal.exit.is_none() || terminal.announced.is_some() || !(terminal.outputs_ended() || now_or_never) {
+        let ended = terminal.output.fd.is_none();
+        if terminal.exit.is_none() || terminal.announced.is_some() || !(ended || now_or_never) {
             return;
         }
         terminal.drain_until = None;
         self.draining.remove(&id);
-        let error = terminal.error.as_ref().map_or(0, |error| error.ring.end());
-        terminal.announced = Some((terminal.main.ring.end(), error));
+        terminal.announced = Some(terminal.output.ring.end());
         for peer in self.peers.values_mut().filter(|peer| peer.greeted) {
             peer.owes_exit(id);
         }
@@ -193,7 +184,7 @@ impl KeeperState {
     pub(super) fn forget(&mut self, id: TerminalId) {
         self.terminals.remove(&id);
         self.draining.remove(&id);
-        self.paused.retain(|(paused, _)| *paused != id);
+        self.paused.remove(&id);
         for peer in self.peers.values_mut() {
             peer.forget(id);
         }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use posse_core::ids::TerminalId;
 
 use super::terminal::KeptTerminal;
-use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, OutputStream, WINDOW, WireError};
+use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, WINDOW, WireError};
 
 /// How much is put into the send buffer at once.
 const FILL: usize = 256 << 10;
@@ -34,6 +34,21 @@ pub(super) struct OutputCursor {
     queued: bool,
     /// The peer has not attached yet: output is kept for it, but nothing is sent.
     reserved: bool,
+}
+
+impl OutputCursor {
+    fn new(from: u64, now: Instant) -> Self {
+        Self {
+            sent: from,
+            acknowledged: from,
+            moved: now,
+            stalled: false,
+            serial: 0,
+            begun: false,
+            queued: false,
+            reserved: false,
+        }
+    }
 }
 
 /// The permissions of a peer.
@@ -60,9 +75,9 @@ pub(super) struct KeeperPeer {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     written: usize,
-    pub(super) cursors: BTreeMap<(TerminalId, OutputStream), OutputCursor>,
+    pub(super) cursors: BTreeMap<TerminalId, OutputCursor>,
     /// The cursors that may have something to send.
-    ready: VecDeque<(TerminalId, OutputStream)>,
+    ready: VecDeque<TerminalId>,
     /// Exits to report once the output before them has been sent.
     exits: Vec<TerminalId>,
     pub(super) wants_write: bool,
@@ -118,22 +133,12 @@ impl KeeperPeer {
         Ok(requests)
     }
 
-    pub(super) fn attach(&mut self, terminal: &KeptTerminal, stream: OutputStream, from: u64, now: Instant) {
-        let Some(output) = terminal.output(stream) else { return };
-        let from = from.clamp(output.ring.start(), output.ring.end());
-        let cursor = OutputCursor {
-            sent: from,
-            acknowledged: from,
-            moved: now,
-            stalled: false,
-            serial: 0,
-            begun: stream == OutputStream::Error,
-            queued: false,
-            reserved: false,
-        };
-        self.cursors.insert((terminal.id, stream), cursor);
-        self.ready.retain(|key| *key != (terminal.id, stream));
-        self.has_news(terminal.id, stream);
+    pub(super) fn attach(&mut self, terminal: &KeptTerminal, from: u64, now: Instant) {
+        let ring = &terminal.output.ring;
+        let cursor = OutputCursor::new(from.clamp(ring.start(), ring.end()), now);
+        self.cursors.insert(terminal.id, cursor);
+        self.ready.retain(|id| *id != terminal.id);
+        self.has_news(terminal.id);
         if terminal.announced.is_some() {
             self.owes_exit(terminal.id);
         }
@@ -141,27 +146,17 @@ impl KeeperPeer {
 
     /// Keeps the output of a program that this peer has just started until the peer attaches, as for an attached peer that
     /// acknowledges nothing.
-    pub(super) fn expects(&mut self, id: TerminalId, stream: OutputStream, now: Instant) {
-        let cursor = OutputCursor {
-            sent: 0,
-            acknowledged: 0,
-            moved: now,
-            stalled: false,
-            serial: 0,
-            begun: false,
-            queued: false,
-            reserved: true,
-        };
-        self.cursors.insert((id, stream), cursor);
+    pub(super) fn expects(&mut self, id: TerminalId, now: Instant) {
+        self.cursors.insert(id, OutputCursor { reserved: true, ..OutputCursor::new(0, now) });
     }
 
     /// Records that there may be output, or a change of size, to send to this peer.
-    pub(super) fn has_news(&mut self, id: TerminalId, stream: OutputStream) {
-        if let Some(cursor) = self.cursors.get_mut(&(id, stream))
+    pub(super) fn has_news(&mut self, id: TerminalId) {
+        if let Some(cursor) = self.cursors.get_mut(&id)
             && !cursor.reserved
             && !std::mem::replace(&mut cursor.queued, true)
         {
-            self.ready.push_back((id, stream));
+            self.ready.push_back(id);
         }
     }
 
@@ -172,8 +167,8 @@ impl KeeperPeer {
     }
 
     pub(super) fn forget(&mut self, id: TerminalId) {
-        self.cursors.retain(|(terminal, _), _| *terminal != id);
-        self.ready.retain(|(terminal, _)| *terminal != id);
+        self.cursors.remove(&id);
+        self.ready.retain(|terminal| *terminal != id);
         self.exits.retain(|terminal| *terminal != id);
     }
 
@@ -213,35 +208,30 @@ impl KeeperPeer {
             self.written = 0;
         }
         while self.outgoing.len() - self.written < FILL
-            && let Some((id, stream)) = self.ready.pop_front()
+            && let Some(id) = self.ready.pop_front()
         {
-            let (Some(cursor), Some(terminal)) = (self.cursors.get_mut(&(id, stream)), terminals.get(&id)) else {
-                continue;
-            };
+            let (Some(cursor), Some(terminal)) = (self.cursors.get_mut(&id), terminals.get(&id)) else { continue };
             cursor.queued = false;
-            if send_some(cursor, terminal, stream, &mut self.outgoing) {
-                self.has_news(id, stream);
+            if send_some(cursor, terminal, &mut self.outgoing) {
+                self.has_news(id);
             }
         }
         let (cursors, outgoing) = (&self.cursors, &mut self.outgoing);
         self.exits.retain(|id| {
             let Some(terminal) = terminals.get(id) else { return false };
-            let (Some(exit), Some((main, error))) = (terminal.exit, terminal.announced) else { return true };
-            let behind =
-                |stream, end| cursors.get(&(*id, stream)).is_some_and(|c| !c.reserved && (c.sent < end || !c.begun));
-            if behind(OutputStream::Main, main) || behind(OutputStream::Error, error) {
+            let (Some(exit), Some(end)) = (terminal.exit, terminal.announced) else { return true };
+            if cursors.get(id).is_some_and(|cursor| !cursor.reserved && (cursor.sent < end || !cursor.begun)) {
                 return true;
             }
-            wire::encode(&KeeperEvent::Exited { id: *id, exit, main, error }, outgoing);
+            wire::encode(&KeeperEvent::Exited { id: *id, exit, end }, outgoing);
             false
         });
     }
 }
 
 /// Appends the next frames of one output; returns true if there is more that may be sent now.
-fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, stream: OutputStream, out: &mut Vec<u8>) -> bool {
-    let Some(output) = terminal.output(stream) else { return false };
-    let ring = &output.ring;
+fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u8>) -> bool {
+    let ring = &terminal.output.ring;
     if cursor.sent < ring.start() {
         // The output was overwritten before it could be sent. The peer sees the jump in the offsets.
         cursor.sent = ring.start();
@@ -261,11 +251,11 @@ fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, stream: OutputS
         return true;
     }
     let allowed = (cursor.acknowledged + WINDOW).min(ring.end()).min(cursor.sent + FRAME);
-    let mark = if stream == OutputStream::Main { terminal.mark_after(cursor.serial) } else { None };
+    let mark = terminal.mark_after(cursor.serial);
     let until = mark.map_or(allowed, |mark| allowed.min(mark.offset.max(cursor.sent)));
     if until > cursor.sent {
         let (front, back) = ring.slices(cursor.sent, (until - cursor.sent) as usize);
-        let output = KeeperEvent::Output { id: terminal.id, stream, offset: cursor.sent, bytes: Vec::new() };
+        let output = KeeperEvent::Output { id: terminal.id, offset: cursor.sent, bytes: Vec::new() };
         wire::encode_with(&output, &[front, back], out);
         cursor.sent = until;
     }

@@ -9,7 +9,7 @@ use super::peer::{DisconnectReason, PeerTrust};
 use super::terminal::{AcceptedInput, KeptTerminal, Receipt};
 use super::{FamilyEnding, KeeperState, hello, unknown};
 use crate::clock::monotonic_ns;
-use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, OutputStream};
+use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER};
 
 /// The answer to a request that a process in a terminal may not make, or `None` if it may.
 fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
@@ -94,27 +94,25 @@ impl KeeperState {
                 if let (KeeperEvent::Spawned { .. }, Some(peer)) = (&answer, self.peers.get_mut(&number))
                     && peer.daemon
                 {
-                    peer.expects(id, OutputStream::Main, now);
-                    peer.expects(id, OutputStream::Error, now);
+                    peer.expects(id, now);
                 }
             }
-            KeeperRequest::Attach { id, stream, from } => match self.terminals.get(&id) {
+            KeeperRequest::Attach { id, from } => match self.terminals.get(&id) {
                 Some(terminal) => {
-                    peer.attach(terminal, stream, from, now);
-                    self.resume(id, stream, now);
+                    peer.attach(terminal, from, now);
+                    self.resume(id, now);
                 }
                 None => peer.tell(&unknown(id)),
             },
-            KeeperRequest::Acknowledge { id, stream, offset } => {
-                if let (Some(cursor), Some(terminal)) = (peer.cursors.get_mut(&(id, stream)), self.terminals.get(&id)) {
-                    let end = terminal.output(stream).map_or(0, |output| output.ring.end());
+            KeeperRequest::Acknowledge { id, offset } => {
+                if let (Some(cursor), Some(terminal)) = (peer.cursors.get_mut(&id), self.terminals.get(&id)) {
                     if offset > cursor.acknowledged {
-                        cursor.acknowledged = offset.min(end);
+                        cursor.acknowledged = offset.min(terminal.output.ring.end());
                         cursor.moved = now;
                         cursor.stalled = false;
                     }
-                    peer.has_news(id, stream);
-                    self.resume(id, stream, now);
+                    peer.has_news(id);
+                    self.resume(id, now);
                 }
             }
             KeeperRequest::Input { id, writer, sequence, bytes } => {
@@ -133,7 +131,7 @@ impl KeeperState {
                 Some(terminal) => {
                     terminal.resize(size);
                     for peer in self.peers.values_mut() {
-                        peer.has_news(id, OutputStream::Main);
+                        peer.has_news(id);
                     }
                 }
                 None => peer.tell(&unknown(id)),

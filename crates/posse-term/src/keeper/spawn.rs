@@ -4,19 +4,17 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
-use crate::wire::{ProgramSpec, SpawnRefusal, Wiring};
+use crate::wire::{ProgramSpec, SpawnRefusal};
 
 pub(super) struct Spawned {
     pub(super) pid: u32,
-    /// The terminal's master side, or standard output.
-    pub(super) main: OwnedFd,
-    pub(super) error: Option<OwnedFd>,
+    /// The terminal's master side.
+    pub(super) terminal: OwnedFd,
 }
 
 pub(super) type Refusal = (SpawnRefusal, String);
@@ -36,37 +34,21 @@ pub(super) fn spawn(program: &ProgramSpec) -> Result<Spawned, Refusal> {
         .env_clear()
         .envs(program.environment.iter().map(|(k, v)| (OsStr::from_bytes(k), OsStr::from_bytes(v))))
         .current_dir(directory);
-    let spawned = match program.wiring {
-        Wiring::Terminal(size) => {
-            let spawn = || -> pty_process::Result<Spawned> {
-                let (pty, pts) = pty_process::blocking::open()?;
-                pty.resize(pty_process::Size::new(size.rows(), size.cols()))?;
-                let child = pty_process::blocking::Command::from(command).spawn(pts)?;
-                Ok(Spawned { pid: child.id(), main: pty.into(), error: None })
-            };
-            spawn().map_err(|error| match error {
-                pty_process::Error::Io(error) => error,
-                pty_process::Error::Rustix(error) => error.into(),
-            })
-        }
-        Wiring::Pipes => {
-            // A process group of its own; the keeper has no controlling terminal to inherit.
-            command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.spawn().and_then(|mut child| {
-                let (main, error) = (child.stdout.take(), child.stderr.take());
-                let main = main.ok_or_else(|| io::Error::other("no standard output"))?.into();
-                Ok(Spawned { pid: child.id(), main, error: error.map(Into::into) })
-            })
-        }
+    let spawn = || -> pty_process::Result<Spawned> {
+        let (pty, pts) = pty_process::blocking::open()?;
+        pty.resize(pty_process::Size::new(program.size.rows(), program.size.cols()))?;
+        let child = pty_process::blocking::Command::from(command).spawn(pts)?;
+        let terminal: OwnedFd = pty.into();
+        set_nonblocking(&terminal)?;
+        Ok(Spawned { pid: child.id(), terminal })
     };
-    let spawned = spawned.map_err(|error| refusal(&error, name))?;
-    for fd in std::iter::once(&spawned.main).chain(&spawned.error) {
-        set_nonblocking(fd).map_err(|error| refusal(&error.into(), name))?;
-    }
-    Ok(spawned)
+    spawn().map_err(|error| match error {
+        pty_process::Error::Io(error) => refusal(&error, name),
+        pty_process::Error::Rustix(error) => refusal(&error.into(), name),
+    })
 }
 
-pub(super) fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
+fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
     let flags = fcntl_getfl(&fd)?;
     fcntl_setfl(&fd, flags | OFlags::NONBLOCK)
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::ring::Ring;
 use super::spawn::Spawned;
-use crate::wire::{InputRefusal, MAX_INPUT, OutputStream, ProgramSpec, TerminalSummary, Wiring};
+use crate::wire::{InputRefusal, MAX_INPUT, ProgramSpec, TerminalSummary};
 
 /// Writers remembered per terminal, so that repeated input is recognised. A writer must be remembered for the seconds it
 /// takes to reconnect.
@@ -20,7 +20,7 @@ const WRITERS: usize = 1024;
 /// Inputs that may wait for a program that does not read, whatever their length.
 const RECEIPTS: usize = 4096;
 
-/// One readable descriptor and the output read from it.
+/// The master side of the terminal, and the output read from it.
 pub(super) struct ProgramOutput {
     /// `None` once the output has ended.
     pub(super) fd: Option<OwnedFd>,
@@ -103,15 +103,13 @@ pub(super) struct SizeMark {
 pub(super) struct KeptTerminal {
     pub(super) id: TerminalId,
     pub(super) pid: u32,
-    pub(super) main: ProgramOutput,
-    pub(super) error: Option<ProgramOutput>,
+    pub(super) output: ProgramOutput,
     pub(super) checkpoint: Option<(u64, Vec<u8>)>,
     pub(super) exit: Option<Exit>,
     /// The program has exited; its last output may arrive until this time.
     pub(super) drain_until: Option<Instant>,
-    /// Final offsets, once the exit has been announced.
-    pub(super) announced: Option<(u64, u64)>,
-    wiring: Wiring,
+    /// The final offset, once the exit has been announced.
+    pub(super) announced: Option<u64>,
     marks: VecDeque<SizeMark>,
     input: InputQueue,
     label: Vec<u8>,
@@ -119,79 +117,46 @@ pub(super) struct KeptTerminal {
 
 impl KeptTerminal {
     pub(super) fn new(id: TerminalId, program: ProgramSpec, spawned: Spawned) -> Self {
-        let size = match program.wiring {
-            Wiring::Terminal(size) => size,
-            Wiring::Pipes => Size::DEFAULT,
-        };
-        let ring = program.ring as usize;
         Self {
             id,
             pid: spawned.pid,
-            main: ProgramOutput::new(spawned.main, ring),
-            error: spawned.error.map(|fd| ProgramOutput::new(fd, ring)),
+            output: ProgramOutput::new(spawned.terminal, program.ring as usize),
             checkpoint: None,
             exit: None,
             drain_until: None,
             announced: None,
-            wiring: program.wiring,
-            marks: VecDeque::from([SizeMark { offset: 0, size, serial: 1 }]),
+            marks: VecDeque::from([SizeMark { offset: 0, size: program.size, serial: 1 }]),
             input: InputQueue::default(),
             label: program.label,
         }
     }
 
     pub(super) fn summary(&self) -> TerminalSummary {
-        let range = |output: &ProgramOutput| (output.ring.start(), output.ring.end());
         TerminalSummary {
             id: self.id,
             pid: self.pid,
-            wiring: match self.wiring {
-                Wiring::Terminal(_) => Wiring::Terminal(self.size()),
-                Wiring::Pipes => Wiring::Pipes,
-            },
-            main: range(&self.main),
-            error: self.error.as_ref().map_or((0, 0), range),
+            size: self.size(),
+            output: (self.output.ring.start(), self.output.ring.end()),
             checkpoint: self.checkpoint.as_ref().map(|(offset, _)| *offset),
             exit: self.exit,
-            ring: self.main.ring.capacity() as u32,
+            ring: self.output.ring.capacity() as u32,
             label: self.label.clone(),
-        }
-    }
-
-    pub(super) fn output(&self, stream: OutputStream) -> Option<&ProgramOutput> {
-        match stream {
-            OutputStream::Main => Some(&self.main),
-            OutputStream::Error => self.error.as_ref(),
-        }
-    }
-
-    pub(super) fn output_mut(&mut self, stream: OutputStream) -> Option<&mut ProgramOutput> {
-        match stream {
-            OutputStream::Main => Some(&mut self.main),
-            OutputStream::Error => self.error.as_mut(),
         }
     }
 
     /// When the wait for the last output of an exited program ends. `None` while the output is paused.
     pub(super) fn drained_at(&self) -> Option<Instant> {
-        let paused = self.main.paused || self.error.as_ref().is_some_and(|error| error.paused);
-        self.drain_until.filter(|_| !paused)
+        self.drain_until.filter(|_| !self.output.paused)
     }
 
-    pub(super) fn outputs_ended(&self) -> bool {
-        self.main.fd.is_none() && self.error.as_ref().is_none_or(|error| error.fd.is_none())
-    }
-
-    /// Reads one output, at most `limit` bytes.
-    pub(super) fn read(&mut self, stream: OutputStream, buffer: &mut [u8], limit: u64) {
+    /// Reads output, at most `limit` bytes.
+    pub(super) fn read(&mut self, buffer: &mut [u8], limit: u64) {
+        let ended = self.output.read(buffer, limit);
         // Programs close their terminal a moment before they exit, and some continue without it. Closing our side then
         // would send them SIGHUP: they would die of a signal instead of exiting.
-        let hold = self.exit.is_none() && self.wiring != Wiring::Pipes;
-        let Some(output) = self.output_mut(stream) else { return };
-        let ended = output.read(buffer, limit);
-        output.deserted = ended && hold;
-        if ended && !hold {
-            output.fd = None;
+        self.output.deserted = ended && self.exit.is_none();
+        if ended && self.exit.is_some() {
+            self.output.fd = None;
         }
     }
 
@@ -199,28 +164,23 @@ impl KeptTerminal {
         self.marks.back().map_or(Size::DEFAULT, |mark| mark.size)
     }
 
-    /// Sets the size of the terminal. Returns false if the program has no terminal.
-    pub(super) fn resize(&mut self, size: Size) -> bool {
-        let (Wiring::Terminal(_), Some(fd)) = (self.wiring, &self.main.fd) else { return false };
-        if size == self.size() {
-            return true;
-        }
+    pub(super) fn resize(&mut self, size: Size) {
+        let Some(fd) = self.output.fd.as_ref().filter(|_| size != self.size()) else { return };
         let winsize = rustix::termios::Winsize { ws_row: size.rows(), ws_col: size.cols(), ws_xpixel: 0, ws_ypixel: 0 };
         if rustix::termios::tcsetwinsize(fd, winsize).is_err() {
-            return false;
+            return;
         }
-        let offset = self.main.ring.end();
+        let offset = self.output.ring.end();
         let serial = self.marks.back().map_or(1, |mark| mark.serial + 1);
         // Of several sizes with no output between them only the last one matters.
         if self.marks.back().is_some_and(|mark| mark.offset == offset) {
             self.marks.pop_back();
         }
         self.marks.push_back(SizeMark { offset, size, serial });
-        let start = self.main.ring.start();
+        let start = self.output.ring.start();
         while self.marks.get(1).is_some_and(|second| second.offset <= start) {
             self.marks.pop_front();
         }
-        true
     }
 
     /// The mark in force at `offset`.
@@ -234,7 +194,7 @@ impl KeptTerminal {
     }
 
     pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<AcceptedInput, InputRefusal> {
-        if self.exit.is_some() || self.main.fd.is_none() || self.main.deserted || self.wiring == Wiring::Pipes {
+        if self.exit.is_some() || self.output.fd.is_none() || self.output.deserted {
             return Err(InputRefusal::NotReading);
         }
         let input = &mut self.input;
@@ -268,12 +228,12 @@ impl KeptTerminal {
     }
 
     pub(super) fn wants_to_write(&self) -> bool {
-        !self.input.queue.is_empty() && self.main.fd.is_some()
+        !self.input.queue.is_empty() && self.output.fd.is_some()
     }
 
     /// Writes as much input as the program takes, and passes the receipts that are due to `done`.
     pub(super) fn write_input(&mut self, mut done: impl FnMut(Receipt)) {
-        let Some(fd) = &self.main.fd else { return };
+        let Some(fd) = &self.output.fd else { return };
         let input = &mut self.input;
         loop {
             let (front, _) = input.queue.as_slices();
@@ -312,7 +272,7 @@ impl KeptTerminal {
         if self.exit.is_some() {
             return Ok(());
         }
-        if let Some(foreground) = self.main.fd.as_ref().and_then(|fd| rustix::termios::tcgetpgrp(fd).ok()) {
+        if let Some(foreground) = self.output.fd.as_ref().and_then(|fd| rustix::termios::tcgetpgrp(fd).ok()) {
             let _ = kill_process_group(foreground, Signal::HUP);
         }
         match Pid::from_raw(self.pid as i32) {

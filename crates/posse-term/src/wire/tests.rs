@@ -18,29 +18,22 @@ fn size() -> impl Strategy<Value = Size> {
     (1..=1000u16, 2..=1000u16).prop_map(|(rows, cols)| Size::clamped(rows, cols))
 }
 
-fn stream() -> impl Strategy<Value = OutputStream> {
-    prop_oneof![Just(OutputStream::Main), Just(OutputStream::Error)]
-}
-
-fn wiring() -> impl Strategy<Value = Wiring> {
-    prop_oneof![size().prop_map(Wiring::Terminal), Just(Wiring::Pipes)]
-}
-
 fn exit() -> impl Strategy<Value = Exit> {
     prop_oneof![any::<i32>().prop_map(Exit::Code), any::<i32>().prop_map(Exit::Signal), Just(Exit::Lost)]
 }
 
 fn program() -> impl Strategy<Value = ProgramSpec> {
     let several = |strategy| proptest::collection::vec(strategy, 0..4);
-    (several(blob()), proptest::collection::vec((blob(), blob()), 0..4), blob(), wiring(), any::<u32>(), blob())
-        .prop_map(|(arguments, environment, directory, wiring, ring, label)| ProgramSpec {
+    (several(blob()), proptest::collection::vec((blob(), blob()), 0..4), blob(), size(), any::<u32>(), blob()).prop_map(
+        |(arguments, environment, directory, size, ring, label)| ProgramSpec {
             arguments,
             environment,
             directory,
-            wiring,
+            size,
             ring,
             label,
-        })
+        },
+    )
 }
 
 fn request() -> impl Strategy<Value = KeeperRequest> {
@@ -48,12 +41,8 @@ fn request() -> impl Strategy<Value = KeeperRequest> {
         any::<bool>().prop_map(|daemon| KeeperRequest::Hello { daemon }),
         Just(KeeperRequest::List),
         (id(), program()).prop_map(|(id, program)| KeeperRequest::Spawn { id, program }),
-        (id(), stream(), any::<u64>()).prop_map(|(id, stream, from)| KeeperRequest::Attach { id, stream, from }),
-        (id(), stream(), any::<u64>()).prop_map(|(id, stream, offset)| KeeperRequest::Acknowledge {
-            id,
-            stream,
-            offset
-        }),
+        (id(), any::<u64>()).prop_map(|(id, from)| KeeperRequest::Attach { id, from }),
+        (id(), any::<u64>()).prop_map(|(id, offset)| KeeperRequest::Acknowledge { id, offset }),
         (id(), any::<u64>(), any::<u64>(), blob()).prop_map(|(id, writer, sequence, bytes)| KeeperRequest::Input {
             id,
             writer: WriterId(writer),
@@ -74,18 +63,18 @@ fn request() -> impl Strategy<Value = KeeperRequest> {
 fn summary() -> impl Strategy<Value = TerminalSummary> {
     let range = || (any::<u64>(), any::<u64>());
     let exit = proptest::option::of(exit());
-    (id(), any::<u32>(), wiring(), range(), range(), proptest::option::of(any::<u64>()), exit, any::<u32>(), blob())
-        .prop_map(|(id, pid, wiring, main, error, checkpoint, exit, ring, label)| TerminalSummary {
+    (id(), any::<u32>(), size(), range(), proptest::option::of(any::<u64>()), exit, any::<u32>(), blob()).prop_map(
+        |(id, pid, size, output, checkpoint, exit, ring, label)| TerminalSummary {
             id,
             pid,
-            wiring,
-            main,
-            error,
+            size,
+            output,
             checkpoint,
             exit,
             ring,
             label,
-        })
+        },
+    )
 }
 
 fn event() -> impl Strategy<Value = KeeperEvent> {
@@ -108,12 +97,7 @@ fn event() -> impl Strategy<Value = KeeperEvent> {
         proptest::collection::vec(summary(), 0..4).prop_map(|summaries| KeeperEvent::Listed { summaries }),
         (id(), any::<u32>()).prop_map(|(id, pid)| KeeperEvent::Spawned { id, pid }),
         (id(), spawn_refusal, text()).prop_map(|(id, why, message)| KeeperEvent::SpawnFailed { id, why, message }),
-        (id(), stream(), any::<u64>(), blob()).prop_map(|(id, stream, offset, bytes)| KeeperEvent::Output {
-            id,
-            stream,
-            offset,
-            bytes
-        }),
+        (id(), any::<u64>(), blob()).prop_map(|(id, offset, bytes)| KeeperEvent::Output { id, offset, bytes }),
         (id(), any::<u64>(), size()).prop_map(|(id, offset, size)| KeeperEvent::Resized { id, offset, size }),
         (id(), any::<u64>(), blob()).prop_map(|(id, offset, blob)| KeeperEvent::Checkpoint { id, offset, blob }),
         (id(), any::<u64>(), any::<u64>()).prop_map(|(id, writer, sequence)| KeeperEvent::InputDone {
@@ -124,12 +108,7 @@ fn event() -> impl Strategy<Value = KeeperEvent> {
         (id(), any::<u64>(), any::<u64>(), input_refusal).prop_map(|(id, writer, sequence, why)| {
             KeeperEvent::InputRefused { id, writer: WriterId(writer), sequence, why }
         }),
-        (id(), exit(), any::<u64>(), any::<u64>()).prop_map(|(id, exit, main, error)| KeeperEvent::Exited {
-            id,
-            exit,
-            main,
-            error
-        }),
+        (id(), exit(), any::<u64>()).prop_map(|(id, exit, end)| KeeperEvent::Exited { id, exit, end }),
         (id(), any::<u32>()).prop_map(|(id, left)| KeeperEvent::Ended { id, left }),
         id().prop_map(|id| KeeperEvent::Forgotten { id }),
         text().prop_map(|message| KeeperEvent::Problem { message }),
@@ -198,11 +177,11 @@ proptest! {
     }
 
     #[test]
-    fn payload_in_parts_gives_the_same_frame(id in id(), stream in stream(), offset in any::<u64>(), a in blob(), b in blob()) {
-        let head = KeeperEvent::Output { id, stream, offset, bytes: Vec::new() };
+    fn payload_in_parts_gives_the_same_frame(id in id(), offset in any::<u64>(), a in blob(), b in blob()) {
+        let head = KeeperEvent::Output { id, offset, bytes: Vec::new() };
         let mut parts = Vec::new();
         encode_with(&head, &[&a, &b], &mut parts);
-        prop_assert_eq!(parts, frame_of(&KeeperEvent::Output { id, stream, offset, bytes: [a, b].concat() }));
+        prop_assert_eq!(parts, frame_of(&KeeperEvent::Output { id, offset, bytes: [a, b].concat() }));
     }
 }
 
@@ -244,21 +223,19 @@ fn samples() -> (Vec<KeeperRequest>, Vec<KeeperEvent>) {
     let id = TerminalId::from_random(0x00c0_ffee);
     let writer = WriterId(7);
     let size = Size::clamped(40, 300);
-    let (main, error) = (OutputStream::Main, OutputStream::Error);
     let program = ProgramSpec {
         arguments: vec![b"sh".to_vec(), b"-c".to_vec()],
         environment: vec![(b"TERM".to_vec(), b"xterm".to_vec())],
         directory: b"/tmp".to_vec(),
-        wiring: Wiring::Terminal(size),
+        size,
         ring: 1 << 20,
         label: b"{}".to_vec(),
     };
     let summary = TerminalSummary {
         id,
         pid: 300,
-        wiring: Wiring::Pipes,
-        main: (1, 70_000),
-        error: (0, 2),
+        size,
+        output: (1, 70_000),
         checkpoint: Some(5),
         exit: None,
         ring: 1 << 20,
@@ -268,8 +245,8 @@ fn samples() -> (Vec<KeeperRequest>, Vec<KeeperEvent>) {
         KeeperRequest::Hello { daemon: true },
         KeeperRequest::List,
         KeeperRequest::Spawn { id, program },
-        KeeperRequest::Attach { id, stream: main, from: 300 },
-        KeeperRequest::Acknowledge { id, stream: error, offset: u64::MAX },
+        KeeperRequest::Attach { id, from: 300 },
+        KeeperRequest::Acknowledge { id, offset: u64::MAX },
         KeeperRequest::Input { id, writer, sequence: 2, bytes: b"yes\r".to_vec() },
         KeeperRequest::Resize { id, size },
         KeeperRequest::HangUp { id },
@@ -286,7 +263,7 @@ fn samples() -> (Vec<KeeperRequest>, Vec<KeeperEvent>) {
         KeeperEvent::Hello { pid: 300, build: "0.1.0".into() },
         KeeperEvent::Listed { summaries: vec![summary] },
         KeeperEvent::Spawned { id, pid: 300 },
-        KeeperEvent::Output { id, stream: main, offset: 300, bytes: b"hello".to_vec() },
+        KeeperEvent::Output { id, offset: 300, bytes: b"hello".to_vec() },
         KeeperEvent::Resized { id, offset: 300, size },
         KeeperEvent::Checkpoint { id, offset: 300, blob: b"screen".to_vec() },
         KeeperEvent::InputDone { id, writer, sequence: 2 },
@@ -310,7 +287,7 @@ fn samples() -> (Vec<KeeperRequest>, Vec<KeeperEvent>) {
     let refusals = [InputRefusal::NoSuchTerminal, InputRefusal::NotReading, InputRefusal::Full, InputRefusal::Untaken];
     events.extend(refusals.map(|why| KeeperEvent::InputRefused { id, writer, sequence: 2, why }));
     let exits = [Exit::Code(-1), Exit::Signal(9), Exit::Lost];
-    events.extend(exits.map(|exit| KeeperEvent::Exited { id, exit, main: 300, error: 0 }));
+    events.extend(exits.map(|exit| KeeperEvent::Exited { id, exit, end: 300 }));
     (requests, events)
 }
 

@@ -42,15 +42,15 @@ fn comparisons(olds: &[Vec<Row>], news: &[Vec<Row>]) -> Vec<Comparison> {
     for row in first {
         for label in row.labels() {
             let median = |rounds: &[Vec<Row>]| {
-                let values = rounds.iter().flatten().filter_map(|other| other.value(row.name(), label));
+                let values = rounds.iter().flatten().filter_map(|other| other.value(&row.name, label));
                 Samples::new(values.collect()).map(|samples| samples.median())
             };
             let (Some(old), Some(new)) = (median(olds), median(news)) else { continue };
-            let ratio = if row.is_larger_better() { old / new } else { new / old };
+            let ratio = if row.larger_is_better { old / new } else { new / old };
             // Nothing became nothing.
             let ratio = if old == new { 1.0 } else { ratio };
-            let name = format!("{} {label}", row.name()).trim().to_owned();
-            all.push(Comparison { name, unit: row.unit(), old, new, ratio });
+            let name = format!("{} {label}", row.name).trim().to_owned();
+            all.push(Comparison { name, unit: row.unit, old, new, ratio });
         }
     }
     all

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::report::Row;
 use super::subject::Subject;
-use super::{Bench, BenchError};
+use super::{Bench, BenchError, missing};
 
 const TERMINALS: usize = 200;
 
@@ -42,5 +42,5 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 
 fn expect(what: &'static str, subject: &Subject<'_>, expected: usize) -> Result<(), BenchError> {
     let found = subject.list()?.iter().filter(|terminal| terminal.exit.is_none()).count();
-    if found == expected { Ok(()) } else { Err(BenchError::Missing { what, found, expected }) }
+    if found == expected { Ok(()) } else { Err(missing(what, found, expected)) }
 }

@@ -9,7 +9,7 @@ use super::report::Row;
 use super::stamp::{self, Stamp};
 use super::stats::{Samples, ms};
 use super::subject::{Subject, key};
-use super::{Bench, BenchError};
+use super::{Bench, BenchError, missing};
 
 /// Between two lines or keys. Irregular, so that nothing is met in step.
 const GAP_MS: &str = "30..70";
@@ -39,7 +39,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         rows.extend(titles_row.map(|row| row.note(overtaken)));
         let framed = titles(bench, &subject, count, &["--framed"])?;
         rows.extend(row(format!("title in a frame to events, {beside}"), framed, None, None));
-        let (read, answered) = keys(bench, &subject, count)?;
+        let (read, answered) = keys(bench, &subject, |number| number < count)?;
         rows.extend(row(format!("input call to program, {beside}"), read, None, None));
         rows.extend(row(format!("input call to answer, {beside}"), answered, None, None));
     }
@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 }
 
 /// `None` if there is nothing to say, which is an error elsewhere.
-fn row(name: String, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
+pub(super) fn row(name: String, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
     let delays = Samples::new(delays.into_iter().map(ms).collect())?;
     let row = Row::new(name, "ms")
         .figure_within("p50", delays.median(), p50)
@@ -78,15 +78,14 @@ fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Re
     let number = count.to_string();
     let arguments = ["title", "--every-ms", TITLE_GAP_MS, "--count", &number];
     let (id, _) = subject.launch_probe(&[&arguments, more].concat())?;
-    let what = "follow the events";
-    let mut events = subject.http.events(None).map_err(BenchError::io(what))?;
+    let mut events = subject.http.events(None)?;
     subject.begin(id)?;
     let mut delays = Vec::new();
     loop {
         bench.go_on()?;
-        let event = events.next_event().map_err(BenchError::io(what))?;
+        let event = events.next_event()?;
         let now = stamp::now();
-        let event = event.ok_or(BenchError::Late("the last title"))?;
+        let event = event.ok_or("the last title did not happen in time")?;
         let Some(Stamp { number, at }) = title_of(&event, id) else { continue };
         delays.push(now - at);
         if number + 1 == count {
@@ -104,11 +103,15 @@ fn title_of(event: &serde_json::Value, id: TerminalId) -> Option<Stamp> {
 }
 
 /// From just before a call to the moment the program has read the key, and to the answer.
-fn keys(bench: &Bench, subject: &Subject<'_>, count: u32) -> Result<(Vec<u64>, Vec<u64>), BenchError> {
+pub(super) fn keys(
+    bench: &Bench,
+    subject: &Subject<'_>,
+    mut more: impl FnMut(u32) -> bool,
+) -> Result<(Vec<u64>, Vec<u64>), BenchError> {
     let log = subject.env.work().join("keys");
     let (id, _) = subject.launch_probe(&["read", "--log", &log.to_string_lossy()])?;
     let (mut called, mut answered) = (Vec::new(), Vec::new());
-    for number in 0..count {
+    for number in (0..).take_while(|number| more(*number)) {
         // From 30 to 69 ms in an order that repeats only after 40.
         bench.pause(Duration::from_millis(u64::from(30 + number * 17 % 40)))?;
         let start = stamp::now();
@@ -116,12 +119,14 @@ fn keys(bench: &Bench, subject: &Subject<'_>, count: u32) -> Result<(Vec<u64>, V
         answered.push(stamp::now() - start);
         called.push(start);
     }
+    // An answer says that the key is in the terminal; the program may still have to read it.
+    bench.pause(Duration::from_millis(100))?;
     subject.delete(id)?;
     // The program has ended, so its log is complete.
-    let text = std::fs::read_to_string(&log).map_err(BenchError::io("read the probe's log"))?;
+    let text = std::fs::read_to_string(&log)?;
     let read: Vec<u64> = text.lines().filter_map(|line| line.parse().ok()).collect();
     if read.len() != called.len() {
-        return Err(BenchError::Missing { what: "keys read", found: read.len(), expected: called.len() });
+        return Err(missing("keys read", read.len(), called.len()));
     }
     Ok((read.iter().zip(&called).map(|(read, called)| read - called).collect(), answered))
 }

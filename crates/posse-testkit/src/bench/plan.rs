@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::report::Row;
 use super::stats::Samples;
-use super::{Bench, BenchError};
+use super::{Bench, BenchError, missing};
 use crate::{TestEnv, process};
 
 /// The limit between two tasks, and for a look at a plan of a thousand tasks. Milliseconds.
@@ -41,8 +41,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-struct Stage {
-    env: TestEnv,
+pub(super) struct Stage {
+    pub(super) env: TestEnv,
     bin: PathBuf,
     log: PathBuf,
     trace: PathBuf,
@@ -50,10 +50,10 @@ struct Stage {
 }
 
 impl Stage {
-    fn open(bench: &Bench, tasks: usize) -> Result<Self, BenchError> {
+    pub(super) fn open(bench: &Bench, tasks: usize) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
         let home = env.work().join("..");
-        let home = home.canonicalize().map_err(BenchError::io("find the home"))?;
+        let home = home.canonicalize()?;
         let (bin, log, trace, plan) =
             (home.join("bin"), home.join("agent.log"), home.join("git.trace"), home.join("plan.yaml"));
         let config = format!(
@@ -71,12 +71,12 @@ impl Stage {
             }
             Ok(())
         };
-        written().map_err(BenchError::io("write what the agents play"))?;
+        written()?;
         let stage = Self { env, bin, log, trace, plan };
         for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "first"]] {
             stage.git(arguments)?;
         }
-        fs::remove_file(&stage.trace).map_err(BenchError::io("forget what git said"))?;
+        fs::remove_file(&stage.trace)?;
         Ok(stage)
     }
 
@@ -87,18 +87,22 @@ impl Stage {
             .current_dir(self.env.work())
             .env("HOME", self.env.work().join(".."))
             .stdout(Stdio::null());
-        let status = command.status().map_err(BenchError::io("run git"))?;
-        let failed = || BenchError::Missing { what: "commands of git", found: 0, expected: 1 };
+        let status = command.status()?;
+        let failed = || missing("commands of git", 0, 1);
         status.success().then_some(()).ok_or_else(failed)
     }
 
-    fn run(&self) -> Result<(), BenchError> {
+    pub(super) fn run_command(&self) -> Command {
         let mut command = self.env.command(["plan", "run"]);
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
-        command.arg(&self.plan).env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let ended = command.output().map_err(BenchError::io("run a plan"))?;
-        let refused = |body| BenchError::Refused { what: "run a plan", status: 0, body };
-        ended.status.success().then_some(()).ok_or_else(|| refused(String::from_utf8_lossy(&ended.stderr).into_owned()))
+        command.arg(&self.plan).env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn run(&self) -> Result<(), BenchError> {
+        let ended = self.run_command().stderr(Stdio::piped()).output()?;
+        let failed = || format!("the plan failed: {}", String::from_utf8_lossy(&ended.stderr));
+        Ok(ended.status.success().then_some(()).ok_or_else(failed)?)
     }
 
     /// When each session began and when it ended, in the order of the log. Milliseconds.
@@ -157,7 +161,7 @@ impl Stage {
             let mut agent = Command::new(self.bin.join("claude"));
             agent.env("POSSE_TASK_ID", "t0").env("POSSE_RUN_ID", "r").env("POSSE_RESULT_FILE", &results);
             agent.current_dir(self.env.work().join("..")).stdin(Stdio::null()).stdout(Stdio::null());
-            agent.status().map_err(BenchError::io("run the agent"))?;
+            agent.status()?;
             walls.push(now() - start);
         }
         let inside: Vec<f64> = self.sessions().iter().skip(sessions).map(|(begun, ended)| ended - begun).collect();
@@ -168,7 +172,7 @@ impl Stage {
     fn gaps(&self, tasks: usize) -> Result<Vec<Gap>, BenchError> {
         let (sessions, gits) = (self.sessions(), self.gits());
         if sessions.len() < tasks {
-            return Err(BenchError::Missing { what: "sessions of a plan", found: sessions.len(), expected: tasks });
+            return Err(missing("sessions of a plan", sessions.len(), tasks));
         }
         let (start_git, agent) = self.beside()?;
         let gaps = sessions.windows(2).map(|two| {
@@ -254,7 +258,7 @@ fn check(bench: &Bench) -> Result<Row, BenchError> {
     let stage = Stage::open(bench, 1000)?;
     let check = || {
         let mut command = stage.env.command(["plan", "check"]);
-        command.arg(&stage.plan).stdout(Stdio::null()).status().map_err(BenchError::io("check a plan"))
+        command.arg(&stage.plan).stdout(Stdio::null()).status()
     };
     // Once before it counts: the first reads the program from the disk.
     check()?;
@@ -277,7 +281,7 @@ fn many(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let stage = Stage::open(bench, tasks)?;
     stage.env.run(["serve"]).ok();
     let daemon = stage.env.daemon_pid();
-    let mut events = stage.env.http().events(None).map_err(BenchError::io("listen to the daemon"))?;
+    let mut events = stage.env.http().events(None)?;
     let listener = std::thread::spawn(move || {
         let (mut merged, mut at) = (0, Vec::new());
         while let Ok(Some(event)) = events.next_event() {
@@ -298,7 +302,7 @@ fn many(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let gaps = stage.gaps(tasks)?;
     let at = listener.join().ok().flatten().unwrap_or_default();
     let [(at_few, cpu_few), (_, cpu_late), (at_end, cpu_end)] = at[..] else {
-        return Err(BenchError::Missing { what: "looks at the daemon", found: at.len(), expected: 3 });
+        return Err(missing("looks at the daemon", at.len(), 3));
     };
     let grown = (at_end as f64 - at_few as f64) / (tasks - few) as f64;
     let each = |from: f64, to: f64| (to - from) / few as f64;

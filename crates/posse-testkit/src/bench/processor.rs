@@ -41,7 +41,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
         let scenario = subject.env.work().join("thinking.toml");
-        std::fs::write(&scenario, THINKING).map_err(BenchError::io("write a scenario"))?;
+        std::fs::write(&scenario, THINKING)?;
         let (posse, scenario) = (bench.posse.to_string_lossy(), scenario.to_string_lossy());
         subject.as_agent(&[&posse, "actor", &scenario])?;
         let (spent, bytes) = busy(bench, &subject, count, &[])?;

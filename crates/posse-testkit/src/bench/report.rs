@@ -1,20 +1,15 @@
-//! What was measured, as a table for people and as JSON for programs.
+//! What was measured, as a table.
 
 use std::fmt::Write;
-
-use serde::Serialize;
-use serde_json::{Map, Value, json};
-
-use super::Depth;
 
 /// One line of the report: one or more figures of the same unit.
 #[derive(Clone, Debug)]
 pub struct Row {
-    name: String,
-    unit: &'static str,
+    pub(super) name: String,
+    pub(super) unit: &'static str,
     figures: Vec<Figure>,
     note: String,
-    larger_is_better: bool,
+    pub(super) larger_is_better: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -54,18 +49,6 @@ impl Row {
         self
     }
 
-    pub(super) fn is_larger_better(&self) -> bool {
-        self.larger_is_better
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn unit(&self) -> &'static str {
-        self.unit
-    }
-
     pub(super) fn labels(&self) -> impl Iterator<Item = &'static str> {
         self.figures.iter().map(|figure| figure.label)
     }
@@ -92,54 +75,22 @@ impl Row {
         let text = |figure: &Figure| Some(format!("{} ≤ {}", figure.label, figure.limit?).trim().to_owned());
         self.figures.iter().filter_map(text).collect::<Vec<_>>().join(", ")
     }
-
-    fn json(&self) -> Value {
-        let key = |figure: &Figure| if figure.label.is_empty() { "value" } else { figure.label }.to_owned();
-        let values: Map<String, Value> =
-            self.figures.iter().map(|figure| (key(figure), json!(rounded(figure.value)))).collect();
-        let limits: Map<String, Value> =
-            self.figures.iter().filter_map(|figure| Some((key(figure), json!(figure.limit?)))).collect();
-        json!({
-            "name": self.name, "unit": self.unit, "values": values, "limits": limits, "met": self.met(),
-            "note": self.note,
-        })
-    }
 }
 
-/// Where and how it was measured.
-#[derive(Clone, Debug, Serialize)]
-pub struct Machine {
-    pub processor: String,
-    pub cores: usize,
-    pub memory_mb: u64,
-    pub kernel: String,
-    /// How many processes wanted to run, over the last minute. Anything but a small number spoils the rest.
-    pub load: f64,
-}
-
-impl Machine {
-    /// This machine, now.
-    pub fn this() -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let field = |text: &str, name: &str| -> Option<String> {
-            let line = text.lines().find(|line| line.starts_with(name))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
-        let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
-        let kib: u64 = memory.split(' ').next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
-        Self {
-            processor: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".into()),
-            cores: std::thread::available_parallelism().map_or(0, usize::from),
-            memory_mb: kib * 1024 / 1_000_000,
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            load: read("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(f64::NAN),
-        }
-    }
-
-    pub fn text(&self) -> String {
-        let Self { processor, cores, memory_mb, kernel, load } = self;
-        format!("{cores} cores ({processor}), {memory_mb} MB, Linux {kernel}, load before it began {load}")
-    }
+/// Describes this machine. A load that is not small spoils the figures.
+pub fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let field = |text: &str, name: &str| -> Option<String> {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let processor = field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".into());
+    let memory = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let (uname, load) = (rustix::system::uname(), read("/proc/loadavg"));
+    let kernel = uname.release().to_string_lossy();
+    let load = load.split(' ').next().unwrap_or_default();
+    format!("{cores} cores ({processor}), {memory}, Linux {kernel}, load before it began {load}")
 }
 
 /// A table in Markdown, readable as it is.
@@ -177,22 +128,6 @@ pub(super) fn table_of(lines: &[Vec<String>]) -> String {
     table
 }
 
-/// A text with what stands between the marks of this measurement replaced; `None` if it has no such marks.
-pub fn put_section(text: &str, name: &str, body: &str) -> Option<String> {
-    let (begin, end) = (format!("<!-- bench:{name} -->\n"), format!("<!-- /bench:{name} -->"));
-    let from = text.find(&begin)? + begin.len();
-    let to = from + text[from..].find(&end)?;
-    Some(format!("{}{body}{}", &text[..from], &text[to..]))
-}
-
-/// The same for programs.
-pub fn json(machine: &Machine, depth: Depth, rows: &[Row]) -> Value {
-    json!({
-        "posse": posse_server::VERSION, "machine": machine, "quick": depth == Depth::Quick,
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
-    })
-}
-
 /// Three significant digits, but never more than three decimals: nothing here is known better.
 fn rounded(value: f64) -> f64 {
     let decimals = match value.abs() {
@@ -224,16 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
-        let text = "a\n<!-- bench:x -->\nold\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n";
-        let expected = "a\n<!-- bench:x -->\nnew\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n";
-        assert_eq!(put_section(text, "x", "new\n").as_deref(), Some(expected));
-        assert_eq!(put_section(text, "y", "new\n"), None, "it has no end");
-        assert_eq!(put_section(text, "z", "new\n"), None);
-    }
-
-    #[test]
-    fn the_report_in_both_forms() {
+    fn table_is_aligned() {
         let rows = [
             Row::new("start", "ms").figure("p50", 12.345).figure_within("max", 61.0, 60.0),
             Row::new("ratio", "").figure("", 0.45678).note("of a bare terminal"),
@@ -247,11 +173,5 @@ mod tests {
 | ratio (of a bare terminal) | 0.457               |          |     |
 "
         );
-        assert_eq!(
-            rows[0].json(),
-            json!({ "name": "start", "unit": "ms", "values": { "p50": 12.3, "max": 61.0 },
-                    "limits": { "max": 60.0 }, "met": false, "note": "" })
-        );
-        assert_eq!(rows[1].json()["values"], json!({ "value": 0.457 }));
     }
 }

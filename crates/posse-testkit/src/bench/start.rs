@@ -25,16 +25,16 @@ fn once(bench: &Bench) -> Result<f64, BenchError> {
     let mut command = env.command(["serve"]);
     command.stdout(std::process::Stdio::null());
     let start = Instant::now();
-    let mut child = command.spawn().map_err(BenchError::io("run posse"))?;
+    let mut child = command.spawn()?;
     let took = loop {
         if http.call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
             break start.elapsed();
         }
         if start.elapsed() > PATIENCE {
-            return Err(BenchError::Late("the start of the daemon"));
+            return Err("the start of the daemon did not happen in time".into());
         }
         std::thread::sleep(ASK);
     };
-    child.wait().map_err(BenchError::io("run posse"))?;
+    child.wait()?;
     Ok(took.as_secs_f64() * 1e3)
 }

@@ -1,52 +1,37 @@
 //! A terminal followed live over its WebSocket. Blocking, so that nothing but the kernel lies between a message
 //! and the moment it is noticed.
 
-use std::os::unix::net::UnixStream;
-
+use posse_api::StreamMessage;
 use posse_core::ids::TerminalId;
-use posse_server::api::types::StreamMessage;
-use tokio_tungstenite::tungstenite::{self, HandshakeError, Message, WebSocket};
 
 use super::stamp::{self, Stamp};
-use super::{Bench, BenchError};
+use super::{Bench, BenchError, missing};
 use crate::http;
+use crate::stream::{Item, Stream as Socket};
 
 pub(super) struct Stream {
-    socket: WebSocket<UnixStream>,
+    socket: Socket,
     /// Where the terminal's output was when this began.
     pub(super) offset: u64,
-    /// What has come and was not looked at yet, beginning with the picture.
+    /// Output that was not looked at yet, beginning with the picture.
     waiting: Vec<u8>,
 }
 
 impl Stream {
     pub(super) fn follow(http: &http::Client, id: TerminalId) -> Result<Self, BenchError> {
-        let socket = http.connect().map_err(BenchError::io("connect to the daemon"))?;
-        let (socket, _) =
-            tungstenite::client(format!("ws://posse/terminals/{id}/stream"), socket).map_err(|error| match error {
-                HandshakeError::Failure(error) => Box::new(error),
-                HandshakeError::Interrupted(_) => Box::new(tungstenite::Error::ConnectionClosed),
-            })?;
-        let mut stream = Self { socket, offset: 0, waiting: Vec::new() };
-        stream.offset = loop {
-            if let Message::Text(text) = stream.read()?
-                && let Ok(StreamMessage::Start { offset, .. }) = serde_json::from_str(&text)
-            {
-                break offset;
+        let mut socket = Socket::open(http, id, None, 1)?;
+        loop {
+            if let Item::Word(StreamMessage::Start { offset, .. }) = socket.next_item()? {
+                return Ok(Self { socket, offset, waiting: Vec::new() });
             }
-        };
-        Ok(stream)
-    }
-
-    fn read(&mut self) -> Result<Message, BenchError> {
-        self.socket.read().map_err(|error| Box::new(error).into())
+        }
     }
 
     /// Waits for the next output.
     fn next(&mut self) -> Result<(), BenchError> {
         loop {
-            if let Message::Binary(bytes) = self.read()? {
-                self.waiting.extend_from_slice(bytes.get(8..).unwrap_or_default());
+            if let Item::Output { bytes, .. } = self.socket.next_item()? {
+                self.waiting.extend_from_slice(&bytes);
                 return Ok(());
             }
         }
@@ -74,11 +59,11 @@ impl Stream {
                 delays.push(now - at);
                 if number + 1 == count {
                     // Every byte must come: one that is missing is a bug, not a slow sample.
-                    let (what, found, expected) = ("stamps on the stream", delays.len(), count as usize);
-                    return if found == expected {
+                    let all = delays.len() == count as usize;
+                    return if all {
                         Ok(delays)
                     } else {
-                        Err(BenchError::Missing { what, found, expected })
+                        Err(missing("stamps on the stream", delays.len(), count as usize))
                     };
                 }
             }

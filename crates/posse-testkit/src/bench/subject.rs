@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use posse_api::{Create, Input, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_server::api::types::{Create, Input, Terminal};
 
 use super::stream::Stream;
-use super::{Bench, BenchError, READY};
+use super::{Bench, BenchError, READY, missing, refused};
 use crate::{TestEnv, http, process};
 
 /// From how many threads many terminals are started or ended.
@@ -45,8 +45,13 @@ impl<'a> Subject<'a> {
     pub(super) fn start(bench: &'a Bench) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
         env.run(["serve"]).ok();
+        Self::around(bench, env)
+    }
+
+    /// The daemon that runs there.
+    pub(super) fn around(bench: &'a Bench, env: TestEnv) -> Result<Self, BenchError> {
         let (http, daemon) = (env.http(), env.daemon_pid());
-        let keeper = env.keeper_pid().ok_or(BenchError::Late("the start of the keeper"))?;
+        let keeper = env.keeper_pid().ok_or("the start of the keeper did not happen in time")?;
         Ok(Self { env, http, bench, keeper, daemon })
     }
 
@@ -58,9 +63,8 @@ impl<'a> Subject<'a> {
             "[launch]\nprogram = {program:?}\nalways = {{ arguments = {arguments:?} }}\n\
              modes = {{ ask = {{ arguments = [] }} }}\nhooks = {{ events = [], arguments = [] }}\n"
         );
-        std::fs::create_dir_all(&directory)
-            .and_then(|()| std::fs::write(directory.join("claude_code.toml"), manifest))
-            .map_err(BenchError::io("write a manifest"))
+        std::fs::create_dir_all(&directory)?;
+        Ok(std::fs::write(directory.join("claude_code.toml"), manifest)?)
     }
 
     /// Starts a command; an empty one is the agent.
@@ -80,12 +84,11 @@ impl<'a> Subject<'a> {
             ..Create::default()
         };
         let what = "start a terminal";
-        let answer = self.http.post("/terminals", &create).map_err(BenchError::io(what))?;
+        let answer = self.http.post("/terminals", &create)?;
         if answer.status != 201 {
-            return Err(BenchError::Refused { what, status: answer.status, body: answer.body });
+            return Err(refused(what, &answer));
         }
-        let terminal: Terminal =
-            serde_json::from_str(&answer.body).map_err(|error| BenchError::Io { what, error: error.into() })?;
+        let terminal: Terminal = serde_json::from_str(&answer.body)?;
         Ok(terminal.id)
     }
 
@@ -110,11 +113,11 @@ impl<'a> Subject<'a> {
 
     pub(super) fn delete(&self, id: TerminalId) -> Result<(), BenchError> {
         let what = "end a terminal";
-        let answer = self.http.call("DELETE", &format!("/terminals/{id}"), "").map_err(BenchError::io(what))?;
+        let answer = self.http.call("DELETE", &format!("/terminals/{id}"), "")?;
         if answer.json()["success"] == true {
             return Ok(());
         }
-        Err(BenchError::Refused { what, status: answer.status, body: answer.body })
+        Err(refused(what, &answer))
     }
 
     pub(super) fn delete_many(&self, ids: &[TerminalId]) -> Result<(), BenchError> {
@@ -122,7 +125,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn list(&self) -> Result<Vec<Terminal>, BenchError> {
-        self.http.get("/terminals").map_err(BenchError::io("list the terminals"))
+        Ok(self.http.get("/terminals")?)
     }
 
     pub(super) fn follow(&self, id: TerminalId) -> Result<Stream, BenchError> {
@@ -131,10 +134,10 @@ impl<'a> Subject<'a> {
 
     pub(super) fn send(&self, id: TerminalId, input: &Input) -> Result<(), BenchError> {
         let what = "type into a terminal";
-        let answer = self.http.post(&format!("/terminals/{id}/input"), input).map_err(BenchError::io(what))?;
+        let answer = self.http.post(&format!("/terminals/{id}/input"), input)?;
         match answer.status {
             200 => Ok(()),
-            status => Err(BenchError::Refused { what, status, body: answer.body }),
+            _ => Err(refused(what, &answer)),
         }
     }
 
@@ -154,14 +157,14 @@ impl<'a> Subject<'a> {
                 return Ok(());
             }
             if Instant::now() > give_up {
-                return Err(BenchError::Late("rest"));
+                return Err("rest did not happen in time".into());
             }
             before = now;
         }
     }
 
     pub(super) fn effort(&self) -> Result<Effort, BenchError> {
-        let gone = || BenchError::Missing { what: "processes of keeper and daemon", found: 1, expected: 2 };
+        let gone = || missing("processes of keeper and daemon", 1, 2);
         let (keeper_ticks, keeper_switches) = process::effort(self.keeper).ok_or_else(gone)?;
         let (daemon_ticks, daemon_switches) = process::effort(self.daemon).ok_or_else(gone)?;
         Ok(Effort { keeper_ticks, daemon_ticks, switches: keeper_switches + daemon_switches })
@@ -169,7 +172,7 @@ impl<'a> Subject<'a> {
 
     /// Bytes of the keeper and of the daemon.
     pub(super) fn memory(&self) -> Result<(u64, u64), BenchError> {
-        let of = |pid| process::memory(pid).ok_or(BenchError::Missing { what: "memory", found: 0, expected: 1 });
+        let of = |pid| process::memory(pid).ok_or_else(|| missing("memory", 0, 1));
         Ok((of(self.keeper)?, of(self.daemon)?))
     }
 }

@@ -43,21 +43,20 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 
 /// Until the daemon says that the program has ended: it does so only after all its output was drawn.
 fn our_rate(subject: &Subject<'_>, bytes: u64) -> Result<f64, BenchError> {
-    let what = "follow the events";
     // The watcher is let go at once: what it costs to watch a flood is another question.
     let (id, _) = subject.launch_probe(&["flood", "--bytes", &bytes.to_string()])?;
-    let mut events = subject.http.events(None).map_err(BenchError::io(what))?;
+    let mut events = subject.http.events(None)?;
     let start = Instant::now();
     subject.begin(id)?;
     loop {
-        let event = events.next_event().map_err(BenchError::io(what))?.ok_or(BenchError::Late("the end of a flood"))?;
+        let event = events.next_event()?.ok_or("the end of a flood did not happen in time")?;
         if event["terminal"] != id.as_str() {
             continue;
         }
         match event["kind"].as_str() {
             Some("terminal_exited") => break,
             // Nobody resizes it but a daemon that missed output and wants a repaint. Skipping is not throughput.
-            Some("resized") => return Err(BenchError::Lost),
+            Some("resized") => return Err("output of a flood never reached the screen".into()),
             _ => {}
         }
     }
@@ -67,7 +66,6 @@ fn our_rate(subject: &Subject<'_>, bytes: u64) -> Result<f64, BenchError> {
 }
 
 fn bare_rate(bench: &Bench, bytes: u64) -> Result<f64, BenchError> {
-    let what = "empty a bare terminal";
     let (mut pty, pts) = pty_process::blocking::open()?;
     pty.resize(pty_process::Size::new(40, 120))?;
     let command = pty_process::blocking::Command::new(&bench.probe).args(["flood", "--bytes", &bytes.to_string()]);
@@ -75,11 +73,11 @@ fn bare_rate(bench: &Bench, bytes: u64) -> Result<f64, BenchError> {
     let mut buffer = vec![0; 64 << 10];
     let mut seen = Vec::new();
     while !seen.windows(READY.len()).any(|window| window == READY.as_bytes()) {
-        let count = pty.read(&mut buffer).map_err(BenchError::io(what))?;
+        let count = pty.read(&mut buffer)?;
         seen.extend_from_slice(&buffer[..count]);
     }
     let start = Instant::now();
-    pty.write_all(b"\r").map_err(BenchError::io(what))?;
+    pty.write_all(b"\r")?;
     loop {
         match pty.read(&mut buffer) {
             Ok(0) => break,
@@ -90,6 +88,6 @@ fn bare_rate(bench: &Bench, bytes: u64) -> Result<f64, BenchError> {
         }
     }
     let took = start.elapsed();
-    child.wait().map_err(BenchError::io(what))?;
+    child.wait()?;
     Ok(bytes as f64 / 1e6 / took.as_secs_f64())
 }

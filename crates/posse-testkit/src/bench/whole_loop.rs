@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::report::Row;
 use super::stamp;
 use super::stats::{Samples, ms};
-use super::{Bench, BenchError};
+use super::{Bench, BenchError, missing, refused};
 use crate::TestEnv;
 use crate::http::Events;
 
@@ -106,8 +106,7 @@ impl Stage {
             .and_then(|()| write(&scenario, &format!("log = {log:?}\n{AGENT}")))
             .and_then(|()| write(&directory.join("codex.toml"), &manifest))
             .and_then(|()| write(&env.work().join("loop.json"), CONFIG))
-            .and_then(|()| write(&env.work().join("prompt.md"), PROMPT))
-            .map_err(BenchError::io("write what the agents play"))?;
+            .and_then(|()| write(&env.work().join("prompt.md"), PROMPT))?;
         env.run(["serve"]).ok();
         Ok(Self { env, log })
     }
@@ -127,7 +126,7 @@ impl Stage {
         let (submitted, ended, wrote) = (self.moments("submitted"), self.moments("turn_ended"), self.moments("wrote"));
         let found = [submitted.len(), ended.len(), wrote.len(), taken.len()];
         if let Some(found) = found.into_iter().find(|found| *found < TURNS.len()) {
-            return Err(BenchError::Missing { what: "turns of a loop", found, expected: TURNS.len() });
+            return Err(missing("turns of a loop", found, TURNS.len()));
         }
         // An answer is taken when it is there and its agent quiet. The agent notes its own end after it has shown it, so
         // somebody quick may be ahead of it.
@@ -143,7 +142,7 @@ impl Stage {
 
 fn one_loop(bench: &Bench) -> Result<Times, BenchError> {
     let stage = Stage::open(bench)?;
-    let mut events = stage.env.http().events(None).map_err(BenchError::io("listen to the daemon"))?;
+    let mut events = stage.env.http().events(None)?;
     let listener = std::thread::spawn(move || answers(&mut events));
     let start = Instant::now();
     stage.env.run(["loop", "loop.json", "--prompt-file", "prompt.md", "--trust"]).ok();
@@ -170,7 +169,7 @@ fn one_polled(bench: &Bench) -> Result<Times, BenchError> {
     let stage = Stage::open(bench)?;
     let http = stage.env.http();
     let responses = stage.env.work().join(".tmp/agent-responses");
-    std::fs::create_dir_all(&responses).map_err(BenchError::io("make a directory"))?;
+    std::fs::create_dir_all(&responses)?;
     let start = Instant::now();
     let mut terminals: Vec<(posse_core::rounds::Role, String)> = Vec::new();
     let mut taken = Vec::new();
@@ -196,15 +195,15 @@ fn one_polled(bench: &Bench) -> Result<Times, BenchError> {
         );
         let message = json!({ "message": format!("You are the {role}. Turn {number}.\n\n{instruction}") });
         let what = "type into a terminal";
-        let sent = http.post(&format!("/terminals/{id}/input"), &message).map_err(BenchError::io(what))?;
+        let sent = http.post(&format!("/terminals/{id}/input"), &message)?;
         if sent.status != 200 {
-            return Err(BenchError::Refused { what, status: sent.status, body: sent.body });
+            return Err(refused(what, &sent));
         }
         while !(is_quiet(&stage.env, &id)? && file.exists()) {
             bench.pause(POLL)?;
         }
         taken.push(stamp::now());
-        std::fs::remove_file(&file).map_err(BenchError::io("take an answer"))?;
+        std::fs::remove_file(&file)?;
     }
     let whole = start.elapsed();
     stage.times(whole, &taken)
@@ -223,6 +222,6 @@ fn settle(bench: &Bench, env: &TestEnv, id: &str) -> Result<(), BenchError> {
 }
 
 fn is_quiet(env: &TestEnv, id: &str) -> Result<bool, BenchError> {
-    let shown: Value = env.http().get(&format!("/terminals/{id}")).map_err(BenchError::io("look at a terminal"))?;
+    let shown: Value = env.http().get(&format!("/terminals/{id}"))?;
     Ok(matches!(shown["status"].as_str(), Some("idle" | "completed")))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use posse_sim::conformance::{cases, soak};
-use posse_testkit::bench::report::Machine;
+use posse_sim::conformance::cases;
+use posse_testkit::bench::report::machine;
 use posse_testkit::conformance::run::{Setup, run};
 use posse_testkit::conformance::subject::{ConformanceSubject, SUBJECTS};
 use posse_testkit::conformance::{readme, report};
@@ -27,9 +27,6 @@ struct Arguments {
     /// Only what is played on every commit
     #[arg(long)]
     smoke: bool,
-    /// Play long conversations with this many turns instead of the scenarios
-    #[arg(long, value_name = "TURNS")]
-    soak: Option<usize>,
     /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
@@ -74,11 +71,7 @@ fn main() -> ExitCode {
     subjects
         .extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| ConformanceSubject::named(name)));
     for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
-        let all = match arguments.soak {
-            Some(turns) => soak(turns),
-            None => cases(subject.maker),
-        };
-        for scenario in all {
+        for scenario in cases(subject.maker) {
             let named = |part: &String| scenario.name.contains(part);
             if (arguments.smoke && !scenario.smoke)
                 || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))
@@ -117,7 +110,7 @@ fn main() -> ExitCode {
 
 fn write(artefacts: &Path, note: &str) -> std::io::Result<()> {
     let date = jiff::Zoned::now().date().to_string();
-    let document = report::document(&report::kept(artefacts)?, &Machine::this().text(), &date, note);
+    let document = report::document(&report::kept(artefacts)?, &machine(), &date, note);
     std::fs::write("docs/conformance.md", document)
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use posse_core::status::StatusKind;
 use posse_sim::conformance::{ConformanceAgent, cases};
 
 use super::run::{ConformanceOutcome, artefact_name};
@@ -36,17 +35,8 @@ pub fn line(outcome: &ConformanceOutcome) -> String {
     let lags: Vec<Millis> = score.lags.iter().map(|lag| lag.ms).collect();
     let most = lags.iter().max().copied().unwrap_or_default();
     let near = format!("{}/{} near changes", score.right_near, score.total_near);
-    let mut line = format!("{mark} {name:<48} {}/{}, {near}, lag ≤ {most} ms", score.right, score.total);
-    for wrong in &score.wrong {
-        let _ = write!(line, "; {} for {} ms while {} [{}]", wrong.told, wrong.lasted, wrong.during, wrong.reason);
-    }
-    if !score.missed.is_empty() {
-        let _ = write!(line, "; missed {:?}", score.missed);
-    }
-    if let Some(stuck) = &outcome.stuck {
-        let _ = write!(line, "; stuck: {}", stuck.lines().next().unwrap_or_default());
-    }
-    line
+    let line = format!("{mark} {name:<48} {}/{}, {near}, lag ≤ {most} ms", score.right, score.total);
+    std::iter::once(line).chain(outcome.problems()).collect::<Vec<_>>().join("; ")
 }
 
 /// The whole document.
@@ -94,7 +84,7 @@ pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note
             let _ = writeln!(text, "\n{about}");
         }
         for outcome in group.iter().filter(|outcome| !outcome.is_green()) {
-            let _ = write!(text, "\n- `{}`: {}", outcome.scenario, complaint(outcome));
+            let _ = write!(text, "\n- `{}`: {}", outcome.scenario, outcome.problems().join("; "));
         }
         text.push('\n');
     }
@@ -114,26 +104,16 @@ fn played(outcomes: &[&ConformanceOutcome]) -> String {
     }
 }
 
-/// What became of the recordings.
+/// How many recordings told the same as live.
 fn replays(outcomes: &[ConformanceOutcome]) -> String {
-    let replayed: Vec<_> = outcomes.iter().filter_map(|one| Some((one, one.replayed.as_ref()?))).collect();
-    let (alike, other): (Vec<_>, Vec<_>) = replayed.iter().partition(|(_, replayed)| replayed.is_alike());
-    let mut text = format!(
+    let replayed = outcomes.iter().filter_map(|outcome| outcome.replayed.as_ref());
+    format!(
         "Every run is recorded, and every recording was played again with `posse explain --recording`: {} of {} told the same\n\
          statuses in the same order as live. A recording has the terminal's bytes and their times, nothing of hooks, session files\n\
-         and processes; the end of the process is left out of the comparison.\n",
-        alike.len(),
-        replayed.len()
-    );
-    for (outcome, replayed) in other {
-        let name = format!("{} {}", outcome.subject.name(), outcome.scenario);
-        let _ = writeln!(text, "- {name}: {} instead of {}", words(&replayed.replay), words(&replayed.live));
-    }
-    text + "\n"
-}
-
-fn words(kinds: &[StatusKind]) -> String {
-    kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+         and processes; the end of the process is left out of the comparison.\n\n",
+        replayed.clone().filter(|replayed| replayed.is_alike()).count(),
+        replayed.count()
+    )
 }
 
 /// By agent, in the order in which they came.
@@ -170,20 +150,4 @@ fn figures(outcomes: &[&ConformanceOutcome]) -> String {
         lags(false),
         lags(true)
     )
-}
-
-fn complaint(outcome: &ConformanceOutcome) -> String {
-    if let Some(stuck) = &outcome.stuck {
-        return format!("did not get to its end: {}", stuck.lines().next().unwrap_or_default());
-    }
-    let score = &outcome.score;
-    let mut all: Vec<String> = score
-        .wrong
-        .iter()
-        .map(|wrong| format!("{} for {} ms while {} ({})", wrong.told, wrong.lasted, wrong.during, wrong.reason))
-        .collect();
-    all.extend(score.missed.iter().map(|what| format!("never told: {what}")));
-    let late = score.lags.iter().filter(|lag| lag.dialog && lag.ms > DIALOG_LAG);
-    all.extend(late.map(|lag| format!("a dialog was seen after {} ms", lag.ms)));
-    all.join("; ")
 }

@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::replay::{Replayed, replay};
-use super::score::{ReportedStatus, Score, score};
+use super::score::{DIALOG_LAG, ReportedStatus, Score, score};
 use super::subject::ConformanceSubject;
 use super::truth::{self, Interval, Millis, TruthEvent, TruthFact};
 use super::witness::{Markers, Witness, now};
 use crate::agents::{AgentHome, HomeOptions};
+use crate::http::Answer;
 use crate::{TestEnv, env, process};
 use posse_sim::ModelServer;
 use posse_sim::conformance::{ConformanceAgent, ConformanceCase, STOP_HOOK_LOG, UserAction};
@@ -58,23 +59,25 @@ impl ConformanceOutcome {
     pub fn is_green(&self) -> bool {
         self.stuck.is_none() && self.score.is_green()
     }
+
+    /// Everything that went wrong.
+    pub fn problems(&self) -> Vec<String> {
+        let score = &self.score;
+        let stuck = self.stuck.iter().map(|stuck| format!("stuck: {}", stuck.lines().next().unwrap_or_default()));
+        let wrong = score
+            .wrong
+            .iter()
+            .map(|wrong| format!("{} for {} ms while {} [{}]", wrong.told, wrong.lasted, wrong.during, wrong.reason));
+        let missed = score.missed.iter().map(|what| format!("never told: {what}"));
+        let late = score.lags.iter().filter(|lag| lag.dialog && lag.ms > DIALOG_LAG);
+        let late = late.map(|lag| format!("a dialog was seen after {} ms", lag.ms));
+        let kinds = (score.other_kinds > 0).then(|| format!("{} dialogs taken for another kind", score.other_kinds));
+        stuck.chain(wrong).chain(missed).chain(late).chain(kinds).collect()
+    }
 }
 
-#[derive(Debug, thiserror::Error)]
-enum Stuck {
-    #[error("{what} never came; the terminal shows:\n{screen}")]
-    Never { what: String, screen: String },
-    #[error("posse refused: {why}\nthe terminal shows:\n{screen}")]
-    Refused { why: String, screen: String },
-    #[error("talk to the daemon: {0}")]
-    Io(#[from] std::io::Error),
-    #[error("start: {0}")]
-    Start(String),
-    #[error("it was stopped")]
-    Stopped,
-    #[error("the agent is not installed: {0}")]
-    Missing(String),
-}
+/// Why a run did not get to its end.
+type Stuck = Box<dyn std::error::Error>;
 
 /// What is known at the end.
 #[derive(Default)]
@@ -87,7 +90,8 @@ struct RunFacts {
 /// Plays it. Whatever goes wrong is in the outcome; nothing is left behind.
 pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> ConformanceOutcome {
     let (at, start) = (Some(jiff::Timestamp::now()), Instant::now());
-    let (known, stuck) = play(setup, scenario);
+    let mut known = RunFacts::default();
+    let stuck = play(setup, scenario, &mut known).err();
     let truth = truth::intervals(known.facts.clone(), known.end);
     let score = score(&truth, &known.told);
     let mut outcome = ConformanceOutcome {
@@ -122,32 +126,19 @@ pub(super) fn artefact_name(subject: ConformanceSubject, scenario: &ConformanceC
     format!("{}-{}.{kind}", subject.name(), scenario.name)
 }
 
-fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (RunFacts, Option<Stuck>) {
-    let mut known = RunFacts::default();
+fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> Result<(), Stuck> {
     // One of an earlier run would be taken for this one's.
     let _ = std::fs::remove_file(artefact(setup, scenario, "cast"));
-    let agent = match setup.subject.agent() {
-        Ok(agent) => agent,
-        Err(error) => return (known, Some(Stuck::Missing(error.to_string()))),
-    };
-    let server = match ModelServer::start([scenario.scenario()]) {
-        Ok(server) => server,
-        Err(error) => return (known, Some(error.into())),
-    };
+    let agent = setup.subject.agent().map_err(|error| format!("the agent is not installed: {error}"))?;
+    let server = ModelServer::start([scenario.scenario()])?;
     let zero = now() - server.started().elapsed().as_millis() as Millis;
     let home = agent.home(&server, &HomeOptions { retries: scenario.retries, ..HomeOptions::default() });
     let env = TestEnv::new(setup.posse);
-    let launched = match launch(&env, &home, setup, scenario) {
-        Ok(launched) => launched,
-        Err(stuck) => return (known, Some(stuck)),
-    };
+    let launched = launch(&env, &home, setup, scenario)?;
     let id = launched["id"].as_str().and_then(|id| id.parse().ok());
-    let Some(id) = id else { return (known, Some(Stuck::Start(launched.to_string()))) };
+    let id = id.ok_or_else(|| format!("the agent did not start: {launched}"))?;
     let facts = ConformanceAgent::of(setup.subject.maker);
-    let witness = match Witness::new(&env.http(), id, markers(scenario, &facts)) {
-        Ok(witness) => witness,
-        Err(error) => return (known, Some(error.into())),
-    };
+    let witness = Witness::new(&env.http(), id, markers(scenario, &facts))?;
     let pid = launched["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
     let mut player = Player {
         env: &env,
@@ -161,7 +152,7 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (RunFacts, Option<Stuck
         facts: Vec::new(),
         dialogs: 0,
     };
-    let stuck = player.play(&scenario.actions).err();
+    let played = player.play(&scenario.actions);
     known.end = now();
     known.facts = player.facts;
     known.facts.extend(hook_facts(&home));
@@ -177,7 +168,7 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase) -> (RunFacts, Option<Stuck
     known.facts.retain(|fact| fact.at <= known.end);
     known.told.retain(|told| told.at <= known.end);
     keep_recording(&env, setup, scenario, id);
-    (known, stuck)
+    played
 }
 
 /// When the Stop hooks of the user ended, and how.
@@ -200,7 +191,8 @@ fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Conforma
     }
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
     let ran = home.start_as(env, setup.subject.provider(), &more);
-    serde_json::from_str(&ran.stdout).map_err(|_| Stuck::Start(format!("{}{}", ran.stdout, ran.stderr)))
+    serde_json::from_str(&ran.stdout)
+        .map_err(|_| format!("the agent did not start: {}{}", ran.stdout, ran.stderr).into())
 }
 
 fn markers(scenario: &ConformanceCase, facts: &ConformanceAgent) -> Markers {
@@ -258,7 +250,7 @@ impl Player<'_> {
             return Ok(());
         }
         let screen = format!("{}\nthe model saw:\n{}", self.witness.screen_text(), self.server.log());
-        Err(Stuck::Never { what: what.to_owned(), screen })
+        Err(format!("{what} never came; the terminal shows:\n{screen}").into())
     }
 
     fn post(&self, what: &str, body: &Value) -> Result<(), Stuck> {
@@ -266,17 +258,19 @@ impl Player<'_> {
         if answer.status == 200 {
             return Ok(());
         }
-        Err(Stuck::Refused { why: format!("{what}: {}", answer.body), screen: self.witness.screen_text() })
+        Err(self.refused(what, &answer))
+    }
+
+    fn refused(&self, what: &str, answer: &Answer) -> Stuck {
+        let screen = self.witness.screen_text();
+        format!("posse refused {what}: {}\nthe terminal shows:\n{screen}", answer.body).into()
     }
 
     /// Answers the question that is open.
     fn answer(&self, verb: &str, option: Option<u32>) -> Result<(), Stuck> {
         let asked = self.env.http().call("GET", &format!("/terminals/{}/question", self.id), "")?;
         if asked.status != 200 {
-            return Err(Stuck::Refused {
-                why: format!("question: {}", asked.body),
-                screen: self.witness.screen_text(),
-            });
+            return Err(self.refused("question", &asked));
         }
         let mut answer = json!({ "dialog": asked.json()["id"] });
         if let Some(option) = option {
@@ -287,7 +281,7 @@ impl Player<'_> {
 
     fn act(&mut self, action: &UserAction) -> Result<(), Stuck> {
         if self.setup.stop.load(Ordering::Relaxed) {
-            return Err(Stuck::Stopped);
+            return Err("it was stopped".into());
         }
         match action {
             UserAction::Dwell(time) => std::thread::sleep(*time),
@@ -385,12 +379,12 @@ impl Player<'_> {
                 self.came("the end of the connection", came)?;
             }
             UserAction::Kill => {
-                let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
+                let pid = self.pid.ok_or("no process")?;
                 self.note(TruthEvent::Ended);
                 env::kill(pid);
             }
             UserAction::Exit => {
-                let Some(pid) = self.pid else { return Err(Stuck::Start("no process".into())) };
+                let pid = self.pid.ok_or("no process")?;
                 self.note(TruthEvent::Leaving);
                 self.post("exit", &json!({}))?;
                 self.came("the end of the process", process::ends_within(pid, PATIENCE))?;
@@ -420,22 +414,8 @@ fn timeline(outcome: &ConformanceOutcome, known: &RunFacts, truth: &[Interval]) 
     }
     let score = &outcome.score;
     let _ = writeln!(text, "right {}/{}, lags {:?}", score.right, score.total, score.lags);
-    for wrong in &score.wrong {
-        let _ = writeln!(
-            text,
-            "WRONG {:.3} {} for {} ms while {} [{}]",
-            seconds(wrong.at),
-            wrong.told,
-            wrong.lasted,
-            wrong.during,
-            wrong.reason
-        );
-    }
-    if !score.missed.is_empty() {
-        let _ = writeln!(text, "MISSED {:?}", score.missed);
-    }
-    if score.other_kinds > 0 {
-        let _ = writeln!(text, "OTHER KINDS {}", score.other_kinds);
+    for problem in outcome.problems() {
+        let _ = writeln!(text, "WRONG {problem}");
     }
     if let Some(replayed) = outcome.replayed.as_ref().filter(|replayed| !replayed.is_alike()) {
         let _ = writeln!(text, "REPLAYED {:?} instead of {:?}", replayed.replay, replayed.live);

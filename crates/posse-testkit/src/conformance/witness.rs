@@ -6,9 +6,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use posse_api::{EventBody, LogEvent, StatusView};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
-use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::status::WaitingKind;
 use serde::Deserialize;
 use tokio_tungstenite::tungstenite;
 
@@ -162,33 +163,12 @@ fn is_timeout(error: &io::Error) -> bool {
         if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
 }
 
-#[derive(Deserialize)]
-struct WitnessedEvent {
-    at: jiff::Timestamp,
-    kind: String,
-    terminal: Option<TerminalId>,
-    data: serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct WitnessedStatus {
-    status: StatusKind,
-    reason: String,
-    waiting_kind: Option<WaitingKind>,
-    dialog: Option<serde_json::Value>,
-}
-
 fn read_status(event: &serde_json::Value, id: TerminalId) -> Option<ReportedStatus> {
-    let event: WitnessedEvent = Deserialize::deserialize(event).ok()?;
-    if event.kind != "status_changed" || event.terminal != Some(id) {
+    let event: LogEvent = Deserialize::deserialize(event).ok()?;
+    let EventBody::StatusChanged(StatusView { status: kind, reason, waiting_kind: waiting, dialog, .. }) = event.body
+    else {
         return None;
-    }
-    let status: WitnessedStatus = serde_json::from_value(event.data).ok()?;
-    Some(ReportedStatus {
-        at: event.at.as_millisecond(),
-        kind: status.status,
-        waiting: status.waiting_kind,
-        dialog: status.dialog.is_some(),
-        reason: status.reason,
-    })
+    };
+    let told = ReportedStatus { at: event.at.as_millisecond(), kind, waiting, dialog: dialog.is_some(), reason };
+    (event.terminal == Some(id)).then_some(told)
 }

@@ -154,11 +154,11 @@ fn the_detach_key_is_a_key_and_not_a_byte() {
     let text = text_when(&env, id, |text| text.contains("before"));
     assert!(!text.contains("after"), "{text}");
 
-    let seat = sit(&env, &["attach", "--detach-key", "esc", id.as_str()], SMALL);
+    let seat = sit(&env, &["attach", "--detach-key", "ctrl-q", id.as_str()], SMALL);
     seat.until(shows("before"));
-    seat.type_keys(b"\x1b[Aup\n");
-    seat.until(shows("^[[Aup"));
-    seat.type_keys(b"\x1b");
+    seat.type_keys(b"\x1b[Aup \x1d\n");
+    seat.until(shows("^[[Aup ^]"));
+    seat.type_keys(b"\x11");
     seat.until(shows("detached"));
 }
 

@@ -160,7 +160,7 @@ impl Scene {
                 return (text("outcome"), text("reason"));
             }
             assert!(Instant::now() < give_up, "it does not end: {:#}", self.journal(id));
-            let closed = |event: &Value| event["data"]["auto_run"] == id && event["data"]["entry"] == "closed";
+            let closed = |event: &Value| event["data"]["run_id"] == id && event["data"]["entry"] == "closed";
             if let Ok(mut events) = events {
                 while let Ok(Some(event)) = events.next_event() {
                     if closed(&event) {

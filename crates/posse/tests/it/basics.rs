@@ -174,10 +174,11 @@ fn what_it_takes_on_disk_is_told() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 0"]);
     env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
-    let usage = env.run(["ls", "--all", "--json"]).json()["usage"].clone();
+    let usage: serde_json::Value = env.http().get("/usage").unwrap();
     assert!(usage["database_bytes"].as_u64().unwrap() > 0 && usage["screens_bytes"].as_u64().unwrap() > 0, "{usage}");
     assert!(usage["events"].as_i64().unwrap() >= 4, "{usage}");
-    assert!(env.run(["ls", "--all"]).ok().contains("kept 14 days"));
+    assert_eq!(usage["kept_days"], 14);
+    assert!(env.run(["doctor"]).stdout.contains("last screens"));
 }
 
 #[test]

@@ -113,12 +113,12 @@ fn the_configuration_says_where_it_comes_from() {
     assert_eq!(env.run(["config", "init"]).code, Some(1), "and it is not written over");
 
     fs::write(path.trim(), "# mine\nloop.provider = 'claude_code'\n").unwrap();
-    assert_eq!(setting("loop.provider", &[]), ("claude_code".into(), serde_json::json!({ "line": 2 })));
+    assert_eq!(setting("loop.provider", &[]), ("claude_code".into(), serde_json::json!({ "user": 2 })));
     let variable = serde_json::json!({ "variable": "POSSE_PROVIDER" });
     assert_eq!(setting("loop.provider", &[("POSSE_PROVIDER", "codex")]), ("codex".into(), variable));
     let shown = env.run(["config", "show"]).ok();
     assert!(shown.contains(path.trim()) && shown.contains("default"), "{shown}");
-    assert!(env.run(["config", "default"]).ok().contains("\nmode = \"edits\"\n"));
+    assert!(env.run(["config", "default"]).ok().contains("\n#mode = \"edits\"\n"));
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
         ("test_command", json!("make evil")),
         ("lint_command", json!("make evil")),
         ("claude", json!({ "binary": "/tmp/evil" })),
-        ("sandbox", json!({ "enabled": false })),
+        ("sandbox", json!({ "enabled": false, "strict": true, "deny": [] })),
         ("sandbox", json!({ "strict": false })),
         ("sandbox", json!({ "agents": { "validator": "WRITE" } })),
     ] {

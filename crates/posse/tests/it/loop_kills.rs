@@ -20,10 +20,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use posse_api::{AuditEntry, Health, LoopJournalView, RunView};
 use posse_core::rounds::Key;
 use posse_core::run::{Entry, RunStatus};
-use posse_server::api::types::{AuditEntry, Health, JournalView};
-use posse_server::runs::view::RunView;
 use posse_testkit::PATIENCE;
 use posse_testkit::{TestEnv, http, process};
 use serde_json::Value;
@@ -209,7 +208,7 @@ impl Scene {
         assert!(ended, "it does not come to an end\n{}", self.told());
     }
 
-    fn journal(&self) -> Vec<JournalView> {
+    fn journal(&self) -> Vec<LoopJournalView> {
         let run = self.runs().and_then(|runs| runs.into_iter().next());
         let path = run.map(|run| format!("/runs/{}/journal", run.id));
         path.and_then(|path| self.env.http().get(&path).ok()).unwrap_or_default()
@@ -312,7 +311,7 @@ impl Scene {
         assert_eq!(run.status, RunStatus::Passed, "{}", told());
         let journal = self.journal();
         let (mut key, mut answers) = (None, Vec::new());
-        for JournalView { entry, .. } in &journal {
+        for LoopJournalView { entry, .. } in &journal {
             match entry {
                 Entry::TurnBegun { key: of_turn, .. } => key = Some(*of_turn),
                 Entry::Answered { text, .. } => answers.push((key.unwrap(), text.as_str())),
@@ -352,10 +351,8 @@ impl Scene {
             assert!(tasks.insert(task.clone()), "twice: {task:?}\n{}", self.told());
         }
         assert!(disturbed || tasks.len() == ANSWERS.len(), "{tasks:#?}");
-        for event in ["queued", "steered"] {
-            let mixed = self.records(event);
-            assert!(mixed.is_empty(), "typed into a turn: {mixed:?}\n{}", self.told());
-        }
+        let mixed = self.records("queued");
+        assert!(mixed.is_empty(), "typed into a turn: {mixed:?}\n{}", self.told());
     }
 
     fn check_audit(&self, run: &RunView, disturbed: bool) {
@@ -397,7 +394,7 @@ fn listen(scene: &Scene, entries: &Sender<String>) {
             continue;
         };
         while let Ok(Some(event)) = events.next_event() {
-            if let (true, Some(entry)) = (event["kind"] == "run", event["data"]["entry"].as_str()) {
+            if let (true, Some(entry)) = (event["kind"] == "loop_entry", event["data"]["entry"].as_str()) {
                 let _ = entries.send(entry.to_owned());
                 if entry == "finished" {
                     return;

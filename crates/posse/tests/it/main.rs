@@ -63,8 +63,7 @@ fn text_when(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> Stri
     let mut stream = Stream::open(&env.http(), id, None, 1).expect("a stream");
     stream.set_timeout(Duration::from_millis(250)).expect("a timeout");
     loop {
-        let output: posse_server::api::types::Output =
-            env.http().get(&format!("/terminals/{id}/output?mode=full")).expect("output");
+        let output: posse_api::Output = env.http().get(&format!("/terminals/{id}/output?mode=full")).expect("output");
         if fits(&output.output) {
             return output.output;
         }

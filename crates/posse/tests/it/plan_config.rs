@@ -127,9 +127,12 @@ fn what_is_configured_can_be_looked_at() {
     let (code, text) = said(&scene.command(&["config"]).output().unwrap());
     assert_eq!(code, 0, "{text}");
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-    assert!(row("task.timeout").ends_with("1h  the project's"), "{text}");
-    assert!(row("sandbox.deny").ends_with("yours"), "{text}");
-    assert!(row("task.max_parallel").trim_end().ends_with('4'), "{text}");
+    assert!(row("plans.task.timeout").ends_with("the project's file, line 3"), "{text}");
+    assert!(row("plans.sandbox.deny").ends_with("config.toml, line 2"), "{text}");
+    assert!(
+        row("plans.task.max_parallel").contains(" 4 ") && row("plans.task.max_parallel").ends_with("default"),
+        "{text}"
+    );
     assert!(text.contains("this gate cannot fail"), "{text}");
     let (code, text) = scene.plan("check", &[]);
     assert!(code == 0 && text.contains("this gate cannot fail"), "{text}");

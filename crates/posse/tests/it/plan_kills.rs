@@ -20,10 +20,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use posse_api::{Health, PlanEntry, PlanJournalView, PlanRunStatus, PlanView};
 use posse_core::plan::machine::{Event, MergeResult, RunOutcome};
-use posse_server::api::types::{Health, PlanJournalView};
-use posse_server::plans::entry::Entry;
-use posse_server::plans::view::{PlanRunStatus, PlanView};
 use posse_testkit::PATIENCE;
 use posse_testkit::{env, process};
 
@@ -363,11 +361,11 @@ impl Disturbed {
         let (mut ended, mut merged) = (BTreeMap::new(), BTreeMap::new());
         for PlanJournalView { seq, entry, .. } in self.journals() {
             match entry {
-                Entry::Launched { run, .. } => {
+                PlanEntry::Launched { run, .. } => {
                     assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.told());
                     assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.told());
                 }
-                Entry::Happened { event } => match *event {
+                PlanEntry::Happened { event } => match *event {
                     Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => {
                         assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice\n{}", self.told());
                     }
@@ -411,7 +409,7 @@ fn listen(disturbed: &Disturbed, entries: &Sender<String>) {
             let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
             let name = happened.or_else(|| data["event"].as_str().map(str::to_owned));
             let name = name.or_else(|| data["entry"].as_str().map(str::to_owned));
-            if let (true, Some(name)) = (event["kind"] == "run", name) {
+            if let (true, Some(name)) = (event["kind"] == "plan_entry", name) {
                 let _ = entries.send(name);
             }
             if disturbed.over.load(Ordering::Relaxed) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
-use posse_server::plans::view::PlanView;
+use posse_api::PlanView;
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::TestEnv;
 

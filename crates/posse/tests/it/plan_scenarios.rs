@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use posse_server::plans::view::PlanView;
+use posse_api::PlanView;
 use posse_testkit::{env, process};
 
 use crate::loop_actor::when;

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use posse_api::{StreamMessage, StreamRequest};
 use posse_core::screen::Size;
-use posse_server::api::types::{StreamMessage, StreamRequest};
 use posse_testkit::PATIENCE;
 use posse_testkit::process;
 use posse_testkit::stream::{Item, Stream};

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use posse_api::{Input, StreamMessage, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::screen::{Screen, Size};
-use posse_server::api::types::{Input, StreamMessage, Terminal};
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_testkit::PATIENCE;
 use posse_testkit::stream::{Item, Stream};
@@ -307,8 +307,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
     let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
     assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(7)));
-    let output: posse_server::api::types::Output =
-        env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
+    let output: posse_api::Output = env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
     assert!(output.output.contains("last words"), "{}", output.output);
 }
 
@@ -377,7 +376,7 @@ fn replayed_output_makes_no_events() {
             let log = env.run(["logs", id, "-n", "1000", "--json"]).ok();
             log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
         };
-        let offset = |event: &serde_json::Value| event["data"]["offset"].as_u64();
+        let offset = |event: &serde_json::Value| event["offset"].as_u64();
         (0..3).for_each(|_| turn());
         let before = events();
         let read = before.iter().filter_map(offset).max().unwrap();

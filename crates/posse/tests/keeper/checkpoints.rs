@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -22,10 +22,7 @@ fn the_newest_checkpoint_is_given_back_before_any_output() {
     late.attach(id, 0);
     assert_eq!(late.next(), KeeperEvent::Checkpoint { id, offset: 5, blob: b"five".to_vec() });
     assert!(matches!(late.next(), KeeperEvent::Resized { offset: 0, .. }));
-    assert_eq!(
-        late.next(),
-        KeeperEvent::Output { id, stream: OutputStream::Main, offset: 0, bytes: b"hello\r\n".to_vec() }
-    );
+    assert_eq!(late.next(), KeeperEvent::Output { id, offset: 0, bytes: b"hello\r\n".to_vec() });
 
     peer.send(&checkpoint(5, "five again"));
     peer.settle();
@@ -52,14 +49,14 @@ fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
         peer.until_exit(*id);
     }
     let mut late = keeper.peer();
-    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, stream: OutputStream::Main, from: 0 };
+    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, from: 0 };
     late.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
     let mut told: HashMap<TerminalId, Vec<&str>> = HashMap::new();
     while told.values().map(Vec::len).sum::<usize>() < 3 * ids.len() {
         let (id, what) = match late.next() {
             KeeperEvent::Checkpoint { id, .. } => (id, "checkpoint"),
             KeeperEvent::Resized { id, .. } => (id, "size"),
-            KeeperEvent::Exited { id, exit: Exit::Code(2), main: 0, error: 0 } => (id, "end"),
+            KeeperEvent::Exited { id, exit: Exit::Code(2), end: 0 } => (id, "end"),
             other => panic!("{other:?}"),
         };
         told.entry(id).or_default().push(what);
@@ -79,13 +76,13 @@ fn a_returning_daemon_gets_the_checkpoints_of_all_its_terminals() {
     let blob = |n: usize| vec![n as u8; (1 << 20) + n];
     for (n, id) in ids.iter().enumerate() {
         peer.spawn(*id, keeper.shell(*id, &format!("echo I am {n}; exec sleep 1000")));
-        peer.until_listed("it has spoken", *id, |summary| summary.main.1 > 0);
+        peer.until_listed("it has spoken", *id, |summary| summary.output.1 > 0);
         peer.send(&KeeperRequest::Checkpoint { id: *id, offset: 1, blob: blob(n) });
     }
     peer.settle();
     let memory = keeper.memory();
     let mut daemon = keeper.daemon();
-    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, stream: OutputStream::Main, from: 1 };
+    let attach = |id: &TerminalId| KeeperRequest::Attach { id: *id, from: 1 };
     daemon.send_all(&ids.iter().map(attach).collect::<Vec<_>>());
     peer.settle();
     let grown = keeper.memory().saturating_sub(memory);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -70,9 +70,9 @@ fn a_whisper_is_heard_among_floods() {
     }
     assert_eq!(passed.len(), floods.len(), "some were never heard: {passed:?}");
     for id in &floods {
-        assert!(daemon.heard(*id).main.windows(2).all(|pair| pair[0].0 + pair[0].1.len() as u64 == pair[1].0));
+        assert!(daemon.heard(*id).output.windows(2).all(|pair| pair[0].0 + pair[0].1.len() as u64 == pair[1].0));
         assert_eq!(daemon.end(*id, 0), 0);
         // Nothing of a flood that was ended is left to wait for.
-        daemon.send(&KeeperRequest::Acknowledge { id: *id, stream: OutputStream::Main, offset: u64::MAX });
+        daemon.send(&KeeperRequest::Acknowledge { id: *id, offset: u64::MAX });
     }
 }

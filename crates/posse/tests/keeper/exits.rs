@@ -1,7 +1,7 @@
 //! How programs end, and how that is told.
 
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 use posse_testkit::process;
 
 use crate::keeper::{Keeper, new_id, until};
@@ -18,11 +18,9 @@ fn a_program_ends_with_its_code_or_by_a_signal() {
         ("sleep 0.01; exit 7", Exit::Code(7)),
     ];
     for (script, expected) in ends {
-        for program in [|k: &Keeper, id, s| k.shell(id, s), |k: &Keeper, id, s| k.shell_on_pipes(id, s)] {
-            let id = new_id();
-            peer.spawn(id, program(&keeper, id, script));
-            assert_eq!(peer.until_exit(id), expected, "{script}");
-        }
+        let id = new_id();
+        peer.spawn(id, keeper.shell(id, script));
+        assert_eq!(peer.until_exit(id), expected, "{script}");
     }
 }
 
@@ -33,14 +31,14 @@ fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
     let id = new_id();
     peer.follow(id, keeper.shell(id, "seq 1 20000; echo that was it; exit 3"));
     assert_eq!(peer.until_exit(id), Exit::Code(3));
-    let end = peer.heard(id).end(OutputStream::Main);
+    let end = peer.heard(id).end();
     assert!(peer.heard(id).text().ends_with("20000\r\nthat was it\r\n"));
-    assert_eq!(peer.heard(id).exits, [(Exit::Code(3), end, 0)]);
+    assert_eq!(peer.heard(id).exits, [(Exit::Code(3), end)]);
     for from in [0, end] {
         let mut late = keeper.peer();
         late.attach(id, from);
         assert_eq!(late.until_exit(id), Exit::Code(3));
-        assert_eq!(late.heard(id).exits, [(Exit::Code(3), end, 0)]);
+        assert_eq!(late.heard(id).exits, [(Exit::Code(3), end)]);
         late.settle();
         assert_eq!(late.heard(id).exits.len(), 1, "once per attachment");
     }
@@ -52,28 +50,12 @@ fn a_child_that_holds_the_output_open_does_not_hide_the_end() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
     let script = "trap '' HUP; sleep 1000 & echo bye; exit 4";
-    for program in [|k: &Keeper, id, s| k.shell(id, s), |k: &Keeper, id, s| k.shell_on_pipes(id, s)] {
-        let id = new_id();
-        peer.follow(id, program(&keeper, id, script));
-        assert_eq!(peer.until_exit(id), Exit::Code(4));
-        assert_eq!(peer.heard(id).text().trim_end(), "bye");
-        // The child is still there, and part of the family.
-        assert_eq!(peer.end(id, 0), 0);
-    }
-}
-
-/// What comes after the end that was announced is output like any other.
-#[test]
-fn what_a_child_prints_after_the_end_of_its_parent_is_not_lost() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
     let id = new_id();
-    let script = "(while [ ! -e go ]; do sleep 0.01; done; echo late) & echo bye; exit 4";
-    peer.follow(id, keeper.shell_on_pipes(id, script));
-    peer.until_exit(id);
-    assert_eq!(peer.heard(id).exits, [(Exit::Code(4), 4, 0)]);
-    std::fs::write(keeper.work().join("go"), "").unwrap();
-    assert_eq!(peer.until_printed(id, "late"), "bye\nlate\n");
+    peer.follow(id, keeper.shell(id, script));
+    assert_eq!(peer.until_exit(id), Exit::Code(4));
+    assert_eq!(peer.heard(id).text().trim_end(), "bye");
+    // The child is still there, and part of the family.
+    assert_eq!(peer.end(id, 0), 0);
 }
 
 /// Many programs close their files just before they exit. Their terminal must not be hung up under them meanwhile.
@@ -89,7 +71,7 @@ fn a_program_that_lets_go_of_its_terminal_ends_as_it_means_to() {
     let ticks = keeper.ticks() - before;
     assert!(ticks < 30, "it used {ticks} hundredths of a second to wait for one");
     assert_eq!(peer.until_exit(id), Exit::Code(7));
-    assert_eq!(peer.heard(id).exits, [(Exit::Code(7), 6, 0)]);
+    assert_eq!(peer.heard(id).exits, [(Exit::Code(7), 6)]);
 }
 
 #[test]
@@ -112,12 +94,12 @@ fn only_what_has_ended_can_be_forgotten() {
     assert_eq!(peer.until_exit(id), Exit::Signal(9));
     peer.forget(id);
     assert_eq!(peer.list(), []);
-    peer.send(&KeeperRequest::Attach { id, stream: OutputStream::Main, from: 0 });
+    peer.send(&KeeperRequest::Attach { id, from: 0 });
     assert!(matches!(peer.next(), KeeperEvent::Problem { .. }), "nobody knows it any more");
     // Its id may be used again, and nothing of the old one shows.
     peer.follow(id, keeper.shell(id, "echo new"));
     peer.until_exit(id);
-    assert_eq!(peer.heard(id).main, [(0, b"new\r\n".to_vec())]);
+    assert_eq!(peer.heard(id).output, [(0, b"new\r\n".to_vec())]);
 }
 
 #[test]

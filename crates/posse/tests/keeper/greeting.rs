@@ -2,7 +2,7 @@
 
 use posse_core::ids::WriterId;
 use posse_core::screen::Size;
-use posse_term::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, OutputStream};
+use posse_term::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::Peer;
@@ -12,7 +12,7 @@ fn both_sides_say_which_version_they_speak() {
     let keeper = Keeper::start();
     let mut peer = keeper.stranger();
     peer.send(&KeeperRequest::Hello { daemon: false });
-    let build = posse_server::VERSION.to_owned();
+    let build = posse_api::VERSION.to_owned();
     assert_eq!(peer.next(), KeeperEvent::Hello { pid: keeper.pid(), build });
     assert_eq!(peer.list(), []);
 }
@@ -74,8 +74,8 @@ fn honest_frames(peer_number: usize) -> Vec<u8> {
     let id = new_id();
     let requests = [
         KeeperRequest::List,
-        KeeperRequest::Attach { id, stream: OutputStream::Main, from: 7 },
-        KeeperRequest::Acknowledge { id, stream: OutputStream::Error, offset: u64::MAX },
+        KeeperRequest::Attach { id, from: 7 },
+        KeeperRequest::Acknowledge { id, offset: u64::MAX },
         KeeperRequest::Input { id, writer: WriterId(3), sequence: 9, bytes: b"hello".to_vec() },
         KeeperRequest::Resize { id, size: Size::clamped(10, 20) },
         KeeperRequest::Checkpoint { id, offset: 1, blob: vec![0; 300] },

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec};
 use posse_testkit::{TestEnv, process};
 
 use crate::peer::{Closed, PATIENCE, Peer};
@@ -97,7 +97,7 @@ impl Keeper {
                 pair("POSSE_TERMINAL_ID", id.as_str()),
             ],
             directory: self.work().to_string_lossy().into_owned().into_bytes(),
-            wiring: Wiring::Terminal(Size::clamped(24, 80)),
+            size: Size::clamped(24, 80),
             ring: RING,
             label: Vec::new(),
         }
@@ -105,10 +105,6 @@ impl Keeper {
 
     pub(crate) fn shell(&self, id: TerminalId, script: &str) -> ProgramSpec {
         self.program(id, &["sh", "-c", script])
-    }
-
-    pub(crate) fn shell_on_pipes(&self, id: TerminalId, script: &str) -> ProgramSpec {
-        ProgramSpec { wiring: Wiring::Pipes, ..self.shell(id, script) }
     }
 
     /// Something that types back what is typed, byte by byte, and says `ready` first.

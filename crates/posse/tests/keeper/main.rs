@@ -15,7 +15,6 @@ mod late;
 mod limits;
 mod output;
 mod peer;
-mod pipes;
 mod sizes;
 mod spawning;
 mod supervision;

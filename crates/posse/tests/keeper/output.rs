@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, WINDOW};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, WINDOW};
 
 use crate::keeper::{Keeper, new_id};
 use crate::peer::{Acknowledging, PATIENCE};
@@ -26,19 +26,19 @@ fn output_is_given_from_wherever_it_is_asked_for() {
     let end = all.len() as u64;
     peer.follow(id, seq(&keeper, id, 2000, 1 << 20));
     peer.until_exit(id);
-    assert_eq!(peer.heard(id).bytes(OutputStream::Main), all);
+    assert_eq!(peer.heard(id).bytes(), all);
     for from in [0, 1, end / 2, end - 1, end] {
         let mut other = keeper.peer();
         other.attach(id, from);
         other.until_exit(id);
         let heard = other.heard(id);
-        assert_eq!(heard.bytes(OutputStream::Main), all[from as usize..], "from {from}");
-        assert!(heard.main.first().is_none_or(|(offset, _)| *offset == from));
+        assert_eq!(heard.bytes(), all[from as usize..], "from {from}");
+        assert!(heard.output.first().is_none_or(|(offset, _)| *offset == from));
     }
     let mut other = keeper.peer();
     other.attach(id, u64::MAX);
     other.until_exit(id);
-    assert_eq!(other.heard(id).main, [], "from beyond the end there is nothing");
+    assert_eq!(other.heard(id).output, [], "from beyond the end there is nothing");
     assert_eq!(other.heard(id).sizes[0].0, end, "and the keeper says where it begins instead");
 }
 
@@ -54,7 +54,7 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     let come_back = |from| {
         let mut peer = keeper.stranger();
         let hello = KeeperRequest::Hello { daemon: false };
-        peer.send_all(&[hello, KeeperRequest::Attach { id, stream: OutputStream::Main, from }]);
+        peer.send_all(&[hello, KeeperRequest::Attach { id, from }]);
         peer
     };
     let mut fickle = come_back(0);
@@ -70,8 +70,8 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
             over = matches!(event, KeeperEvent::Exited { .. });
         }
         let heard = fickle.heard(id);
-        assert!(heard.main.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
-        whole.extend(heard.bytes(OutputStream::Main));
+        assert!(heard.output.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
+        whole.extend(heard.bytes());
         if over {
             break;
         }
@@ -80,7 +80,7 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
     steady.until_exit(id);
     assert!(connections > 2, "it never had to come back");
     assert!(whole == numbers(last), "what it put together is not what was printed");
-    assert!(steady.heard(id).bytes(OutputStream::Main) == whole, "the other one heard something else");
+    assert!(steady.heard(id).bytes() == whole, "the other one heard something else");
 }
 
 #[test]
@@ -93,13 +93,13 @@ fn what_nobody_came_for_is_overwritten_and_the_offsets_show_it() {
     peer.spawn(id, seq(&keeper, id, 50_000, ring as u32));
     peer.until_exit(id);
     let summary = peer.summary(id);
-    assert_eq!((summary.ring, summary.main), (ring as u32, (end - ring, end)), "as much is kept as was asked for");
+    assert_eq!((summary.ring, summary.output), (ring as u32, (end - ring, end)), "as much is kept as was asked for");
     peer.attach(id, 0);
     peer.until_exit(id);
     peer.settle();
     let heard = peer.heard(id);
-    assert_eq!(heard.main[0].0, end - ring);
-    assert_eq!(heard.bytes(OutputStream::Main), all[(end - ring) as usize..]);
+    assert_eq!(heard.output[0].0, end - ring);
+    assert_eq!(heard.bytes(), all[(end - ring) as usize..]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_listener_that_falls_behind_sees_where_it_missed_something() {
     let heard = lazy.heard(id);
     let mut jumps = 0;
     let mut next = 0;
-    for (offset, bytes) in &heard.main {
+    for (offset, bytes) in &heard.output {
         jumps += usize::from(*offset > next);
         assert!(*offset >= next, "output goes back from {next} to {offset}");
         assert_eq!(*bytes, all[*offset as usize..][..bytes.len()], "what it has is at its place");
@@ -133,17 +133,17 @@ fn no_more_is_sent_than_fits_the_window_of_what_was_acknowledged() {
     peer.follow(id, seq(&keeper, id, 100_000, 2 << 20));
     witness.until_exit(id);
     peer.settle();
-    assert_eq!(peer.heard(id).end(OutputStream::Main), WINDOW);
-    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Main, offset: 1000 });
+    assert_eq!(peer.heard(id).end(), WINDOW);
+    peer.send(&KeeperRequest::Acknowledge { id, offset: 1000 });
     peer.settle();
     peer.settle();
-    assert_eq!(peer.heard(id).end(OutputStream::Main), WINDOW + 1000);
+    assert_eq!(peer.heard(id).end(), WINDOW + 1000);
     assert_eq!(peer.heard(id).exits, [], "the end comes after all output, and not before it");
     // Nonsense from beyond the end is no reason to fall over.
-    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Main, offset: u64::MAX });
-    peer.send(&KeeperRequest::Acknowledge { id, stream: OutputStream::Error, offset: 1 });
+    peer.send(&KeeperRequest::Acknowledge { id, offset: u64::MAX });
+    peer.send(&KeeperRequest::Acknowledge { id, offset: 1 });
     peer.until_exit(id);
-    assert_eq!(peer.heard(id).bytes(OutputStream::Main), numbers(100_000));
+    assert_eq!(peer.heard(id).bytes(), numbers(100_000));
 }
 
 /// 26 MB through a ring of 64 KiB, to a daemon that is a whole ring behind all the time.
@@ -155,7 +155,7 @@ fn a_flood_reaches_a_slow_but_steady_daemon_whole() {
     daemon.acknowledging = Acknowledging::Every(64 << 10);
     daemon.follow(id, seq(&keeper, id, 3_000_000, 64 << 10));
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
-    assert!(daemon.heard(id).bytes(OutputStream::Main) == numbers(3_000_000), "what came is not what was printed");
+    assert!(daemon.heard(id).bytes() == numbers(3_000_000), "what came is not what was printed");
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn a_daemon_that_attaches_late_has_missed_nothing() {
     daemon.acknowledging = Acknowledging::Every(16 << 10);
     daemon.spawn(id, seq(&keeper, id, 100_000, ring));
     // Busy with something else while the program fills its ring.
-    witness.until_listed("a full ring", id, |summary| summary.main.1 >= u64::from(ring));
+    witness.until_listed("a full ring", id, |summary| summary.output.1 >= u64::from(ring));
     daemon.attach(id, 0);
     assert_eq!(daemon.until_exit(id), Exit::Code(0));
-    assert!(daemon.heard(id).bytes(OutputStream::Main) == numbers(100_000), "the beginning was overwritten");
+    assert!(daemon.heard(id).bytes() == numbers(100_000), "the beginning was overwritten");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn waiting_for_a_stuck_daemon_costs_no_time() {
     assert_eq!(witness.until_exit(id), Exit::Code(0));
     let ticks = keeper.ticks() - began;
     assert!(ticks < 60, "it used {ticks} hundredths of a second in the two seconds it had to wait");
-    assert_eq!(witness.summary(id).main.1, 36_000);
+    assert_eq!(witness.summary(id).output.1, 36_000);
 }
 
 /// The last bytes of a program that ends while its daemon is a whole ring behind must wait like all before them.
@@ -218,7 +218,7 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
     let keeper = Keeper::start();
     let mut witness = keeper.peer();
     let give_up = Instant::now() + PATIENCE;
-    for (attempt, on_pipes) in [false, true].into_iter().cycle().enumerate() {
+    for attempt in 0.. {
         assert!(Instant::now() < give_up, "the machine is too busy to tell");
         let mut daemon = keeper.daemon();
         // So much of another terminal that nothing else fits into what is on its way to the daemon.
@@ -229,20 +229,20 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
         );
         daemon.acknowledging = Acknowledging::Nothing;
         daemon.attach(noise, 0);
-        daemon.send(&KeeperRequest::Acknowledge { id: noise, stream: OutputStream::Main, offset: 0 });
-        witness.until_listed("there is enough noise", noise, |summary| summary.main.1 >= 3_000_000);
+        daemon.send(&KeeperRequest::Acknowledge { id: noise, offset: 0 });
+        witness.until_listed("there is enough noise", noise, |summary| summary.output.1 >= 3_000_000);
         for offset in [1_000_000, 2_000_000, 3_000_000] {
-            daemon.send(&KeeperRequest::Acknowledge { id: noise, stream: OutputStream::Main, offset });
+            daemon.send(&KeeperRequest::Acknowledge { id: noise, offset });
         }
 
         let id = new_id();
         let began = Instant::now();
         let script = "stty raw 2>/dev/null; seq 1 2000";
-        let program = if on_pipes { keeper.shell_on_pipes(id, script) } else { keeper.shell(id, script) };
+        let program = keeper.shell(id, script);
         // 8893 bytes in all.
         daemon.send_all(&[
             KeeperRequest::Spawn { id, program: ProgramSpec { ring: 6000, ..program } },
-            KeeperRequest::Attach { id, stream: OutputStream::Main, from: 0 },
+            KeeperRequest::Attach { id, from: 0 },
         ]);
         witness.until_listed("the program has ended", id, |summary| summary.exit.is_some());
         daemon.acknowledging = Acknowledging::Everything;
@@ -257,12 +257,10 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
         // A daemon that took nothing for two seconds is not waited for; then this proved nothing.
         if first < Duration::from_millis(1500) {
             let heard = daemon.heard(id);
-            assert_eq!(heard.main[0].0, 0, "attempt {attempt}");
+            assert_eq!(heard.output[0].0, 0, "attempt {attempt}");
             let expected: String = (1..=2000).map(|number| format!("{number}\n")).collect();
             assert_eq!(heard.text(), expected, "attempt {attempt}");
-            if on_pipes {
-                return;
-            }
+            return;
         }
     }
 }
@@ -278,9 +276,9 @@ fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
         let mut daemon = keeper.daemon();
         let (id, clock) = (new_id(), new_id());
         let began = Instant::now();
-        // `sleep` holds the pipe open, so that no end of file says that there is nothing more.
-        let script = "sleep 1000 & seq 1 2000; echo last words; exit 3";
-        daemon.follow(id, ProgramSpec { ring: 4000, ..keeper.shell_on_pipes(id, script) });
+        // `sleep` holds the terminal open, so that no end of file says that there is nothing more.
+        let script = "stty raw; trap '' HUP; sleep 1000 & seq 1 2000; echo last words; exit 3";
+        daemon.follow(id, ProgramSpec { ring: 4000, ..keeper.shell(id, script) });
         // Longer than the end of a program waits for its output, shorter than it waits for a daemon.
         witness.follow(clock, keeper.program(clock, &["sleep", "0.6"]));
         witness.until_exit(clock);
@@ -291,7 +289,7 @@ fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
         if waited < Duration::from_millis(1500) {
             let heard = daemon.heard(id);
             assert!(heard.text().ends_with("2000\nlast words\n"), "{:?}", heard.exits);
-            assert_eq!(heard.exits, [(Exit::Code(3), 8893 + 11, 0)]);
+            assert_eq!(heard.exits, [(Exit::Code(3), 8893 + 11)]);
             return;
         }
     }
@@ -305,7 +303,7 @@ fn a_daemon_that_rests_holds_no_program_back() {
     let id = new_id();
     daemon.acknowledging = Acknowledging::Nothing;
     daemon.follow(id, seq(&keeper, id, 20_000, 4000));
-    witness.until_listed("the ring is full", id, |summary| summary.main.1 >= 4000);
+    witness.until_listed("the ring is full", id, |summary| summary.output.1 >= 4000);
     // It stays connected, and takes nothing.
     daemon.send(&KeeperRequest::Rest);
     assert_eq!(witness.until_exit(id), Exit::Code(0));

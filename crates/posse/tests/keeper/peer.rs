@@ -9,9 +9,7 @@ use std::time::Instant;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{
-    self, InputRefusal, KeeperEvent, KeeperRequest, OutputStream, ProgramSpec, TerminalSummary, Wiring,
-};
+use posse_term::wire::{self, InputRefusal, KeeperEvent, KeeperRequest, ProgramSpec, TerminalSummary};
 pub(crate) use posse_testkit::PATIENCE;
 
 /// What this peer tells the keeper of the output it has dealt with.
@@ -26,29 +24,21 @@ pub(crate) enum Acknowledging {
 /// What a peer has been told of one terminal since it last attached to it.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
-    pub(crate) main: Vec<(u64, Vec<u8>)>,
-    pub(crate) error: Vec<(u64, Vec<u8>)>,
+    pub(crate) output: Vec<(u64, Vec<u8>)>,
     pub(crate) sizes: Vec<(u64, Size)>,
     pub(crate) checkpoints: Vec<(u64, Vec<u8>)>,
-    /// How it ended, and its final offsets. More than one if it was told more than once.
-    pub(crate) exits: Vec<(Exit, u64, u64)>,
-    acknowledged: [u64; 2],
+    /// How it ended, and its final offset. More than one if it was told more than once.
+    pub(crate) exits: Vec<(Exit, u64)>,
+    acknowledged: u64,
 }
 
 impl Heard {
-    pub(crate) fn frames(&self, stream: OutputStream) -> &[(u64, Vec<u8>)] {
-        match stream {
-            OutputStream::Main => &self.main,
-            OutputStream::Error => &self.error,
-        }
-    }
-
     /// Everything it printed as one piece, which it must be.
     #[track_caller]
-    pub(crate) fn bytes(&self, stream: OutputStream) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut next = None;
-        for (offset, bytes) in self.frames(stream) {
+        for (offset, bytes) in &self.output {
             assert!(next.is_none_or(|next| next == *offset), "output jumps from {next:?} to {offset}");
             all.extend_from_slice(bytes);
             next = Some(offset + bytes.len() as u64);
@@ -58,11 +48,11 @@ impl Heard {
 
     #[track_caller]
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes(OutputStream::Main)).into_owned()
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    pub(crate) fn end(&self, stream: OutputStream) -> u64 {
-        self.frames(stream).last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
+    pub(crate) fn end(&self) -> u64 {
+        self.output.last().map_or(0, |(offset, bytes)| offset + bytes.len() as u64)
     }
 }
 
@@ -149,11 +139,10 @@ impl Peer {
 
     fn note(&mut self, event: &KeeperEvent) {
         match event {
-            KeeperEvent::Output { id, stream, offset, bytes } => {
+            KeeperEvent::Output { id, offset, bytes } => {
                 let heard = self.heard.entry(*id).or_default();
-                let frames = if *stream == OutputStream::Main { &mut heard.main } else { &mut heard.error };
-                frames.push((*offset, bytes.clone()));
-                let acknowledged = &mut heard.acknowledged[usize::from(*stream == OutputStream::Error)];
+                heard.output.push((*offset, bytes.clone()));
+                let acknowledged = &mut heard.acknowledged;
                 let end = offset + bytes.len() as u64;
                 let step = match self.acknowledging {
                     Acknowledging::Everything => 1,
@@ -163,7 +152,7 @@ impl Peer {
                 if end - *acknowledged >= step {
                     *acknowledged = end;
                     let mut frame = Vec::new();
-                    wire::encode(&KeeperRequest::Acknowledge { id: *id, stream: *stream, offset: end }, &mut frame);
+                    wire::encode(&KeeperRequest::Acknowledge { id: *id, offset: end }, &mut frame);
                     // If the keeper is gone the next read says so.
                     let _ = self.send_bytes(&frame);
                 }
@@ -174,8 +163,8 @@ impl Peer {
             KeeperEvent::Checkpoint { id, offset, blob } => {
                 self.heard.entry(*id).or_default().checkpoints.push((*offset, blob.clone()));
             }
-            KeeperEvent::Exited { id, exit, main, error } => {
-                self.heard.entry(*id).or_default().exits.push((*exit, *main, *error));
+            KeeperEvent::Exited { id, exit, end } => {
+                self.heard.entry(*id).or_default().exits.push((*exit, *end));
             }
             _ => {}
         }
@@ -268,32 +257,17 @@ impl Peer {
         })
     }
 
-    pub(crate) fn attach(&mut self, id: TerminalId, from: u64) {
-        self.attach_to(id, OutputStream::Main, from);
-    }
-
     #[track_caller]
-    pub(crate) fn attach_to(&mut self, id: TerminalId, stream: OutputStream, from: u64) {
-        let heard = self.heard.entry(id).or_default();
-        if stream == OutputStream::Main {
-            *heard = Heard { error: std::mem::take(&mut heard.error), ..Heard::default() };
-        } else {
-            heard.error.clear();
-        }
-        self.send(&KeeperRequest::Attach { id, stream, from });
+    pub(crate) fn attach(&mut self, id: TerminalId, from: u64) {
+        self.heard.insert(id, Heard::default());
+        self.send(&KeeperRequest::Attach { id, from });
     }
 
     /// Starts a program and listens to it from the beginning. Asked for in one piece: the end of a program is told to
     /// everyone, and one that ends at once could otherwise be heard to end before it is heard to speak.
     #[track_caller]
     pub(crate) fn follow(&mut self, id: TerminalId, program: ProgramSpec) -> u32 {
-        let attach = |stream| KeeperRequest::Attach { id, stream, from: 0 };
-        let streams: &[OutputStream] = match program.wiring {
-            Wiring::Terminal(_) => &[OutputStream::Main],
-            Wiring::Pipes => &[OutputStream::Main, OutputStream::Error],
-        };
-        let mut requests = vec![KeeperRequest::Spawn { id, program }];
-        requests.extend(streams.iter().map(|stream| attach(*stream)));
+        let requests = [KeeperRequest::Spawn { id, program }, KeeperRequest::Attach { id, from: 0 }];
         self.heard.remove(&id);
         self.send_all(&requests);
         self.until_spawned(id)

@@ -2,7 +2,7 @@
 
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, OutputStream, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest};
 
 use crate::keeper::{Keeper, new_id};
 
@@ -18,19 +18,19 @@ fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
     let mut expected = vec![(0, Size::clamped(24, 80))];
     for (rows, cols) in [(30, 100), (10, 20), (50, 132)] {
         let size = Size::clamped(rows, cols);
-        expected.push((peer.heard(id).end(OutputStream::Main), size));
+        expected.push((peer.heard(id).end(), size));
         peer.send(&KeeperRequest::Resize { id, size });
         peer.until_printed(id, &format!("{rows} {cols}\r\n"));
     }
     assert_eq!(peer.heard(id).sizes, expected);
-    assert_eq!(peer.summary(id).wiring, Wiring::Terminal(Size::clamped(50, 132)));
+    assert_eq!(peer.summary(id).size, Size::clamped(50, 132));
 
     // Whoever comes later is told the same, in the same order.
     let mut late = keeper.peer();
     late.attach(id, 0);
-    let end = peer.heard(id).end(OutputStream::Main);
+    let end = peer.heard(id).end();
     let mut order = Vec::new();
-    while late.heard(id).end(OutputStream::Main) < end {
+    while late.heard(id).end() < end {
         match late.next() {
             KeeperEvent::Resized { offset, .. } => order.push((offset, "size")),
             KeeperEvent::Output { offset, .. } => order.push((offset, "output")),
@@ -69,15 +69,11 @@ fn of_several_sizes_without_output_between_them_the_last_one_counts() {
 fn what_has_no_size_is_left_alone() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
-    let (piped, ended) = (new_id(), new_id());
-    peer.spawn(piped, keeper.shell_on_pipes(piped, "exec sleep 1000"));
+    let ended = new_id();
     peer.follow(ended, keeper.shell(ended, "exit 0"));
     peer.until_exit(ended);
-    for id in [piped, ended] {
-        peer.send(&KeeperRequest::Resize { id, size: Size::clamped(9, 9) });
-    }
-    assert_eq!(peer.summary(piped).wiring, Wiring::Pipes);
-    assert_eq!(peer.summary(ended).wiring, Wiring::Terminal(Size::clamped(24, 80)));
+    peer.send(&KeeperRequest::Resize { id: ended, size: Size::clamped(9, 9) });
+    assert_eq!(peer.summary(ended).size, Size::clamped(24, 80));
     peer.send(&KeeperRequest::Resize { id: new_id(), size: Size::clamped(9, 9) });
     assert!(matches!(peer.next(), KeeperEvent::Problem { .. }));
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, SpawnRefusal, Wiring};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, SpawnRefusal};
 
 use crate::keeper::{Keeper, Stat, new_id, until};
 
@@ -31,17 +31,14 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
         (id, keeper.program(id, &["sleep", "nul\0in it"]), SpawnRefusal::Other, "nul"),
     ];
     for (id, program, expected, words) in cases {
-        for wiring in [program.wiring, Wiring::Pipes] {
-            let program = ProgramSpec { wiring, ..program.clone() };
-            let shown = format!("{:?} in {:?}", program.arguments, program.directory);
-            peer.send(&KeeperRequest::Spawn { id, program });
-            match peer.next() {
-                KeeperEvent::SpawnFailed { id: of, why, message } => {
-                    assert_eq!((of, why), (id, expected), "{shown}: {message}");
-                    assert!(message.contains(words), "{shown}: {message}");
-                }
-                other => panic!("{shown}: {other:?}"),
+        let shown = format!("{:?} in {:?}", program.arguments, program.directory);
+        peer.send(&KeeperRequest::Spawn { id, program });
+        match peer.next() {
+            KeeperEvent::SpawnFailed { id: of, why, message } => {
+                assert_eq!((of, why), (id, expected), "{shown}: {message}");
+                assert!(message.contains(words), "{shown}: {message}");
             }
+            other => panic!("{shown}: {other:?}"),
         }
     }
     assert_eq!(peer.list().len(), 1, "none of them is there");
@@ -51,21 +48,19 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
 fn the_environment_is_exactly_what_was_sent() {
     let keeper = Keeper::start();
     let mut peer = keeper.peer();
-    for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
-        let id = new_id();
-        let mut program = ProgramSpec { wiring, ..keeper.program(id, &["env"]) };
-        program.environment.push((b"EMPTY".to_vec(), Vec::new()));
-        program.environment.push((b"SPACED".to_vec(), b" a = b ".to_vec()));
-        let mut sent: Vec<String> = (program.environment.iter())
-            .map(|(name, value)| format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)))
-            .collect();
-        peer.follow(id, program);
-        assert_eq!(peer.until_exit(id), Exit::Code(0));
-        let mut got: Vec<String> = peer.heard(id).text().lines().map(str::to_owned).collect();
-        sent.sort();
-        got.sort();
-        assert_eq!(got, sent);
-    }
+    let id = new_id();
+    let mut program = keeper.program(id, &["env"]);
+    program.environment.push((b"EMPTY".to_vec(), Vec::new()));
+    program.environment.push((b"SPACED".to_vec(), b" a = b ".to_vec()));
+    let mut sent: Vec<String> = (program.environment.iter())
+        .map(|(name, value)| format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)))
+        .collect();
+    peer.follow(id, program);
+    assert_eq!(peer.until_exit(id), Exit::Code(0));
+    let mut got: Vec<String> = peer.heard(id).text().lines().map(str::to_owned).collect();
+    sent.sort();
+    got.sort();
+    assert_eq!(got, sent);
 }
 
 #[test]
@@ -113,7 +108,7 @@ fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
 
     let id = new_id();
     let size = Size::clamped(33, 101);
-    peer.follow(id, ProgramSpec { wiring: Wiring::Terminal(size), ..keeper.program(id, &["stty", "size"]) });
+    peer.follow(id, ProgramSpec { size, ..keeper.program(id, &["stty", "size"]) });
     peer.until_exit(id);
     assert_eq!(peer.heard(id).text(), "33 101\r\n");
     assert_eq!(peer.heard(id).sizes, [(0, size)]);
@@ -139,20 +134,17 @@ fn descriptors(directory: &str) -> Vec<(u32, String)> {
 fn what_the_keepers_starter_ignored_its_programs_do_not() {
     let keeper = Keeper::start_after("trap '' INT QUIT HUP PIPE");
     let mut peer = keeper.peer();
-    for wiring in [Wiring::Terminal(Size::DEFAULT), Wiring::Pipes] {
-        let id = new_id();
-        let program =
-            ProgramSpec { wiring, ..keeper.program(id, &["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]) };
-        peer.follow(id, program);
-        peer.until_exit(id);
-        let text = peer.heard(id).text();
-        let masks: Vec<u64> = text
-            .lines()
-            .map(|line| u64::from_str_radix(line.split_ascii_whitespace().nth(1).unwrap(), 16).unwrap())
-            .collect();
-        let keyboards_and_pipes = [1, 2, 3, 13].iter().fold(0u64, |bits, signal| bits | 1 << (signal - 1));
-        assert_eq!(masks.iter().map(|mask| mask & keyboards_and_pipes).collect::<Vec<_>>(), [0, 0], "{text}");
-    }
+    let id = new_id();
+    let program = keeper.program(id, &["grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"]);
+    peer.follow(id, program);
+    peer.until_exit(id);
+    let text = peer.heard(id).text();
+    let masks: Vec<u64> = text
+        .lines()
+        .map(|line| u64::from_str_radix(line.split_ascii_whitespace().nth(1).unwrap(), 16).unwrap())
+        .collect();
+    let keyboards_and_pipes = [1, 2, 3, 13].iter().fold(0u64, |bits, signal| bits | 1 << (signal - 1));
+    assert_eq!(masks.iter().map(|mask| mask & keyboards_and_pipes).collect::<Vec<_>>(), [0, 0], "{text}");
 }
 
 #[test]

@@ -1,55 +1,89 @@
-//! What a configuration file means, and what is wrong with one.
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::keys::KEYS;
 use super::*;
-use crate::file_problem::FileProblems;
+use crate::config::{ConfigError, ConfigFormat, KEYS, LayerSource, project_template, user_template};
+use crate::file_problem::{FileProblem, FileProblems};
 
-fn read(text: &str, whose: Whose) -> Result<Layer, FileProblems> {
-    Layer::read("config.toml", text, Format::Toml, whose).map(|(layer, _)| layer)
+use LayerSource::{Project, User};
+
+fn parsed(
+    text: &str,
+    source: LayerSource,
+    format: ConfigFormat,
+) -> Result<(ConfigLayer, Vec<FileProblem>), FileProblems> {
+    let file = if format == ConfigFormat::Yaml { "c.yaml" } else { "config.toml" };
+    ConfigLayer::read(source, format, file, text, None)
 }
 
-#[track_caller]
-fn project(text: &str) -> Config {
-    resolve(&Layer::default(), &read(text, Whose::Project).unwrap()).config
+fn read(text: &str, source: LayerSource) -> Result<ConfigLayer, FileProblems> {
+    parsed(text, source, ConfigFormat::Toml).map(|(layer, _)| layer)
 }
 
-/// The default file with every key said.
+fn resolve(user: &ConfigLayer, project: &ConfigLayer) -> ResolvedPlans {
+    ResolvedPlans::new(user.clone(), project.clone(), &[])
+}
+
+fn empty(source: LayerSource) -> ConfigLayer {
+    ConfigLayer::empty(source)
+}
+
+fn project(text: &str) -> PlanConfig {
+    resolve(&empty(User), &read(text, Project).unwrap()).config
+}
+
+/// The template with every key set.
 fn every_key() -> String {
     let bare = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.starts_with(' ') => format!("{rest}\n"),
         _ => format!("{line}\n"),
     };
-    DEFAULT_FILE.lines().map(bare).collect()
+    project_template().lines().map(bare).collect()
+}
+
+fn every_key_of_the_user() -> String {
+    format!("[plans]\n{}", every_key().replace("\n[", "\n[plans."))
 }
 
 #[test]
-fn the_default_file_says_nothing_and_shows_every_key() {
-    assert_eq!(project(DEFAULT_FILE), Config::default());
-    // Whatever the user may say: all of it is there, and what has a default is shown with it.
-    let text = every_key();
-    let user = format!("[plans]\n{}", text.replace("\n[", "\n[plans."));
-    let layer = read(&user, Whose::User).unwrap();
-    let resolved = resolve(&layer, &Layer::default());
-    let silent: Vec<&str> =
-        resolved.origins.iter().filter(|(_, origin)| *origin != Origin::User).map(|(path, _)| *path).collect();
-    assert_eq!(silent, [""; 0]);
-    let config = Config {
+fn templates_set_nothing_and_show_every_key() {
+    assert_eq!(project(&project_template()), PlanConfig::default());
+    assert_eq!(read(&user_template(), User).unwrap(), empty(User));
+    let resolved = resolve(&read(&every_key_of_the_user(), User).unwrap(), &empty(Project));
+    // A window takes the budget with it.
+    let unset: Vec<&str> = resolved
+        .settings
+        .iter()
+        .filter(|setting| !matches!(setting.origin, ValueOrigin::User(_)) && !setting.key.contains(".budget."))
+        .map(|setting| setting.key)
+        .collect();
+    assert_eq!(unset, [""; 0]);
+    let config = PlanConfig {
         build_command: None,
         test_command: None,
         lint_command: None,
         e2e_command: None,
-        env_strip: Vec::new(),
-        claude: Claude::default(),
-        sandbox: Sandbox::default(),
-        pipeline: Pipeline { safety_scan_seconds: None, ..resolved.config.pipeline },
+        claude: ClaudeSettings::default(),
+        sandbox: PlanConfig::default().sandbox,
+        pipeline: PipelineSettings { safety_scan_seconds: None, ..resolved.config.pipeline },
         ..resolved.config
     };
-    assert_eq!(config, Config::default());
+    assert_eq!(config, PlanConfig::default(), "the template shows the defaults");
     let paths: BTreeSet<&str> = KEYS.iter().map(|key| key.path).collect();
-    assert_eq!(paths.len(), KEYS.len(), "a key is there twice");
+    assert_eq!(paths.len(), KEYS.len(), "a key is declared twice");
+    let user_file: String = user_template()
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line)))
+        .collect();
+    let user = read(&user_file, User).unwrap();
+    for key in KEYS.iter().filter(|key| key.user && key.plan_name().is_none()) {
+        assert_eq!(
+            user.get(key.path),
+            Some(&crate::config::resolve(&[], |known| known.path == key.path)[0].value),
+            "{}",
+            key.path
+        );
+    }
 }
 
 #[test]
@@ -64,7 +98,8 @@ fn what_a_project_says_holds() {
         config.checks().into_iter().map(|gate| format!("{}: {}", gate.name, gate.command)).collect();
     assert_eq!(names, ["lint: make lint", "test: make test"]);
     assert_eq!(config.agents_dir, "agents");
-    let task = Task { timeout: Duration::from_secs(3600), idle_timeout: Duration::from_secs(30), max_parallel: 2 };
+    let task =
+        SessionLimits { timeout: Duration::from_secs(3600), idle_timeout: Duration::from_secs(30), max_parallel: 2 };
     assert_eq!(config.task, task);
     assert_eq!(config.git.isolation, Isolation::InPlace);
     assert_eq!(config.budget.ceiling_usd, Some(5.0));
@@ -81,7 +116,7 @@ fn mistakes_are_named_with_their_place() {
         ("[task]\ntimeuot = 5", "2:1", "did you mean `task.timeout`?"),
         ("[tsak]\ntimeout = 5", "1:2", "did you mean `task`?"),
         ("timeout = 5", "1:1", "did you mean `task.timeout`?"),
-        ("colour = 'red'", "1:1", "`posse plan config --default` shows all there are"),
+        ("colour = 'red'", "1:1", "`posse plan config --default` shows all keys"),
         ("task = 5", "1:8", "`task` should be a table, this is 5"),
         ("[task]\ntimeout = 'soon'", "2:11", "should be a duration such as \"90s\", \"15m\" or \"7d\""),
         ("[task]\ntimeout = 0", "2:11", "this is 0"),
@@ -95,7 +130,7 @@ fn mistakes_are_named_with_their_place() {
         ("[budget]\nquota_ceiling_usd = -1", "2:21", "a number, 0 or more"),
         ("[budget]\nceiling_usd = 1", "2:1", "the name is `quota_ceiling_usd`"),
         ("[budget]\nwindow = '7d'", "2:1", "`budget.window` limits nothing without a ceiling"),
-        ("[git]\nisolation = 'inplace'", "2:13", "\"worktree\" or \"in_place\""),
+        ("[git]\nisolation = 'inplace'", "2:13", "one of worktree, in_place"),
         ("[git]\ncommit_plan = true", "2:1", "the plan's file is written and left to you"),
         ("[notify]\ncommand = 'rm -rf /'", "1:2", "`[notifications]` in your own config.toml"),
         ("state_dir = '.claude/state'", "1:13", "must not be under .claude/"),
@@ -105,21 +140,21 @@ fn mistakes_are_named_with_their_place() {
         ("a = \"open", "1:10", "not valid TOML"),
         ("test_command = 'a'\ntest_command = 'b'", "2:1", "not valid TOML: duplicate key"),
     ] {
-        let problems = read(text, Whose::Project).unwrap_err();
+        let problems = read(text, Project).unwrap_err();
         let told = problems.to_string();
         assert!(told.contains(words), "{text}: {told}");
         assert_eq!(problems.problems[0].at.to_string(), place, "{text}: {told}");
     }
     // All of them at once.
-    let problems = read("x1 = 1\ntest_command = 5\n[task]\nmax_parallel = 0", Whose::Project).unwrap_err();
+    let problems = read("x1 = 1\ntest_command = 5\n[task]\nmax_parallel = 0", Project).unwrap_err();
     assert_eq!(problems.problems.len(), 3, "{problems}");
 }
 
 #[test]
 fn t14_state_is_not_kept_where_agents_may_not_write() {
-    let told = read("state_dir = '.claude/plans'", Whose::Project).unwrap_err().to_string();
+    let told = read("state_dir = '.claude/plans'", Project).unwrap_err().to_string();
     assert!(told.contains("config.toml:1:13") && told.contains("the default is .posse/state"), "{told}");
-    assert!(read("[plans]\nstate_dir = '.claude/plans'", Whose::User).is_err());
+    assert!(read("[plans]\nstate_dir = '.claude/plans'", User).is_err());
 }
 
 #[test]
@@ -131,13 +166,13 @@ fn a_project_cannot_loosen_what_agents_are_held_by() {
         ("[sandbox.profiles.READ_ONLY]\ntools = ['Write']\nbash = 'full'", "as `profiles` in [plans.sandbox]"),
         ("[claude]\nbinary = './claude'", "as `binary` in [plans.claude]"),
     ] {
-        let told = read(text, Whose::Project).unwrap_err().to_string();
+        let told = read(text, Project).unwrap_err().to_string();
         assert!(told.contains("agents can write it") && told.contains(hint), "{text}: {told}");
         // The same is fine from the user.
         let section = text.replacen('[', "[plans.", 1);
-        assert!(read(&section, Whose::User).is_ok(), "{section}");
+        assert!(read(&section, User).is_ok(), "{section}");
         let yaml = "sandbox:\n  enabled: false\n";
-        assert!(Layer::read("c.yaml", yaml, Format::Yaml, Whose::Project).is_err());
+        assert!(parsed(yaml, Project, ConfigFormat::Yaml).is_err());
     }
     // Narrowing is.
     let config = project(
@@ -153,8 +188,9 @@ fn the_project_over_the_user_unless_that_loosens_something() {
                 [plans.sandbox]\nenabled = false\ndeny = ['x']\nagents = { coder = 'DOCS', writer = 'WRITE' }\n[plans.budget]\nquota_ceiling_usd = 3";
     let theirs = "test_command = 'true'\nenv_strip = ['B', 'A']\n[task]\ntimeout = '2m'\n\
                   [sandbox]\nenabled = true\ndeny = ['y']\nagents = { coder = 'READ_ONLY', tester = 'READ_ONLY' }\n[budget]\nmax_quota_percent = 50";
-    let (user, theirs) = (read(user, Whose::User).unwrap(), read(theirs, Whose::Project).unwrap());
-    let Resolved { config, origins } = resolve(&user, &theirs);
+    let (user, theirs) = (read(user, User).unwrap(), read(theirs, Project).unwrap());
+    let resolved = resolve(&user, &theirs);
+    let config = &resolved.config;
     assert_eq!(config.test_command.as_deref(), Some("mine"), "a check cannot be replaced");
     assert_eq!((config.task.timeout.as_secs(), config.task.idle_timeout.as_secs()), (120, 60));
     assert!(config.sandbox.enabled, "it may be narrower");
@@ -164,29 +200,26 @@ fn the_project_over_the_user_unless_that_loosens_something() {
         config.sandbox.agents.iter().map(|(agent, profile)| format!("{agent} {profile}")).collect();
     assert_eq!(agents, ["coder DOCS", "tester READ_ONLY", "writer WRITE"]);
     assert_eq!((config.budget.ceiling_usd, config.budget.percent), (Some(3.0), Some(50.0)));
-    let origin = |path: &str| origins.iter().find(|(known, _)| *known == path).map(|(_, origin)| *origin);
-    assert_eq!(origin("test_command"), Some(Origin::User));
-    assert_eq!(origin("task.timeout"), Some(Origin::Project));
-    assert_eq!(origin("sandbox.deny"), Some(Origin::Both));
-    assert_eq!(origin("git.isolation"), Some(Origin::Default));
+    assert_eq!(*resolved.origin("test_command"), ValueOrigin::User(2));
+    assert_eq!(*resolved.origin("task.timeout"), ValueOrigin::Project(4));
+    assert_eq!(*resolved.origin("sandbox.deny"), ValueOrigin::UserAndProject);
+    assert_eq!(*resolved.origin("git.isolation"), ValueOrigin::Default);
 }
 
 /// Each limits what is its own, and neither is a limit of single plans.
 #[test]
 fn windows_of_user_and_project_stand_beside_each_other() {
-    let user =
-        read("[plans.budget]\nquota_ceiling_usd = 100\nmax_quota_percent = 80\nwindow = '7d'", Whose::User).unwrap();
-    let theirs =
-        read("[budget]\nquota_ceiling_usd = 10\nreserved_budget_usd = 4\nwindow = '1d'", Whose::Project).unwrap();
+    let user = read("[plans.budget]\nquota_ceiling_usd = 100\nmax_quota_percent = 80\nwindow = '7d'", User).unwrap();
+    let theirs = read("[budget]\nquota_ceiling_usd = 10\nreserved_budget_usd = 4\nwindow = '1d'", Project).unwrap();
     let config = resolve(&user, &theirs).config;
     let day = |days: u64| Duration::from_secs(days * 86_400);
     let windows = vec![
-        Window { whose: Whose::User, window: day(7), limit_usd: 80.0 },
-        Window { whose: Whose::Project, window: day(1), limit_usd: 6.0 },
+        BudgetWindow { whose: WindowOwner::User, window: day(7), limit_usd: 80.0 },
+        BudgetWindow { whose: WindowOwner::Project, window: day(1), limit_usd: 6.0 },
     ];
     assert_eq!((config.windows, config.budget), (windows, BudgetMeta::default()));
     // A project's limit for plans, beside the user's window.
-    let theirs = read("[budget]\nquota_ceiling_usd = 10", Whose::Project).unwrap();
+    let theirs = read("[budget]\nquota_ceiling_usd = 10", Project).unwrap();
     let config = resolve(&user, &theirs).config;
     assert_eq!((config.windows.len(), config.budget.ceiling_usd, config.budget.percent), (1, Some(10.0), None));
 }
@@ -195,8 +228,8 @@ fn windows_of_user_and_project_stand_beside_each_other() {
 fn the_file_of_the_original_is_read() {
     let yaml = "# old\nbuild_command: pnpm run build\ntest_command: \"pnpm test || echo ok\"\nagents_dir: .claude/agents/\n\
                 dev_server_port: 3000\nlint_command:\n";
-    let (layer, warnings) = Layer::read("orchestrator-config.yaml", yaml, Format::Yaml, Whose::Project).unwrap();
-    let config = resolve(&Layer::default(), &layer).config;
+    let (layer, warnings) = parsed(yaml, Project, ConfigFormat::Yaml).unwrap();
+    let config = resolve(&empty(User), &layer).config;
     assert_eq!(config.build_command.as_deref(), Some("pnpm run build"));
     assert_eq!((config.lint_command, config.agents_dir.as_str()), (None, ".claude/agents"));
     let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
@@ -206,13 +239,13 @@ fn the_file_of_the_original_is_read() {
     for (yaml, words) in [
         ("biuld_command: x", "did you mean `build_command`?"),
         ("test_command: 5", "1:15: `test_command` should be a command line"),
-        ("- a\n", "this should be a table"),
+        ("- a\n", "the file should be a table"),
         ("a: [1", "not valid YAML"),
     ] {
-        let told = Layer::read("c.yaml", yaml, Format::Yaml, Whose::Project).unwrap_err().to_string();
+        let told = parsed(yaml, Project, ConfigFormat::Yaml).unwrap_err().to_string();
         assert!(told.contains(words), "{yaml}: {told}");
     }
-    assert!(Layer::read("c.yaml", "# nothing\n", Format::Yaml, Whose::Project).is_ok());
+    assert!(parsed("# nothing\n", Project, ConfigFormat::Yaml).is_ok());
 }
 
 #[test]
@@ -227,7 +260,7 @@ fn checks_of_the_project_hold_for_every_plan() {
 #[test]
 fn t51_a_gate_that_cannot_fail_is_warned_of() {
     let text = "test_command = 'pytest || echo ok'";
-    let (_, warnings) = Layer::read("config.toml", text, Format::Toml, Whose::Project).unwrap();
+    let (_, warnings) = parsed(text, Project, ConfigFormat::Toml).unwrap();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].to_string().starts_with("1:16: this gate cannot fail"), "{}", warnings[0]);
 }
@@ -244,33 +277,73 @@ fn what_changed_is_told() {
 /// It is kept in journals.
 #[test]
 fn it_survives_being_written_down() {
-    let user = format!("[plans]\n{}", every_key().replace("\n[", "\n[plans."));
-    let config = resolve(&read(&user, Whose::User).unwrap(), &Layer::default()).config;
+    let config = resolve(&read(&every_key_of_the_user(), User).unwrap(), &empty(Project)).config;
     let text = serde_json::to_string(&config).unwrap();
-    assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
-    assert_eq!(serde_json::from_str::<Config>("{}").unwrap(), Config::default(), "journals from before");
+    assert_eq!(serde_json::from_str::<PlanConfig>(&text).unwrap(), config);
 }
 
 #[test]
-fn rows_show_every_key_and_who_says_it() {
+fn settings_show_every_key_and_its_origin() {
     let text = "[budget]\nquota_ceiling_usd = 5\nwindow = '7d'\n[sandbox.agents]\ncoder = 'READ_ONLY'\n";
-    let rows = resolve(&Layer::default(), &read(text, Whose::Project).unwrap()).rows();
-    let row = |path: &str| rows.iter().find(|(known, ..)| *known == path).map(|(_, text, _)| text.as_str());
-    assert_eq!(row("budget.window"), Some("5.00 USD in 7d for this project"));
-    assert_eq!(row("sandbox.agents"), Some("coder = \"READ_ONLY\""));
-    assert_eq!(row("task.timeout"), Some("15m"));
-    assert_eq!(row("test_command"), Some("unset"));
-    assert_eq!(rows.len(), KEYS.len());
+    let resolved = resolve(&empty(User), &read(text, Project).unwrap());
+    let shown = |name: &str| {
+        let setting = resolved.settings.iter().find(|setting| setting.key == format!("plans.{name}")).unwrap();
+        (shown_value(&setting.value), setting.origin.clone())
+    };
+    assert_eq!(shown("budget.window"), ("\"5.00 USD in 7d for this project\"".into(), ValueOrigin::Project(3)));
+    assert_eq!(shown("sandbox.agents"), ("coder = \"READ_ONLY\"".into(), ValueOrigin::Project(4)));
+    assert_eq!(shown("task.timeout"), ("15m".into(), ValueOrigin::Default));
+    assert_eq!(shown("test_command"), ("unset".into(), ValueOrigin::Default));
+    assert_eq!(resolved.settings.len(), KEYS.iter().filter(|key| key.plan_name().is_some()).count());
+}
+
+/// T04, and the order of option, variables and files.
+#[test]
+fn t04_the_sandbox_is_off_only_if_that_is_plain() {
+    let off = read("[plans.sandbox]\nenabled = false", User).unwrap();
+    let switch = |user: &ConfigLayer, variables: &[(&str, &str)], option: bool| {
+        let look =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let environment = ConfigLayer::environment(&look, None, |key| key.plan_name().is_some())?;
+        let warned = !environment.warnings.is_empty();
+        let given: &[(&str, &str)] = if option { &[("plans.sandbox.enabled", "false")] } else { &[] };
+        let above = [environment, ConfigLayer::flags(given)?];
+        let enabled = ResolvedPlans::new(user.clone(), empty(Project), &above).config.sandbox.enabled;
+        Ok::<_, ConfigError>((enabled, warned))
+    };
+    let (ours, legacy) = ("POSSE_SANDBOX", "ORCHESTRATOR_SANDBOX_ENABLED");
+    for (user, variables, option, expected) in [
+        (&empty(User), &[][..], false, (true, false)),
+        (&empty(User), &[(legacy, "FALSE")], false, (false, false)),
+        (&empty(User), &[(legacy, "false")], false, (false, false)),
+        (&empty(User), &[(legacy, "true")], false, (true, false)),
+        (&empty(User), &[(legacy, "0")], false, (true, true)),
+        (&empty(User), &[(legacy, "x")], false, (true, true)),
+        (&empty(User), &[(ours, "off")], false, (false, false)),
+        (&empty(User), &[(ours, "0")], false, (false, false)),
+        (&empty(User), &[(ours, " ON ")], false, (true, false)),
+        (&empty(User), &[(ours, "")], false, (true, false)),
+        (&off, &[], false, (false, false)),
+        (&off, &[(ours, "on")], false, (true, false)),
+        (&off, &[(legacy, "true")], false, (true, false)),
+        (&off, &[(legacy, "")], false, (true, false)),
+        (&empty(User), &[(ours, "on"), (legacy, "false")], false, (true, false)),
+        (&empty(User), &[(ours, "on")], true, (false, false)),
+    ] {
+        assert_eq!(switch(user, variables, option), Ok(expected), "{variables:?} {option}");
+    }
+    let error = switch(&off, &[(ours, "maybe")], false).unwrap_err().to_string();
+    assert!(error.starts_with("the variable POSSE_SANDBOX should be a boolean (true, yes, on, 1, "), "{error}");
+    assert!(error.ends_with("this is \"maybe\""), "{error}");
 }
 
 #[test]
 fn every_key_is_documented() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
-    for key in KEYS {
-        let named = format!("`{}`", key.path);
-        assert!(rows.iter().any(|row| row.contains(&named)), "{} is not in docs/configuration.md", key.path);
+    let text = include_str!("../../../../../docs/configuration.md");
+    assert!(text.contains(&format!("```toml\n{}```\n", user_template())), "copy this:\n{}", user_template());
+    for key in KEYS.iter().filter(|key| key.plan_name().is_some()) {
+        let row = key.plan_row();
+        assert!(text.contains(&row), "docs/configuration.md has no row\n{row}");
     }
 }
 
@@ -282,10 +355,10 @@ proptest::proptest! {
         let cut = |at: usize| (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let (from, to) = (cut(from.min(to)), cut(from.max(to)));
         let odd = format!("{}{put}{}", &text[..from], &text[to..]);
-        for format in [Format::Toml, Format::Yaml] {
-            for whose in [Whose::Project, Whose::User] {
-                match Layer::read("odd", &odd, format, whose) {
-                    Ok((layer, _)) => drop(resolve(&Layer::default(), &layer)),
+        for format in [ConfigFormat::Toml, ConfigFormat::Yaml, ConfigFormat::Json] {
+            for source in [Project, User, LayerSource::RunFile] {
+                match ConfigLayer::read(source, format, "odd", &odd, None) {
+                    Ok((layer, _)) => drop(resolve(&empty(User), &layer)),
                     Err(problems) => {
                         for problem in &problems.problems {
                             assert!(problem.at.start <= odd.len() && problem.at.line > 0, "{problem}");

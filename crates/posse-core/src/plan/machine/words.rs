@@ -249,6 +249,23 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// The outcome as people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::CompletedWithWarnings => "completed with warnings",
+            Self::Failed => "failed",
+            Self::Deadlocked => "deadlocked",
+            Self::Suspended => "waits for an answer",
+            Self::Stopped => "stopped",
+            Self::BudgetExhausted => "out of money",
+            Self::CircuitOpen => "stopped: sessions fail one after the other",
+            Self::RateLimited => "out of quota",
+            Self::InvalidPlan => "the plan is not valid",
+            Self::InternalError => "failed for a reason of our own",
+        }
+    }
+
     pub fn is_success(self) -> bool {
         matches!(self, Self::Verified | Self::CompletedWithWarnings)
     }

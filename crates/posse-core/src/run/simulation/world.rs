@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::*;
+use crate::config::{ConfigLayer, LayerSource};
 use crate::ids::{Name, RunId, TerminalId};
-use crate::rounds::config::{Config, UserDefaults};
+use crate::rounds::config::ResolvedRun;
 use crate::rounds::{Key, Prompt};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::{Mono, Wall};
@@ -519,7 +520,8 @@ pub(in crate::run) fn spec(cleanup: bool) -> Spec {
     let json = format!(
         r#"{{"limits": {{"min_review_cycles_before_approval": 1}}, "handoff": {{"auto_accept_permissions": true}}, "cleanup_on_exit": {cleanup}}}"#
     );
-    let (config, _) = Config::resolve(Some(&json), &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
+    let user = ConfigLayer::empty(LayerSource::User);
+    let config = ResolvedRun::new(Some(("c", &json)), &|_| None, &user, &["codex"]).unwrap().config;
     Spec {
         id: RunId::from_random(0xfeed_beef),
         config,

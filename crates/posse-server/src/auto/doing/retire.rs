@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use posse_api::AutoEntry;
 use posse_core::auto::evidence::{Evidence, Place};
 use posse_core::auto::words::{Candidate, DeedId, Retirement};
 use posse_core::backlog::edit::OutcomeBlock;
@@ -10,23 +11,23 @@ use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
 use posse_core::plan::{Plan, State};
+use posse_files::backlog::scan;
 
 use super::{Doing, Told};
-use crate::auto::entry::Entry;
 use crate::auto::place::plan_path;
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::{self, ArchiveError, archive};
-use crate::backlog::scan;
 use crate::disk::Disk;
 use crate::git;
+use crate::plans::StepError;
 use crate::store::UsageOf;
 
 impl Doing {
     /// The plan as it is on disk: what has become of its tasks, and their commits.
-    pub(super) fn plan_state(&self, disk: &Disk, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), String> {
+    pub(super) fn plan_state(&self, disk: &Disk, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
-        let text = disk.read_text(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let (plan, _) = Plan::read(&file.to_string_lossy(), &text).map_err(|problems| problems.to_string())?;
+        let text = disk.read_text(&file).map_err(StepError::file(&file))?;
+        let (plan, _) = Plan::read(&file.to_string_lossy(), &text)?;
         let state = State::recorded(&plan);
         let rows: Vec<TaskRow> = plan
             .tasks()
@@ -59,7 +60,7 @@ impl Doing {
     pub(super) async fn gather(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Evidence {
         let (plan, commits) = match self.plan_state(disk, id) {
             Ok((rows, commits)) => (Ok(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits),
-            Err(why) => (Err(why), Vec::new()),
+            Err(error) => (Err(error.to_string()), Vec::new()),
         };
         let item = if !disk.exists(&self.project(&candidate.path)) {
             Place::Gone
@@ -70,20 +71,17 @@ impl Doing {
             };
             if found.archived.iter().any(there) { Place::Archived } else { Place::InBacklog }
         };
-        let unreachable = self.unreachable(id, &commits).await;
+        let unreachable = self.unreachable(id, &commits).await.map_err(|error| error.to_string());
         Evidence { plan, commits, unreachable, item }
     }
 
-    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, String> {
-        let tip = self.desk(id).await?.areas.tip().await.map_err(|error| error.to_string())?;
+    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, StepError> {
+        let tip = self.desk(id).await?.areas.tip().await?;
         let mut missing = Vec::new();
         for commit in commits {
             let directory = Path::new(&self.spec.directory);
             let known = git::holds(directory, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
-            let reached = known.map_err(|error| error.to_string())?
-                && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip])
-                    .await
-                    .map_err(|error| error.to_string())?;
+            let reached = known? && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip]).await?;
             if !reached {
                 missing.push(commit.clone());
             }
@@ -115,10 +113,7 @@ impl Doing {
             outcome: retirement.outcome,
             run: format!("{}-{told_by}", self.spec.id),
             reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
-            finished: crate::timestamp(crate::now())
-                .to_zoned(jiff::tz::TimeZone::system())
-                .strftime("%F %H:%M")
-                .to_string(),
+            finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
             cost: retirement.spent.cost(),
             duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
             commits,
@@ -148,7 +143,7 @@ impl Doing {
         let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
         for warning in done.warnings {
             let (level, item) = (posse_core::turn::Level::Warning, Some(id.item.clone()));
-            let _ = self.told.send(Told::Entry(Entry::Said { level, item, text: warning }));
+            let _ = self.told.send(Told::Entry(AutoEntry::Said { level, item, text: warning }));
         }
         if let Ok(desk) = self.desk(id).await {
             desk.tidy().await;

@@ -1,17 +1,17 @@
 //! When a pipeline looks around: at the backlog and the checkout, at what everyone has spent, at stop files.
 
+use posse_api::AutoEntry;
 use posse_core::auto::words::{Candidate, Effect, Event};
 use posse_core::turn::Level;
 use tokio::time::{Duration, Instant};
 
-use super::super::entry::Entry;
 use super::super::scan;
 use super::super::watching::BacklogChange;
 use super::{Driver, Stopping};
 use crate::backlog::checkout::why_away;
 use crate::disk;
 use crate::plans::Account;
-use crate::plans::stop_file::Says;
+use crate::plans::stop_file::StopFileMeaning;
 
 /// Files come in crowds: an editor writes, renames and removes within this time.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -75,7 +75,7 @@ impl Driver {
         let number = self.looks;
         let (spec, pipeline) = (self.doing.spec.clone(), self.ledger.pipeline.clone());
         let seen = self.seen.0.clone();
-        tokio::spawn(async move {
+        crate::spawn(async move {
             let backlog = {
                 let spec = spec.clone();
                 disk::run(move |disk| scan::candidates(disk, &spec, &pipeline)).await
@@ -126,15 +126,15 @@ impl Driver {
     /// Somebody may have put a file there that says so. It goes when everyone has written down what came of it.
     pub(super) async fn stop_asked_for(&mut self) -> Result<Vec<Effect>, Stopping> {
         let mut effects = Vec::new();
-        while let Some(found) = self.stop_files.look() {
-            match found.says {
-                Says::Stale => {
+        while let Some(found) = self.stop_files.look().await {
+            match found.meaning {
+                StopFileMeaning::Stale => {
                     let text = format!("{} was there before this pipeline; it is not heeded", found.path.display());
-                    effects.extend(self.record(Entry::Said { level: Level::Warning, item: None, text }).await?);
+                    effects.extend(self.record(AutoEntry::Said { level: Level::Warning, item: None, text }).await?);
                 }
-                Says::Stop(how) => effects.extend(self.happen(Event::Stop(how)).await?),
+                StopFileMeaning::Stop(how) => effects.extend(self.happen(Event::Stop(how)).await?),
             }
-            self.stop_files.dealt_with(&found);
+            self.stop_files.dealt_with(&found).await;
         }
         Ok(effects)
     }

@@ -12,13 +12,13 @@ use super::{AreaError, Areas, Gates, Stopped, note};
 
 impl Areas {
     #[cfg(test)]
-    pub async fn check_plan(&self, base: Option<&str>, gates: &Gates) -> Vec<PlanCheck> {
+    pub(crate) async fn check_plan(&self, base: Option<&str>, gates: &Gates) -> Vec<PlanCheck> {
         self.check_plan_unless_stopped(base, gates).await.expect("nobody stops it")
     }
 
     /// All of them, one after the other. `base`: the commit that the plan began with. A check that we could not make is red. An
     /// error is that they were stopped.
-    pub async fn check_plan_unless_stopped(
+    pub(crate) async fn check_plan_unless_stopped(
         &self,
         base: Option<&str>,
         gates: &Gates,

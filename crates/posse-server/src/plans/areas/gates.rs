@@ -23,9 +23,9 @@ use super::merge::at_fault;
 use super::note::{self, Landing};
 use super::running::Running;
 use super::{Area, AreaError, Areas, text};
-use crate::child::{self, ChildError, Leftovers};
 use crate::disk::{self, Disk};
 use crate::git;
+use posse_files::child::{self, ChildError, Leftovers};
 
 /// The most that is kept of what a command printed.
 const KEPT: usize = 1 << 20;
@@ -36,18 +36,18 @@ const NOT_RUN: i32 = 77;
 /// The commands were ended before they were through, because the run is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the checks were stopped")]
-pub struct Stopped;
+pub(crate) struct Stopped;
 
 /// Why nobody can say whether work is good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotChecked {
+pub(crate) enum NotChecked {
     Stopped,
     /// Nothing that its author could mend.
     Unable(String),
 }
 
 #[derive(Clone, Debug)]
-pub struct Gates {
+pub(crate) struct Gates {
     pub commands: Vec<Gate>,
     /// For one command.
     pub limit: Duration,
@@ -91,12 +91,12 @@ pub(super) enum Base<'a> {
 
 impl Areas {
     #[cfg(test)]
-    pub async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
+    pub(crate) async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
         self.check_unless_stopped(area, words, gates).await.expect("it can be checked")
     }
 
     /// Checks the work in an area, which ends it (`seal`). What was red before does not count.
-    pub async fn check_unless_stopped(
+    pub(crate) async fn check_unless_stopped(
         &self,
         area: &Area,
         words: &CommitWords,

@@ -4,7 +4,7 @@ use super::{AreaError, Areas};
 use crate::git::{self, GitError};
 
 impl Areas {
-    pub async fn knows_who_commits(&self) -> Result<(), AreaError> {
+    pub(crate) async fn knows_who_commits(&self) -> Result<(), AreaError> {
         for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
             match git::ask(&self.root, &["var", who]).await {
                 Ok(_) => {}

@@ -52,7 +52,7 @@ pub(super) struct Start {
 
 /// The run of this plan before.
 #[derive(Clone, Debug)]
-pub struct Earlier {
+pub(crate) struct Earlier {
     pub state: PathBuf,
     /// The plan was not done then.
     pub unfinished: bool,
@@ -60,7 +60,7 @@ pub struct Earlier {
 
 /// What a session did that it should not have done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Traces {
+pub(crate) struct Traces {
     /// Why its work cannot count, and what to do.
     pub trespass: Option<String>,
     /// Worth knowing for the user.
@@ -69,7 +69,7 @@ pub struct Traces {
 
 impl Areas {
     /// Whether tasks may be worked on in the checkout, before a run begins.
-    pub async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), AreaError> {
+    pub(crate) async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), AreaError> {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
@@ -297,7 +297,7 @@ impl Areas {
     }
 
     /// What a session of this area may not commit.
-    pub async fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
+    pub(crate) async fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
         match self.isolation {
             Isolation::Worktree => Ok(Vec::new()),
             Isolation::InPlace => Ok(self.start(&area.run).await?.guarded.iter().map(ToString::to_string).collect()),
@@ -305,7 +305,7 @@ impl Areas {
     }
 
     /// To be told before a validator is started: what it leaves is nobody's work. Told again while it runs, it is the same.
-    pub async fn validator_begins(&self) -> Result<(), AreaError> {
+    pub(crate) async fn validator_begins(&self) -> Result<(), AreaError> {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
@@ -316,7 +316,7 @@ impl Areas {
     }
 
     /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
-    pub async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
+    pub(crate) async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
         if self.isolation == Isolation::Worktree {
             return Ok(Traces::default());
         }

@@ -10,6 +10,7 @@ use posse_core::plan::machine::MergeResult;
 use posse_core::plan::{Record, State, TaskStatus};
 use posse_core::time::Wall;
 
+use super::in_place::Traces;
 use super::tests::{Repo, begin, gates, git_in, merge, merged, run, words, write};
 use super::*;
 

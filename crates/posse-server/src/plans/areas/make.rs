@@ -30,7 +30,7 @@ enum Branch {
 
 impl Areas {
     /// Makes the area of a session, with the files of this commit. Asked again, it is the same area, whatever the commit.
-    pub async fn make(&self, run: &RunId, base: &str) -> Result<Area, AreaError> {
+    pub(crate) async fn make(&self, run: &RunId, base: &str) -> Result<Area, AreaError> {
         self.make_on(run, Some(base)).await
     }
 

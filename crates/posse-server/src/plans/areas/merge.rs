@@ -40,7 +40,7 @@ enum Joined {
 
 impl Areas {
     /// Merges the work of an area into the user's branch. Asked again, it says the same and does nothing twice.
-    pub async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
+    pub(crate) async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
         match self.try_to_merge(area, words, gates).await {
             Ok(result) => result,
             Err(AreaError::Stopped(_)) => MergeResult::Stopped,
@@ -172,7 +172,7 @@ impl Areas {
         } else {
             (["update-index", "-z", "--index-info"].as_slice(), entry)
         };
-        let draft = disk::run(|disk| disk.scratch_dir("posse-index-")).await;
+        let draft = disk::run(|disk| disk::scratch_dir(disk, "posse-index-")).await;
         let draft = draft.map_err(|error| GitError::Io { what: "cannot make an index", error })?;
         let index = draft.path().join("index");
         git::hear(&self.root, Some(&index), &["read-tree", tree], b"").await?;

@@ -49,7 +49,7 @@ impl Note {
 }
 
 /// Takes over areas of an earlier run.
-pub struct Adoption {
+pub(crate) struct Adoption {
     earlier: PathBuf,
     state: PathBuf,
     in_place: bool,
@@ -91,7 +91,7 @@ impl Areas {
     }
 
     /// For areas that an earlier run of the plan has made, in the user's checkout or not as this run wants it.
-    pub fn adoption(&self, earlier: PathBuf, in_place: bool) -> Adoption {
+    pub(crate) fn adoption(&self, earlier: PathBuf, in_place: bool) -> Adoption {
         Adoption { earlier, state: self.state.clone(), in_place }
     }
 

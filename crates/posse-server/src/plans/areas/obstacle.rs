@@ -9,7 +9,7 @@ use super::AreaError;
 use crate::git::{self, WorkTree};
 
 /// The first one, in what is checked out. Where there is no repository, whoever opens it says so.
-pub async fn obstacle(directory: &Path) -> Result<Option<Obstacle>, AreaError> {
+pub(crate) async fn obstacle(directory: &Path) -> Result<Option<Obstacle>, AreaError> {
     let Some(tree) = WorkTree::find(directory).await? else { return Ok(None) };
     let Some(head) = tree.head().await? else { return Ok(None) };
     if let Some(path) = submodule(&tree.root, &head).await? {

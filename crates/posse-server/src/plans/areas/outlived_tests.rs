@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use posse_core::plan::machine::MergeResult;
 
+use super::in_place::Traces;
 use super::in_place_tests::in_place;
 use super::tests::{Repo, begin, gates, git_in, merged, run, words, write};
 use super::*;

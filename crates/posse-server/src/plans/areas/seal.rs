@@ -10,7 +10,7 @@ use crate::git;
 
 impl Areas {
     /// The last commit of the work. To be asked as soon as the session is over, before anything else runs in the area.
-    pub async fn seal(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
+    pub(crate) async fn seal(&self, area: &Area, words: &CommitWords) -> Result<String, AreaError> {
         let mut note = self.known(&area.run).await?;
         if let Some(sealed) = note.sealed {
             return Ok(sealed);

@@ -22,7 +22,7 @@ use crate::git::{self, GitError, WorkTree};
 
 /// An area that stays, for a person to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     pub directory: PathBuf,
     pub branch: String,
     pub why: String,
@@ -32,7 +32,7 @@ pub struct Kept {
 
 /// What is known of the plan, and for how long work is kept that is not merged.
 #[derive(Clone, Copy, Debug)]
-pub struct Keeping<'a> {
+pub(crate) struct Keeping<'a> {
     /// As the newest run of the plan knows it.
     pub state: &'a State,
     pub keep: Duration,
@@ -74,7 +74,7 @@ impl fmt::Display for Why {
 
 /// What is done about what may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sweep {
+pub(crate) enum Sweep {
     /// Nothing; only to be told.
     Look,
     Remove,
@@ -82,12 +82,12 @@ pub enum Sweep {
 
 impl Areas {
     /// Removes what is done with. What these sessions use stays.
-    pub async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, AreaError> {
+    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, AreaError> {
         self.sweep(in_use, None, Sweep::Remove).await
     }
 
     /// What is there of a run that is over, and what becomes of it. What is told of with `Fate::Goes` is gone, or may go.
-    pub async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, AreaError> {
+    pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, AreaError> {
         self.sweep(&BTreeSet::new(), Some(keeping), sweep).await
     }
 
@@ -153,7 +153,7 @@ impl Areas {
     }
 
     /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
-    pub async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
         let _list = self.list.lock().await;
         // Areas in the user's checkout are swept at the end of the run, when no session works there.
         let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use posse_api::PlanEntry;
 use posse_core::plan::Plan;
 use posse_core::plan::edit::{Mark, NotWritten, same_but_for_statuses, write};
 use posse_core::plan::machine::{Effect, Event};
@@ -11,7 +12,6 @@ use super::Driver;
 use crate::disk;
 use crate::journal::Stopping;
 use crate::plans::doing::merge_texts;
-use crate::plans::entry::Entry;
 use crate::plans::plan_file::{Edited, Prepared};
 
 /// Why the plan's file does not show how a run ended.
@@ -59,7 +59,7 @@ impl Driver {
             _ => Some(Event::PlanEdited { ours: given, theirs: theirs.clone() }),
         };
         if let Some(event) = event {
-            return self.record(Entry::Happened { event: Box::new(event) }).await;
+            return self.record(PlanEntry::Happened { event: Box::new(event) }).await;
         }
         let why = format!("what {who} changed in the plan does not fit what others changed meanwhile");
         self.not_taken_over(&why, theirs.as_bytes()).await
@@ -75,7 +75,7 @@ impl Driver {
             Err(_) => String::new(),
         };
         let text = format!("{why}, and is not taken over{kept}");
-        let mut effects = self.record(Entry::Said { level: Level::Warning, text }).await?;
+        let mut effects = self.record(PlanEntry::Said { level: Level::Warning, text }).await?;
         effects.push(Effect::WritePlan);
         Ok(effects)
     }
@@ -118,7 +118,7 @@ impl Driver {
     /// The journal has it all; the file is for people.
     async fn not_written(&mut self, why: String) -> Result<Vec<Effect>, Stopping> {
         let text = format!("the plan's file is behind: {why}");
-        self.record(Entry::Said { level: Level::Warning, text }).await
+        self.record(PlanEntry::Said { level: Level::Warning, text }).await
     }
 
     /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use posse_api::PlanEntry;
 use posse_core::plan::TaskId;
 use posse_core::plan::machine::{Effect, Event, Others, RunId};
 use posse_core::plan::outcome::Outcome;
 use posse_core::turn::Level;
 
-use super::super::entry::Entry;
 use super::super::others::{News, resources};
 use super::{Driver, Stopping};
 
@@ -15,7 +15,7 @@ impl Driver {
     /// What people should know before anything is done.
     pub(super) async fn say_first(&mut self) -> Result<(), Stopping> {
         for text in self.ledger.spec.remarks.clone() {
-            self.record(Entry::Said { level: Level::Warning, text }).await?;
+            self.record(PlanEntry::Said { level: Level::Warning, text }).await?;
         }
         Ok(())
     }
@@ -28,10 +28,10 @@ impl Driver {
     }
 
     /// After every entry: what this run has let go of, has spent, has to wait for.
-    pub(super) fn tell_others(&self, entry: &Entry) {
+    pub(super) fn tell_others(&self, entry: &PlanEntry) {
         let under_way: BTreeSet<&TaskId> = self.ledger.run.under_way().collect();
         self.mine.keep(&under_way);
-        let Entry::Happened { event } = entry else { return };
+        let PlanEntry::Happened { event } = entry else { return };
         if let Event::SessionEnded { outcome, .. } | Event::ValidatorEnded { outcome, .. } = &**event {
             self.mine.spent();
             // Only what a session of ours has found out: what we were told, the others know.

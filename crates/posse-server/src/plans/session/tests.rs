@@ -1,12 +1,13 @@
 use std::sync::atomic::AtomicI64;
 
 use futures_util::FutureExt;
+use posse_api::EventBody;
 use posse_core::status::Life;
+use posse_files::providers::Providers;
 use posse_term::paths::Paths;
 
 use super::*;
-use crate::hub::{Message, View};
-use crate::providers::Providers;
+use crate::hub::{HubEvent, TerminalSnapshot};
 use crate::record::Record;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -16,7 +17,7 @@ fn order(files: &Path) -> Order {
     Order {
         name: "a-session".parse().unwrap(),
         group: "posse-plan".parse().unwrap(),
-        spawn: Err("it runs already".into()),
+        spawn: Err(Arc::new(StepError::NotPrepared)),
         files: files.to_owned(),
         texts: provider.headless.clone().unwrap(),
         timeout: HOUR,
@@ -25,7 +26,7 @@ fn order(files: &Path) -> Order {
 }
 
 /// Sessions under a hub that the test plays.
-fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<Message>) {
+fn sessions(home: &Path) -> (Sessions, mpsc::UnboundedReceiver<HubEvent>) {
     let (hub, messages) = mpsc::unbounded_channel();
     let home = home.to_owned();
     let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
@@ -79,14 +80,18 @@ async fn only_one_that_runs_takes_too_long() {
             let mut exit = None;
             while let Some(message) = messages.recv().await {
                 match message {
-                    Message::Command(hub::Command::Show(_, reply)) => {
-                        let view =
-                            View { record: record(exit), title: String::new(), size: Size::DEFAULT, watched: false };
+                    HubEvent::Command(hub::HubCommand::Show(_, reply)) => {
+                        let view = TerminalSnapshot {
+                            record: record(exit),
+                            title: String::new(),
+                            size: Size::DEFAULT,
+                            watched: false,
+                        };
                         let _ = reply.send(Some(view));
                     }
-                    Message::Command(hub::Command::Find(_, reply)) => {
+                    HubEvent::Command(hub::HubCommand::Find(_, reply)) => {
                         let _ = reply.send(Some(pump.clone()));
-                        let Some(pump::Event::Command(pump::Command::Alive(reply))) = asked.recv().await else {
+                        let Some(pump::PumpEvent::Command(pump::PumpCommand::Alive(reply))) = asked.recv().await else {
                             panic!("nobody needs anything else");
                         };
                         let _ = reply.send(runs);
@@ -95,8 +100,8 @@ async fn only_one_that_runs_takes_too_long() {
                         tokio::task::yield_now().await;
                         exit = Some(Exit::Code(0));
                         let at = jiff::Timestamp::now();
-                        let (kind, data) = ("terminal_exited".into(), serde_json::Value::Null);
-                        let told = LogEvent { seq: None, at, kind, terminal: Some(id), data };
+                        let told =
+                            LogEvent { seq: None, at, terminal: Some(id), offset: None, body: EventBody::HangUp {} };
                         let _ = sessions.app.events.send(Arc::new(told));
                     }
                     _ => panic!("nobody needs anything else"),
@@ -124,7 +129,7 @@ async fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
     file.set_modified(std::time::SystemTime::now() - 5 * HOUR).unwrap();
     let order = order(directory.path());
     let over = Stream::open(&order).await.over(Ended::Exited(1), &order).await;
-    let hold = over.limit(0, &Waits::default()).unwrap();
+    let hold = over.limit(0, &QuotaWaits::default()).unwrap();
     assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
 }
 
@@ -135,7 +140,7 @@ fn only_what_happens_to_it_wakes_a_session() {
     let (own, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
     let say = |terminal| {
         let at = jiff::Timestamp::now();
-        let event = LogEvent { seq: None, at, kind: "exited".into(), terminal, data: serde_json::Value::Null };
+        let event = LogEvent { seq: None, at, terminal, offset: None, body: EventBody::HangUp {} };
         tell.send(Arc::new(event)).unwrap();
     };
     let mut woken = || heard_of(&mut events, own).now_or_never().is_some();

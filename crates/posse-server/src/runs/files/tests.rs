@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use posse_core::rounds::Prompt;
-use posse_core::rounds::{Role, Rounds, Rules, config::Config, config::UserDefaults};
+use posse_core::rounds::{Role, Rounds, Rules, config::LoopConfig};
 
 use super::*;
 use crate::disk::DISK;
@@ -39,7 +39,7 @@ impl Project {
 }
 
 fn state(round: u32) -> StateFile {
-    let (config, _) = Config::resolve(None, &|_| None, &UserDefaults::default(), &["codex"]).unwrap();
+    let config = LoopConfig::default();
     let prompt = Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() };
     let rounds = Rounds::begin(Rules::new(&config, false, Default::default()), prompt, Role::Analyst);
     StateFile { current_round: round, ..rounds.to_state() }

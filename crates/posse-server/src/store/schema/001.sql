@@ -2,9 +2,9 @@
 CREATE TABLE events (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
     at       INTEGER NOT NULL,           -- milliseconds since 1970
-    kind     TEXT    NOT NULL,
     terminal TEXT,
-    data     TEXT    NOT NULL            -- JSON
+    output_offset INTEGER,               -- how far the terminal's output had been read
+    body     TEXT    NOT NULL            -- JSON: kind and data
 ) STRICT;
 CREATE INDEX events_of_terminal ON events (terminal, seq);
 

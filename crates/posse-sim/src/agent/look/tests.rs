@@ -193,14 +193,14 @@ fn claude_questions_begin_in_the_first_column_and_plans_show_the_plan() {
         let text = format!("look = \"claude\"\nauto_prompt = \"x\"\n[[turn]]\nsteps = [{{ ask = {{ {fields} }} }}]");
         Theatre::open(&text, 50, 20)
     };
-    let question = r#"kind = "question", title = "Store", text = "Which store?", options = ["Files", "SQLite"]"#;
+    let question = r#"kind = "question", text = "Which store?", options = ["Files", "SQLite"]"#;
     assert_screen(
         &ask(question),
         "
 ❯ x
 
 ──────────────────────────────────────────────────
- ☐ Store
+ ☐ Question
 
 Which store?
 
@@ -210,7 +210,7 @@ Which store?
 Enter to select · ↑/↓ to navigate · Esc to cancel",
     );
     assert_screen(
-        &ask(r#"kind = "plan", detail = "1. Read\n2. Write", footer = """#),
+        &ask(r#"kind = "plan", detail = "1. Read\n2. Write""#),
         "
 ❯ x
 
@@ -225,7 +225,9 @@ Enter to select · ↑/↓ to navigate · Esc to cancel",
 
  ❯ 1. Yes, and use auto mode
    2. Yes, manually approve edits
-   3. Tell Claude what to change",
+   3. Tell Claude what to change
+
+ ctrl+g to edit the plan",
     );
 }
 
@@ -338,23 +340,8 @@ fn errors_and_refusals_have_rows_of_the_look() {
 }
 
 #[test]
-fn queued_prompt_and_long_paste_are_shown() {
-    let mut theatre =
-        Theatre::open("look = \"claude\"\nauto_prompt = \"x\"\n[[turn]]\nsteps = [{ think = \"forever\" }]", 50, 20);
-    theatre.keys("and then this\r");
-    assert_screen(
-        &theatre,
-        "
-❯ x
-
-· Tinkering…
-  ❯ and then this
-
-──────────────────────────────────────────────────
-❯␣Press up to edit queued messages
-──────────────────────────────────────────────────
-  esc to interrupt",
-    );
+fn long_paste_is_shown_as_a_label() {
+    let mut theatre = Theatre::open("look = \"claude\"", 50, 20);
     theatre.keys(format!("\x1b[200~{}\x1b[201~", "long line\n".repeat(100)));
     assert!(theatre.screen().contains("❯␣[Pasted text #1 +100 lines]\n"), "{}", theatre.screen());
 }

@@ -77,13 +77,6 @@ impl PromptDraft {
         }
     }
 
-    /// Puts a message before the draft.
-    pub(super) fn prepend(&mut self, message: PromptMessage) {
-        if !message.text.is_empty() {
-            self.pieces.insert(0, DraftPiece::Text(message.text));
-        }
-    }
-
     pub(super) fn backspace(&mut self) {
         if let Some(DraftPiece::Text(text)) = self.pieces.last_mut() {
             text.pop();

@@ -3,7 +3,7 @@
 use posse_core::time::Mono;
 
 use super::play::{ActiveStep, PlayPart, TurnPlay};
-use super::{AgentEnding, ArmedAction, ArmedKey, DOUBLE_PRESS, PromptMessage, ScriptedAgent};
+use super::{AgentEnding, PromptMessage, ScriptedAgent};
 use crate::agent::keys::TypedKey;
 use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy};
 use crate::scenario::AgentLook;
@@ -69,40 +69,20 @@ impl ScriptedAgent {
     }
 
     fn composer_key(&mut self, key: TypedKey, now: Mono) {
-        let look = self.scenario.look;
-        let armed = self.armed.take().map(|armed| armed.action);
         match key {
             TypedKey::Char(c) => {
                 self.draft.push(c);
                 self.typed = Some(now);
             }
             TypedKey::Newline => self.draft.push('\n'),
-            TypedKey::Paste(text) => self.draft.paste(text, look),
+            TypedKey::Paste(text) => self.draft.paste(text, self.scenario.look),
             TypedKey::Backspace => self.draft.backspace(),
             TypedKey::Ctrl('u') => self.draft.clear(),
             TypedKey::Enter => self.enter(now),
-            TypedKey::Tab if look == AgentLook::Codex && self.in_turn() => {
-                if let Some(message) = self.take_draft() {
-                    self.submit(message, SubmittedBy::Keys, now);
-                }
-            }
-            TypedKey::Up if self.draft.is_empty() && !self.queue.is_empty() => {
-                let texts: Vec<String> = self.queue.drain(..).map(|message| message.text).collect();
-                self.draft.prepend(PromptMessage::plain(&texts.join("\n")));
-            }
-            TypedKey::Esc if self.in_turn() => self.interrupt(now),
-            TypedKey::Esc if !self.draft.is_empty() => match armed {
-                Some(ArmedAction::ClearDraft) => self.draft.clear(),
-                _ => self.armed = Some(ArmedKey { action: ArmedAction::ClearDraft, until: now + DOUBLE_PRESS }),
-            },
-            TypedKey::Ctrl('c') if self.in_turn() => self.interrupt(now),
+            TypedKey::Esc | TypedKey::Ctrl('c') if self.in_turn() => self.interrupt(now),
             TypedKey::Ctrl('c') if !self.draft.is_empty() => self.draft.clear(),
             TypedKey::Ctrl('c') if !self.ready => self.ending = Some(AgentEnding::Exit(130)),
-            TypedKey::Ctrl('c' | 'd') if self.draft.is_empty() && !self.in_turn() => match armed {
-                Some(ArmedAction::Exit) => self.ending = Some(AgentEnding::Exit(0)),
-                _ if look != AgentLook::Claude => self.ending = Some(AgentEnding::Exit(0)),
-                _ => self.armed = Some(ArmedKey { action: ArmedAction::Exit, until: now + DOUBLE_PRESS }),
-            },
+            TypedKey::Ctrl('c') => self.ending = Some(AgentEnding::Exit(0)),
             _ => {}
         }
     }
@@ -118,11 +98,7 @@ impl ScriptedAgent {
         let Some(message) = self.take_draft() else {
             return;
         };
-        if self.scenario.look == AgentLook::Codex && self.in_turn() {
-            self.steer(message);
-        } else {
-            self.submit(message, SubmittedBy::Keys, now);
-        }
+        self.submit(message, SubmittedBy::Keys, now);
     }
 
     /// Takes the draft, unless it is blank.

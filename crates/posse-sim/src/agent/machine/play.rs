@@ -232,8 +232,8 @@ impl ScriptedAgent {
             }
             ScriptStep::Exit(code) => return self.ending = Some(AgentEnding::Exit(code.into())),
             ScriptStep::Pause(time) => ActiveStep::Pause { until: now + time },
-            // `Scenario::check_for` rejects these for an agent.
-            ScriptStep::WaitFor(_) | ScriptStep::End(_) => return,
+            // `Scenario::check_for` rejects this step for an agent.
+            ScriptStep::WaitFor(_) => return,
         };
         self.set_step(act);
     }
@@ -260,7 +260,7 @@ impl ScriptedAgent {
     }
 
     fn begin_ask(&mut self, mut ask: AgentQuestion, now: Mono) {
-        for text in [&mut ask.title, &mut ask.text, &mut ask.command, &mut ask.detail].into_iter().flatten() {
+        for text in [&mut ask.text, &mut ask.command, &mut ask.detail].into_iter().flatten() {
             *text = self.fill(text);
         }
         if self.mood != Mood::Starting {
@@ -275,14 +275,13 @@ impl ScriptedAgent {
 
     fn open_dialog(&mut self, ask: AgentQuestion, now: Mono) {
         let options = if ask.options.is_empty() {
-            self.scenario.look.usual_labels(ask.kind).iter().map(|label| (*label).to_owned()).collect()
+            self.scenario.look.dialog(ask.kind).options.iter().map(|label| (*label).to_owned()).collect()
         } else {
             ask.options.clone()
         };
-        let record = AgentRecord::DialogDrawn { kind: ask.kind, options: options.clone(), cursor: ask.cursor };
+        let record = AgentRecord::DialogDrawn { kind: ask.kind, options: options.clone() };
         self.records.push(record);
-        self.armed = None;
-        self.set_step(ActiveStep::Ask(Box::new(OpenDialog { cursor: ask.cursor - 1, ask, options, drawn: now })));
+        self.set_step(ActiveStep::Ask(Box::new(OpenDialog { cursor: 0, ask, options, drawn: now })));
     }
 
     /// Closes the dialog with an option, counted from 0, or cancels it. `pressed` is the key that did it.
@@ -389,10 +388,9 @@ impl ScriptedAgent {
 
     /// Interrupts the turn: Esc or Ctrl-C while the agent works.
     pub(super) fn interrupt(&mut self, now: Mono) {
-        let Some(TurnPlay { part: PlayPart::Turn { message, .. }, act, .. }) = &mut self.play else {
+        let Some(TurnPlay { part: PlayPart::Turn { .. }, act, .. }) = &mut self.play else {
             return;
         };
-        let thinking = matches!(act, ActiveStep::Think { .. });
         match std::mem::replace(act, ActiveStep::Next) {
             ActiveStep::Stream { text, shown, .. } => {
                 self.transcript.push(TranscriptEntry::Answer(text[..shown].to_owned()));
@@ -402,15 +400,7 @@ impl ScriptedAgent {
             }
             _ => {}
         }
-        // Before its first word Claude Code moves the prompt back into the box.
-        let nothing_said = thinking && matches!(self.transcript.last(), Some(TranscriptEntry::User(_)));
-        if self.scenario.look == AgentLook::Claude && nothing_said {
-            let message = std::mem::take(message);
-            self.draft.prepend(message);
-            self.transcript.pop();
-        } else {
-            self.transcript.push(TranscriptEntry::Interrupted);
-        }
+        self.transcript.push(TranscriptEntry::Interrupted);
         self.end_turn(TurnOutcome::Interrupted, now);
     }
 
@@ -425,7 +415,7 @@ impl ScriptedAgent {
         let look = self.scenario.look;
         // Claude Code closes failed turns like all others.
         if outcome == TurnOutcome::Done || (outcome == TurnOutcome::Error && look == AgentLook::Claude) {
-            let row = look.closing(past_verb(number), now.since(play.since));
+            let row = look.closing(number, now.since(play.since));
             self.transcript.push(TranscriptEntry::Closing(row));
         }
         self.mood = match outcome {
@@ -435,21 +425,4 @@ impl ScriptedAgent {
         };
         self.records.push(AgentRecord::TurnEnded { turn: number, outcome });
     }
-
-    /// Adds a prompt to the running turn, as Codex does.
-    pub(super) fn steer(&mut self, message: PromptMessage) {
-        self.records.push(AgentRecord::Submitted { prompt: message.text.clone(), by: SubmittedBy::Keys });
-        self.records.push(AgentRecord::Steered { prompt: message.text });
-        self.transcript.push(TranscriptEntry::User(message.shown));
-    }
-}
-
-pub(super) fn verb(turn: u32) -> &'static str {
-    const VERBS: [&str; 4] = ["Pondering", "Tinkering", "Puzzling", "Rummaging"];
-    VERBS[turn as usize % VERBS.len()]
-}
-
-fn past_verb(turn: u32) -> &'static str {
-    const VERBS: [&str; 5] = ["Crunched", "Worked", "Baked", "Brewed", "Cooked"];
-    VERBS[turn as usize % VERBS.len()]
 }

@@ -7,8 +7,8 @@ use posse_core::time::Mono;
 use super::template::LoopPromptRef;
 use super::{AgentEffect, ScriptedAgent};
 use crate::agent::record::{AgentRecord, hash};
-use crate::agent::review_loop::{LoopAnswerRequest, Tally, TurnCount, request, tally_file, text, usual_verdict};
-use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Span, Thought, ToolUse, TurnKey};
+use crate::agent::review_loop::{LoopAnswerRequest, Tally, approves, request, text};
+use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Span, Thought, ToolUse};
 
 /// What an agent of the review loop remembers between turns.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl ScriptedAgent {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
             return;
         };
-        self.memory.nth = self.count(key, TurnCount::Asked);
+        self.memory.nth = self.count(format!("{}.asked", key.word()));
         self.records.push(AgentRecord::Asked {
             key,
             nth: self.memory.nth,
@@ -79,29 +79,26 @@ impl ScriptedAgent {
         });
     }
 
-    fn count(&mut self, key: TurnKey, what: TurnCount) -> u32 {
+    fn count(&mut self, what: String) -> u32 {
         if let Some(directory) = &self.scenario.review_loop.state_dir {
-            self.effects.push(AgentEffect::Count(tally_file(directory, key, what)));
+            self.effects.push(AgentEffect::Count(directory.join(&what)));
         }
-        self.memory.tally.add(key, what)
+        let count = self.memory.tally.entry(what).or_default();
+        *count = count.saturating_add(1);
+        *count
     }
 
     pub(super) fn begin_answer(&mut self, answer: &AgentAnswer, now: Mono) {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
             return self.fail_turn("the prompt names no file to answer in".to_owned(), now);
         };
-        if !self.memory.answered {
-            self.memory.answered = true;
-            self.count(key, TurnCount::Answered);
+        let answered = format!("{}.answered", key.word());
+        if !std::mem::replace(&mut self.memory.answered, true) {
+            self.count(answered.clone());
         }
-        let nth = self.memory.tally.get(key, TurnCount::Answered);
-        let text = answer.text.as_ref().map_or_else(
-            || {
-                let due = || usual_verdict(key, nth.saturating_sub(1), &self.scenario.review_loop);
-                text(key, answer.verdict.unwrap_or_else(due), nth)
-            },
-            |text| self.fill(text),
-        );
+        let nth = self.memory.tally.get(&answered).copied().unwrap_or_default();
+        let usual = || text(key, approves(key, nth.saturating_sub(1), &self.scenario.review_loop), nth);
+        let text = answer.text.as_ref().map_or_else(usual, |text| self.fill(text));
         let writes = writes(answer, &path, &answer.bytes(&text));
         let time = writes.iter().map(|(wait, _)| *wait).sum();
         let late = !answer.late.is_zero();

@@ -54,9 +54,9 @@ proptest! {
             let settled = rows(&said, size.columns);
             let (upper, lower) = (rows(&change.upper, size.columns), rows(&change.lower, size.columns));
             let cursor = (!lower.is_empty()).then(|| (lower.len() - 1, 2));
-            let frame = ScreenFrame { settled: &settled, upper: upper.clone(), lower: lower.clone(), cursor, anchor: PanelAnchor::Bottom };
-            terminal.process(painter.paint(&frame, size).as_bytes());
-            prop_assert_eq!(painter.paint(&frame, size), "", "the same frame again is no change");
+            let live = LivePanel { upper: upper.clone(), lower: lower.clone(), cursor, at_top: false };
+            terminal.process(painter.paint(&settled, &live, size).as_bytes());
+            prop_assert_eq!(painter.paint(&settled, &live, size), "", "the same frame again is no change");
 
             let mut live: Vec<ScreenRow> = upper.iter().chain(&lower).cloned().collect();
             let all: Vec<&ScreenRow>;
@@ -85,24 +85,18 @@ proptest! {
     }
 }
 
-fn frame<'a>(settled: &'a [ScreenRow], lower: &[&str]) -> ScreenFrame<'a> {
-    let lower = lower.iter().map(|text| ScreenRow::styled(*text, RowStyle::Plain)).collect();
-    ScreenFrame { settled, upper: Vec::new(), lower, cursor: None, anchor: PanelAnchor::Bottom }
-}
-
 #[test]
 fn frame_is_one_synchronised_update_of_changed_rows() {
     let size = ScreenSize { columns: 20, rows: 6 };
     let mut painter = Painter::new(ScreenMode::Main);
     let settled = [ScreenRow::styled("said", RowStyle::Dim)];
-    assert_eq!(
-        painter.paint(&frame(&settled, &["spin 1", "box"]), size),
-        "\x1b[?2026h\r\x1b[2msaid\x1b[m\r\nspin 1\r\nbox\x1b[?25l\x1b[?2026l"
-    );
-    assert_eq!(
-        painter.paint(&frame(&settled, &["spin 2", "box"]), size),
-        "\x1b[?2026h\x1b[1A\r\x1b[2Kspin 2\x1b[?2026l"
-    );
-    assert_eq!(painter.paint(&frame(&settled, &["spin 2", "box"]), size), "");
+    let paint = |painter: &mut Painter, lower: &[&str]| {
+        let lower = lower.iter().map(|text| ScreenRow::styled(*text, RowStyle::Plain)).collect();
+        painter.paint(&settled, &LivePanel { lower, ..LivePanel::default() }, size)
+    };
+    let first = "\x1b[?2026h\r\x1b[2msaid\x1b[m\r\nspin 1\r\nbox\x1b[?25l\x1b[?2026l";
+    assert_eq!(paint(&mut painter, &["spin 1", "box"]), first);
+    assert_eq!(paint(&mut painter, &["spin 2", "box"]), "\x1b[?2026h\x1b[1A\r\x1b[2Kspin 2\x1b[?2026l");
+    assert_eq!(paint(&mut painter, &["spin 2", "box"]), "");
     assert_eq!(painter.leave(), "\x1b[1B\r\n\x1b[?25h");
 }

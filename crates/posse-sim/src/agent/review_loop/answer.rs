@@ -1,48 +1,33 @@
 //! The usual answers of an agent of the review loop. They pass the gates of the loop, or fail them on purpose: the loop
 //! looks for headings, verdict lines, section names and words of evidence.
 
-use crate::scenario::{LoopPlay, ScriptedVerdict, TurnKey};
+use crate::scenario::{LoopPlay, TurnKey};
 
-/// Returns the verdict that leads a run to PASS. In each round, reviewers find fault as often as configured and then
-/// approve. Testers fail as often as configured.
-pub(crate) fn usual_verdict(key: TurnKey, answered_before: u32, play: &LoopPlay) -> ScriptedVerdict {
-    let approves = match key {
+/// Returns whether the next answer approves, on the way to PASS. In each round, reviewers find fault as often as
+/// configured and then approve. Testers fail as often as configured.
+pub(crate) fn approves(key: TurnKey, answered_before: u32, play: &LoopPlay) -> bool {
+    match key {
         TurnKey::Analyst | TurnKey::Programmer => true,
         TurnKey::AnalystReview | TurnKey::ProgrammerReview => {
             answered_before % play.revisions.saturating_add(1) >= play.revisions
         }
         TurnKey::Tester => answered_before >= play.failures,
-    };
-    if approves { ScriptedVerdict::Approve } else { ScriptedVerdict::Revise }
+    }
 }
 
-/// Returns the answer with that verdict. `nth` counts the answers, so that no two are equal.
-pub(crate) fn text(key: TurnKey, verdict: ScriptedVerdict, nth: u32) -> String {
-    let body = match (verdict, key) {
-        (ScriptedVerdict::Nonsense, _) => include_str!("../../../answers/nonsense.md"),
-        (ScriptedVerdict::Template, TurnKey::Analyst) => "ANALYST_SUMMARY:\n- Scope: <paths>\n- Risks: <risks>\n",
-        (ScriptedVerdict::Template, TurnKey::Programmer) => "PROGRAMMER_SUMMARY:\n- Files changed: <paths>\n",
-        (ScriptedVerdict::Template, TurnKey::Tester) => "RESULT: PASS|FAIL\nEVIDENCE:\n- <criterion>: <observed>\n",
-        (ScriptedVerdict::Template, _) => "REVIEW_RESULT: APPROVED|REVISE\nREVIEW_NOTES:\n- <notes>\n",
-        (_, TurnKey::Analyst) => include_str!("../../../answers/analyst.md"),
-        (_, TurnKey::Programmer) => include_str!("../../../answers/programmer.md"),
-        (ScriptedVerdict::Approve, TurnKey::AnalystReview) => {
-            include_str!("../../../answers/analyst_review_approved.md")
-        }
-        (ScriptedVerdict::Revise, TurnKey::AnalystReview) => include_str!("../../../answers/analyst_review_revise.md"),
-        (ScriptedVerdict::Approve, TurnKey::ProgrammerReview) => {
-            include_str!("../../../answers/programmer_review_approved.md")
-        }
-        (ScriptedVerdict::Revise, TurnKey::ProgrammerReview) => {
-            include_str!("../../../answers/programmer_review_revise.md")
-        }
-        (ScriptedVerdict::Approve, TurnKey::Tester) => include_str!("../../../answers/tester_pass.md"),
-        (ScriptedVerdict::Revise, TurnKey::Tester) => include_str!("../../../answers/tester_fail.md"),
+/// Returns the answer that approves or finds fault. `nth` counts the answers, so that no two are equal.
+pub(crate) fn text(key: TurnKey, approves: bool, nth: u32) -> String {
+    let body = match (key, approves) {
+        (TurnKey::Analyst, _) => include_str!("../../../answers/analyst.md"),
+        (TurnKey::Programmer, _) => include_str!("../../../answers/programmer.md"),
+        (TurnKey::AnalystReview, true) => include_str!("../../../answers/analyst_review_approved.md"),
+        (TurnKey::AnalystReview, false) => include_str!("../../../answers/analyst_review_revise.md"),
+        (TurnKey::ProgrammerReview, true) => include_str!("../../../answers/programmer_review_approved.md"),
+        (TurnKey::ProgrammerReview, false) => include_str!("../../../answers/programmer_review_revise.md"),
+        (TurnKey::Tester, true) => include_str!("../../../answers/tester_pass.md"),
+        (TurnKey::Tester, false) => include_str!("../../../answers/tester_fail.md"),
     };
-    match verdict {
-        ScriptedVerdict::Template => body.to_owned(),
-        _ => format!("{body}\n(Answer {nth} of {}.)\n", key.word()),
-    }
+    format!("{body}\n(Answer {nth} of {}.)\n", key.word())
 }
 
 #[cfg(test)]
@@ -68,9 +53,7 @@ mod tests {
             (ProgrammerReview, play(u32::MAX, 0), "-----"),
         ];
         for (key, play, expected) in cases {
-            let verdicts: String = (0..5)
-                .map(|before| if usual_verdict(key, before, &play) == ScriptedVerdict::Approve { '+' } else { '-' })
-                .collect();
+            let verdicts: String = (0..5).map(|before| if approves(key, before, &play) { '+' } else { '-' }).collect();
             assert_eq!(verdicts, expected, "{key:?} {play:?}");
         }
     }
@@ -95,7 +78,7 @@ mod tests {
             r"fix|issue|defect|gap|failure",
         ];
         for (key, patterns) in [(TurnKey::AnalystReview, analyst), (TurnKey::ProgrammerReview, programmer)] {
-            for (verdict, line) in [(ScriptedVerdict::Approve, "APPROVED"), (ScriptedVerdict::Revise, "REVISE")] {
+            for (verdict, line) in [(true, "APPROVED"), (false, "REVISE")] {
                 let text = text(key, verdict, 1);
                 assert!(hits(&format!(r"^\s*REVIEW_RESULT:\s*{line}\s*$"), &text), "{text}");
                 let notes = &text[text.find("REVIEW_NOTES:").unwrap()..];
@@ -104,15 +87,9 @@ mod tests {
                 }
             }
         }
-        for (verdict, line) in [(ScriptedVerdict::Approve, "PASS"), (ScriptedVerdict::Revise, "FAIL")] {
+        for (verdict, line) in [(true, "PASS"), (false, "FAIL")] {
             let text = text(TurnKey::Tester, verdict, 1);
             assert!(hits(&format!(r"\ARESULT: {line}$"), &text) && hits(r"^EVIDENCE:\n- ", &text), "{text}");
-        }
-        for key in TurnKey::ALL {
-            for verdict in [ScriptedVerdict::Template, ScriptedVerdict::Nonsense] {
-                let text = text(key, verdict, 1);
-                assert!(!hits(r"^\s*(REVIEW_)?RESULT:\s*(APPROVED|PASS|REVISE|FAIL)\s*$", &text), "{text}");
-            }
         }
     }
 
@@ -122,7 +99,7 @@ mod tests {
             (TurnKey::Analyst, &["OpenSpec artifacts", "Implementation notes", "Risks", "Downstream impact"][..]),
             (TurnKey::Programmer, &["Files changed", "Behavior implemented", "Known limitations"]),
         ] {
-            let text = text(key, ScriptedVerdict::Approve, 3);
+            let text = text(key, true, 3);
             for section in sections {
                 assert!(hits(&format!("^- {section}:"), &text), "{section} is not in {text}");
             }

@@ -5,9 +5,12 @@ use posse_testkit::seat::Seat;
 
 use super::*;
 
+/// The analyst asks in its first turn, and so does its reviewer: a turn in which somebody is asked lasts until there is an answer.
 const ASKS: &str = "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"600ms\" }, \
     { ask = { kind = \"permission\", command = \"rm -r target and everything that is in it and around it and below it\" } }, \
-    { think = \"600ms\" }, { answer = {} }, { say = \"Done.\" }]";
+    { think = \"600ms\" }, { answer = {} }, { say = \"Done.\" }]\n\
+    [[turn]]\nkey = \"analyst_review\"\nnth = 1\nsteps = [{ ask = { kind = \"permission\", command = \"make\" } }, \
+    { answer = {} }, { say = \"Done.\" }]";
 
 fn rules(screen: &Screen) -> usize {
     screen.text().lines().filter(|line| line.starts_with("───")).count()
@@ -44,7 +47,9 @@ fn the_picture_stays_in_its_place() {
             (&first["by"], &first["role"], &first["terminal"]),
             (&"person".into(), &"analyst".into(), &id.into())
         );
-        seat.until(shows(&["▸ peer_analyst"]));
+        seat.until(shows(&["▸ peer_analyst", "waiting_user_answer"]));
+        let id = play.shown()["terminals"]["peer_analyst"].as_str().unwrap().to_owned();
+        play.env.run(["approve", &id]).ok();
         let screen = seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
         assert_eq!(rules(&screen), 0, "nothing of the picture is left: {}", screen.text());
         let all = String::from_utf8_lossy(&seat.bytes()).into_owned();

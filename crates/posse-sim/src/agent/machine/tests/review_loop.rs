@@ -1,7 +1,6 @@
 //! Turns and answers in the review loop.
 
 use super::*;
-use crate::agent::review_loop::TurnCount;
 use crate::scenario::TurnKey;
 
 fn ask_for(file: &str) -> String {
@@ -153,32 +152,17 @@ fn answer_is_written_as_configured() {
             r#"{ answer = { text = "abcde", pieces = 2, gap = "200ms" } }"#,
             &[(0, &["…"]), (200, &["ab…"]), (400, &["cde."])],
         ),
-        (r#"{ answer = { text = "abcd", pieces = 1 } }"#, &[(0, &["…"]), (300, &["abcd."])]),
+        (r#"{ answer = { text = "abcd", pieces = 1 } }"#, &[(0, &["…", "abcd."])]),
         (
-            r#"{ answer = { text = "ab", pieces = 9, late = "1s" } }"#,
+            r#"{ answer = { text = "ab", pieces = 9, gap = "300ms", late = "1s" } }"#,
             &[(1000, &["…"]), (1300, &["a…"]), (1600, &["b."])],
         ),
-        (r#"{ answer = { text = "", pieces = 3 } }"#, &[(0, &["…"]), (300, &["."])]),
+        (r#"{ answer = { text = "", pieces = 3 } }"#, &[(0, &["…", "."])]),
         (r#"{ answer = "\n" }, { think = "1s" }, { answer = "full" }"#, &[(0, &["\n"]), (1000, &["full"])]),
         (r#"{ answer = { text = "a\n", with = ["bom", "crlf"] } }"#, &[(0, &["\u{feff}a\r\n"])]),
         (r#"{ answer = { how = "directory" } }"#, &[(0, &["Directory /p/.tmp/agent-responses/test_result.md"])]),
-        (
-            r#"{ answer = { verdict = "template" } }"#,
-            &[(0, &["RESULT: PASS|FAIL\nEVIDENCE:\n- <criterion>: <observed>\n"])],
-        ),
         // An answer and a longer one are answers of the same turn.
-        (
-            r#"{ answer = { verdict = "nonsense" } }, { pause = "1s" }, { answer = "{nth}" }"#,
-            &[
-                (
-                    0,
-                    &[
-                        "I looked around a little and everything seems to be where it was. There is also a cat on the roof.\n\n(Answer 1 of tester.)\n",
-                    ],
-                ),
-                (1000, &["1"]),
-            ],
-        ),
+        (r#"{ answer = "short" }, { pause = "1s" }, { answer = "{nth}" }"#, &[(0, &["short"]), (1000, &["1"])]),
     ];
     for (steps, expected) in cases {
         let mut play = Writes::of(&format!("[[turn]]\nsteps = [{steps}]"));
@@ -272,14 +256,8 @@ steps = [{ crash = 9 }]"#;
     first.keys(ask_for("programmer_review.md"));
     assert_eq!(counted(&mut first), [asked, "killed"], "counted before it dies");
 
-    let count = |key, what| {
-        Ok::<_, ()>(match (key, what) {
-            (TurnKey::ProgrammerReview, TurnCount::Asked) => 2,
-            (TurnKey::ProgrammerReview, TurnCount::Answered) => 1,
-            _ => 0,
-        })
-    };
-    let mut second = Theatre::open_after(scenario, Tally::of(count).unwrap(), 60, 20);
+    let tally = [("programmer_review.asked".to_owned(), 2), ("programmer_review.answered".to_owned(), 1)];
+    let mut second = Theatre::open_after(scenario, Tally::from(tally), 60, 20);
     second.happened();
     second.keys(ask_for("programmer_review.md"));
     assert_eq!(counted(&mut second), [asked, answered, "REVIEW_RESULT: APPROVED"]);

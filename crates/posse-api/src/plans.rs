@@ -1,0 +1,584 @@
+//! Runs of plans.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use posse_agents::headless::{self, Policy, Sandbox};
+use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
+use posse_core::plan::config::PlanConfig;
+use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
+use posse_core::plan::machine::{self, Left, RunOutcome, StopHow};
+use posse_core::plan::outcome::Denial;
+use posse_core::plan::settings::Settings;
+use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
+use posse_core::prompts::PromptTemplates;
+use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
+use posse_core::turn::Level;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{MeansIn, lenient};
+
+/// A request to start a run of a plan, or to continue the run that uses the file. The client resolves the configuration and
+/// the environment.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanIn {
+    /// The plan. Absolute.
+    pub file: String,
+    /// The project. Absolute.
+    pub directory: String,
+    /// Whose sessions carry it out; `claude_code` unless given.
+    #[serde(default)]
+    pub provider: Option<String>,
+    /// Sessions may do everything. Only if the operator said so.
+    #[serde(default)]
+    pub no_sandbox: bool,
+    /// The branch that gathers the results; the one that is checked out unless given.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
+    #[serde(default)]
+    pub allow_dirty: bool,
+    /// Only this task.
+    #[serde(default)]
+    pub only: Option<String>,
+    /// This task and those behind it.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Only the task that is next.
+    #[serde(default)]
+    pub single: bool,
+    /// Tasks to be done again from the beginning.
+    #[serde(default)]
+    pub reset: Vec<String>,
+    /// Sessions at once; as the plan says unless given. 0: as many as configured.
+    #[serde(default)]
+    pub workers: Option<u32>,
+    /// End instead of waiting for the quota to come back.
+    #[serde(default)]
+    pub no_wait: bool,
+    /// Leave out checks with `when: after_plan`. The report says so.
+    #[serde(default)]
+    pub skip_after_plan: bool,
+    /// Everything special about this run, as the operator has said it. Who joins the run can tell by this whether it does what they
+    /// want.
+    #[serde(default)]
+    pub wishes: Vec<String>,
+    /// Start sessions though the quota was found to be used up.
+    #[serde(default)]
+    pub try_now: bool,
+    /// What this run may spend, in US dollars.
+    #[serde(default)]
+    pub cap_usd: Option<f64>,
+    /// Over what the plan says.
+    #[serde(default)]
+    pub budget: BudgetIn,
+    #[serde(default, deserialize_with = "crate::over_defaults")]
+    #[schema(value_type = Object)]
+    pub notifications: Notifications,
+    /// What the user and the project have configured, as `posse plan config --json` shows it.
+    #[serde(default, deserialize_with = "crate::over_defaults")]
+    #[schema(value_type = Object)]
+    pub config: PlanConfig,
+    /// The project's file of it. If it is not as in the last run of this plan, the run says so.
+    #[serde(default)]
+    pub config_file: Option<ConfigFile>,
+    /// When the operator asked for it; now unless given. A stop file from before is not meant for this run.
+    #[serde(default)]
+    pub asked: Option<Timestamp>,
+    #[serde(default)]
+    pub means: MeansIn,
+}
+
+/// Which sessions. What is not said does not matter.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UsageQuery {
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// Of this run of a plan.
+    pub run: Option<String>,
+    /// Of plans of this project. Absolute.
+    pub directory: Option<String>,
+    /// Of this plan. Absolute, without links.
+    pub file: Option<String>,
+}
+
+/// Money, in US dollars.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetIn {
+    /// Zero is no limit.
+    #[serde(default)]
+    pub ceiling_usd: Option<f64>,
+    /// How much of the ceiling.
+    #[serde(default)]
+    pub percent: Option<f64>,
+    /// What stays of it.
+    #[serde(default)]
+    pub reserved_usd: Option<f64>,
+}
+
+impl From<BudgetIn> for BudgetMeta {
+    fn from(budget: BudgetIn) -> Self {
+        Self { ceiling_usd: budget.ceiling_usd, percent: budget.percent, reserved_usd: budget.reserved_usd }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StopPlan {
+    /// `after_task`: what runs may finish; or `now`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub how: Option<StopHow>,
+}
+
+/// An answer to a task that asked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskAnswerIn {
+    /// The plan. Absolute.
+    pub file: String,
+    pub task: String,
+    pub answer: String,
+}
+
+/// A task to be tried again from the beginning.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryIn {
+    /// The plan. Absolute.
+    pub file: String,
+    pub task: String,
+}
+
+/// One entry of the journal of a plan's run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PlanJournalView {
+    /// Its place in the run's journal, from 1.
+    pub seq: i64,
+    pub at: Timestamp,
+    /// What happened: `entry` names it, the rest are its facts.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub entry: PlanEntry,
+}
+
+/// What a session was asked and left behind. Tokens of well-known shapes are masked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SessionFiles {
+    /// What it was asked. Nothing if its files are gone.
+    pub prompt: Option<String>,
+    /// Its own report, as it wrote it.
+    pub report: Option<String>,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// Where its files are, the raw stream among them.
+    pub directory: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PlanQuery {
+    /// `false`: without its tasks, which may be many.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<bool>)]
+    pub tasks: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLogQuery {
+    /// Where to begin: `next` of the answer before.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<u64>)]
+    pub after: Option<u64>,
+    /// The lines as the agent printed them, instead of what posse made of them.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<bool>)]
+    pub raw: Option<bool>,
+}
+
+/// Lines of a session's log.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionLines {
+    /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
+    pub lines: Vec<String>,
+    /// Where the next ones begin.
+    pub next: u64,
+}
+
+/// What may be removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanIn {
+    /// Only what runs of this plan left behind. Absolute.
+    #[serde(default)]
+    pub file: Option<String>,
+    /// Remove it. Otherwise it is only named.
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// What runs of plans and pipelines left behind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CleanView {
+    /// What may go, or has gone.
+    pub gone: Vec<CleanItem>,
+    /// What stays, and why.
+    pub kept: Vec<CleanItem>,
+    /// What the files of runs that may go take.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CleanItem {
+    pub what: CleanWhat,
+    /// A path, or a branch.
+    pub name: String,
+    /// The run it is of.
+    #[schema(value_type = String)]
+    pub run: RunId,
+    /// The plan, or the item.
+    pub file: String,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanWhat {
+    /// Prompts, streams and reports of a run.
+    Run,
+    /// A work tree and its branch.
+    WorkTree,
+    /// Prompts and streams of those who planned and verified an item.
+    Item,
+}
+
+/// A run of a plan.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PlanView {
+    #[schema(value_type = String)]
+    pub id: RunId,
+    /// `running` or `over`.
+    #[schema(value_type = String)]
+    pub status: PlanRunStatus,
+    /// The plan's file.
+    pub file: String,
+    pub name: String,
+    /// The project.
+    pub directory: String,
+    /// How it ended: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`, `stopped`,
+    /// `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
+    #[schema(value_type = Option<String>)]
+    pub outcome: Option<RunOutcome>,
+    pub reason: Option<String>,
+    /// In the order of the plan.
+    pub tasks: Vec<TaskView>,
+    /// What runs now.
+    pub sessions: Vec<SessionView>,
+    /// No session is started before then: the quota is used up.
+    pub hold: Option<HoldView>,
+    /// Sessions failed one after the other; none is started before then.
+    #[serde(default)]
+    pub paused_until: Option<Timestamp>,
+    /// Tasks that pause after a failure.
+    #[serde(default)]
+    pub resting: Vec<RestView>,
+    /// The daemon was restarted and does not know the environment for the next session. Running `posse plan run` again
+    /// provides it.
+    pub waits: bool,
+    /// What its sessions have used.
+    #[schema(value_type = Object)]
+    pub used: Total,
+    /// Limits on money, and what is spent of them, by this run and by all others that count.
+    #[serde(default)]
+    pub limits: Vec<LimitView>,
+    /// Things that only one may have, that this plan needs, and that other runs hold.
+    #[serde(default)]
+    pub taken: Vec<TakenView>,
+    /// Whose sessions carry it out.
+    #[serde(default)]
+    pub provider: String,
+    /// Whether sessions are confined: `on` or `off`.
+    #[schema(value_type = String)]
+    pub sandbox: Sandbox,
+    /// What is special about it, in the operator's words.
+    #[serde(default)]
+    pub wishes: Vec<String>,
+    pub created: Timestamp,
+    pub changed: Timestamp,
+    /// Where prompts, streams and work areas are kept.
+    pub files: String,
+    /// The report, when it is over.
+    pub report: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanRunStatus {
+    Running,
+    Over,
+}
+
+impl PlanRunStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Over => "over",
+        }
+    }
+}
+
+/// A task, and what has become of it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TaskView {
+    #[schema(value_type = String)]
+    pub id: TaskId,
+    pub name: String,
+    pub section: String,
+    #[schema(value_type = String)]
+    pub status: TaskStatus,
+    /// As in the plan's file.
+    #[schema(value_type = Object)]
+    pub record: Record,
+}
+
+/// A session that runs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionView {
+    #[schema(value_type = String)]
+    pub task: TaskId,
+    /// Its name in this run.
+    pub name: String,
+    /// It looks at the work of another one.
+    pub validates: bool,
+    pub agent: String,
+    pub model: Option<String>,
+    pub attempt: u32,
+    pub since: Timestamp,
+    /// A short description of what the session does. Null until it has printed something.
+    pub doing: Option<String>,
+}
+
+/// A task that pauses after a failure.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RestView {
+    #[schema(value_type = String)]
+    pub task: TaskId,
+    pub until: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitView {
+    /// On what.
+    pub name: String,
+    pub limit_usd: f64,
+    #[schema(value_type = Object)]
+    pub spent: Total,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TakenView {
+    pub name: String,
+    pub held_by: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HoldView {
+    pub until: Timestamp,
+    pub reason: String,
+}
+
+impl PlanView {
+    /// What has become of every task.
+    pub fn state(&self) -> State {
+        let mut state = State::default();
+        for task in &self.tasks {
+            *state.of(&task.id) = task.record.clone();
+        }
+        state
+    }
+}
+
+/// Everything a run was begun with. It goes by this and not by what files say later: a session must not be able to change
+/// how it is guarded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PlanSpec {
+    pub id: RunId,
+    /// The plan. Absolute.
+    pub file: String,
+    /// As it was read.
+    pub text: String,
+    pub state: State,
+    pub settings: Settings,
+    /// How often tasks were started in earlier runs.
+    pub starts: BTreeMap<TaskId, u32>,
+    /// Tasks whose work an earlier run has done, and what is left of them.
+    #[serde(default)]
+    pub left: BTreeMap<TaskId, Left>,
+    /// The project. Absolute, without links.
+    pub directory: String,
+    /// Whose sessions they are: `claude_code`, `codex`.
+    pub provider: String,
+    /// The program. Absolute.
+    pub program: String,
+    pub sandbox: Sandbox,
+    /// The branch that gathers the results; the one that is checked out unless given.
+    pub branch: Option<String>,
+    /// Where tasks are worked on, as it was found out when the run began.
+    #[serde(default)]
+    pub git: GitRules,
+    /// The project's own agents, as they were written then: name, text.
+    pub agents: BTreeMap<String, String>,
+    /// The user's prompt templates when the run began.
+    #[serde(default)]
+    pub prompts: PromptTemplates,
+    pub notifications: Notifications,
+    /// What the user and the project had configured.
+    #[serde(default)]
+    pub config: PlanConfig,
+    /// The project's file of it, if there was one.
+    #[serde(default)]
+    pub config_file: Option<ConfigFile>,
+    /// The backlog item that the plan is for.
+    #[serde(default)]
+    pub item: Option<String>,
+    /// When the operator asked for it. A stop file from before that is not meant for this run.
+    #[serde(default)]
+    pub asked: Wall,
+    /// What is special about it, in the operator's words.
+    #[serde(default)]
+    pub wishes: Vec<String>,
+    /// What people should know before it begins.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A file as it was when a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    pub path: String,
+    /// In hexadecimal digits.
+    pub sha256: String,
+}
+
+impl PlanSpec {
+    /// Every command that checks work in this run.
+    pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
+        match self.item {
+            // Planned by a session: what it names is not run.
+            Some(_) => self.config.checks(),
+            None => self.config.gates(plan),
+        }
+    }
+
+    /// What sessions may do at most.
+    pub fn policy(&self) -> Policy {
+        Policy::configured(&self.config.sandbox)
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitRules {
+    pub isolation: Isolation,
+    /// Sessions may begin in a checkout with uncommitted changes.
+    pub allow_dirty: bool,
+    /// The commit that the plan began with, in this run or an earlier one.
+    pub base: Option<String>,
+}
+
+/// One entry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum PlanEntry {
+    Created {
+        spec: Box<PlanSpec>,
+    },
+    /// What the machine was told. A run is read back from these.
+    Happened {
+        event: Box<machine::Event>,
+    },
+    /// A session was started, and what it may do.
+    Launched {
+        run: machine::RunId,
+        agent: String,
+        profile: String,
+        model: Option<String>,
+        attempt: u32,
+        /// Without the prompt.
+        flags: Vec<String>,
+    },
+    /// What a session wanted to do and was not allowed to.
+    Refused {
+        run: machine::RunId,
+        denials: Vec<Denial>,
+    },
+    /// For people.
+    Said {
+        level: Level,
+        text: String,
+    },
+    /// Its end is written into the plan, and the report is there. Nothing follows.
+    Closed {
+        /// Where the report is.
+        report: Option<String>,
+    },
+}
+
+/// One line of a session's log: what the session did or said, and when.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SaidLine {
+    pub at: Timestamp,
+    pub event: headless::Event,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_of_a_plan_for_a_backlog_item_are_not_run() {
+        let text =
+            "meta: {name: p, gates: [{name: evil, cmd: touch x}]}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n";
+        let (plan, _) = Plan::read("p", text).unwrap();
+        let config = PlanConfig { test_command: Some("make test".into()), ..PlanConfig::default() };
+        let mut spec = PlanSpec {
+            id: RunId::from_random(1),
+            file: "/p".into(),
+            text: text.into(),
+            state: State::default(),
+            settings: Settings::of(&plan),
+            starts: BTreeMap::new(),
+            left: BTreeMap::new(),
+            directory: "/".into(),
+            provider: "claude_code".into(),
+            program: "/bin/true".into(),
+            sandbox: Sandbox::On,
+            branch: None,
+            git: GitRules::default(),
+            agents: BTreeMap::new(),
+            prompts: PromptTemplates::default(),
+            notifications: Notifications::default(),
+            config,
+            config_file: None,
+            item: None,
+            asked: Wall(0),
+            wishes: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let commands = |spec: &PlanSpec| spec.gates(&plan).into_iter().map(|gate| gate.command).collect::<Vec<_>>();
+        assert_eq!(commands(&spec), ["make test", "touch x"], "a plan that a person runs");
+        spec.item = Some("1-more".into());
+        assert_eq!(commands(&spec), ["make test"], "a plan that a session may have written");
+    }
+}

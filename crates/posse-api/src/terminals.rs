@@ -1,0 +1,450 @@
+//! Terminals and the agents in them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use posse_agents::launch::Mode;
+use posse_agents::profile::Profile;
+use posse_core::detect::{Dialog, Explanation};
+use posse_core::ids::{Name, TerminalId};
+use posse_core::screen::Size;
+use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{ProblemKind, lenient};
+
+/// The provider of a terminal that runs a plain command.
+pub const COMMAND: &str = "command";
+
+/// The provider of a terminal that runs the user's shell.
+pub const SHELL: &str = "shell";
+
+/// One terminal.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Terminal {
+    #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
+    pub id: TerminalId,
+    #[schema(value_type = String)]
+    pub name: Name,
+    #[schema(value_type = String)]
+    pub session_name: Name,
+    pub provider: String,
+    pub agent_profile: Option<String>,
+    /// What the agent may do without asking; null for what is no agent.
+    #[schema(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
+    #[serde(flatten)]
+    pub status: StatusView,
+    pub title: String,
+    pub working_directory: String,
+    pub command: Vec<String>,
+    #[schema(value_type = SizeView)]
+    pub size: Size,
+    pub pid: Option<u32>,
+    /// How it ended; null while it runs.
+    #[schema(value_type = Option<ExitView>)]
+    pub exit: Option<Exit>,
+    pub created_at: Timestamp,
+    pub last_active: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusView {
+    #[schema(value_type = StatusWord)]
+    pub status: StatusKind,
+    pub reason: String,
+    #[schema(value_type = Option<String>)]
+    pub waiting_kind: Option<WaitingKind>,
+    /// The question on the screen.
+    #[schema(value_type = Option<Object>)]
+    #[serde(default)]
+    pub dialog: Option<Dialog>,
+    pub since: Timestamp,
+    pub epoch: u64,
+    /// An input was submitted, and nothing has been observed of the agent since. `status` is the last observed one.
+    #[serde(default)]
+    pub awaiting_reaction: bool,
+}
+
+impl From<&Status> for StatusView {
+    fn from(status: &Status) -> Self {
+        Self {
+            status: status.kind,
+            reason: status.reason.clone(),
+            waiting_kind: status.waiting_kind,
+            dialog: status.dialog.clone(),
+            since: status.since.timestamp(),
+            epoch: status.epoch,
+            awaiting_reaction: status.awaiting_reaction,
+        }
+    }
+}
+
+/// A terminal to start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Create {
+    /// The agent to start; without one the command is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What the agent may do without asking; `ask` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ProfileIn>)]
+    pub profile: Option<Profile>,
+    /// Its role, by the name under which it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_profile: Option<String>,
+    /// The operator has confirmed that the directory is trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trusted: bool,
+    /// `false`: answer as soon as the agent runs, before it is ready.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+    /// The program and its arguments; after an agent, more arguments for it.
+    #[serde(default)]
+    pub command: Vec<String>,
+    pub name: Option<String>,
+    pub session_name: Option<String>,
+    /// Absolute.
+    pub working_directory: String,
+    /// All of it: nothing is taken from the daemon's own.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    #[schema(value_type = Option<SizeView>)]
+    pub size: Option<Size>,
+    /// How many bytes of output survive a crash of the daemon. 1 MiB unless given.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub ring_bytes: Option<u32>,
+}
+
+/// Text for a terminal.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Input {
+    pub message: String,
+    /// Press Enter after it; yes unless this says no.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub enter: Option<bool>,
+    /// Type it as it is, instead of pasting it.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub raw: Option<bool>,
+    /// Type nothing, and answer 409, unless this is the terminal's status.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StatusWord>)]
+    #[param(value_type = Option<StatusWord>)]
+    pub expect_status: Option<StatusKind>,
+    /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// Also while the agent works, where its manifest says what becomes of it then.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub while_busy: Option<bool>,
+    /// Who sends this, as a number chosen at random. With it a request may be repeated after a lost connection
+    /// without being applied twice.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub writer: Option<u64>,
+    /// Counted up by that writer, from 1.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+}
+
+/// The question an agent asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Question {
+    /// Another question has another one. `approve` and `deny` want it.
+    pub id: String,
+    #[schema(value_type = Option<String>)]
+    pub waiting_kind: Option<WaitingKind>,
+    /// What it is about, in a line.
+    pub text: String,
+    /// All that is known about it, line by line: the whole command or change as the agent reports it, the model's own words
+    /// marked as such, and what speaks against it.
+    pub full: Vec<String>,
+}
+
+/// An answer to an agent's question.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AnswerIn {
+    /// The question that is meant, by the id it has in `GET /terminals/{id}/question` and in the terminal's `dialog`. If
+    /// another one is open, nothing is typed.
+    pub dialog: String,
+    /// Choose this option, counted from 1.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub option: Option<u32>,
+    /// Answer in these words, where the question has an option that takes some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why it is refused: the agent's next prompt, once it is ready for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How a screen is read.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ExplanationView {
+    /// What is believed of the terminal, which more than the screen decides.
+    #[serde(flatten)]
+    pub status: StatusView,
+    pub title: String,
+    /// What the agent said of itself last, by where it said it.
+    pub signals: Vec<SignalView>,
+    #[schema(value_type = Object)]
+    pub explanation: Explanation,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SignalView {
+    pub source: String,
+    pub said: String,
+}
+
+/// A terminal to start the way the session routes do: by provider.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CreateIn {
+    pub provider: String,
+    pub agent_profile: Option<String>,
+    pub session_name: Option<String>,
+    /// Where the server was told to listen, unless given.
+    pub working_directory: Option<String>,
+    /// What the agent may do without asking; `ask` unless given.
+    #[schema(value_type = Option<ModeWord>)]
+    #[param(value_type = Option<ModeWord>)]
+    pub mode: Option<Mode>,
+    pub model: Option<String>,
+    /// The operator has confirmed that the directory is trusted.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<bool>,
+    /// `false`: answer at once, while the terminal is still starting.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    pub id: String,
+    pub name: String,
+    pub status: SessionStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// Somebody looks at one of its terminals.
+    Active,
+    Detached,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionDetail {
+    pub session: Session,
+    pub terminals: Vec<Terminal>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct WorkingDirectory {
+    /// Where the program in the foreground is now; null when that cannot be told.
+    pub working_directory: Option<String>,
+}
+
+/// An agent that can be started.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ProviderView {
+    pub id: String,
+    pub name: String,
+    /// Where its manifest comes from, the later over the earlier.
+    pub from: Vec<String>,
+    /// Why it cannot be used.
+    pub problem: Option<String>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub enum ModeWord {
+    Ask,
+    Edits,
+    Bypass,
+}
+
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub struct ProfileIn {
+    name: String,
+    description: String,
+    model: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    mcp_servers: Option<serde_json::Value>,
+    text: String,
+}
+
+/// How a size, a status and an end look; for the description of the API only.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub struct SizeView {
+    #[schema(minimum = 1, maximum = 1000)]
+    rows: u16,
+    #[schema(minimum = 2, maximum = 1000)]
+    cols: u16,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub enum StatusWord {
+    Idle,
+    Processing,
+    WaitingUserAnswer,
+    Completed,
+    Error,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub enum ExitView {
+    Code(i32),
+    Signal(i32),
+    Lost,
+}
+
+/// A screen, as `GET /terminals/{id}/screen` gives it.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub struct ScreenView {
+    size: SizeView,
+    rows: Vec<String>,
+    cursor: Option<Vec<u16>>,
+    alternate: bool,
+    title: String,
+}
+
+/// A size, in the query or in a body.
+#[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct SizeIn {
+    #[serde(default, deserialize_with = "lenient")]
+    pub rows: Option<u16>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub cols: Option<u16>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Success {
+    pub success: bool,
+}
+
+/// A question was answered.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Answered {
+    pub success: bool,
+    /// Its entry in the audit.
+    #[serde(default)]
+    pub audit: Option<i64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Deleted {
+    pub success: bool,
+    /// Processes that could not be ended.
+    pub processes_left: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputMode {
+    #[default]
+    Full,
+    Last,
+    Tail,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct OutputQuery {
+    #[serde(default)]
+    #[param(inline)]
+    pub mode: OutputMode,
+    /// How many lines of `tail`.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Output {
+    pub output: String,
+    pub mode: OutputMode,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DeleteQuery {
+    /// How long its processes may take to end by themselves.
+    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u32>,
+}
+
+/// The text messages on a stream, server to client. Binary ones are output: eight bytes of offset, most
+/// significant first, and the bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum StreamMessage {
+    /// How it begins. The next binary message is a picture of the screen as of `offset`, to be drawn on a
+    /// cleared terminal, or, if `continued`, plainly the output from `offset` on.
+    Start {
+        offset: u64,
+        size: Size,
+        continued: bool,
+    },
+    Resized {
+        offset: u64,
+        size: Size,
+    },
+    /// This input, and all before it, has reached the terminal.
+    InputDone {
+        sequence: u64,
+    },
+    InputRefused {
+        sequence: u64,
+        why: ProblemKind,
+    },
+    Exited {
+        exit: Exit,
+    },
+}
+
+/// The text messages on a stream, client to server. Binary ones are input: eight bytes of sequence number,
+/// most significant first, and the bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum StreamRequest {
+    /// A viewer is attached. With a size it asks the terminal to take that size; the smallest size asked for counts. Without
+    /// one the terminal keeps its size.
+    View {
+        #[serde(default)]
+        size: Option<Size>,
+    },
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct StreamQuery {
+    /// Go on from this offset, if its output is still there.
+    pub from: Option<u64>,
+    /// Who types on this stream; see `Input::writer`.
+    pub writer: Option<u64>,
+}

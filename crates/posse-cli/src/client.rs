@@ -1,0 +1,375 @@
+//! Talking to the daemon, over the same API as everyone. Starts it when it is not there, replaces it when it is
+//! older than this program, and goes on when it dies in between: what may be repeated is repeated.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use posse_api::{DatabaseCondition, Health, Problem, ProblemKind, Stop, Stopped, Terminal};
+use posse_core::ids::TerminalId;
+use posse_term::client::{self as keeper, KeeperError};
+use posse_term::lock;
+use posse_term::paths::Paths;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep};
+
+use crate::daemon;
+use crate::error::Error;
+use crate::event_stream::EventStream;
+
+/// How long a daemon may take to come back before a request is given up.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long the keeper may take to bring back a daemon that crashed: twice its longest pause.
+const COMES_BACK: Duration = Duration::from_secs(10);
+/// How long its socket may be gone. A crash leaves it where it is, so this is a daemon that was stopped; a moment is
+/// for whoever replaces it with a newer one.
+const REPLACED: Duration = Duration::from_secs(1);
+/// First and longest pause between two looks whether it is back.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// Whether a request may be sent again when nobody knows what became of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// It only asks, or carries a number that makes it count once.
+    Safe,
+    Never,
+}
+
+pub(crate) struct Client {
+    paths: Paths,
+    executable: PathBuf,
+    absence: Absence,
+    connection: Option<SendRequest<Full<Bytes>>>,
+    problem: Option<String>,
+}
+
+/// What to do when there is no daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Absence {
+    Start,
+    /// Only the keeper brings it back. Whoever stopped it meant it.
+    Wait,
+}
+
+/// What to do about the version of a running daemon.
+#[derive(Debug, PartialEq, Eq)]
+enum Handshake {
+    Use,
+    Replace,
+}
+
+/// An older daemon is replaced; a newer one is used, as the API only grows.
+fn handshake(ours: &str, theirs: &str) -> Handshake {
+    let numbers =
+        |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|n| n.parse().ok()).collect() };
+    if numbers(theirs) < numbers(ours) { Handshake::Replace } else { Handshake::Use }
+}
+
+pub(crate) fn paths() -> Result<Paths, Error> {
+    Ok(Paths::resolve(|name: &str| -> Option<OsString> { std::env::var_os(name) })?)
+}
+
+pub(crate) fn executable() -> Result<PathBuf, Error> {
+    std::env::current_exe().map_err(Error::io("cannot find this program's own file"))
+}
+
+fn refused(error: std::io::Error) -> Error {
+    Error::io("cannot use the daemon's socket")(error)
+}
+
+impl Client {
+    /// Connects, starting the daemon if it is not running.
+    pub(crate) async fn connect() -> Result<Self, Error> {
+        let paths = paths()?;
+        paths.prepare()?;
+        Self::connect_to(paths).await
+    }
+
+    pub(crate) async fn connect_to(paths: Paths) -> Result<Self, Error> {
+        let mut client = Self::new(paths)?;
+        client.open().await?;
+        Ok(client)
+    }
+
+    /// Connects if the daemon is running; `None` if it is not.
+    pub(crate) async fn connect_if_running() -> Result<Option<Self>, Error> {
+        let paths = paths()?;
+        match std::fs::symlink_metadata(paths.daemon_socket()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            _ => paths.prepare()?,
+        }
+        let mut client = Self::new(paths)?;
+        match client.dial().await {
+            Ok(()) => Ok(Some(client)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(refused(error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn new(paths: Paths) -> Result<Self, Error> {
+        Ok(Self { paths, executable: executable()?, absence: Absence::Start, connection: None, problem: None })
+    }
+
+    /// From now on a daemon that crashes is waited for, and one that was stopped is not started again.
+    pub(crate) fn only_running(&mut self) {
+        self.absence = Absence::Wait;
+    }
+
+    /// What was wrong with the daemon when it was greeted, in words.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// The stream of events, after `last` if given, on a connection of its own.
+    pub(crate) async fn listen(&self, last: Option<i64>) -> Result<EventStream, Error> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            let mut client = Self {
+                paths: self.paths.clone(),
+                executable: self.executable.clone(),
+                absence: self.absence,
+                connection: None,
+                problem: None,
+            };
+            client.open().await?;
+            match client.events(last).await {
+                Err(Error::Lost(_)) if Instant::now() < give_up => sleep(FIRST_LOOK).await,
+                other => return other,
+            }
+        }
+    }
+
+    /// Connects, whatever it takes. A daemon may die while it is being greeted; then the next one is.
+    async fn open(&mut self) -> Result<(), Error> {
+        let give_up = Instant::now() + if self.absence == Absence::Start { PATIENCE } else { COMES_BACK };
+        let (mut pause, mut gone_since) = (FIRST_LOOK, None);
+        loop {
+            match self.greet().await {
+                Err(Error::Lost(_)) if Instant::now() < give_up => {}
+                Err(Error::Lost(_)) if self.absence == Absence::Wait => return Err(Error::Stopped),
+                other => return other,
+            }
+            if self.absence == Absence::Wait {
+                if self.paths.daemon_socket().exists() {
+                    gone_since = None;
+                } else if gone_since.get_or_insert_with(Instant::now).elapsed() >= REPLACED {
+                    return Err(Error::Stopped);
+                }
+                sleep(pause).await;
+                pause = (pause * 2).min(LAST_LOOK);
+            }
+        }
+    }
+
+    async fn greet(&mut self) -> Result<(), Error> {
+        match self.dial().await {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(refused(error)),
+            Err(error) if self.absence == Absence::Wait => return Err(Error::Lost(error.to_string())),
+            Err(_) => {
+                start_daemon(&self.paths, &self.executable).await?;
+                self.dial().await.map_err(|error| Error::Lost(error.to_string()))?;
+            }
+        }
+        let health: Health = self.exchange(Method::GET, "/health", &()).await?;
+        self.problem = health.problem;
+        let replace = handshake(posse_api::VERSION, &health.version) == Handshake::Replace;
+        if replace && self.absence == Absence::Start {
+            self.stop(false).await?;
+            return Err(Error::Lost("an older daemon was stopped".into()));
+        }
+        Ok(())
+    }
+
+    async fn dial(&mut self) -> std::io::Result<()> {
+        self.connection = None;
+        let stream = self.raw_stream().await?;
+        let (sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+        tokio::spawn(connection);
+        self.connection = Some(sender);
+        Ok(())
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Error> {
+        self.request(Method::GET, path, &(), Repeat::Safe).await
+    }
+
+    pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: &B,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        self.request(Method::POST, path, body, repeat).await
+    }
+
+    pub(crate) async fn delete<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, Error> {
+        self.request(Method::DELETE, path, &(), Repeat::Safe).await
+    }
+
+    async fn request<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+        repeat: Repeat,
+    ) -> Result<T, Error> {
+        let give_up = Instant::now() + PATIENCE;
+        loop {
+            match self.exchange(method.clone(), path, body).await {
+                Err(Error::Lost(_)) if repeat == Repeat::Safe && Instant::now() < give_up => self.open().await?,
+                other => return other,
+            }
+        }
+    }
+
+    async fn exchange<B: Serialize, T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Error> {
+        let response = self.send(method, path, body, None).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| Error::Lost(error.to_string()))?.to_bytes();
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| Error::Nonsense(error.to_string()));
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            // A daemon on its way out will be followed by another.
+            Ok(problem) if problem.kind == ProblemKind::Stopping => Err(Error::Lost(problem.detail)),
+            Ok(problem) => Err(Error::Refused(problem)),
+            Err(_) => Err(Error::Nonsense(format!("{status}: {}", String::from_utf8_lossy(&body)))),
+        }
+    }
+
+    async fn send<B: Serialize>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &B,
+        last_event: Option<i64>,
+    ) -> Result<Response<Incoming>, Error> {
+        let has_body = method == Method::POST;
+        let mut request = Request::builder().method(method).uri(path).header("host", "posse");
+        if let Some(last) = last_event {
+            request = request.header("last-event-id", last);
+        }
+        let body = if has_body {
+            request = request.header("content-type", "application/json");
+            serde_json::to_vec(body).map_err(|error| Error::Nonsense(error.to_string()))?
+        } else {
+            Vec::new()
+        };
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| Error::Nonsense(error.to_string()))?;
+        let Some(connection) = &mut self.connection else { return Err(Error::Lost("not connected".into())) };
+        connection.send_request(request).await.map_err(|error| Error::Lost(error.to_string()))
+    }
+
+    /// Stops the daemon, with all terminals or without, and returns when its process has ended; the keeper's too, if
+    /// nothing is left for it to keep.
+    pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
+        let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: Some(all) }).await?;
+        let mut locks = vec![self.paths.daemon_lock()];
+        if stopped.running.is_empty() && stopped.problem.is_none() {
+            locks.push(self.paths.keeper_lock());
+        }
+        let waited = tokio::task::spawn_blocking(move || locks.iter().try_for_each(|lock| lock::wait_until_free(lock)));
+        let waited = waited.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        waited.map_err(Error::io("cannot see the daemon leave"))?;
+        Ok(stopped)
+    }
+
+    async fn events(mut self, last: Option<i64>) -> Result<EventStream, Error> {
+        let response = self.send(Method::GET, "/events", &(), last).await?;
+        if !response.status().is_success() {
+            return Err(Error::Lost(format!("no events: {}", response.status())));
+        }
+        Ok(EventStream::new(response.into_body(), self.connection))
+    }
+
+    /// A connection to the socket and nothing more, for what is not plain HTTP.
+    pub(crate) async fn raw_stream(&self) -> std::io::Result<UnixStream> {
+        let stream = UnixStream::connect(self.paths.daemon_socket()).await?;
+        keeper::require_own(&stream)?;
+        Ok(stream)
+    }
+
+    /// Finds a terminal by its id, the beginning of its id, or its name.
+    pub(crate) async fn find(&mut self, name: &str) -> Result<Terminal, Error> {
+        let terminals: Vec<Terminal> = self.get("/terminals").await?;
+        choose(terminals, name)
+    }
+}
+
+/// Makes sure that a daemon runs. If a damaged database keeps it from starting, the error says so.
+pub(crate) async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, Error> {
+    let failed = match keeper::start_daemon(paths, executable).await {
+        Err(KeeperError::Start(why)) => KeeperError::Start(why),
+        other => return Ok(other?),
+    };
+    let path = paths.database();
+    let inspected = tokio::task::spawn_blocking(move || ((daemon::functions().inspect_database)(&path), path)).await;
+    match inspected {
+        Ok((DatabaseCondition::Damaged(why), path)) => Err(Error::Database { path, why }),
+        _ => Err(failed.into()),
+    }
+}
+
+fn choose(terminals: Vec<Terminal>, name: &str) -> Result<Terminal, Error> {
+    let exact = terminals.iter().position(|t| t.id.as_str() == name || t.name.as_str() == name);
+    let mut terminals = terminals;
+    if let Some(index) = exact {
+        return Ok(terminals.swap_remove(index));
+    }
+    let mut fits: Vec<Terminal> =
+        terminals.into_iter().filter(|t| !name.is_empty() && t.id.as_str().starts_with(name)).collect();
+    match fits.len() {
+        1 => Ok(fits.swap_remove(0)),
+        0 => Err(Error::NoTerminal(name.to_owned())),
+        _ => {
+            let fits: Vec<TerminalId> = fits.iter().map(|t| t.id).collect();
+            Err(Error::Ambiguous { name: name.to_owned(), fits })
+        }
+    }
+}
+
+/// A number for a writer that nobody else has: see `Input::writer`.
+pub(crate) fn new_writer() -> u64 {
+    let mut bytes = [0; 8];
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes).max(1)
+}
+
+/// A path as the API wants it.
+pub(crate) fn absolute(path: &Path) -> Result<String, Error> {
+    let path = std::path::absolute(path).map_err(Error::io(path.display().to_string()))?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Error::Usage(format!("the directory {} is not valid UTF-8, which posse needs", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_older_daemon_is_replaced() {
+        assert_eq!(handshake("0.2.0", "0.2.0"), Handshake::Use);
+        assert_eq!(handshake("0.2.0", "0.1.9"), Handshake::Replace);
+        assert_eq!(handshake("0.10.0", "0.9.0"), Handshake::Replace, "numbers, not text");
+        assert_eq!(handshake("0.2.0", "0.3.0"), Handshake::Use);
+        assert_eq!(handshake("0.2.0", "nonsense"), Handshake::Replace);
+    }
+}

@@ -1,0 +1,233 @@
+//! The commands. Each file holds what was typed (`Args`), what it does (`run`) and its help.
+
+mod actor;
+mod answer;
+mod attach;
+mod audit;
+mod auto;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
+mod exit;
+mod explain;
+mod follow;
+mod hook;
+mod keep;
+mod kill;
+mod launch;
+mod logs;
+mod loop_run;
+mod ls;
+mod output;
+mod plan;
+mod profile;
+mod provider;
+mod render;
+mod run_log;
+mod runs;
+mod send;
+mod serve;
+mod session;
+mod show;
+mod stop;
+mod tail;
+mod tmux;
+mod transcript;
+mod wait;
+
+#[cfg(test)]
+mod surface_tests;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+/// Runs coding agents unattended in terminals, and always knows what they are doing.
+///
+/// Programs started with `posse launch` live in terminals of their own. They go on when you close your window,
+/// and when posse's daemon is restarted, upgraded or killed; anyone may watch, type or wait for them. The daemon
+/// starts by itself.
+///
+/// Wherever a TERMINAL is asked for, its id, the beginning of its id, or its name will do.
+#[derive(Debug, Parser)]
+#[command(name = "posse", version = crate::VERSION, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// Answer in JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only results, warnings and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  posse demo                        see it work; needs no agent and no account
+  posse doctor                      what of this machine posse can use
+  posse launch claude_code          an agent in a terminal of its own
+
+Files: state in $POSSE_HOME (else $XDG_STATE_HOME/posse, else ~/.local/state/posse).
+Exit codes: 0 done, 1 failed, 2 to 5, 7 and 75 how a plan ended, 6 another instance runs, 64 wrong use, 69 a program is \
+missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Loop(loop_run::Args),
+    Runs(runs::ListArgs),
+    Run(runs::Args),
+    Plan(plan::Args),
+    Auto(Box<auto::Args>),
+    Launch(launch::Args),
+    Ls(ls::Args),
+    Show(show::Args),
+    Send(send::Args),
+    Output(output::Args),
+    Attach(attach::Args),
+    Tmux(tmux::Args),
+    Wait(wait::Args),
+    Approve(answer::Approve),
+    Deny(answer::Deny),
+    Answer(answer::AnswerArgs),
+    Explain(explain::Args),
+    Exit(exit::Args),
+    Kill(kill::Args),
+    Logs(logs::Args),
+    Audit(audit::Args),
+    Profile(profile::Args),
+    Provider(provider::Args),
+    Doctor(doctor::Args),
+    Config(config::Args),
+    Serve(serve::Args),
+    Stop(stop::Args),
+    Completions(completions::Args),
+    #[command(hide = true)]
+    Keep(keep::Args),
+    #[command(hide = true)]
+    Session(session::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
+    #[command(hide = true)]
+    Actor(actor::Args),
+}
+
+pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
+    let Some(command) = cli.command else { return ls::overview(ui) };
+    match command {
+        Command::Demo(args) => demo::run(&args, ui),
+        Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
+        Command::Runs(args) => on_runtime(runs::list(args, ui)),
+        Command::Run(args) => on_runtime(runs::run(args, ui)),
+        Command::Plan(args) => plan::run(args, ui),
+        Command::Auto(args) => auto::run(*args, ui),
+        Command::Launch(args) => on_runtime(launch::run(args, ui)),
+        Command::Ls(args) => on_runtime(ls::run(args, ui)),
+        Command::Show(args) => on_runtime(show::run(args, ui)),
+        Command::Send(args) => on_runtime(send::run(args, ui)),
+        Command::Output(args) => on_runtime(output::run(args, ui)),
+        Command::Attach(args) => on_runtime(attach::run(args, ui)),
+        Command::Tmux(args) => on_runtime(tmux::run(args, ui)),
+        Command::Wait(args) => on_runtime(wait::run(args, ui)),
+        Command::Approve(args) => on_runtime(answer::approve(args, ui)),
+        Command::Deny(args) => on_runtime(answer::deny(args, ui)),
+        Command::Answer(args) => on_runtime(answer::question(args, ui)),
+        Command::Explain(args) => on_runtime(explain::run(args, ui)),
+        Command::Exit(args) => on_runtime(exit::run(args, ui)),
+        Command::Kill(args) => on_runtime(kill::run(args, ui)),
+        Command::Logs(args) => on_runtime(logs::run(args, ui)),
+        Command::Audit(args) => on_runtime(audit::run(args, ui)),
+        Command::Doctor(args) => on_runtime(doctor::run(args, ui)),
+        Command::Config(args) => config::run(&args, ui),
+        Command::Serve(args) => serve::run(&args, ui),
+        Command::Stop(args) => on_runtime(stop::run(args, ui)),
+        Command::Completions(args) => Ok(completions::run(&args, ui)),
+        Command::Keep(args) => keep::run(&args),
+        Command::Profile(args) => profile::run(&args, ui),
+        Command::Provider(args) => provider::run(&args, ui),
+        Command::Session(args) => session::run(&args),
+        Command::Hook(args) => Ok(hook::run(&args)),
+        Command::Actor(args) => actor::run(&args),
+    }
+}
+
+/// Runs a command that talks to the daemon. A signal ends it, with the exit code for that, and not before what it
+/// holds, such as the user's terminal, is given back.
+fn on_runtime<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -> Result<Exit, Error> {
+    let command: BoxedCommand<'a> = Box::pin(command);
+    on_own_signals(until_asked_to_end(command))
+}
+
+/// As `on_runtime`, for a command that has something to do before it ends.
+fn on_own_signals<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -> Result<Exit, Error> {
+    block_on(Box::pin(command))
+}
+
+/// A command in a box, so that what runs it is compiled once and not for each command.
+type BoxedCommand<'a> = Pin<Box<dyn Future<Output = Result<Exit, Error>> + 'a>>;
+
+async fn until_asked_to_end(command: BoxedCommand<'_>) -> Result<Exit, Error> {
+    tokio::select! {
+        result = command => result,
+        asked = asked_to_end() => Err(asked),
+    }
+}
+
+fn block_on(command: BoxedCommand<'_>) -> Result<Exit, Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
+    let result = runtime.block_on(command);
+    runtime.shutdown_background();
+    result
+}
+
+/// Waits for a signal that asks us to end, and gives the error that says so.
+async fn asked_to_end() -> Error {
+    Signals::listen().next().await
+}
+
+/// The signals that ask us to end, from now on. None that comes while we are busy is lost.
+struct Signals {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn listen() -> Self {
+        let arrives = |kind| signal(kind).ok();
+        Self {
+            interrupt: arrives(SignalKind::interrupt()),
+            terminate: arrives(SignalKind::terminate()),
+            // Someone who started us with `nohup` wants us to stay.
+            hangup: if ignores_hangups() { None } else { arrives(SignalKind::hangup()) },
+        }
+    }
+
+    /// The next one, as the error that says so.
+    async fn next(&mut self) -> Error {
+        let arrives = async |signal: &mut Option<Signal>| match signal {
+            Some(signal) => signal.recv().await,
+            None => std::future::pending().await,
+        };
+        tokio::select! {
+            _ = arrives(&mut self.interrupt) => Error::Interrupted,
+            _ = arrives(&mut self.terminate) => Error::Terminated,
+            _ = arrives(&mut self.hangup) => Error::HungUp,
+        }
+    }
+}
+
+/// Whether whoever started us asked the kernel to ignore SIGHUP, signal 1 and so the lowest bit.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
+    u64::from_str_radix(ignored.trim(), 16).is_ok_and(|signals| signals & 1 == 1)
+}

@@ -1,0 +1,150 @@
+//! `posse auto items`: everything that lies in the backlog, and what stands in its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use posse_core::auto;
+use posse_core::backlog::queue::{Queue, Standing};
+use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
+use posse_core::file_problem::FileProblem;
+use posse_files::backlog::{Found, Other, Scan, scan};
+use posse_files::disk::Disk;
+use serde::Serialize;
+
+use super::{Where, draw, show};
+use crate::client::Client;
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
+
+/// Everything in the backlog: in which order it is worked on, and why something is not
+///
+/// Looks at the files, and at what the last pipeline knows of them; nothing is started and nothing is written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    place: Where,
+}
+
+/// A file of the backlog, for programs and for people.
+#[derive(Debug, Serialize)]
+pub(super) struct Row<'a> {
+    pub(super) item: &'a Slug,
+    pub(super) path: &'a str,
+    pub(super) title: &'a str,
+    pub(super) kind: &'static str,
+    pub(super) priority: &'static str,
+    pub(super) status: &'a str,
+    /// Its place among those that may be begun, from 1.
+    pub(super) place: Option<usize>,
+    /// Why it is not begun.
+    pub(super) why: Option<String>,
+    /// What is done with it now.
+    pub(super) doing: Option<String>,
+    /// What will be asked about it when it is begun.
+    pub(super) question: Option<String>,
+    pub(super) waits_for: Vec<&'a Dependency>,
+    pub(super) warnings: &'a [FileProblem],
+}
+
+#[derive(Serialize)]
+struct Everything<'a> {
+    items: &'a [Row<'a>],
+    others: &'a [Other],
+    circles: &'a [Vec<Slug>],
+    archived: usize,
+}
+
+/// What a pipeline knows of items, and files do not say.
+#[derive(Default)]
+pub(super) struct Known {
+    /// What is worked on, and how far it is.
+    doing: BTreeMap<Slug, String>,
+    /// What waits for a person, and why.
+    parked: BTreeMap<Slug, String>,
+}
+
+impl Known {
+    /// What the newest pipeline of the project knows. Without a daemon that is nothing.
+    async fn of(place: &Where) -> Result<Self, Error> {
+        let Some(mut client) = Client::connect_if_running().await? else { return Ok(Self::default()) };
+        let newest = show::of_project(&mut client, place).await?.into_iter().next();
+        let items = newest.map(|view| view.items).unwrap_or_default();
+        let of = |standing| items.iter().filter(move |item| item.standing == standing);
+        let said = |item: &posse_api::ItemView| (item.item.clone(), item.reason.clone());
+        Ok(Self {
+            doing: of(auto::Standing::InProgress).map(said).collect(),
+            parked: of(auto::Standing::Parked).map(said).collect(),
+        })
+    }
+
+    pub(super) fn queue(&self, scan: &Scan) -> Queue {
+        let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
+        // What files say of an item is newer than what was known when it was put aside: it may be asked about, or answered.
+        let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
+        let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
+        let parked = self.parked.iter().filter(|(slug, why)| !asked(slug) && !was_asked(why));
+        scan.queue(&unfinished, &parked.map(|(slug, why)| (slug.clone(), why.clone())).collect())
+    }
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let shelves = args.place.shelves()?;
+    let found = scan(&Disk::of_this_thread(), &args.place.project()?, &shelves);
+    let known = Known::of(&args.place).await?;
+    let queue = known.queue(&found);
+    let mut rows = rows(&found, &queue);
+    rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
+    let everything =
+        Everything { items: &rows, others: &found.others, circles: &queue.circles, archived: found.archived.len() };
+    ui.answer(&everything, || draw::items(&rows, &found.others, ui));
+    if rows.is_empty() && found.others.is_empty() {
+        ui.say(&format!(
+            "no items in {} and {}; `posse auto new defect TITLE` makes one",
+            shelves.defects, shelves.features
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+/// In the order of the queue.
+pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<Row<'a>> {
+    let mut left: Vec<&Found> = scan.items.iter().collect();
+    let mut place = 0;
+    let mut rows = Vec::new();
+    for entry in &queue.entries {
+        // Two files may have one name.
+        let Some(at) = left.iter().position(|found| found.item.slug == entry.slug && found.item.kind == entry.kind)
+        else {
+            continue;
+        };
+        let found = left.remove(at);
+        let why = match &entry.standing {
+            Standing::Eligible => None,
+            Standing::Held(held) => Some(held.to_string()),
+        };
+        place += usize::from(why.is_none());
+        rows.push(row(found, why.is_none().then_some(place), why));
+    }
+    rows
+}
+
+fn row(found: &Found, place: Option<usize>, why: Option<String>) -> Row<'_> {
+    let item: &Item = &found.item;
+    let question = match intake::check(item) {
+        intake::Intake::Ask(question) if why.is_none() => Some(question),
+        _ => None,
+    };
+    Row {
+        item: &item.slug,
+        path: &found.path,
+        title: &item.title,
+        kind: item.kind.as_str(),
+        priority: item.priority.as_str(),
+        status: item.status.as_str(),
+        place,
+        why,
+        doing: None,
+        question,
+        waits_for: item.depends_on.iter().collect(),
+        warnings: &found.warnings,
+    }
+}

@@ -1,0 +1,178 @@
+//! `posse demo`: the whole loop on five scripted agents, in a home of its own that is gone afterwards. It is the product
+//! itself that is shown: the same runs, the same view as `posse loop`.
+
+mod ending;
+mod stage;
+
+use std::path::PathBuf;
+
+use posse_api::{Health, RunView, Terminal};
+use posse_core::run::{Entry, RunStatus};
+use posse_term::paths::Paths;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::{Instant, sleep};
+
+use super::follow::{Follower, Onlooker};
+use super::loop_run::follow::LoopRun;
+use super::tail::{RunKind, RunTail};
+use crate::client::{Client, Repeat};
+use crate::error::{Error, Exit};
+use crate::ui::{Colour, Ui};
+use ending::{Ending, Killed};
+use stage::{Beat, Stage};
+
+/// See it work: five scripted agents, from a task to PASS, and a daemon that is killed under them
+///
+/// Needs no account and no network, spends nothing, touches nothing of yours, and leaves nothing behind. Takes about
+/// twenty seconds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse demo                  watch it
+  posse demo --keep /tmp/d    look afterwards at the answers, the journal and the audit
+  posse demo --fast           do not watch it: a few seconds, for tests")]
+pub(crate) struct Args {
+    /// Let the agents think for a moment only
+    #[arg(long)]
+    fast: bool,
+    /// Keep everything in this directory, which must be new or empty
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    let beat = if args.fast { Beat::FAST } else { Beat::CALM };
+    let stage = Stage::build(args.keep.as_deref(), beat)?;
+    super::on_own_signals(async {
+        let result = tokio::select! {
+            result = play(&stage, beat, ui) => result.map(Some),
+            asked = super::asked_to_end() => Err(asked),
+            () = ui.unread() => Ok(None),
+        };
+        // Whatever happened, nothing stays behind.
+        let tidied = end(&stage.paths).await;
+        if tidied.is_ok() && result.is_err() && args.keep.is_none() {
+            ui.say("the demo is over, and nothing of it stays behind");
+        }
+        let ending = result?;
+        tidied?;
+        if let Some(ending) = ending {
+            ui.item(&ending, || ending.text(ui));
+        }
+        Ok(Exit::Ok)
+    })
+}
+
+/// Plays it to its PASS. Anything else is an error: it is our own play.
+async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
+    let began = Instant::now();
+    if !ui.json() && !ui.quiet() {
+        ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));
+    }
+    let mut client = Client::connect_to(stage.paths.clone()).await?;
+    let run = stage.run()?;
+    let means = run.means.clone();
+    let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
+    let mut audience = Client::connect_to(stage.paths.clone()).await?;
+    audience.only_running();
+    let narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
+    let tail = RunTail::new(RunKind::Loop, view.id);
+    let mut follower = Follower::new(client, LoopRun::new(&view, means), tail, Some(narrator), ui);
+    let view = follower.until_over().await?;
+    let Some(mut narrator) = follower.onlooker.take() else { return Err(Error::Nonsense("no narrator".into())) };
+    if view.status != RunStatus::Passed {
+        let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
+        return Err(Error::failed(format!("the demo did not pass: {why}")));
+    }
+    let killed = narrator.killed.ok_or_else(|| Error::failed("the daemon was never killed"))?;
+    Ending::of(&mut narrator.client, stage, view, killed, began.elapsed()).await
+}
+
+const INTRODUCTION: &str = "\
+Five scripted agents work on a task until its test passes. No account, no
+network, no tokens. Three look like Claude Code, two like Codex. They ask before
+they run commands; this demo accepts that, which posse does only when told to.";
+
+/// Says what is worth knowing about what is seen, and kills the daemon when it hurts most.
+struct Narrator<'a> {
+    client: Client,
+    beat: Beat,
+    accepted: u32,
+    /// The daemon that is about to be killed.
+    doomed: Option<u32>,
+    killed: Option<Killed>,
+    ui: &'a Ui,
+}
+
+/// The review of the program: the agents have something to lose by then.
+const KILLED_IN: u64 = 4;
+
+impl Onlooker for Narrator<'_> {
+    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
+        Ok(match entry {
+            Entry::Accepting { .. } => {
+                self.accepted += 1;
+                let first = self.accepted == 1;
+                first.then(|| self.remark("Audited first: who asked what, where, and which key answers."))
+            }
+            Entry::Sent { turn } if *turn == KILLED_IN => {
+                let health: Health = self.client.get("/health").await?;
+                self.doomed = Some(health.pid);
+                Some(self.remark(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid)))
+            }
+            Entry::Said { text, .. } if text.starts_with("FAIL") => {
+                Some(self.remark("What the tester saw goes back to the programmer."))
+            }
+            _ => None,
+        })
+    }
+
+    async fn acts(&mut self) -> Result<Option<String>, Error> {
+        let Some(pid) = self.doomed.take() else { return Ok(None) };
+        // The agent is at work by then, and the line was read.
+        sleep(self.beat.0 * 3).await;
+        let killed = self.kill(pid).await?;
+        let text =
+            format!("Process {} took over after {} ms, with the same agents.", killed.after, killed.milliseconds);
+        self.killed = Some(killed);
+        Ok(Some(self.remark(&text)))
+    }
+}
+
+impl Narrator<'_> {
+    /// Below the text of an entry.
+    fn remark(&self, text: &str) -> String {
+        format!("          {} {text}\n", self.ui.paint("▸", Colour::Blue))
+    }
+
+    /// Kills the daemon without any warning, and makes sure that its agents did not notice. The keeper brings it back.
+    async fn kill(&mut self, doomed: u32) -> Result<Killed, Error> {
+        let before: Vec<Terminal> = self.client.get("/terminals").await?;
+        let pid = i32::try_from(doomed).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| Error::Nonsense("a process id of 0".into()))?;
+        let began = Instant::now();
+        kill_process(pid, Signal::KILL).map_err(|error| Error::failed(format!("cannot kill the daemon: {error}")))?;
+        let after = loop {
+            // What it answered just before it died may still arrive.
+            let health: Health = self.client.get("/health").await?;
+            if health.pid != doomed {
+                break health.pid;
+            }
+        };
+        let milliseconds = began.elapsed().as_millis();
+        let survivors: Vec<Terminal> = self.client.get("/terminals").await?;
+        let same = |terminal: &Terminal| survivors.iter().any(|s| s.id == terminal.id && s.pid == terminal.pid);
+        if survivors.len() != before.len() || !before.iter().all(same) {
+            return Err(Error::failed("the terminals are not what they were before the daemon was killed"));
+        }
+        Ok(Killed { before: doomed, after, milliseconds })
+    }
+}
+
+async fn end(paths: &Paths) -> Result<(), Error> {
+    if !paths.holds_terminals() {
+        return Ok(());
+    }
+    Client::connect_to(paths.clone()).await?.stop(true).await?;
+    Ok(())
+}

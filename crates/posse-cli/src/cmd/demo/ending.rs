@@ -1,0 +1,137 @@
+//! What happened in the demo, where it is to be seen, and what to try next.
+
+use std::time::Duration;
+
+use posse_api::{AuditEntry, AuditVerdict, RunView};
+use serde::Serialize;
+
+use super::stage::Stage;
+use crate::client::Client;
+use crate::error::Error;
+use crate::ui::{Colour, Ui, plain};
+
+#[derive(Serialize)]
+pub(super) struct Ending {
+    verdict: &'static str,
+    seconds: f64,
+    run: RunView,
+    /// The daemon that was killed, and the one that came after it.
+    daemon: Killed,
+    /// What was asked for and accepted.
+    accepted: Vec<Accepted>,
+    audit_intact: bool,
+    /// Prompts that arrived, by the agents' own account.
+    prompts: usize,
+    /// Where it was, or is.
+    directory: String,
+    kept: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct Killed {
+    pub(super) before: u32,
+    pub(super) after: u32,
+    /// Until the next one answered.
+    pub(super) milliseconds: u128,
+}
+
+#[derive(Serialize)]
+struct Accepted {
+    role: String,
+    turn: u64,
+    /// The command, as far as it is on one line.
+    what: String,
+    keys: Vec<String>,
+}
+
+impl Ending {
+    /// Asks posse and the agents what happened, and makes sure that they agree.
+    pub(super) async fn of(
+        client: &mut Client,
+        stage: &Stage,
+        run: RunView,
+        daemon: Killed,
+        took: Duration,
+    ) -> Result<Self, Error> {
+        let entries: Vec<AuditEntry> = client.get(&format!("/audit?run={}", run.id)).await?;
+        let verdict: AuditVerdict = client.get("/audit/verify").await?;
+        let log = std::fs::read_to_string(stage.log()).map_err(Error::io(stage.log().display().to_string()))?;
+        let prompts = log.lines().filter(|line| line.contains(r#""event":"submitted""#)).count();
+        if u64::try_from(prompts).ok() != Some(run.turns) {
+            return Err(Error::failed(format!("{prompts} prompts arrived for {} turns", run.turns)));
+        }
+        if !verdict.intact {
+            return Err(Error::failed("the audit is not as it was written"));
+        }
+        Ok(Self {
+            verdict: "PASS",
+            seconds: took.as_secs_f64(),
+            daemon,
+            accepted: entries.iter().filter_map(Accepted::of).collect(),
+            audit_intact: verdict.intact,
+            prompts,
+            directory: stage.directory.display().to_string(),
+            kept: stage.kept(),
+            run,
+        })
+    }
+
+    pub(super) fn text(&self, ui: &Ui) -> String {
+        let head = |text: &str| ui.paint(text, Colour::Bold);
+        let dim = |text: &str| ui.paint(text, Colour::Dim);
+        let (run, directory) = (&self.run, &self.directory);
+        let listed = |what: &str, why: &str| format!("  {what:<42} {}", dim(why));
+        let verdict = format!(
+            "{} in round {}: {} turns of five agents in {:.0} s.",
+            ui.paint(self.verdict, Colour::Green),
+            run.round,
+            run.turns,
+            self.seconds
+        );
+        if ui.quiet() {
+            return verdict;
+        }
+        let mut lines = vec![
+            String::new(),
+            verdict,
+            format!("{} permissions were accepted. All are in the audit, and it is intact:", self.accepted.len()),
+        ];
+        lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
+            plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
+        }));
+        lines.push("The daemon was killed once. No answer was lost, and by the agents' own account".into());
+        lines.push(format!("each of the {} prompts arrived once.", self.prompts));
+        lines.push(String::new());
+        if self.kept {
+            let archive = run.archive.strip_prefix(directory).unwrap_or(&run.archive).trim_start_matches('/');
+            lines.push(format!("{} {directory}", head("Everything is in")));
+            lines.push(listed(archive, "every answer, in order"));
+            lines.push(listed("project/loop.json, project/prompt.md", "what the run was told"));
+            lines.push(listed("home", "journal, audit, recordings"));
+            lines.push(format!("  POSSE_HOME={directory}/home posse audit show"));
+        } else {
+            lines.push(format!("{} {directory}, and is gone.", head("Everything was in")));
+            lines.push(listed("posse demo --keep DIR", "keeps answers, journal and audit"));
+        }
+        lines.push(String::new());
+        lines.push(head("Next, with Claude Code or Codex, installed and logged in"));
+        lines.push(listed("posse launch claude_code --attach", "one agent, in a terminal of its own"));
+        lines.push(listed("posse loop --template > task.md", "a task to be filled in"));
+        lines.push(listed("posse loop --prompt-file task.md --trust", "five agents on it"));
+        lines.join("\n")
+    }
+}
+
+impl Accepted {
+    /// An answer, without what became of it: the run would not have passed otherwise.
+    fn of(entry: &AuditEntry) -> Option<Self> {
+        let answering = entry.answering.as_ref()?;
+        let what = answering.dialog.as_ref().and_then(|dialog| dialog.subject.as_ref()?.lines().next());
+        Some(Self {
+            role: entry.role.clone().unwrap_or_default(),
+            turn: entry.turn?,
+            what: what.unwrap_or_default().to_owned(),
+            keys: answering.keys.clone(),
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Where the demo is played: a project, and a home of posse's own in which two agents are scripted ones.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use posse_api::{MeansIn, RunIn};
+use posse_core::config::{ConfigLayer, LayerSource};
+use posse_core::rounds::Prompt;
+use posse_core::rounds::config::ResolvedRun;
+use posse_term::paths::Paths;
+use tempfile::TempDir;
+
+use crate::client;
+use crate::cmd::{launch, loop_run};
+use crate::error::Error;
+
+const CONFIG: &str = include_str!("loop.json");
+const PROMPT: &str = include_str!("prompt.md");
+const SCENARIOS: [(&str, &str); 2] =
+    [("claude_code", include_str!("claude.scenario.toml")), ("codex", include_str!("codex.scenario.toml"))];
+
+/// How long a beat of the scenarios is.
+#[derive(Clone, Copy)]
+pub(super) struct Beat(pub(super) Duration);
+
+impl Beat {
+    /// So that the eye can follow, and the whole takes about twenty seconds.
+    pub(super) const CALM: Beat = Beat(Duration::from_millis(270));
+    pub(super) const FAST: Beat = Beat(Duration::from_millis(15));
+
+    /// A scenario with times in place of beats.
+    fn set(self, scenario: &str) -> String {
+        (1..=9).fold(scenario.to_owned(), |text, beats| {
+            let time = format!("\"{}ms\"", self.0.as_millis() * beats);
+            text.replace(&format!("\"{beats} beats\""), &time)
+        })
+    }
+}
+
+pub(super) struct Stage {
+    pub(super) directory: PathBuf,
+    pub(super) paths: Paths,
+    /// Takes everything away when it goes; nothing, if it is to be kept.
+    temporary: Option<TempDir>,
+}
+
+impl Stage {
+    /// Builds it: in this directory, which must be new or empty, or in one that is gone afterwards.
+    pub(super) fn build(keep: Option<&Path>, beat: Beat) -> Result<Self, Error> {
+        let (directory, temporary) = match keep {
+            Some(directory) => (empty(directory)?, None),
+            None => {
+                let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+                let made = tempfile::Builder::new().prefix("posse-demo-").permissions(private).tempdir();
+                let made = made.map_err(Error::io("cannot make a directory"))?;
+                (made.path().to_owned(), Some(made))
+            }
+        };
+        let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
+        let home = directory.join("home");
+        let value = home.as_os_str().to_owned();
+        make(&home)?;
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| value.clone()))?;
+        paths.prepare()?;
+        let stage = Self { directory, paths, temporary };
+        make(&stage.project())?;
+        write(&stage.project().join("loop.json"), CONFIG)?;
+        write(&stage.project().join("prompt.md"), PROMPT)?;
+        make(&stage.paths.providers())?;
+        for (provider, scenario) in SCENARIOS {
+            stage.cast(provider, &beat.set(scenario))?;
+        }
+        Ok(stage)
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.directory.join("project")
+    }
+
+    /// What the agents did, by their own account.
+    pub(super) fn log(&self) -> PathBuf {
+        self.paths.home.join("actors.jsonl")
+    }
+
+    pub(super) fn kept(&self) -> bool {
+        self.temporary.is_none()
+    }
+
+    /// Puts a scripted agent in the place of a real one: the manifest of the user's own says what is run.
+    fn cast(&self, provider: &str, scenario: &str) -> Result<(), Error> {
+        let file = self.paths.home.join(format!("{provider}.scenario.toml"));
+        write(&file, &format!("log = {:?}\n{scenario}", client::absolute(&self.log())?))?;
+        let manifest = format!(
+            "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {:?}] }}\nmodes = {{ ask = {{ arguments = [] }} }}\n\
+             hooks = {{ events = [], arguments = [] }}\ntrusted = {{ arguments = [] }}\n",
+            client::absolute(&client::executable()?)?,
+            client::absolute(&file)?
+        );
+        write(&self.paths.providers().join(format!("{provider}.toml")), &manifest)
+    }
+
+    /// The run that is played, as `posse loop` would ask for it. Nothing of the user's configuration or environment
+    /// changes it.
+    pub(super) fn run(&self) -> Result<RunIn, Error> {
+        let providers: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+        let user = ConfigLayer::empty(LayerSource::User);
+        let resolved = ResolvedRun::new(Some(("demo.json", CONFIG)), &|_| None, &user, &providers);
+        let config = resolved
+            .map(|resolved| resolved.config)
+            .map_err(|error| Error::failed(format!("the demo's configuration: {error}")))?;
+        let prompt = Prompt::parse(PROMPT).map_err(|error| Error::failed(format!("the demo's prompt: {error}")))?;
+        Ok(RunIn {
+            config,
+            prompt,
+            directory: client::absolute(&self.project())?,
+            stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
+            state_file: client::absolute(&self.project().join(loop_run::STATE_FILE))?,
+            trusted: true,
+            config_hash: None,
+            zone: None,
+            state: None,
+            means: MeansIn { environment: launch::environment() },
+        })
+    }
+}
+
+impl Drop for Stage {
+    /// Sockets live elsewhere.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.paths.runtime);
+    }
+}
+
+/// A directory with nothing in it that is wanted to stay.
+fn empty(path: &Path) -> Result<PathBuf, Error> {
+    let failed = |error| Error::io(path.display().to_string())(error);
+    if !path.exists() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    }
+    if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
+        return Err(Error::Usage(format!("{} is not empty: name a new directory", path.display())));
+    }
+    Ok(path.to_owned())
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    std::fs::DirBuilder::new().mode(0o700).create(path).map_err(Error::io(path.display().to_string()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(path, text).map_err(Error::io(path.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_for_it_can_be_played() {
+        for (provider, scenario) in SCENARIOS {
+            for beat in [Beat::CALM, Beat::FAST] {
+                let scenario = beat.set(scenario);
+                assert!(!scenario.contains("beats\""), "{provider}: {scenario}");
+                posse_sim::Scenario::parse(&scenario).unwrap_or_else(|error| panic!("{provider}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_directory_stays_as_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let kept = directory.path().join("a/b");
+        assert!(Stage::build(Some(&kept), Beat::FAST).unwrap().kept());
+        assert!(kept.join("project/prompt.md").exists());
+        assert!(matches!(Stage::build(Some(&kept), Beat::FAST), Err(Error::Usage(_))));
+    }
+}

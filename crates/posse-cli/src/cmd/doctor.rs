@@ -1,0 +1,93 @@
+//! `posse doctor`: what of this machine posse can use, and what to do about the rest. `gather` finds out, `judge` decides.
+
+mod facts;
+mod gather;
+mod judge;
+#[cfg(test)]
+mod judge_tests;
+mod repair;
+
+use serde::Serialize;
+
+use crate::error::{Error, Exit};
+use crate::ui::{Colour, Ui};
+use judge::{Line, Verdict};
+
+/// Look over this machine: agents, accounts, programs, directories, limits, the daemon
+///
+/// Every line says whether something is in order (`ok`), worth a look (`warn`) or in the way (`bad`), and what to do about
+/// it. Without --repair nothing is started, changed or sent anywhere; of accounts only signs are looked for (a file that is there, a variable
+/// that is set), never what is in them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse doctor              everything
+  posse doctor --quiet      only what is not in order
+  posse doctor --json       for programs
+  posse doctor --repair     set a damaged database aside, then look at everything
+
+Exit codes: 0 nothing is in the way, 1 something is `bad`.")]
+pub(crate) struct Args {
+    /// Set a damaged database aside and go on with a new one; running terminals are kept
+    #[arg(long)]
+    repair: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    verdict: Verdict,
+    lines: &'a [Line],
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.repair {
+        repair::repair(ui).await?;
+    }
+    let mut lines = judge::judge(&gather::gather().await);
+    let verdict = lines.iter().map(|line| line.verdict).max().unwrap_or(Verdict::Ok);
+    if ui.quiet() {
+        lines.retain(|line| line.verdict != Verdict::Ok);
+    }
+    ui.answer(&Report { verdict, lines: &lines }, || text(&lines, verdict, ui));
+    Ok(if verdict == Verdict::Bad { Exit::Failed } else { Exit::Ok })
+}
+
+fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {
+    let mut text = String::new();
+    let widest = lines.iter().map(|line| line.what.chars().count()).max().unwrap_or_default();
+    let mut area = "";
+    for line in lines {
+        if line.area != area {
+            area = line.area;
+            text += &format!("{}\n", ui.paint(area, Colour::Bold));
+        }
+        let verdict = format!("{:<4}", line.verdict.as_str());
+        let verdict = ui.paint(&verdict, line.verdict.colour());
+        let what = crate::ui::plain(&line.what);
+        let padding = " ".repeat(widest.saturating_sub(what.chars().count()));
+        text += &format!("  {verdict}  {what}{padding}  {}\n", crate::ui::plain(&line.says));
+        if let Some(advice) = &line.advice {
+            text += &format!("  {}{}\n", " ".repeat(widest + 8), ui.paint(&format!("→ {advice}"), Colour::Dim));
+        }
+    }
+    let count = |wanted| lines.iter().filter(|line| line.verdict == wanted).count();
+    let ending = match verdict {
+        Verdict::Ok => "all is well".to_owned(),
+        Verdict::Warn => format!("nothing is in the way; worth a look: {}", count(Verdict::Warn)),
+        Verdict::Bad => format!("in the way: {}; worth a look: {}", count(Verdict::Bad), count(Verdict::Warn)),
+    };
+    if !(ui.quiet() && lines.is_empty()) {
+        text += &format!("\n{}\n", ui.paint(&ending, verdict.colour()));
+    }
+    text
+}
+
+impl Verdict {
+    fn colour(self) -> Colour {
+        match self {
+            Verdict::Ok => Colour::Green,
+            Verdict::Warn => Colour::Yellow,
+            Verdict::Bad => Colour::Red,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `posse keep`: the keeper process. Started by posse itself, never by people.
+
+use std::io::Write;
+use std::time::Duration;
+
+use posse_term::keeper::{self, KeeperSettings};
+
+use crate::error::{Error, Exit};
+
+/// Own the terminals (started by posse itself)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
+    let paths = crate::client::paths()?;
+    paths.prepare()?;
+    posse_term::lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();
+    let settings = KeeperSettings {
+        socket: paths.keeper_socket(),
+        daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
+        build: posse_api::VERSION.to_owned(),
+    };
+    keeper::run(settings, say_ready).map_err(Error::io("the keeper cannot go on"))?;
+    // The keeper's socket is gone; the directory goes if the daemon's is too. Whoever leaves last closes the door.
+    let _ = std::fs::remove_dir(&paths.runtime);
+    Ok(Exit::Ok)
+}
+
+/// Whoever started us waits for this line, and for nothing after it.
+fn say_ready() {
+    let _ = std::io::stdout().write_all(b"ready\n").and_then(|()| std::io::stdout().flush());
+    if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}

@@ -1,0 +1,414 @@
+//! `posse loop`: five agents, from a task to PASS.
+
+mod another;
+pub(super) mod follow;
+mod live;
+mod state;
+
+use std::path::{Path, PathBuf};
+
+use posse_api::{MeansIn, ProblemKind, ResumeIn, RunIn, RunView};
+use posse_core::ids::RunId;
+use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun, auto_accept_in};
+use posse_core::rounds::{Final, Prompt, Role};
+use posse_files::providers::{self, Providers};
+use posse_term::{config_files, text_file};
+
+use self::follow::LoopRun;
+use super::follow::Follower;
+use super::render;
+use super::tail::{RunKind, RunTail};
+use super::tmux::{RunWindows, Tmux};
+use super::{Signals, launch};
+use crate::client::{self, Client, Repeat};
+use crate::config;
+use crate::error::{Error, Exit};
+use crate::ui::{Ui, trusts};
+pub(super) use state::DEFAULT as STATE_FILE;
+use state::Known;
+
+/// Let five agents work on a task until its test passes
+///
+/// An analyst, a programmer and a tester, and a reviewer for each of the first two. They hand their work over in files
+/// below .tmp/ of the project; rounds go on until the tester says PASS. The run lives in the daemon: this command only
+/// follows it, and a run that was cut off goes on where it was.
+///
+/// Ctrl-C stops the run; `posse loop --resume` goes on with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse loop --template > task.md                   what a task looks like; fill it in
+  posse loop --prompt-file task.md --trust          with codex in all five roles, in this directory
+  posse loop loop.json                              as this file says; see examples/loop/
+  AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json    accept what agents ask for; every accept is audited
+  posse loop --detach loop.json                     do not follow it; `posse runs` shows it
+  posse loop --tmux loop.json                       with a tmux window for each agent
+  posse loop --resume                               go on with the run of this directory
+  posse loop --resume 1a2b3c4d                      go on with this run
+
+Exit codes: 0 PASS; 1 FAIL, a stop or an error; 6 another run is in the way, or the one here is not as wanted; 64 wrong \
+use; 69 an agent or tmux is not installed; 129 the window was closed, the run goes on; 130 Ctrl-C; 143 SIGTERM.")]
+pub(crate) struct Args {
+    /// The configuration, as JSON; environment variables win over it
+    #[arg(value_name = "CONFIG.json")]
+    config: Option<PathBuf>,
+    /// What to do, and how to see that it is done; see --template
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Option<PathBuf>,
+    /// Print a task to be filled in, and do nothing else
+    #[arg(long, conflicts_with_all = ["config", "prompt_file", "resume", "detach"])]
+    template: bool,
+    /// Go on with a run that stopped: this one, or the one of this directory
+    #[arg(long, value_name = "RUN", num_args = 0..=1)]
+    resume: Option<Option<RunId>>,
+    /// You trust the project: the agents may read, run and obey what is in it
+    #[arg(long)]
+    trust: bool,
+    /// Begin it, print its id, and do not follow it
+    #[arg(long, short)]
+    detach: bool,
+    /// Show each agent in a tmux window as it starts: in your tmux, or in a tmux session called `posse`; `posse tmux RUN` does
+    /// so later
+    #[arg(long, conflicts_with_all = ["detach", "template"])]
+    tmux: bool,
+    /// The project [default: `wd` of the configuration, else here]
+    #[arg(long, short = 'C', value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
+}
+
+/// Everything that was said about a run, made sure of before anything is started.
+struct Wanted {
+    resolved: ResolvedRun,
+    config_hash: Option<String>,
+    directory: PathBuf,
+    state_file: PathBuf,
+    /// `None`: as the state file says.
+    prompt: Option<Prompt>,
+    means: MeansIn,
+}
+
+/// What the command line and the state file ask for.
+enum Course {
+    /// There is nothing to follow.
+    Done(Exit),
+    Begin(Box<RunIn>),
+    Resume(RunId, MeansIn),
+}
+
+/// A run that was begun or resumed.
+struct Following {
+    client: Client,
+    view: RunView,
+    means: MeansIn,
+}
+
+impl Following {
+    async fn begin(body: &RunIn) -> Result<Self, Error> {
+        let mut client = Client::connect().await?;
+        let view = client.post("/runs", body, Repeat::Never).await?;
+        Ok(Self { client, view, means: body.means.clone() })
+    }
+
+    async fn resume(id: RunId, means: MeansIn) -> Result<Self, Error> {
+        let mut client = Client::connect().await?;
+        let view = resume(&mut client, id, &means, false).await?;
+        Ok(Self { client, view, means })
+    }
+}
+
+/// A task to be filled in.
+const TEMPLATE: &str = include_str!("../../../../examples/loop/prompt.md");
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    if args.template {
+        ui.answer(&serde_json::json!({ "text": TEMPLATE }), || TEMPLATE.to_owned());
+        return Ok(Exit::Ok);
+    }
+    let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
+    let mut signals = Signals::listen();
+    // As long as nothing was asked for a signal stops nothing, and changes nothing (LOOP-54).
+    let course = tokio::select! {
+        course = course(&args, ui) => course?,
+        asked = signals.next() => return Err(asked),
+    };
+    let answer = async {
+        match course {
+            Course::Done(exit) => Ok(Err(exit)),
+            Course::Begin(body) => Following::begin(&body).await.map(Ok),
+            Course::Resume(id, means) => Following::resume(id, means).await.map(Ok),
+        }
+    };
+    let mut answer = std::pin::pin!(answer);
+    let asked = tokio::select! {
+        following = &mut answer => return match following? {
+            Ok(following) => finish(following, &args, tmux, ui).await,
+            Err(exit) => Ok(exit),
+        },
+        asked = signals.next() => asked,
+    };
+    // What was asked for may have begun, and only the answer says what is to be stopped.
+    if matches!(asked, Error::HungUp) {
+        return Err(asked);
+    }
+    ui.say(
+        "the daemon was asked for it already: it is stopped as soon as it has begun; Ctrl-C again leaves it alone …",
+    );
+    let following = tokio::select! {
+        following = answer => following,
+        _ = signals.next() => {
+            ui.say("it may go on: `posse runs` shows it");
+            return Err(asked);
+        }
+    };
+    let Following { client, view, means } = match following {
+        Err(Error::Refused(_)) | Ok(Err(_)) => return Err(asked),
+        Ok(Ok(following)) => following,
+        Err(error) => return Err(error),
+    };
+    let (run, tail) = (LoopRun::new(&view, means), RunTail::new(RunKind::Loop, view.id));
+    let view = Follower::new(client, run, tail, None::<RunWindows>, ui).end(asked, signals).await?;
+    over(&view, ui)
+}
+
+async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
+    if let Some(Some(id)) = args.resume {
+        let means = MeansIn { environment: launch::environment() };
+        let mut client = Client::connect().await?;
+        let view: RunView = client.get(&format!("/runs/{id}")).await?;
+        if view.status.is_over() {
+            return over(&view, ui).map(Course::Done);
+        }
+        if args.config.is_some() || args.prompt_file.is_some() {
+            another::refuse(&mut client, &view, &args.wanted(ui)?).await?;
+        }
+        return Ok(Course::Resume(id, means));
+    }
+    let wanted = args.wanted(ui)?;
+    let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
+    match state::look(&wanted.state_file, resume_wanted)? {
+        Known::Nothing => {
+            let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
+            begin(args, wanted, prompt, None, ui).await
+        }
+        Known::Over(verdict) => Ok(ended(&wanted.state_file, verdict, ui)),
+        Known::Running(running) => {
+            let mut client = Client::connect().await?;
+            let known = match running.run {
+                Some(id) => match client.get::<RunView>(&format!("/runs/{id}")).await {
+                    Ok(view) => Some(view),
+                    Err(Error::Refused(problem)) if problem.kind == ProblemKind::NoRun => None,
+                    Err(error) => return Err(error),
+                },
+                None => None,
+            };
+            let Some(view) = known else {
+                // Begun by another posse, or by another program: its file is all there is.
+                if let Some(verdict) = running.taken_up(&wanted.resolved.config, &wanted.directory, ui) {
+                    ui.say(&format!("to begin a new run, move {} away", wanted.state_file.display()));
+                    return Ok(ended(&wanted.state_file, verdict, ui));
+                }
+                let of_file = running.state.prompt;
+                if wanted.prompt.as_ref().is_some_and(|given| *given != of_file) {
+                    ui.warn("warning: the prompt given is not the one in the state file; the one given is used");
+                }
+                let prompt = wanted.prompt.clone().unwrap_or(of_file);
+                return begin(args, wanted, prompt, Some(running.text), ui).await;
+            };
+            if view.status.is_over() {
+                return over(&view, ui).map(Course::Done);
+            }
+            another::refuse(&mut client, &view, &wanted).await?;
+            if !resume_wanted {
+                ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
+            }
+            Ok(Course::Resume(view.id, wanted.means))
+        }
+    }
+}
+
+/// There is nothing to do: the state file says how it ended.
+fn ended(state_file: &Path, verdict: Final, ui: &Ui) -> Course {
+    let (exit, word) = match verdict {
+        Final::Pass => (Exit::Ok, "PASS"),
+        Final::Fail => (Exit::Failed, "FAIL"),
+    };
+    ui.answer(&serde_json::json!({ "state_file": state_file, "verdict": word }), || {
+        format!("{} says that this run is over: {word}\n", state_file.display())
+    });
+    Course::Done(exit)
+}
+
+async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Course, Error> {
+    let directory = client::absolute(&wanted.directory)?;
+    let mut trusted = args.trust;
+    if !trusted && ui.interactive() && !args.detach {
+        trusted = trusts(format!("May the agents read, run and obey what is in {directory}?")).await?;
+    }
+    let body = RunIn {
+        config: wanted.resolved.config,
+        prompt,
+        directory,
+        stamp: jiff::Zoned::now().strftime("%Y-%m-%dT%H-%M-%S").to_string(),
+        state_file: client::absolute(&wanted.state_file)?,
+        trusted,
+        zone: jiff::tz::TimeZone::system().iana_name().map(str::to_owned),
+        config_hash: wanted.config_hash,
+        state,
+        means: wanted.means,
+    };
+    Ok(Course::Begin(Box::new(body)))
+}
+
+/// `patient`: nobody asks for it, only the connection was lost.
+async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
+    // A matter of who goes on with it, not of who began it.
+    let auto_accept = auto_accept_in(&config::variable);
+    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient, auto_accept), Repeat::Safe).await
+}
+
+/// Follows it to its end, or lets it go.
+async fn finish(following: Following, args: &Args, tmux: Option<Tmux>, ui: &Ui) -> Result<Exit, Error> {
+    let Following { client, view, means } = following;
+    if args.detach {
+        ui.answer(&view, || format!("{}\n", view.id));
+        return Ok(Exit::Ok);
+    }
+    let windows = match tmux {
+        Some(tmux) => Some(RunWindows::new(tmux).await?),
+        None => None,
+    };
+    let (run, tail) = (LoopRun::new(&view, means), RunTail::new(RunKind::Loop, view.id));
+    let view = Follower::new(client, run, tail, windows, ui).run_its_course().await?;
+    over(&view, ui)
+}
+
+/// How a run ended, in words and as an exit code.
+fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
+    use posse_core::run::RunStatus;
+    if ui.json() {
+        ui.item(view, String::new);
+    } else if view.turns > 0 {
+        ui.line(&render::ending(view));
+    }
+    match (view.status, &view.stopped) {
+        (RunStatus::Passed, _) => Ok(Exit::Ok),
+        (RunStatus::Failed, Some(stopped)) => Err(Error::failed(stopped.why.clone())),
+        (RunStatus::Failed, None) => Ok(Exit::Failed),
+        (_, Some(stopped)) => Err(Error::Failed {
+            message: stopped.why.clone(),
+            hint: Some(format!("`posse loop --resume {}` goes on with it", view.id)),
+        }),
+        _ => Ok(Exit::Failed),
+    }
+}
+
+fn no_prompt() -> Error {
+    Error::Failed {
+        message: "no task is given".into(),
+        hint: Some("`posse loop --template > task.md` makes one to fill in; then name it with --prompt-file".into()),
+    }
+}
+
+impl Args {
+    /// What was said, checked as far as that can be done without starting anything.
+    fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
+        let text = self.config.as_deref().map(read_config).transpose()?;
+        let listed = Providers::new(client::paths()?.providers()).list();
+        let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
+        let user = config_files::user(&client::paths()?, Some(&known))?;
+        let name = self.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        let file = text.as_deref().map(|text| (name.as_str(), text));
+        let resolved = ResolvedRun::new(file, &config::variable, &user, &known);
+        let resolved = resolved.map_err(|error| Error::failed(config::report(&error)))?;
+        for (role, choice) in &resolved.config.agents {
+            self.find_profile(*role, choice)?;
+        }
+        for warning in &resolved.warnings {
+            ui.warn(&format!("warning: {warning}"));
+        }
+        let config = &resolved.config;
+        let directory = match (&self.directory, &config.wd) {
+            (Some(directory), _) => directory.clone(),
+            (None, Some(wd)) => PathBuf::from(wd),
+            (None, None) => PathBuf::from("."),
+        };
+        if !directory.is_dir() {
+            return Err(Error::failed(format!("{} is not a directory", directory.display())));
+        }
+        let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
+        let state_file = match &config.state_file {
+            Some(path) => directory.join(path),
+            None => directory.join(STATE_FILE),
+        };
+        let prompt = self.prompt(config)?;
+        if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
+            ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
+        }
+        let means = MeansIn { environment: launch::environment() };
+        let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
+        Ok(Wanted { resolved, config_hash, directory, state_file, prompt, means })
+    }
+
+    /// Before any agent is started: what its role says is there, or the agent knows it by itself.
+    fn find_profile(&self, role: Role, choice: &AgentChoice) -> Result<(), Error> {
+        let paths = client::paths()?;
+        let provider = Providers::new(paths.providers()).load(&choice.provider);
+        let launch = provider.ok().and_then(|provider| provider.manifest.launch.clone());
+        if launch.is_some_and(|launch| launch.knows_profiles()) {
+            return Ok(());
+        }
+        let found = providers::profile(&paths.profiles(), &choice.profile);
+        let file = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+        found.map(drop).map_err(|error| Error::failed(format!("{file}`agents.{role}.profile`: {error}")))
+    }
+
+    /// The prompt that was given; a file wins over text.
+    fn prompt(&self, config: &LoopConfig) -> Result<Option<Prompt>, Error> {
+        let file = self.prompt_file.clone().or_else(|| config.prompt_file.as_ref().map(PathBuf::from));
+        let (text, place) = match file {
+            Some(file) => {
+                // Relative to here, then to the configuration (AMB-41).
+                let beside = self.config.as_deref().and_then(Path::parent).map(|parent| parent.join(&file));
+                let path =
+                    if file.exists() { file.clone() } else { beside.filter(|path| path.exists()).unwrap_or(file) };
+                let text = text_file::read_argument(&path)
+                    .map_err(|error| Error::failed(format!("the prompt file {}: {error}", path.display())))?;
+                (text, format!("the prompt file {}", path.display()))
+            }
+            None if config.prompt.trim().is_empty() => return Ok(None),
+            None => (config.prompt.clone(), "the prompt".to_owned()),
+        };
+        Prompt::parse(&text).map(Some).map_err(|error| Error::Failed {
+            message: format!("{place}: {error}"),
+            hint: Some("`posse loop --template` shows its form".into()),
+        })
+    }
+}
+
+fn read_config(path: &Path) -> Result<String, Error> {
+    text_file::read_argument(path)
+        .map_err(|error| Error::failed(format!("the configuration {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use posse_testkit::docs;
+
+    use super::*;
+
+    fn codes(text: &str) -> BTreeSet<u8> {
+        text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+    }
+
+    #[test]
+    fn the_help_has_the_exit_codes_of_the_guide() {
+        let help = <Args as clap::Args>::augment_args(clap::Command::new("loop")).get_after_help().unwrap().to_string();
+        let (_, help) = help.split_once("Exit codes:").unwrap();
+        let guide = docs::files().into_iter().find(|(file, _)| file == "docs/loop.md").unwrap().1;
+        let guide = guide.split_once("## Exit codes\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
+        assert_eq!(codes(help), codes(&guide));
+        assert_eq!(codes(help), BTreeSet::from([0, 1, 6, 64, 69, 129, 130, 143]));
+    }
+}

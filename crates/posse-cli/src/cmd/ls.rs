@@ -1,0 +1,149 @@
+//! `posse ls`: the terminals there are. Also what plain `posse` shows.
+
+use clap::CommandFactory;
+use posse_api::{COMMAND, Terminal};
+use posse_core::delivery::Suggested;
+use posse_core::detect::dialog::short;
+use posse_core::status::{Exit, StatusKind, WaitingKind};
+
+use crate::client::Client;
+use crate::error::{Error, Exit as ExitCode};
+use crate::ui::{Cell, Colour, Ui, age, colour_of};
+
+/// List the terminals
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse ls                      all terminals, what each does, and what is asked
+  posse ls --session night      only those of a session")]
+pub(crate) struct Args {
+    /// Only those of this session
+    #[arg(long, value_name = "NAME")]
+    session: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, ui: &Ui) -> Result<ExitCode, Error> {
+    let mut client = Client::connect().await?;
+    let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
+    if let Some(problem) = client.problem() {
+        ui.warn(problem);
+    }
+    if let Some(session) = &args.session {
+        let of_session = |t: &Terminal| {
+            let name = t.session_name.as_str();
+            name == session || name.strip_prefix("posse-") == Some(session)
+        };
+        terminals.retain(of_session);
+    }
+    ui.answer(&terminals, || {
+        if terminals.is_empty() {
+            ui.say("no terminals; start one with `posse launch -- COMMAND`");
+            return String::new();
+        }
+        table(&terminals, ui)
+    });
+    if let Some(how) = how_to_answer(&terminals) {
+        ui.say(&how);
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// `posse` alone: help, and what runs now. Starts nothing.
+pub(crate) fn overview(ui: &Ui) -> Result<ExitCode, Error> {
+    let terminals = super::on_runtime(async {
+        if let Some(mut client) = Client::connect_if_running().await? {
+            let terminals: Vec<Terminal> = client.get("/terminals").await?;
+            ui.answer(&terminals, String::new);
+            if !ui.json() {
+                let help = super::Cli::command().render_help();
+                ui.print(&format!("{help}\n"));
+                if !terminals.is_empty() {
+                    ui.print(&format!("Running now:\n{}", table(&terminals, ui)));
+                }
+            }
+            return Ok(ExitCode::Ok);
+        }
+        Ok(ExitCode::Failed)
+    });
+    if !matches!(terminals, Ok(ExitCode::Ok)) {
+        let none: [Terminal; 0] = [];
+        ui.answer(&none, || format!("{}\n", super::Cli::command().render_help()));
+    }
+    Ok(ExitCode::Ok)
+}
+
+/// What a terminal waits for, in a line.
+pub(super) fn asked(terminal: &Terminal) -> Option<String> {
+    let status = &terminal.status;
+    if status.status != StatusKind::WaitingUserAnswer {
+        return None;
+    }
+    let kind = status.waiting_kind.map_or("", |kind| match kind {
+        WaitingKind::Permission => " (permission)",
+        WaitingKind::Question => " (question)",
+        WaitingKind::Plan => " (plan)",
+        WaitingKind::Startup => " (start-up)",
+    });
+    let question = status.dialog.as_ref().map(|dialog| format!(": {}", dialog.about()));
+    Some(format!("asks{kind}{}", question.unwrap_or_default()))
+}
+
+/// What makes an answer one to the question of this terminal, and to no other.
+pub(super) fn named(terminal: &Terminal) -> String {
+    terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
+}
+
+/// What answers the question of this terminal. Only commands that can.
+pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
+    let status = &terminal.status;
+    Suggested::of(status.dialog.as_ref(), status.waiting_kind).commands(called, &named(terminal))
+}
+
+/// For those that wait, by name.
+fn how_to_answer(terminals: &[Terminal]) -> Option<String> {
+    let waits = |t: &&Terminal| t.status.status == StatusKind::WaitingUserAnswer;
+    let waiting: Vec<&Terminal> = terminals.iter().filter(waits).collect();
+    let (first, name) = waiting.first().map(|first| (first, first.name.as_str()))?;
+    let all: Vec<&str> = waiting.iter().map(|t| t.name.as_str()).collect();
+    let (all, answers) = (all.join(", "), answers_to(first, name));
+    Some(format!("waiting for you: {all}; `posse show {name}` has the question, {answers} answers it"))
+}
+
+/// The status of a terminal for people. A program that has ended is no error to them, as long as its end was seen.
+pub(super) fn status_of(terminal: &Terminal) -> (&'static str, Colour) {
+    let status = terminal.status.status;
+    match terminal.exit {
+        Some(Exit::Code(0)) => ("exited", Colour::Dim),
+        Some(Exit::Code(_) | Exit::Signal(_)) => ("exited", Colour::Red),
+        Some(Exit::Lost) | None => (status.as_str(), colour_of(status)),
+    }
+}
+
+pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
+    let rows: Vec<Vec<Cell>> = terminals
+        .iter()
+        .map(|t| {
+            let (word, colour) = status_of(t);
+            let asked = asked(t);
+            let what = if let Some(asked) = asked {
+                asked
+            } else if !t.title.is_empty() {
+                t.title.clone()
+            } else if t.provider == COMMAND {
+                t.command.join(" ")
+            } else {
+                t.provider.clone()
+            };
+            vec![
+                Cell::new(t.id.to_string(), Some(Colour::Bold)),
+                Cell::from(t.name.to_string()),
+                Cell::from(t.session_name.to_string()),
+                Cell::new(word, Some(colour)),
+                Cell::from(age(t.status.since)),
+                Cell::new(t.status.reason.clone(), Some(Colour::Dim)),
+                Cell::from(what),
+            ]
+        })
+        .collect();
+    ui.table(&["ID", "NAME", "SESSION", "STATUS", "FOR", "WHY", "TITLE OR COMMAND"], &rows)
+}

@@ -1,0 +1,108 @@
+//! `posse plan trust`, and what it is for: commands that a project's files name are run only if the user has confirmed them
+//! (`posse_files::confirmed_commands`).
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use posse_api::RequesterView;
+use posse_core::plan::Plan;
+use posse_files::confirmed_commands::{ConfirmedCommands, NamedCommand, named_commands};
+use serde_json::json;
+
+use super::configuration::{self, Loaded};
+use crate::client::{self, Client};
+use crate::daemon;
+use crate::error::{Error, Exit};
+use crate::ui::{Ui, plain};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The plan whose gates are confirmed too
+    file: Option<PathBuf>,
+    /// The project [default: here]
+    #[arg(long, short = 'C', value_name = "DIRECTORY", default_value = ".")]
+    directory: PathBuf,
+}
+
+fn of_project(loaded: &Loaded, plan: Option<&Path>, directory: &Path) -> Result<(PathBuf, Vec<NamedCommand>), Error> {
+    let project = directory.canonicalize().map_err(Error::io(directory.display().to_string()))?;
+    let file = loaded.file.as_ref().map_or("", |file| &file.path);
+    let plan = match plan {
+        None => None,
+        Some(path) => {
+            let name = path.display().to_string();
+            let (plan, _) =
+                Plan::read(&name, &super::read(path)?).map_err(|problems| Error::Usage(problems.to_string()))?;
+            Some((name, plan))
+        }
+    };
+    let plan = plan.as_ref().map(|(name, plan)| (name.as_str(), plan));
+    Ok((project, named_commands(&loaded.resolved, file, plan)))
+}
+
+/// Makes sure that the user has confirmed the commands that a run would start: asks, or refuses if nobody is there.
+pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Path, ui: &Ui) -> Result<(), Error> {
+    let (project, named) = of_project(loaded, plan, directory)?;
+    let mut confirmed = confirmed(&project)?;
+    let open: Vec<&NamedCommand> = named.iter().filter(|named| !confirmed.contains(&named.command)).collect();
+    if open.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> =
+        open.iter().map(|named| format!("  {}   ({})", plain(&named.command), named.place)).collect();
+    let list = lines.join("\n");
+    if !std::io::stdin().is_terminal() || ui.json() {
+        let plan = plan.map(|plan| format!(" {}", plan.display())).unwrap_or_default();
+        return Err(Error::Failed {
+            message: format!("the project names commands that you have not confirmed:\n{list}"),
+            hint: Some(format!(
+                "posse runs them as you, outside of any sandbox, and agents can write these files: read them, then run `posse plan trust{plan}`"
+            )),
+        });
+    }
+    let question = format!(
+        "The project names commands that you have not confirmed. posse runs them as you, outside of any sandbox:\n{list}\nRun them?"
+    );
+    may_confirm().await?;
+    crate::ui::trusts(question).await?;
+    confirmed.confirm(open).map_err(|error| Error::failed(error.to_string()))
+}
+
+fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
+    ConfirmedCommands::load(&client::paths()?, project).map_err(|error| Error::failed(error.to_string()))
+}
+
+/// Makes sure that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon
+/// decides, by what the kernel says about this process. Where neither the daemon nor a keeper runs, there are none.
+async fn may_confirm() -> Result<(), Error> {
+    let outside = || Error::Failed {
+        message: "a process in a terminal of posse, or a session of a plan, may not confirm commands".into(),
+        hint: Some("do it in a shell outside of posse's terminals".into()),
+    };
+    if std::env::var_os("POSSE_TASK_ID").is_some() {
+        return Err(outside());
+    }
+    let paths = client::paths()?;
+    if !paths.holds_terminals() && !paths.daemon_socket().exists() {
+        return Ok(());
+    }
+    let requester: RequesterView = Client::connect().await?.get("/requester").await?;
+    if requester.may_answer { Ok(()) } else { Err(outside()) }
+}
+
+pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    may_confirm().await?;
+    let loaded = configuration::load(&args.directory)?;
+    let (project, named) = of_project(&loaded, args.file.as_deref(), &args.directory)?;
+    confirmed(&project)?.confirm(&named).map_err(|error| Error::failed(error.to_string()))?;
+    let repository = (daemon::functions().confirm_repository)(&client::paths()?, &project);
+    repository.map_err(|error| Error::failed(format!("the repository in {}: {error}", project.display())))?;
+    ui.answer(&json!({ "project": project, "commands": named }), || {
+        let line = |named: &NamedCommand| format!("confirmed: {}   ({})\n", plain(&named.command), named.place);
+        match named.is_empty() {
+            true => "the project names no commands of its own\n".to_owned(),
+            false => named.iter().map(line).collect(),
+        }
+    });
+    Ok(Exit::Ok)
+}

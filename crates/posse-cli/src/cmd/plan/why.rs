@@ -1,0 +1,212 @@
+//! `posse plan why`: why a task stands where it stands, and what can be done about it.
+
+use posse_api::PlanView;
+use posse_core::plan::file::Task;
+use posse_core::plan::select::{Selection, Why};
+use posse_core::plan::{FailureKind, Record, State, TaskId, TaskStatus};
+
+use super::draw;
+use crate::ui::{age, plain};
+
+/// What is known of a plan.
+pub(super) struct Known<'a> {
+    /// As the user named it.
+    pub(super) file: &'a str,
+    pub(super) state: &'a State,
+    pub(super) selection: &'a Selection,
+    /// The run that goes on.
+    pub(super) run: Option<&'a PlanView>,
+}
+
+/// One task: how it stands, why, and what to do next.
+pub(super) fn text(task: &Task, known: &Known<'_>) -> String {
+    let status = known.state.status(&task.id);
+    let record = known.state.get(&task.id).cloned().unwrap_or_default();
+    let mut text = format!("{} {}\n", task.id, plain(&task.name));
+    let mut add = |name: &str, value: &str| {
+        for (i, line) in value.lines().enumerate() {
+            text.push_str(&format!("{:<10} {}\n", if i == 0 { name } else { "" }, plain(line)));
+        }
+    };
+    add("status", status.as_str());
+    add("because", &because(task, status, &record, known));
+    if let Some(next) = next(task, status, &record, known) {
+        add("next", &next);
+    }
+    add("agent", task.agent());
+    if let Some(model) = &record.model_used {
+        add("model", model);
+    }
+    if record.attempts > 0 {
+        add("attempts", &record.attempts.to_string());
+    }
+    if let Some(cost) = record.cost_usd {
+        add("cost", &format!("{cost:.2} USD"));
+    }
+    let error = record.last_error.as_ref().filter(|_| status != TaskStatus::Failed);
+    let question = record.question.as_ref().filter(|_| status != TaskStatus::Suspended);
+    let texts = [
+        ("result", record.result_message.as_ref()),
+        ("error", error),
+        ("question", question),
+        ("answer", record.answer.as_ref()),
+    ];
+    texts.into_iter().filter_map(|(name, value)| Some((name, value?))).for_each(|(name, value)| add(name, value));
+    record.validation_findings.iter().for_each(|finding| add("finding", finding));
+    record.commits.iter().for_each(|commit| add("commit", commit));
+    if record.attempts > 0 || !record.commits.is_empty() {
+        add("log", &format!("`posse plan log {} {}` tells what its sessions did", known.file, task.id));
+    }
+    text
+}
+
+fn because(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> String {
+    let blocked = known.selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
+    match status {
+        TaskStatus::Pending => match blocked {
+            // What is in its own way comes before what is in everybody's.
+            Some(why) if !matches!(why, Why::Turn | Why::Resting) => draw::in_words(why),
+            _ => waits(&task.id, known).unwrap_or_else(|| match known.selection.start.contains(&task.id) {
+                true => "nothing is in its way: it is next".into(),
+                false => blocked.map_or_else(|| "its turn has not come".into(), draw::in_words),
+            }),
+        },
+        TaskStatus::InProgress => in_progress(&task.id, known),
+        TaskStatus::Completed if known.selection.validate.contains(&task.id) || blocked.is_some() => {
+            "its session says it is done, and its checks pass; it counts when validators agree and it is merged".into()
+        }
+        TaskStatus::Completed => "it is done; this plan does not have such tasks validated".into(),
+        TaskStatus::Verified => {
+            let when = record.completed_at.as_deref().map(|at| format!(" at {at}")).unwrap_or_default();
+            format!("it was done, checked and merged{when}")
+        }
+        TaskStatus::Failed => {
+            let kind = record.failure_kind.map(given_up).unwrap_or("it failed");
+            match &record.last_error {
+                Some(error) => format!("{kind}; the last time: {error}"),
+                None => kind.into(),
+            }
+        }
+        TaskStatus::Skipped => record.skip_reason.clone().unwrap_or_else(|| "nobody says why".into()),
+        TaskStatus::Suspended => match &record.question {
+            Some(question) => format!("it asks: {question}"),
+            None => "it waits for an answer".into(),
+        },
+    }
+}
+
+fn given_up(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::AttemptsExhausted => "all its attempts are used up",
+        FailureKind::ValidationExhausted => "validators found fault with it as often as they may",
+        FailureKind::MergeConflict => "its work does not merge with what others did; its branch is kept",
+        FailureKind::Config => "something outside of the task is wrong, and trying again would not help",
+        FailureKind::Denied => "its agent is not allowed to do what it takes",
+    }
+}
+
+/// What the run waits for before it starts this task, or any.
+fn waits(task: &TaskId, known: &Known<'_>) -> Option<String> {
+    let run = known.run?;
+    let clock = |at: &jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
+    if run.waits {
+        return Some("the run waits for somebody who knows the environment of sessions".into());
+    }
+    if let Some(hold) = &run.hold {
+        return Some(format!("no session is started before {}: {}", clock(&hold.until), hold.reason));
+    }
+    if let Some(until) = &run.paused_until {
+        return Some(format!("sessions failed one after the other; none is started before {}", clock(until)));
+    }
+    let rests = run.resting.iter().find(|rest| rest.task == *task)?;
+    Some(format!("it pauses after a failure, until {}", clock(&rests.until)))
+}
+
+fn in_progress(task: &TaskId, known: &Known<'_>) -> String {
+    let Some(run) = known.run else {
+        return "a run that is gone worked on it; the next run begins it anew, and that costs no attempt".into();
+    };
+    match run.sessions.iter().find(|session| session.task == *task) {
+        Some(session) => {
+            let verb = if session.validates { "looks at it" } else { "works on it" };
+            let doing = session.doing.as_deref().map(|doing| format!(": {doing}")).unwrap_or_default();
+            format!("{} {verb}, for {}{doing}", session.agent, age(session.since))
+        }
+        None => "its work tree is made, its work is checked, or it is merged".into(),
+    }
+}
+
+/// What to do, if there is something to do.
+fn next(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> Option<String> {
+    let (file, id) = (known.file, &task.id);
+    let run = format!("`posse plan run {file}`");
+    let again = |id: &TaskId| format!("`posse plan retry {file} {id}` lets it be tried from the beginning, then {run}");
+    let blocked = known.selection.blocked.iter().find(|(blocked, _)| blocked == id).map(|(_, why)| why);
+    match status {
+        TaskStatus::Failed => Some(match record.failure_kind {
+            Some(FailureKind::Denied) => {
+                format!("`posse plan flags {}` shows what its agent may do; {}", task.agent(), again(id))
+            }
+            _ => again(id),
+        }),
+        TaskStatus::Suspended => Some(format!("`posse plan answer {file} {id} TEXT`, then {run} if it does not run")),
+        TaskStatus::Pending => match blocked {
+            Some(Why::NoAttemptsLeft { .. }) => Some(again(id)),
+            Some(Why::Needs(chains)) => {
+                let roots = chains.iter().filter_map(|chain| chain.last());
+                let stuck = roots.map(|(root, status)| match status {
+                    TaskStatus::Failed => Some(again(root)),
+                    TaskStatus::Suspended => Some(format!("`posse plan answer {file} {root} TEXT`")),
+                    _ => None,
+                });
+                stuck.flatten().next().or_else(|| known.run.is_none().then_some(run))
+            }
+            _ => match known.run {
+                None => Some(run),
+                Some(view) => view.waits.then_some(run),
+            },
+        },
+        TaskStatus::InProgress | TaskStatus::Completed => known.run.is_none().then_some(run),
+        TaskStatus::Verified | TaskStatus::Skipped => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::plan::Plan;
+
+    use super::*;
+
+    const PLAN: &str = "\
+meta: {name: All, validation: {enabled: true, run_after: [coder]}}
+sections:
+  - id: s
+    tasks:
+      - {id: pending, name: P}
+      - {id: needs, name: N, depends_on: [failed]}
+      - {id: asks_root, name: A, depends_on: [suspended]}
+      - {id: progress, name: I, status: in_progress, attempts: 1}
+      - {id: completed, name: C, status: completed, attempts: 1, result_message: it is there}
+      - {id: verified, name: V, status: verified, attempts: 2, completed_at: '2026-01-01T00:00:00Z', cost_usd: 0.5, commits: [abc]}
+      - {id: failed, name: F, status: failed, attempts: 3, failure_kind: attempts_exhausted, last_error: no report}
+      - {id: denied, name: D, status: failed, attempts: 2, failure_kind: denied, last_error: refused Write}
+      - {id: skipped, name: S, status: skipped, skip_reason: not needed}
+      - {id: suspended, name: Q, status: suspended, question: Which colour?}
+      - {id: spent, name: X, attempts: 3}
+";
+
+    /// Every status says why, and says what to do if there is something to do.
+    #[test]
+    fn every_status_says_why() {
+        let (plan, _) = Plan::read("p.yaml", PLAN).unwrap();
+        let state = State::recorded(&plan);
+        let selection = super::super::selection(&plan, &state, &Default::default(), None);
+        let known = Known { file: "p.yaml", state: &state, selection: &selection, run: None };
+        let all: Vec<String> = plan.tasks().map(|task| text(task, &known)).collect();
+        for (task, text) in plan.tasks().zip(&all) {
+            let lines: Vec<&str> = text.lines().collect();
+            assert!(lines[2].starts_with("because") && lines[2].len() > 15, "{}: {text}", task.id);
+        }
+        insta::assert_snapshot!(all.join("\n"));
+    }
+}

@@ -1,0 +1,98 @@
+//! `posse provider`: which agents there are, whether their manifests are sound, and whether they still fit.
+
+mod live;
+
+use posse_files::providers::{Listed, Providers};
+
+use crate::client;
+use crate::error::{Error, Exit};
+use crate::ui::{Cell, Colour, Ui};
+
+/// Which agents there are, and whether their manifests are sound
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  posse provider list
+  posse provider check
+  posse provider check --live codex")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the agents posse knows
+    #[command(after_help = "Examples:\n  posse provider list")]
+    List,
+    /// Check manifests, with every example in them; yours lie in the configuration directory, under providers/
+    ///
+    /// With --live also checks whether they fit the installed agents: each is started in a scratch home and plays a few short
+    /// conversations with a scripted model on this machine. This needs no account, costs nothing, touches none of your files
+    /// and leaves nothing behind. Exit codes: 0 all fits, 1 something does not, 69 not installed.
+    #[command(after_help = "\
+Examples:
+  posse provider check                          all manifests, with every example in them
+  posse provider check --live codex             also start the one that is installed")]
+    Check {
+        /// Only these
+        #[arg(value_name = "PROVIDER")]
+        providers: Vec<String>,
+        /// Also start the installed agents, and report what no longer fits
+        #[arg(long)]
+        live: bool,
+    },
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+    let directory = client::paths()?.providers();
+    let providers = Providers::new(directory.clone());
+    let mut listed = providers.list();
+    match &args.command {
+        Command::List => {
+            ui.answer(&listed, || table(&listed, ui));
+            Ok(Exit::Ok)
+        }
+        Command::Check { providers: wanted, live } => {
+            if let Some(unknown) = wanted.iter().find(|wanted| !listed.iter().any(|listed| listed.id == **wanted)) {
+                let error = providers.load(unknown).err().map(|error| error.to_string()).unwrap_or_default();
+                return Err(Error::Usage(error));
+            }
+            listed.retain(|listed| wanted.is_empty() || wanted.contains(&listed.id));
+            let sound = listed.iter().all(|listed| listed.problem.is_none());
+            if *live && sound {
+                return live::run(&listed, !wanted.is_empty(), ui);
+            }
+            ui.answer(&listed, || checked(&listed, ui));
+            Ok(if sound { Exit::Ok } else { Exit::Failed })
+        }
+    }
+}
+
+fn table(listed: &[Listed], ui: &Ui) -> String {
+    let rows: Vec<Vec<Cell>> = listed
+        .iter()
+        .map(|listed| {
+            let problem = listed.problem.as_ref().map_or("", |_| "broken: see `posse provider check`");
+            vec![
+                Cell::new(&listed.id, None),
+                Cell::new(&listed.name, None),
+                Cell::new(listed.from.join(" + "), None),
+                Cell::new(problem, Some(Colour::Red)),
+            ]
+        })
+        .collect();
+    ui.table(&["PROVIDER", "NAME", "MANIFEST", ""], &rows)
+}
+
+fn checked(listed: &[Listed], ui: &Ui) -> String {
+    let line = |listed: &Listed| match &listed.problem {
+        None => format!("{} {} ({})\n", ui.paint("sound ", Colour::Green), listed.id, listed.from.join(" + ")),
+        Some(problem) => format!("{} {}\n{}\n", ui.paint("broken", Colour::Red), listed.id, indent(problem)),
+    };
+    listed.iter().filter(|listed| listed.problem.is_some() || !ui.quiet()).map(line).collect()
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,371 @@
+//! `posse provider check --live`: checks a manifest against the installed agent. The agent runs in a scratch home, talks to a
+//! scripted model on loopback and plays a few short conversations. Of the user's files only manifests are read.
+
+mod conversation;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use posse_agents::Manifest;
+use posse_agents::version::Version;
+use posse_files::providers::{Listed, Providers};
+use posse_files::versions;
+use posse_sim::home::{HomeOptions, Maker, ScriptedHome};
+use posse_sim::{ModelServer, Scenario};
+use posse_term::paths::Paths;
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::client::{self, Client};
+use crate::cmd::{asked_to_end, launch, on_own_signals};
+use crate::error::{Error, Exit};
+use crate::ui::{Colour, Ui, plain};
+use conversation::{CONVERSATIONS, Conversation, LiveStage};
+
+/// The variables of the user's environment that the agent gets: where programs are and which language to use. No account,
+/// no proxy, no settings.
+const KEPT_VARIABLES: &str = "PATH LANG LC_ALL LC_CTYPE TZ USER LOGNAME SHELL NVM_DIR VOLTA_HOME ASDF_DIR ASDF_DATA_DIR \
+    MISE_DATA_DIR FNM_DIR";
+
+/// The result for one agent.
+#[derive(Debug, Serialize)]
+struct LiveReport {
+    provider: String,
+    /// The sources of its manifest.
+    manifest: Vec<String>,
+    /// The program; null if it is not installed.
+    program: Option<String>,
+    version: Option<Version>,
+    /// The versions that the manifest was written for.
+    known_versions: Vec<Version>,
+    notes: Vec<String>,
+    findings: Vec<LiveFinding>,
+}
+
+/// The result of one conversation.
+#[derive(Debug, Serialize)]
+struct LiveFinding {
+    conversation: &'static str,
+    verdict: LiveVerdict,
+    /// What was expected and did not happen, or could not be checked.
+    expected: Option<&'static str>,
+    seen: Option<String>,
+    #[serde(flatten)]
+    evidence: LiveEvidence,
+}
+
+impl LiveFinding {
+    fn differs(conversation: &'static str, expected: &'static str, seen: impl Into<String>) -> Self {
+        let (verdict, evidence) = (LiveVerdict::Differs, LiveEvidence::default());
+        Self { conversation, verdict, expected: Some(expected), seen: Some(seen.into()), evidence }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum LiveVerdict {
+    Fits,
+    Differs,
+    Unchecked,
+}
+
+/// What posse reported about the agent, and how it read the screen.
+#[derive(Debug, Default, Serialize)]
+struct LiveEvidence {
+    /// The statuses with their reasons, in order.
+    statuses: Vec<String>,
+    /// The rule that the screen was read by.
+    rule: Option<String>,
+    /// The last rows of the screen.
+    screen: Vec<String>,
+}
+
+/// Checks these providers. `named`: the user named them.
+pub(super) fn run(listed: &[Listed], named: bool, ui: &Ui) -> Result<Exit, Error> {
+    on_own_signals(async {
+        let mut scratch = Scratch::new()?;
+        let result = tokio::select! {
+            result = check_all(listed, named, &mut scratch, ui) => result,
+            ended = asked_to_end() => Err(ended),
+        };
+        scratch.end().await?;
+        let reports = result?;
+        if ui.json() {
+            ui.answer(&reports, String::new);
+        }
+        Ok(exit(&reports))
+    })
+}
+
+fn exit(reports: &[LiveReport]) -> Exit {
+    if reports.iter().any(LiveReport::differs) {
+        Exit::Failed
+    } else if reports.is_empty() || reports.iter().any(|report| report.program.is_none()) {
+        Exit::Missing
+    } else {
+        Exit::Ok
+    }
+}
+
+async fn check_all(listed: &[Listed], named: bool, scratch: &mut Scratch, ui: &Ui) -> Result<Vec<LiveReport>, Error> {
+    let directory = client::paths()?.providers();
+    let providers = Providers::new(directory.clone());
+    let mut reports = Vec::new();
+    for one in listed {
+        let provider = providers.load(&one.id).map_err(|error| Error::Usage(error.to_string()))?;
+        let launch = provider.manifest.launch.as_ref();
+        let program = launch.and_then(|launch| versions::locate(&launch.program, &std::env::var("PATH").ok()?));
+        if program.is_none() && !named {
+            continue;
+        }
+        let report = check(one, &provider.manifest, program, scratch, ui).await?;
+        if !ui.json() && (report.differs() || !ui.quiet()) {
+            ui.print(&report.text(&directory, ui));
+        }
+        reports.push(report);
+    }
+    if reports.is_empty() {
+        let ids: Vec<&str> = listed.iter().map(|one| one.id.as_str()).collect();
+        ui.warn(&format!("none of these is installed: {}", ids.join(", ")));
+    }
+    Ok(reports)
+}
+
+async fn check(
+    listed: &Listed,
+    manifest: &Manifest,
+    program: Option<PathBuf>,
+    scratch: &mut Scratch,
+    ui: &Ui,
+) -> Result<LiveReport, Error> {
+    let mut report = LiveReport {
+        provider: listed.id.clone(),
+        manifest: listed.from.clone(),
+        program: program.as_ref().map(|program| program.display().to_string()),
+        version: None,
+        known_versions: manifest.versions.clone(),
+        notes: Vec::new(),
+        findings: Vec::new(),
+    };
+    let Some(program) = program else {
+        report.notes.extend(manifest.launch.as_ref().map(|launch| format!("to get it: {}", launch.install)));
+        return Ok(report);
+    };
+    let Some(said) = versions::ask(&program, &scratch.environment).await else {
+        let own = versions::ask(&program, &launch::environment()).await;
+        let seen = match own {
+            Some(_) => "it runs only in your own home; if it is a link of a version manager, put the program into PATH",
+            None => "`--version` fails",
+        };
+        report.findings.push(LiveFinding::differs("version", "it runs and says its version", seen));
+        return Ok(report);
+    };
+    report.version = Version::said(&said);
+    report.notes.extend(unknown_version(report.version.as_ref(), &manifest.versions));
+    let Some(maker) = Maker::of_provider(&listed.id) else {
+        report.notes.push("posse has no scripted model for it: more cannot be checked without an account".into());
+        return Ok(report);
+    };
+    ui.say(&format!("checking {}; this takes half a minute …", listed.id));
+    scratch.copy_manifest(&listed.id)?;
+    let version = report.version.as_ref().map(Version::to_string).unwrap_or_default();
+    for conversation in &CONVERSATIONS {
+        let server = model(conversation)?;
+        // One retry, so that errors are seen soon.
+        let options = HomeOptions { retries: Some(1), ..HomeOptions::default() };
+        let home = maker.home(&program, &version, &server, &options);
+        scratch.homes.push(home.map_err(Error::io("cannot create a home for the agent"))?);
+        report.findings.push(scratch.play(&listed.id, conversation, server).await?);
+    }
+    Ok(report)
+}
+
+fn model(conversation: &Conversation) -> Result<ModelServer, Error> {
+    let scenario = Scenario::parse(conversation.script).map_err(|error| Error::failed(error.to_string()))?;
+    ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))
+}
+
+fn unknown_version(version: Option<&Version>, known: &[Version]) -> Option<String> {
+    let version = version.filter(|version| !known.is_empty() && !known.contains(version))?;
+    let known: Vec<String> = known.iter().map(Version::to_string).collect();
+    Some(format!("its manifest was written for {}, not for {version}", known.join(", ")))
+}
+
+impl LiveReport {
+    fn differs(&self) -> bool {
+        self.findings.iter().any(|finding| finding.verdict == LiveVerdict::Differs)
+    }
+
+    /// `directory` is where the user's manifests are.
+    fn text(&self, directory: &Path, ui: &Ui) -> String {
+        let name = ui.paint(&self.provider, Colour::Bold);
+        let version = self.version.as_ref().map_or_else(|| "of unknown version".into(), Version::to_string);
+        let mut text = match &self.program {
+            Some(program) => format!("{name} {version} ({program})\n"),
+            None => format!("{name} is not installed\n"),
+        };
+        text.extend(self.notes.iter().map(|note| format!("  {}\n", plain(note))));
+        for finding in &self.findings {
+            let (word, colour) = match finding.verdict {
+                LiveVerdict::Fits => ("fits     ", Colour::Green),
+                LiveVerdict::Differs => ("DIFFERS  ", Colour::Red),
+                LiveVerdict::Unchecked => ("unchecked", Colour::Yellow),
+            };
+            text += &format!("  {} {}\n", ui.paint(word, colour), finding.conversation);
+            let mut add = |name: &str, value: &str| text.push_str(&format!("    {name:8} {}\n", plain(value)));
+            finding.expected.iter().for_each(|expected| add("expected", expected));
+            finding.seen.iter().for_each(|seen| add("seen", seen));
+            if finding.verdict == LiveVerdict::Differs {
+                finding.evidence.statuses.last().iter().for_each(|status| add("status", status));
+                finding.evidence.rule.iter().for_each(|rule| add("rule", rule));
+                finding.evidence.screen.iter().for_each(|row| add("screen", &format!("│{row}")));
+            }
+        }
+        if self.differs() {
+            let file = directory.join(format!("{}.toml", self.provider));
+            text += &format!(
+                "  next: docs/adding-an-agent.md says how rules are written; yours go into {}, over ours\n",
+                file.display()
+            );
+        }
+        text
+    }
+}
+
+/// A home of posse with a daemon of its own, and the homes of the agents started in it.
+struct Scratch {
+    paths: Paths,
+    environment: BTreeMap<String, String>,
+    homes: Vec<ScriptedHome>,
+    _home: TempDir,
+}
+
+impl Scratch {
+    fn new() -> Result<Self, Error> {
+        let private = std::fs::Permissions::from_mode(0o700);
+        let home = tempfile::Builder::new().prefix("posse-check-").permissions(private).tempdir();
+        let home = home.map_err(Error::io("cannot create a directory"))?;
+        let path = home.path().as_os_str().to_owned();
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
+        paths.prepare()?;
+        let mut environment = launch::environment();
+        environment.retain(|name, _| KEPT_VARIABLES.split_whitespace().any(|kept| kept == name));
+        let own = home.path().display().to_string();
+        environment.extend([("HOME".to_owned(), own.clone()), ("POSSE_HOME".to_owned(), own)]);
+        Ok(Self { paths, environment, homes: Vec::new(), _home: home })
+    }
+
+    /// Copies the user's manifest of this provider, so that it applies here too.
+    fn copy_manifest(&self, provider: &str) -> Result<(), Error> {
+        let name = format!("{provider}.toml");
+        let from = client::paths()?.providers().join(&name);
+        if !from.exists() {
+            return Ok(());
+        }
+        let to = self.paths.providers();
+        let copied = std::fs::create_dir_all(&to).and_then(|()| std::fs::copy(&from, to.join(&name)));
+        copied.map(drop).map_err(Error::io(format!("cannot copy {}", from.display())))
+    }
+
+    /// Plays a conversation with an agent in the newest home.
+    async fn play(
+        &self,
+        provider: &str,
+        conversation: &Conversation,
+        server: ModelServer,
+    ) -> Result<LiveFinding, Error> {
+        let client = Client::connect_to(self.paths.clone()).await?;
+        let mut environment = self.environment.clone();
+        let home = self.homes.last().ok_or_else(|| Error::Nonsense("no home".into()))?;
+        environment.extend(home.env.clone());
+        match LiveStage::open(client, provider, environment, home, server).await {
+            Ok(stage) => stage.play(conversation).await,
+            Err(Error::Refused(problem)) => Ok(LiveFinding::differs(conversation.name, "it starts", problem.detail)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends everything that runs here.
+    async fn end(&self) -> Result<(), Error> {
+        if self.paths.holds_terminals() {
+            Client::connect_to(self.paths.clone()).await?.stop(true).await?;
+        }
+        // The sockets are in a directory of their own.
+        match std::fs::remove_dir_all(&self.paths.runtime) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io(format!("cannot remove {}", self.paths.runtime.display()))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(program: Option<&str>, verdict: Option<LiveVerdict>) -> LiveReport {
+        let finding = |verdict| LiveFinding {
+            conversation: "permission",
+            verdict,
+            expected: Some("waiting_user_answer when it asks for a permission"),
+            seen: Some("it was processing for 10 s".into()),
+            evidence: LiveEvidence {
+                statuses: vec!["idle (rule box.idle)".into(), "processing (a prompt was submitted)".into()],
+                rule: Some("seed.otherwise".into()),
+                screen: vec!["Do you want to proceed?".into(), "❯ 1. Yes\x1b[2J".into()],
+            },
+        };
+        LiveReport {
+            provider: "mole".into(),
+            manifest: Vec::new(),
+            program: program.map(str::to_owned),
+            version: "1.2".parse().ok(),
+            known_versions: Vec::new(),
+            notes: Vec::new(),
+            findings: verdict.map(finding).into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn exit_codes() {
+        let of = |verdict| report(Some("/a"), Some(verdict));
+        let missing = || report(None, None);
+        assert_eq!(exit(&[of(LiveVerdict::Fits), of(LiveVerdict::Unchecked)]), Exit::Ok);
+        assert_eq!(exit(&[of(LiveVerdict::Fits), missing()]), Exit::Missing);
+        assert_eq!(exit(&[missing(), of(LiveVerdict::Differs)]), Exit::Failed);
+        assert_eq!(exit(&[]), Exit::Missing);
+    }
+
+    #[test]
+    fn difference_is_shown_with_its_evidence() {
+        let text = report(Some("/bin/mole"), Some(LiveVerdict::Differs)).text(Path::new("/c"), &Ui::dull());
+        for part in [
+            "mole 1.2 (/bin/mole)\n  DIFFERS   permission\n    expected waiting_user_answer",
+            "status   processing (a prompt",
+            "rule     seed.otherwise",
+            "screen   │❯ 1. Yes\\u{1b}[2J",
+            "/c/mole.toml",
+        ] {
+            assert!(text.contains(part), "{part} is missing in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_version_is_reported() {
+        let version = |text: &str| text.parse::<Version>().unwrap();
+        let known = [version("0.145.0"), version("0.166.0")];
+        assert_eq!(unknown_version(Some(&version("0.166.0")), &known), None);
+        let note = unknown_version(Some(&version("0.170.1")), &known).unwrap();
+        assert!(note.contains("0.145.0, 0.166.0, not for 0.170.1"));
+        assert_eq!(unknown_version(Some(&version("1.0")), &[]), None);
+    }
+
+    #[test]
+    fn every_script_can_be_played() {
+        for conversation in &CONVERSATIONS {
+            Scenario::parse(conversation.script).unwrap();
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Everything that can go wrong for someone at the command line: what happened, what to do next, and the exit
+//! code. Errors of the libraries are turned into these once, here.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use posse_api::{Problem, ProblemKind};
+use posse_core::ids::TerminalId;
+use posse_core::status::UnknownStatus;
+use posse_term::client::KeeperError;
+use posse_term::lock::LockError;
+use posse_term::paths::PathsError;
+
+use crate::daemon::ServeFailure;
+
+/// The exit codes, for all commands. Documented in docs/exit-codes.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Ok = 0,
+    Failed = 1,
+    /// The money of a plan is spent.
+    OutOfMoney = 2,
+    /// A plan was stopped on request.
+    Stopped = 3,
+    /// Sessions of a plan failed one after the other.
+    CircuitOpen = 4,
+    /// A plan is not valid, or cannot go on.
+    Invalid = 5,
+    /// Another instance holds the lock.
+    Locked = 6,
+    /// A task of a plan asks, and nothing else is left to do.
+    Suspended = 7,
+    Usage = 64,
+    Missing = 69,
+    Bug = 70,
+    /// Out of quota, and nobody wants to wait.
+    OutOfQuota = 75,
+    HungUp = 129,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why an argument cannot be used. clap prints it behind the argument.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadArgument {
+    #[error("{0:?} is no time; write it like 500ms, 90s, 10m or 2h")]
+    Duration(String),
+    #[error("{0:?} is no time; try 2h, 14:30, 2026-11-16 or 2026-11-16T14:30")]
+    Time(String),
+    #[error("{0:?} is no amount; it is a number, 0 or more")]
+    Amount(String),
+    #[error("{0}, exited")]
+    Goal(UnknownStatus),
+    #[error("write it like 127.0.0.1:9889, or `off`")]
+    Address,
+    #[error("a variable is written NAME=VALUE")]
+    Variable,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{message}")]
+    UsageHint { message: String, hint: String },
+    #[error("{message}")]
+    Failed { message: String, hint: Option<String> },
+    /// It is done already, and not in the way that is wanted now.
+    #[error("{message}")]
+    Running { message: String, hint: String },
+    #[error("{}", .0.detail)]
+    Refused(Problem),
+    #[error("there is no terminal called {0:?}")]
+    NoTerminal(String),
+    #[error("{name:?} fits several terminals: {}", .fits.iter().map(TerminalId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous { name: String, fits: Vec<TerminalId> },
+    #[error(transparent)]
+    Paths(#[from] PathsError),
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    #[error("the daemon does not start: the database {} is damaged: {why}", .path.display())]
+    Database { path: PathBuf, why: String },
+    #[error(transparent)]
+    Serve(#[from] ServeFailure),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error("lost the connection to the daemon: {0}")]
+    Lost(String),
+    #[error("the daemon answered something this posse does not understand: {0}")]
+    Nonsense(String),
+    #[error("tmux is not installed, or not in PATH")]
+    NoTmux,
+    #[error("the daemon was stopped")]
+    Stopped,
+    #[error("the window was closed")]
+    HungUp,
+    #[error("interrupted")]
+    Interrupted,
+    #[error("terminated")]
+    Terminated,
+    #[error("{what}: {error}")]
+    Io { what: String, error: io::Error },
+}
+
+impl Error {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Error::Failed { message: message.into(), hint: None }
+    }
+
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |error| Error::Io { what, error }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
+            Error::Running { .. } => Exit::Locked,
+            Error::Refused(problem) => match problem.kind {
+                ProblemKind::NoProgram => Exit::Missing,
+                ProblemKind::InvalidPlan => Exit::Invalid,
+                ProblemKind::Locked => Exit::Locked,
+                ProblemKind::BadId
+                | ProblemKind::BadName
+                | ProblemKind::BadSize
+                | ProblemKind::Malformed
+                | ProblemKind::Invalid
+                | ProblemKind::NoDirectory
+                | ProblemKind::NoFile
+                | ProblemKind::NoTask => Exit::Usage,
+                _ => Exit::Failed,
+            },
+            Error::Serve(ServeFailure::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,
+            Error::NoTmux => Exit::Missing,
+            Error::Nonsense(_) => Exit::Bug,
+            Error::HungUp => Exit::HungUp,
+            Error::Interrupted => Exit::Interrupted,
+            Error::Terminated => Exit::Terminated,
+            _ => Exit::Failed,
+        }
+    }
+
+    /// What to do next.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Error::Failed { hint, .. } => hint.clone(),
+            Error::UsageHint { hint, .. } | Error::Running { hint, .. } => Some(hint.clone()),
+            Error::Refused(problem) => problem.hint.clone(),
+            Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
+            Error::Ambiguous { .. } => Some("give more of the id".into()),
+            Error::NoTmux => Some(
+                "install the package `tmux` of your system; without it, `posse attach` shows a terminal in this window"
+                    .into(),
+            ),
+            Error::Database { .. } => Some(
+                "`posse doctor --repair` sets it aside and goes on with a new one; terminals go on meanwhile, and \
+                 `posse stop --all` ends them"
+                    .into(),
+            ),
+            Error::Lost(_) | Error::Stopped => Some("`posse ls` starts it again; terminals go on without it".into()),
+            Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
+            _ => None,
+        }
+    }
+
+    /// A stable word for programs.
+    pub(crate) fn kind(&self) -> ProblemKind {
+        match self {
+            Error::Usage(_) | Error::UsageHint { .. } => ProblemKind::Usage,
+            Error::Running { .. } => ProblemKind::Running,
+            Error::Failed { .. } => ProblemKind::Failed,
+            Error::Refused(problem) => problem.kind,
+            Error::NoTerminal(_) => ProblemKind::NoTerminal,
+            Error::Ambiguous { .. } => ProblemKind::Ambiguous,
+            Error::Paths(_) => ProblemKind::Paths,
+            Error::Keeper(_) => ProblemKind::Keeper,
+            Error::Database { .. } => ProblemKind::Database,
+            Error::Serve(_) => ProblemKind::Serve,
+            Error::Lock(_) => ProblemKind::Locked,
+            Error::Lost(_) => ProblemKind::LostConnection,
+            Error::Nonsense(_) => ProblemKind::Nonsense,
+            Error::NoTmux => ProblemKind::NoTmux,
+            Error::Stopped => ProblemKind::Stopped,
+            Error::HungUp => ProblemKind::HungUp,
+            Error::Interrupted => ProblemKind::Interrupted,
+            Error::Terminated => ProblemKind::Terminated,
+            Error::Io { .. } => ProblemKind::Io,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use posse_testkit::docs;
+
+    /// The codes there are, read off the type itself.
+    fn codes() -> BTreeSet<u8> {
+        let source = include_str!("error.rs");
+        let (_, rest) = source.split_once("enum Exit {\n").unwrap();
+        let variants = rest.split_once("\n}").unwrap().0.lines().filter(|line| !line.trim().starts_with("//"));
+        variants.map(|line| line.split_once(" = ").unwrap().1.trim_end_matches(',').parse().unwrap()).collect()
+    }
+
+    fn document(name: &str) -> String {
+        docs::files().into_iter().find(|(file, _)| file == name).unwrap().1
+    }
+
+    #[test]
+    fn every_exit_code_is_documented_and_no_other() {
+        let text = document("docs/exit-codes.md");
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+        let documented: BTreeSet<u8> = rows.filter_map(|(code, _)| code.parse().ok()).collect();
+        assert_eq!(documented, codes());
+    }
+
+    /// Where they are told in short.
+    #[test]
+    fn what_is_said_of_exit_codes_elsewhere_is_so() {
+        let readme = document("README.md");
+        let (_, short) = readme.split_once("## Exit codes\n").unwrap();
+        let short = short.split("\n## ").next().unwrap();
+        let (_, help) = crate::cmd::AFTER_HELP.split_once("Exit codes:").unwrap();
+        for text in [short, help] {
+            let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<u8>().ok());
+            let told: BTreeSet<u8> = numbers.collect();
+            // A range is written by its ends.
+            let missing: Vec<u8> = codes().difference(&told).copied().filter(|code| !(2..=5).contains(code)).collect();
+            assert!(missing.is_empty(), "{missing:?} is not in {text}");
+            assert!(told.is_subset(&codes()), "{told:?}");
+        }
+    }
+}

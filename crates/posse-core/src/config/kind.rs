@@ -1,0 +1,261 @@
+//! The types of configuration values.
+
+use std::time::Duration as Time;
+
+use serde_json::{Value as Json, json};
+
+use super::tree::{Node, NodeValue};
+use super::variables::boolean;
+use crate::file_problem::FileProblem;
+use crate::nearest::nearest;
+use crate::plan::{cannot_fail, duration};
+
+/// The type of a key's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// May be empty.
+    Text,
+    /// A blank text counts as none.
+    OptionalText,
+    /// Not blank.
+    Name,
+    Bool,
+    /// A boolean whose variable is on only if it is exactly `1`.
+    OptIn,
+    Whole {
+        min: u32,
+        max: u32,
+    },
+    /// A whole number; a negative one counts as 0.
+    Clamped,
+    /// One of a few names. `what` is what they are called in messages.
+    OneOf {
+        what: &'static str,
+        names: &'static [&'static str],
+    },
+    /// The id of an agent.
+    Provider,
+    /// A program and its arguments.
+    Arguments,
+    /// A list of words, none of them blank.
+    Words,
+    /// A path, `syslog`, or a program and its arguments.
+    Anchor,
+    /// Below the project.
+    Directory,
+    /// Below the project, and not where agents may not write.
+    StateDirectory,
+    /// A command line for a shell.
+    Command,
+    /// A number, 0 or more.
+    Amount,
+    /// Positive, unless `zero`.
+    Duration {
+        zero: bool,
+    },
+    /// A table: agent, permission profile.
+    ProfileOfAgent,
+    /// A table of permission profiles.
+    Profiles,
+}
+
+/// The commands of a permission profile, if they are not a list of rules.
+const POLICIES: [&str; 3] = ["none", "read_only", "full"];
+
+impl ValueKind {
+    /// Checks a value and returns it as it is kept. `subject` names the key in messages; `providers` are the known agents, if
+    /// they are to be checked.
+    pub(super) fn check(
+        self,
+        node: &Node,
+        subject: &str,
+        providers: Option<&[&str]>,
+        warnings: &mut Vec<FileProblem>,
+    ) -> Result<Json, FileProblem> {
+        let wrong = |wanted: &str| wrong(node, subject, wanted);
+        let text = node.text();
+        match self {
+            Self::Text => text.map(Json::from).ok_or_else(|| wrong("a text")),
+            Self::OptionalText => match text {
+                Some(text) if text.trim().is_empty() => Ok(Json::Null),
+                _ => text.map(Json::from).ok_or_else(|| wrong("a text")),
+            },
+            Self::Name => not_blank(text).map(Json::from).ok_or_else(|| wrong("a text")),
+            Self::Bool | Self::OptIn => match node.value {
+                NodeValue::Bool(on) => Ok(on.into()),
+                _ => Err(wrong("true or false, without quotes")),
+            },
+            Self::Whole { min, max } => {
+                let within = node.whole().and_then(|number| u32::try_from(number).ok());
+                let within = within.filter(|number| (min..=max).contains(number));
+                within.map(Json::from).ok_or_else(|| match max {
+                    u32::MAX => wrong(&format!("a whole number, {min} or more")),
+                    max => wrong(&format!("a whole number, {min} to {max}")),
+                })
+            }
+            Self::Clamped => {
+                let number = node.whole().ok_or_else(|| wrong("a whole number"))?;
+                Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX).into())
+            }
+            Self::OneOf { what, names } => one_of(node, subject, what, names),
+            Self::Provider => match (providers, text) {
+                (Some(known), _) => one_of(node, subject, "provider", known),
+                (None, Some(name)) => Ok(name.into()),
+                (None, None) => Err(wrong("the id of an agent")),
+            },
+            Self::Arguments => list(node, subject, "a list of texts: a program and its arguments", |_| true),
+            Self::Words => list(node, subject, "a list of words", |word| !word.trim().is_empty()),
+            Self::Anchor => {
+                let wanted = "a path that begins with `/`, \"syslog\", or a list of a program and its arguments";
+                match text {
+                    Some(text) if matches!(text, "" | "syslog") || text.starts_with(['/']) => Ok(text.into()),
+                    Some(text) if text.starts_with("syslog:") => Ok(text.into()),
+                    Some(_) => Err(wrong(wanted)),
+                    None => match Self::Arguments.check(node, subject, providers, warnings)? {
+                        Json::Array(words) if words.first().is_none_or(|program| program == "") => Err(wrong(wanted)),
+                        words => Ok(words),
+                    },
+                }
+            }
+            Self::Directory | Self::StateDirectory => {
+                let text = text.ok_or_else(|| wrong("a directory of the project, in quotes"))?;
+                self.directory(node, subject, text)
+            }
+            Self::Command => {
+                let command = not_blank(text)
+                    .ok_or_else(|| wrong("a command line in quotes").hint("leave it out if there is none"))?;
+                if let Some(why) = cannot_fail(command) {
+                    warnings.push(FileProblem::new(node.at, format!("this gate cannot fail: {why}")));
+                }
+                Ok(command.into())
+            }
+            Self::Amount => match node.value {
+                NodeValue::Whole(number) if number >= 0 => Ok(json!(number as f64)),
+                NodeValue::Fraction(number) if number.is_finite() && number >= 0.0 => Ok(json!(number)),
+                _ => Err(wrong("a number, 0 or more")),
+            },
+            Self::Duration { zero } => {
+                let long = match &node.value {
+                    NodeValue::Text(text) => duration(text),
+                    NodeValue::Whole(seconds) => u64::try_from(*seconds).ok().map(Time::from_secs),
+                    _ => None,
+                };
+                let long = long.filter(|long| zero || !long.is_zero());
+                let wanted = "a duration such as \"90s\", \"15m\" or \"7d\", or a number of seconds";
+                long.map(|long| json!(long)).ok_or_else(|| wrong(wanted))
+            }
+            Self::ProfileOfAgent => table(node, subject, "a table: an agent, and its profile", |node, subject| {
+                Self::Name.check(node, subject, providers, &mut Vec::new())
+            }),
+            Self::Profiles => table(node, subject, "a table of profiles, each with `tools` and `bash`", profile),
+        }
+    }
+
+    /// Parses the text of a variable. `None` if it is not a boolean where one is wanted; a text of another type is left to
+    /// `check`.
+    pub(super) fn of_variable(self, text: &str) -> Option<NodeValue> {
+        let as_text = || NodeValue::Text(text.to_owned());
+        match self {
+            Self::Bool => boolean(text).map(NodeValue::Bool),
+            Self::OptIn => Some(NodeValue::Bool(text == "1")),
+            Self::Whole { .. } | Self::Clamped => {
+                Some(text.trim().parse().map_or_else(|_| as_text(), NodeValue::Whole))
+            }
+            _ => Some(as_text()),
+        }
+    }
+
+    fn directory(self, node: &Node, subject: &str, text: &str) -> Result<Json, FileProblem> {
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        if text.starts_with('/') || text.starts_with('~') || parts.contains(&"..") || parts.is_empty() {
+            let problem = wrong(node, subject, "a directory below the project");
+            return Err(problem.hint("write it relative to the project, without `..`"));
+        }
+        if self == Self::StateDirectory && parts.first() == Some(&".claude") {
+            let message = format!("{subject} must not be under .claude/: Claude Code guards that directory");
+            return Err(FileProblem::new(node.at, message).hint("leave it out; the default is .posse/state"));
+        }
+        Ok(json!(parts.join("/")))
+    }
+}
+
+fn wrong(node: &Node, subject: &str, wanted: &str) -> FileProblem {
+    FileProblem::new(node.at, format!("{subject} should be {wanted}, this is {}", node.describe()))
+}
+
+fn not_blank(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+fn did_you_mean(problem: FileProblem, name: Option<&str>, known: &[&str], otherwise: String) -> FileProblem {
+    match name.and_then(|name| nearest(name, known.iter().copied())) {
+        Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
+        None => problem.hint(otherwise),
+    }
+}
+
+fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
+    match node.text() {
+        Some(name) if names.contains(&name) => Ok(name.into()),
+        name => {
+            let all = names.join(", ");
+            let problem = wrong(node, subject, &format!("one of {all}"));
+            Err(did_you_mean(problem, name, names, format!("the names of a {what} are {all}")))
+        }
+    }
+}
+
+fn list(node: &Node, subject: &str, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<Json, FileProblem> {
+    let NodeValue::List(items) = &node.value else { return Err(wrong(node, subject, wanted)) };
+    let text =
+        |item: &Node| item.text().filter(|text| fits(text)).map(Json::from).ok_or_else(|| wrong(item, subject, wanted));
+    items.iter().map(text).collect::<Result<Vec<_>, _>>().map(Json::from)
+}
+
+fn table(
+    node: &Node,
+    subject: &str,
+    wanted: &str,
+    check: impl Fn(&Node, &str) -> Result<Json, FileProblem>,
+) -> Result<Json, FileProblem> {
+    let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, wanted)) };
+    let entry = |entry: &super::tree::TableEntry| {
+        Ok((entry.name.clone(), check(&entry.node, &format!("`{}` in {subject}", entry.name))?))
+    };
+    entries.iter().map(entry).collect::<Result<serde_json::Map<_, _>, _>>().map(Json::from)
+}
+
+fn profile(node: &Node, subject: &str) -> Result<Json, FileProblem> {
+    let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, "a table")) };
+    let no_tools = || FileProblem::new(node.at, format!("{subject} has no `tools`"));
+    let mut tools = Json::Null;
+    let mut bash = json!("none");
+    for entry in entries {
+        let words = |name: &str| {
+            list(&entry.node, &format!("`{name}` in {subject}"), "a list of words", |word| !word.trim().is_empty())
+        };
+        match (entry.name.as_str(), &entry.node.value) {
+            ("tools", _) => tools = words("tools")?,
+            ("bash", NodeValue::List(_)) => bash = words("bash")?,
+            ("bash", NodeValue::Text(policy)) if POLICIES.contains(&policy.as_str()) => bash = json!(policy),
+            ("bash", _) => {
+                let wanted = format!("one of {}, or a list of rules", POLICIES.join(", "));
+                let problem = wrong(&entry.node, &format!("`bash` in {subject}"), &wanted);
+                return Err(did_you_mean(
+                    problem,
+                    entry.node.text(),
+                    &POLICIES,
+                    "it says which commands may be run".into(),
+                ));
+            }
+            (other, _) => {
+                let problem = FileProblem::new(entry.at, format!("a profile has no `{other}`"));
+                return Err(problem.hint("it has `tools` and `bash`"));
+            }
+        }
+    }
+    match &tools {
+        Json::Array(some) if !some.is_empty() => Ok(json!({ "tools": tools, "bash": bash })),
+        _ => Err(no_tools().hint("list what sessions may use, like tools = [\"Read\", \"Grep\"]")),
+    }
+}

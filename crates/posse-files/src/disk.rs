@@ -1,0 +1,320 @@
+//! The operations on files that the daemon and the command line share.
+//!
+//! A disk can be slow or hang (a network file system, a full queue, a drive that spins up). A function that works on files
+//! takes a [`Disk`], so that its signature says that it may wait. The command line may wait anywhere and makes its own; the
+//! daemon hands one out on blocking threads only (`posse_server::disk`).
+
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, ReadDir};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use posse_agents::Provider;
+use posse_agents::profile::Profile;
+use posse_term::config_files::{ConfigFileError, PlanLayers};
+use posse_term::lock::{self, Lock, LockError};
+use posse_term::paths::Paths;
+use posse_term::text_file;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::NamedTempFile;
+
+use crate::confirmed_commands::{ConfirmedCommands, ConfirmedError};
+use crate::operator::Operator;
+use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
+use crate::versions;
+
+/// Permission to wait for the disk. Neither `Clone` nor `Copy`, so that none leaves the thread that it was made for.
+///
+/// Errors name the file, except those of `read_text`, `read_bounded` and `open_regular`.
+#[derive(Debug)]
+pub struct Disk(());
+
+/// Tests may wait wherever they are.
+#[cfg(test)]
+pub(crate) const DISK: &Disk = &Disk::of_this_thread();
+
+impl Disk {
+    /// For the command line, for code that runs before the runtime starts, and for threads of their own, such as the store's.
+    /// Disallowed in the daemon except there.
+    pub const fn of_this_thread() -> Self {
+        Self(())
+    }
+
+    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs_err::read(path)
+    }
+
+    pub fn read_to_string(&self, path: &Path) -> io::Result<String> {
+        fs_err::read_to_string(path)
+    }
+
+    /// Reads a regular file of bounded size whose name comes from a user, a project or an agent (`posse_term::text_file`).
+    pub fn read_text(&self, path: &Path) -> io::Result<String> {
+        text_file::read(path)
+    }
+
+    /// Like `read_text`, for at most `limit` bytes of any kind.
+    pub fn read_bounded(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        text_file::read_bytes(path, limit)
+    }
+
+    /// Opens a regular file for reading. Never waits for a writer.
+    pub fn open_regular(&self, path: &Path) -> io::Result<File> {
+        text_file::open(path)
+    }
+
+    pub fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<File> {
+        options.open(path).map_err(|error| named("open", path, &error))
+    }
+
+    pub fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    pub fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    pub fn is_dir(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    pub fn is_symlink(&self, path: &Path) -> bool {
+        path.is_symlink()
+    }
+
+    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs_err::metadata(path)
+    }
+
+    pub fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs_err::symlink_metadata(path)
+    }
+
+    pub fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
+        fs_err::canonicalize(path)
+    }
+
+    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs_err::read_link(path)
+    }
+
+    pub fn read_dir(&self, path: &Path) -> io::Result<ReadDir> {
+        path.read_dir().map_err(|error| named("read", path, &error))
+    }
+
+    /// Replaces a file with one that only its owner may read, whole or not at all, and synced: it survives a power failure.
+    pub fn write_private(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        write_whole(path, bytes, true)
+    }
+
+    /// Like `write_private`, for files that go with the journal, which may lose its last entries in a power failure too. The
+    /// file survives the death of any process. Syncing takes longer than anything else between two sessions.
+    pub fn write_private_unsynced(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        write_whole(path, bytes, false)
+    }
+
+    /// Writes a file as `std::fs::write` does: not atomically, and with the permissions that the umask leaves.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs_err::write(path, bytes)
+    }
+
+    /// Appends to a file that only its owner may read.
+    pub fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.open(path, File::options().create(true).append(true).mode(0o600))?.write_all(bytes)
+    }
+
+    /// Syncs a directory, so that what was renamed in it survives a power failure.
+    pub fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::File::open(path)?.sync_all()
+    }
+
+    pub fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::create_dir(path)
+    }
+
+    pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs_err::create_dir_all(path)
+    }
+
+    /// Creates a directory that only its owner may enter, and its parents.
+    pub fn create_private_dir(&self, path: &Path) -> io::Result<()> {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        created.map_err(|error| named("create the directory", path, &error))
+    }
+
+    /// Creates a directory that only its owner may enter, in one that is there.
+    pub fn create_one_private_dir(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(path).map_err(|error| named("create the directory", path, &error))
+    }
+
+    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_file(path)
+    }
+
+    /// Like `remove_file`; it is no error if there is none.
+    pub fn remove_file_if_exists(&self, path: &Path) -> io::Result<()> {
+        match fs_err::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_dir(path)
+    }
+
+    pub fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs_err::remove_dir_all(path)
+    }
+
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::rename(from, to)
+    }
+
+    /// Like `rename`, but never replaces a file.
+    pub fn rename_to_new(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
+        renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+    }
+
+    pub fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs_err::hard_link(from, to)
+    }
+
+    pub fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
+        fs_err::os::unix::fs::symlink(target, link)
+    }
+
+    pub fn copy(&self, from: &Path, to: &Path) -> io::Result<u64> {
+        fs_err::copy(from, to)
+    }
+
+    /// Copies the content and the time of the last change.
+    pub fn copy_with_time(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut from = fs_err::File::open(from)?;
+        let mut to = fs_err::File::create(to)?;
+        io::copy(&mut from, &mut to)?;
+        to.file().set_modified(from.metadata()?.modified()?)
+    }
+
+    pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        fs_err::set_permissions(path, PermissionsExt::from_mode(mode))
+    }
+
+    /// A provider as the user's files have it now.
+    pub fn provider(&self, providers: &Providers, id: &str) -> Result<Arc<Provider>, ProviderError> {
+        providers.load(id)
+    }
+
+    pub fn operator(&self, paths: &Paths) -> Result<Operator, ConfigFileError> {
+        Operator::load(paths)
+    }
+
+    pub fn operator_or_deny(&self, paths: &Paths) -> Operator {
+        Operator::load_or_deny(paths)
+    }
+
+    pub fn plan_layers(&self, paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> {
+        PlanLayers::load(paths, project)
+    }
+
+    pub fn confirmed_commands(&self, paths: &Paths, project: &Path) -> Result<ConfirmedCommands, ConfirmedError> {
+        ConfirmedCommands::load(paths, project)
+    }
+
+    pub fn providers(&self, providers: &Providers) -> Vec<Listed> {
+        providers.list()
+    }
+
+    pub fn profile(&self, directory: &Path, name: &str) -> Result<Profile, ProfileError> {
+        providers::profile(directory, name)
+    }
+
+    /// Where a program is, by this search path.
+    pub fn locate_program(&self, program: &str, path: &str) -> Option<PathBuf> {
+        versions::locate(program, path)
+    }
+
+    /// Takes a lock file, if whoever has it gives it up within `patience`.
+    pub fn lock(&self, purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
+        lock::acquire_for(purpose, path, patience)
+    }
+
+    /// Starts a program. The kernel reads its file meanwhile.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        command.spawn()
+    }
+
+    /// Runs a program to its end.
+    pub fn output(&self, command: &mut Command) -> io::Result<Output> {
+        command.output()
+    }
+
+    /// Waits, as for the disk.
+    pub fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    /// A file that is removed when its owner drops it, which only a thread that may wait may do.
+    pub fn temporary_file(&self, directory: &Path, prefix: &str) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new().prefix(prefix).tempfile_in(directory)
+    }
+
+    /// Gives a temporary file its name for good.
+    pub fn persist(&self, file: NamedTempFile, path: &Path) -> io::Result<()> {
+        file.persist(path).map(drop).map_err(|error| error.error)
+    }
+}
+
+fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot {what} {}: {error}", path.display()))
+}
+
+fn write_whole(path: &Path, bytes: &[u8], sync: bool) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let _sole_writer = SoleWriter::of(&temporary);
+    if temporary.is_symlink() {
+        fs_err::remove_file(&temporary)?;
+    }
+    let mut options = fs_err::File::options();
+    {
+        use fs_err::os::unix::fs::OpenOptionsExt;
+        // A link that an agent puts there could lead to any file of the user's.
+        let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+        options.create(true).truncate(true).write(true).mode(0o600).custom_flags(no_link);
+    }
+    let mut file = options.open(&temporary)?;
+    file.write_all(bytes)?;
+    if sync {
+        file.sync_all()?;
+    }
+    fs_err::rename(&temporary, path)
+}
+
+/// Keeps other threads from writing the same file at the same time: all use the same temporary name, so that a crash leaves
+/// no more than one behind.
+struct SoleWriter(PathBuf);
+
+static WRITTEN_NOW: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static WRITTEN: Condvar = Condvar::new();
+
+impl SoleWriter {
+    fn of(temporary: &Path) -> Self {
+        let mut written_now = WRITTEN_NOW.lock().unwrap_or_else(PoisonError::into_inner);
+        while !written_now.insert(temporary.to_owned()) {
+            written_now = WRITTEN.wait(written_now).unwrap_or_else(PoisonError::into_inner);
+        }
+        Self(temporary.to_owned())
+    }
+}
+
+impl Drop for SoleWriter {
+    fn drop(&mut self) {
+        WRITTEN_NOW.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+        WRITTEN.notify_all();
+    }
+}

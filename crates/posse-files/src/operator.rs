@@ -1,0 +1,123 @@
+//! The part of the user's config.toml that the daemon itself goes by. It is read from the file whenever it is needed and
+//! never taken from a request: the process that sends a request may be an agent.
+
+use std::path::PathBuf;
+
+use posse_core::config::ConfigLayer;
+use posse_term::config_files::{self, ConfigFileError};
+use posse_term::paths::Paths;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// Where the log daemon listens.
+const SYSLOG: &str = "/dev/log";
+
+/// The operator's decisions. The defaults allow nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Operator {
+    /// Processes in terminals may answer what agents ask.
+    pub answers_from_terminals: bool,
+    /// Where the end of the audit is also recorded.
+    pub anchor: Option<AnchorRule>,
+    /// The program that is run for each event, and its arguments.
+    pub notification_command: Vec<String>,
+}
+
+impl Operator {
+    /// Reads config.toml. A missing file decides nothing.
+    pub fn load(paths: &Paths) -> Result<Self, ConfigFileError> {
+        config_files::user(paths, None).map(|layer| Self::of(&layer))
+    }
+
+    /// As `load`. A file that cannot be read or understood allows nothing, and the log says so.
+    pub fn load_or_deny(paths: &Paths) -> Self {
+        Self::load(paths).unwrap_or_else(|error| {
+            tracing::warn!("{error}; what it might allow is not allowed");
+            Self::default()
+        })
+    }
+
+    /// The decisions of the user's layer.
+    pub fn of(layer: &ConfigLayer) -> Self {
+        Self {
+            answers_from_terminals: value(layer, "permissions.answers_from_terminals").unwrap_or_default(),
+            anchor: value(layer, "audit.anchor"),
+            notification_command: value(layer, "notifications.command").unwrap_or_default(),
+        }
+    }
+}
+
+fn value<T: DeserializeOwned>(layer: &ConfigLayer, path: &str) -> Option<T> {
+    serde_json::from_value(layer.get(path)?.clone()).ok()
+}
+
+/// `[audit] anchor` of config.toml: a path, `syslog`, `syslog:SOCKET`, or a command and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "AnchorText")]
+pub enum AnchorRule {
+    Off,
+    File(PathBuf),
+    Syslog(PathBuf),
+    Command(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnchorText {
+    One(String),
+    Command(Vec<String>),
+}
+
+#[derive(Debug, thiserror::Error)]
+enum BadAnchor {
+    #[error("the command of `anchor` is empty")]
+    NoCommand,
+    #[error("`anchor` is a path that begins with `/`, \"syslog\", or a list of a program and its arguments, not {0:?}")]
+    Unknown(String),
+}
+
+impl TryFrom<AnchorText> for AnchorRule {
+    type Error = BadAnchor;
+    fn try_from(text: AnchorText) -> Result<Self, BadAnchor> {
+        match text {
+            AnchorText::Command(words) if words.first().is_none_or(String::is_empty) => Err(BadAnchor::NoCommand),
+            AnchorText::Command(words) => Ok(Self::Command(words)),
+            AnchorText::One(text) => match text.as_str() {
+                "" => Ok(Self::Off),
+                "syslog" => Ok(Self::Syslog(SYSLOG.into())),
+                text => match text.strip_prefix("syslog:") {
+                    Some(socket) => Ok(Self::Syslog(socket.into())),
+                    None if text.starts_with('/') => Ok(Self::File(text.into())),
+                    None => Err(BadAnchor::Unknown(text.to_owned())),
+                },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::config::{ConfigFormat, LayerSource};
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_true_allows_answers_from_terminals() {
+        let allowed = |text: &str| {
+            let read = ConfigLayer::read(LayerSource::User, ConfigFormat::Toml, "config.toml", text, None);
+            read.is_ok_and(|(layer, _)| Operator::of(&layer).answers_from_terminals)
+        };
+        assert!(allowed("[loop]\nmode = 'ask'\n[permissions]\nanswers_from_terminals = true"));
+        for text in [
+            "",
+            "[permissions]\nauto_accept = true",
+            "[permissions]\nanswers_from_terminals = false",
+            "[permissions]\nanswers_from_terminals = 'true'",
+            "[permissions]\nanswers_from_terminals = 1",
+            "answers_from_terminals = true",
+            "[permissions",
+        ] {
+            assert!(!allowed(text), "{text}");
+        }
+    }
+}

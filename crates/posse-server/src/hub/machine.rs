@@ -1,0 +1,491 @@
+//! The decisions of the hub, without IO: [`HubMachine::handle`] takes an event and the time, and returns effects.
+//!
+//! Two orders hold throughout. What is announced was written first, or was refused by the disk, which is a problem of its own.
+//! What is started was written first: after a crash in between, the record says that the terminal is missing.
+
+mod adoption;
+mod creation;
+mod deletion;
+mod shutdown;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+
+use posse_api::{DeleteReason, EventBody, LogEvent, StatusView, VERSION};
+use posse_core::audit::{Entry as AuditEntry, Note};
+use posse_core::ids::TerminalId;
+use posse_core::peer::Household;
+use posse_core::screen::Size;
+use posse_core::status::{Status, StatusKind};
+use posse_core::time::{Mono, Wall};
+use posse_core::visible;
+use posse_term::wire::KeeperRequest;
+use tokio::sync::oneshot;
+
+use super::messages::*;
+use crate::pump::{self, PumpHandle};
+use crate::record::Record;
+use crate::retention;
+use crate::store::{Change, KnownInput, Outcome};
+
+use adoption::PumpState;
+use creation::{PendingTerminal, StartingAgent};
+use shutdown::ShutdownState;
+
+/// One terminal.
+struct TerminalEntry {
+    record: Record,
+    title: String,
+    size: Size,
+    watched: bool,
+    pump: PumpState,
+}
+
+impl TerminalEntry {
+    fn new(record: Record) -> Self {
+        Self { title: String::new(), size: record.size, watched: false, pump: PumpState::None, record }
+    }
+
+    fn snapshot(&self) -> TerminalSnapshot {
+        TerminalSnapshot {
+            record: self.record.clone(),
+            title: self.title.clone(),
+            size: self.size,
+            watched: self.watched,
+        }
+    }
+}
+
+pub(super) struct HubMachineParams {
+    pub(super) records: Vec<Record>,
+    pub(super) inputs: Vec<(TerminalId, KnownInput)>,
+    /// This program, which agents call in hooks.
+    pub(super) executable: PathBuf,
+    pub(super) events_directory: PathBuf,
+    /// The process of the daemon.
+    pub(super) pid: u32,
+    /// Where random ids and names begin.
+    pub(super) seed: u64,
+}
+
+pub(super) struct HubMachine {
+    /// The time of the event that is being handled.
+    now: HubTime,
+    effects: Vec<HubEffect>,
+    random: u64,
+    pid: u32,
+    executable: PathBuf,
+    events_directory: PathBuf,
+    terminals: BTreeMap<TerminalId, TerminalEntry>,
+    /// Input that was written down before this daemon started, by terminal.
+    inputs: HashMap<TerminalId, Vec<KnownInput>>,
+    /// The keeper is connected.
+    connected: bool,
+    /// The process of the keeper that was connected last.
+    keeper_pid: Option<i32>,
+    /// A connection was asked for and is not there yet.
+    reconnecting: bool,
+    problems: HubProblems,
+    /// Callers that wait for the pump of a terminal.
+    finds: Vec<(TerminalId, oneshot::Sender<Option<PumpHandle>>)>,
+    /// Terminals that are written down or being started.
+    pending: BTreeMap<TerminalId, PendingTerminal>,
+    /// Agents that run and are not ready yet.
+    starting: BTreeMap<TerminalId, StartingAgent>,
+    /// Terminals to end when the keeper is connected.
+    end_later: Vec<(TerminalId, u32)>,
+    deleting: BTreeMap<TerminalId, Vec<DeleteReply>>,
+    shutdown: Option<ShutdownState>,
+    finished: bool,
+    /// Events since the last round of retention.
+    since_tidy: u64,
+    /// The number of pumps and loads so far.
+    numbers: u64,
+}
+
+impl HubMachine {
+    pub(super) fn new(params: HubMachineParams) -> Self {
+        let mut inputs: HashMap<TerminalId, Vec<KnownInput>> = HashMap::new();
+        for (id, input) in params.inputs {
+            inputs.entry(id).or_default().push(input);
+        }
+        Self {
+            now: HubTime { wall: Wall(0), mono: Mono::default() },
+            effects: Vec::new(),
+            random: params.seed,
+            pid: params.pid,
+            executable: params.executable,
+            events_directory: params.events_directory,
+            terminals: params.records.into_iter().map(|record| (record.id, TerminalEntry::new(record))).collect(),
+            inputs,
+            connected: false,
+            keeper_pid: None,
+            reconnecting: false,
+            problems: HubProblems::default(),
+            finds: Vec::new(),
+            pending: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            end_later: Vec::new(),
+            deleting: BTreeMap::new(),
+            shutdown: None,
+            finished: false,
+            since_tidy: 0,
+            numbers: 0,
+        }
+    }
+
+    /// The first effects of a new daemon.
+    pub(super) fn start(&mut self, now: HubTime) -> Vec<HubEffect> {
+        self.now = now;
+        self.emit(self.event(EventBody::DaemonStarted { pid: self.pid, version: VERSION.into() }), vec![]);
+        self.tidy(TidyScope::Startup);
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(super) fn handle(&mut self, event: HubEvent, now: HubTime) -> Vec<HubEffect> {
+        self.now = now;
+        match event {
+            HubEvent::Command(command) => self.command(command),
+            HubEvent::Pump(id, offset, report) => self.pump_report(id, offset, report),
+            HubEvent::Keeper(report) => self.keeper_report(report),
+            HubEvent::AnswerOver(note, reply) => {
+                // Kept until the disk takes it: the keys were typed.
+                let note = self.named(note);
+                let change = Change::Audit(note.clone());
+                self.write(vec![change], true, AfterWrite::AnswerOver(note, reply));
+            }
+            HubEvent::Stored(then, outcome) => self.stored(then, outcome),
+            HubEvent::RecordingsGrown => self.tidy_files(TidyScope::Recordings),
+            HubEvent::EventsFileMade(id) => self.events_file_made(id),
+            HubEvent::TerminalLoaded { id, load, provider, emulator } => self.loaded(id, load, provider, emulator),
+        }
+        self.answer_finds();
+        self.rest_when_all_ended();
+        if self.finished {
+            self.say_farewell();
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Whether the daemon may exit. No event is handled after that.
+    pub(super) fn has_finished(&self) -> bool {
+        self.finished
+    }
+
+    fn push(&mut self, effect: HubEffect) {
+        self.effects.push(effect);
+    }
+
+    fn reply<T: Send + 'static>(&mut self, to: oneshot::Sender<T>, answer: T) {
+        self.push(HubEffect::Reply(Box::new(move || drop(to.send(answer)))));
+    }
+
+    fn ask_keeper(&mut self, request: KeeperRequest) {
+        self.push(HubEffect::Keeper(Box::new(request)));
+    }
+
+    fn tell_pump(&mut self, id: TerminalId, event: pump::PumpEvent) {
+        self.push(HubEffect::ToPump(id, Box::new(event)));
+    }
+
+    /// The next random number (SplitMix64).
+    fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    // ---- writing and publishing ----
+
+    fn event(&self, body: EventBody) -> LogEvent {
+        LogEvent { seq: None, at: self.now.wall.timestamp(), terminal: None, offset: None, body }
+    }
+
+    fn event_of(&self, id: TerminalId, body: EventBody) -> LogEvent {
+        LogEvent { terminal: Some(id), ..self.event(body) }
+    }
+
+    fn write(&mut self, changes: Vec<Change>, retry: bool, then: AfterWrite) {
+        self.push(HubEffect::Write { changes, retry, then, forget: None });
+    }
+
+    /// Writes an event and what it changes, until the disk takes it. The event is published after the first attempt.
+    fn emit(&mut self, event: LogEvent, mut changes: Vec<Change>) {
+        changes.push(Change::Event(Box::new(event.clone())));
+        self.write(changes, true, AfterWrite::Publish(Box::new(event)));
+    }
+
+    fn put(&self, id: TerminalId) -> Vec<Change> {
+        let record = self.terminals.get(&id).map(|entry| entry.record.clone());
+        record.into_iter().map(|record| Change::Put(Box::new(record))).collect()
+    }
+
+    fn stored(&mut self, then: AfterWrite, outcome: Outcome) {
+        match then {
+            AfterWrite::Nothing => {}
+            AfterWrite::Publish(event) => self.publish_stored(*event, outcome),
+            AfterWrite::Created(id, event) => self.creation_stored(id, *event, outcome),
+            AfterWrite::Deleted { event, left, replies } => {
+                self.publish_stored(*event, outcome);
+                for reply in replies {
+                    self.reply(reply, Ok(Some(DeletedTerminal { left })));
+                }
+            }
+            AfterWrite::Farewell(event) => {
+                self.publish_stored(*event, outcome);
+                self.farewell_published();
+            }
+            AfterWrite::Setting(event, reply) => {
+                let done = outcome.refusal().map_or(Ok(()), |why| Err(SettingError(why)));
+                self.publish_stored(*event, outcome);
+                self.reply(reply, done);
+            }
+            AfterWrite::Journal(event, reply) => {
+                let done = outcome.refusal().map_or(Ok(()), |why| Err(JournalError(why)));
+                // If the disk refuses, the run asks again.
+                if done.is_ok() {
+                    self.publish_stored(*event, outcome);
+                }
+                self.reply(reply, done);
+            }
+            AfterWrite::Input { id, pump, writer, sequence } => {
+                if self.has_pump(id, pump) {
+                    let written = matches!(outcome, Outcome::Written(_));
+                    self.tell_pump(id, pump::PumpEvent::InputNoted { writer, sequence, written });
+                }
+            }
+            AfterWrite::Answering { pump, note } => {
+                let id = note.terminal;
+                let seq = log_audit(*note, outcome);
+                if self.has_pump(id, pump) {
+                    self.tell_pump(id, pump::PumpEvent::AnswerNoted(seq));
+                }
+            }
+            AfterWrite::AnswerOver(note, reply) => {
+                log_audit(*note, outcome);
+                self.push(HubEffect::Reply(reply));
+            }
+        }
+    }
+
+    fn publish_stored(&mut self, mut event: LogEvent, outcome: Outcome) {
+        match outcome {
+            Outcome::Written(numbers) => {
+                event.seq = numbers.last().copied();
+                self.problems.disk = None;
+                self.since_tidy += 1;
+                if self.since_tidy >= retention::ROUND {
+                    self.tidy(TidyScope::Everything);
+                }
+            }
+            // Published all the same: it has happened. The store tries again by itself.
+            Outcome::Refused(why) => self.problems.disk = Some(why),
+        }
+        self.publish(event);
+    }
+
+    fn publish(&mut self, event: LogEvent) {
+        self.push(HubEffect::Publish(Box::new(event)));
+    }
+
+    // ---- retention ----
+
+    fn tidy(&mut self, scope: TidyScope) {
+        self.since_tidy = 0;
+        for id in retention::expired(self.terminals.values().map(|entry| &entry.record), self.now.wall) {
+            self.terminals.remove(&id);
+            self.push(HubEffect::DropPump(id));
+            let deleted = EventBody::TerminalDeleted { reason: DeleteReason::Expired, processes_left: 0 };
+            self.emit(self.event_of(id, deleted), vec![Change::Drop(id)]);
+        }
+        let before = self.now.wall.0 - retention::AGE.as_millis() as i64;
+        self.write(vec![Change::Trim { before, keep: retention::EVENTS }], false, AfterWrite::Nothing);
+        self.tidy_files(scope);
+    }
+
+    fn tidy_files(&mut self, scope: TidyScope) {
+        let known = self.terminals.keys().copied().collect();
+        let running: BTreeSet<TerminalId> = self.running().collect();
+        self.push(HubEffect::Tidy(TidyRequest { scope, known, running }));
+    }
+
+    // ---- reports of pumps ----
+
+    fn pump_report(&mut self, id: TerminalId, offset: Option<u64>, report: PumpReport) {
+        let about = |machine: &Self, body| LogEvent { offset, ..machine.event_of(id, body) };
+        let Some(entry) = self.terminals.get_mut(&id) else {
+            // The terminal was deleted, so its last screen goes too.
+            if matches!(report, PumpReport::Ended { .. }) {
+                self.push(HubEffect::RemoveFiles(id));
+            }
+            return;
+        };
+        match report {
+            PumpReport::Status(status) => self.status_changed(id, offset, *status),
+            PumpReport::Title(title) => {
+                entry.title.clone_from(&title);
+                self.publish(about(self, EventBody::TitleChanged { title }));
+            }
+            PumpReport::Size(size) => {
+                entry.size = size;
+                self.publish(about(self, EventBody::Resized { rows: size.rows(), cols: size.cols() }));
+            }
+            PumpReport::Signal(signal) => self.publish(about(self, EventBody::Signal { signal })),
+            PumpReport::Event(body) => self.emit(about(self, *body), vec![]),
+            PumpReport::Watched(watched) => entry.watched = watched,
+            PumpReport::InputAhead { writer, sequence } => {
+                if let PumpState::Started(pump) = entry.pump {
+                    let change = Change::Ahead { terminal: id, writer, sequence };
+                    self.write(vec![change], false, AfterWrite::Input { id, pump, writer, sequence });
+                }
+            }
+            PumpReport::InputSettled { writer, sequence, arrived } => {
+                let change = Change::Settled { terminal: id, writer, sequence, arrived };
+                self.write(vec![change], true, AfterWrite::Nothing);
+            }
+            PumpReport::Answering(note) => {
+                // If the entry cannot be written, the pump types nothing.
+                if let PumpState::Started(pump) = entry.pump {
+                    let note = self.named(note);
+                    let change = Change::Audit(note.clone());
+                    self.write(vec![change], false, AfterWrite::Answering { pump, note });
+                }
+            }
+            PumpReport::Ended { exit, status, screen_saved, keeper_knows } => {
+                entry.record.exit = Some(exit);
+                // The last screen is in a file, and read from there when a client asks for it.
+                if screen_saved {
+                    entry.pump = PumpState::None;
+                    self.push(HubEffect::DropPump(id));
+                }
+                if let Some(status) = status {
+                    self.status_changed(id, offset, *status);
+                }
+                self.push(HubEffect::RemoveEventsFile(id));
+                let event = about(self, EventBody::TerminalExited { exit, text: exit.to_string() });
+                let mut changes = self.put(id);
+                changes.push(Change::Event(Box::new(event.clone())));
+                // If the keeper forgot it before it is written, the next daemon would take the terminal for lost.
+                let forget = keeper_knows.then_some(id);
+                let then = AfterWrite::Publish(Box::new(event));
+                self.push(HubEffect::Write { changes, retry: true, then, forget });
+            }
+        }
+    }
+
+    fn status_changed(&mut self, id: TerminalId, offset: Option<u64>, status: Status) {
+        let now = self.now.wall;
+        let Some(entry) = self.terminals.get_mut(&id) else { return };
+        entry.record.last_active = now;
+        let view = StatusView::from(&status);
+        let awaiting = status.awaiting_reaction;
+        let at_rest = status.kind != StatusKind::Processing;
+        let before = std::mem::replace(&mut entry.record.status, status);
+        let unchanged = before.awaiting_reaction && entry.record.status.unproven && at_rest;
+        let changes = self.put(id);
+        if awaiting {
+            // An input was submitted, which `prompt_delivered` reports. The status is not known yet.
+            self.write(changes, true, AfterWrite::Nothing);
+        } else {
+            let body = if unchanged { EventBody::NoReaction(view) } else { EventBody::StatusChanged(view) };
+            self.emit(LogEvent { offset, ..self.event_of(id, body) }, changes);
+        }
+        self.answer_when_ready(id);
+    }
+
+    /// Adds the name of the terminal.
+    fn named(&self, mut note: Box<Note>) -> Box<Note> {
+        note.name = self.terminals.get(&note.terminal).map(|entry| entry.record.name.to_string());
+        note
+    }
+
+    // ---- commands ----
+
+    fn command(&mut self, command: HubCommand) {
+        match command {
+            HubCommand::Create(request, reply) => self.create(*request, reply),
+            HubCommand::List(reply) => {
+                let all = self.snapshots(|_| true);
+                self.reply(reply, all);
+            }
+            HubCommand::Show(id, reply) => {
+                let shown = self.terminals.get(&id).map(TerminalEntry::snapshot);
+                self.reply(reply, shown);
+            }
+            HubCommand::Household(reply) => {
+                let household = self.household();
+                self.reply(reply, household);
+            }
+            HubCommand::Find(id, reply) => self.finds.push((id, reply)),
+            HubCommand::Resize(id, size) => {
+                if let Some(entry) = self.terminals.get_mut(&id) {
+                    entry.record.size = size;
+                    let changes = self.put(id);
+                    self.emit(self.event_of(id, EventBody::SizeSet { rows: size.rows(), cols: size.cols() }), changes);
+                    self.tell_pump(id, pump::PumpEvent::Command(pump::PumpCommand::Resize(size)));
+                }
+            }
+            HubCommand::Touch(id) => {
+                if let Some(entry) = self.terminals.get_mut(&id) {
+                    entry.record.last_active = self.now.wall;
+                }
+            }
+            HubCommand::HangUp(id, reply) => self.push(HubEffect::HangUp(id, reply)),
+            HubCommand::ProbeKeeper(reply) => self.push(HubEffect::ProbeKeeper(reply)),
+            HubCommand::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
+            HubCommand::Stop { all, reply } => self.stop(all, reply),
+            HubCommand::Set { name, value, reply } => {
+                let event = self.event(EventBody::SettingChanged { name: name.into(), value: value.clone() });
+                let changes = vec![Change::Setting(name, value), Change::Event(Box::new(event.clone()))];
+                // Not tried again: the caller learns of it and may repeat the request.
+                self.write(changes, false, AfterWrite::Setting(Box::new(event), reply));
+            }
+            HubCommand::Record(on) => self.push(HubEffect::Record(on)),
+            HubCommand::Journal { entry, reply } => {
+                let logged = self.event(entry.event.for_log());
+                let event = LogEvent { body: entry.event.clone(), ..logged.clone() };
+                let changes = vec![Change::Journal(entry), Change::Event(Box::new(logged))];
+                self.write(changes, false, AfterWrite::Journal(Box::new(event), reply));
+            }
+            HubCommand::Health(reply) => self.push(HubEffect::Health(self.problems.clone(), reply)),
+        }
+    }
+
+    /// The processes of the daemon, the keeper and the terminals, to tell them from others.
+    fn household(&self) -> Household {
+        let leader =
+            |entry: &TerminalEntry| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
+        let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
+        Household { keeper: self.keeper_pid, daemon: self.pid as i32, terminals }
+    }
+
+    fn snapshots(&self, which: impl Fn(&TerminalEntry) -> bool) -> Vec<TerminalSnapshot> {
+        let chosen = self.terminals.values().filter(|entry| which(entry));
+        let mut snapshots: Vec<TerminalSnapshot> = chosen.map(TerminalEntry::snapshot).collect();
+        snapshots.sort_by_key(|snapshot| (snapshot.record.created, snapshot.record.id));
+        snapshots
+    }
+
+    fn running(&self) -> impl Iterator<Item = TerminalId> {
+        self.terminals.values().filter(|entry| entry.record.exit.is_none()).map(|entry| entry.record.id)
+    }
+}
+
+/// Copies an entry of the audit to the log file. Returns its number, if it was written.
+pub(super) fn log_audit(note: Note, outcome: Outcome) -> Option<i64> {
+    match outcome {
+        Outcome::Written(numbers) => {
+            let seq = numbers.first().copied()?;
+            tracing::info!("{}", visible::lines(&AuditEntry { seq, note }.to_string()));
+            Some(seq)
+        }
+        Outcome::Refused(why) => {
+            tracing::warn!(terminal = %note.terminal, "the audit cannot be written: {why}");
+            None
+        }
+    }
+}

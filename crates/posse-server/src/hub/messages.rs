@@ -1,0 +1,467 @@
+//! What the hub is told and asked, and what it wants done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use posse_agents::Provider;
+use posse_agents::launch::LaunchError;
+use posse_agents::profile::Profile;
+use posse_agents::start::Confirmed;
+use posse_agents::version::Version;
+use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
+use posse_core::audit::Note;
+use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::peer::Household;
+use posse_core::screen::Size;
+use posse_core::signal::Signal;
+use posse_core::status::{Exit, Status};
+use posse_core::time::{Mono, Wall};
+use posse_term::client::{KeeperLink, Untaken};
+use posse_term::emulator::Emulator;
+use posse_term::wire::{KeeperRequest, SpawnRefusal, TerminalSummary};
+use tokio::sync::oneshot;
+
+use crate::api::{ApiProblem, hint};
+use crate::pump::{self, PumpHandle};
+use crate::record::Record;
+use crate::store::{self, JournalEntry, KnownInput, Outcome};
+
+/// Everything that can make the hub act.
+pub(crate) enum HubEvent {
+    Command(HubCommand),
+    /// A report of a terminal's pump, and the output offset up to which it had read.
+    Pump(TerminalId, Option<u64>, PumpReport),
+    Keeper(KeeperReport),
+    /// An answer to a dialog is over. `ReplyThunk` runs when that is written, or refused for now. Also from the pump of a terminal
+    /// that is gone meanwhile.
+    AnswerOver(Box<Note>, ReplyThunk),
+    /// The store has written a batch, or refused it.
+    Stored(AfterWrite, Outcome),
+    /// There are more recordings than before.
+    RecordingsGrown,
+    /// The file for an agent's events was made, as far as possible.
+    EventsFileMade(TerminalId),
+    /// What [`HubEffect::LoadTerminal`] has read.
+    TerminalLoaded {
+        id: TerminalId,
+        load: u64,
+        provider: Option<Arc<Provider>>,
+        emulator: Option<Box<Emulator>>,
+    },
+}
+
+/// The time at which an event is handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HubTime {
+    pub(crate) wall: Wall,
+    pub(crate) mono: Mono,
+}
+
+/// An answer, ready to be sent to the caller that waits for it.
+pub(crate) type ReplyThunk = Box<dyn FnOnce() + Send>;
+
+/// What the hub wants done, in this order.
+pub(crate) enum HubEffect {
+    Write {
+        changes: Vec<store::Change>,
+        /// Keep the batch if the disk refuses it, and try again until it is written.
+        retry: bool,
+        /// Comes back as [`HubEvent::Stored`].
+        then: AfterWrite,
+        /// The keeper forgets this terminal when the batch is committed, however late.
+        forget: Option<TerminalId>,
+    },
+    Publish(Box<LogEvent>),
+    Reply(ReplyThunk),
+    Keeper(Box<KeeperRequest>),
+    /// Connect to the keeper.
+    Reconnect,
+    ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
+    HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
+    Health(HubProblems, oneshot::Sender<HubHealth>),
+    LoadTerminal(LoadTerminal),
+    StartPump(Box<PumpStart>),
+    ToPump(TerminalId, Box<pump::PumpEvent>),
+    DropPump(TerminalId),
+    /// Reply with the pump of this terminal.
+    Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
+    /// Record what terminals print from now on, or stop.
+    Record(bool),
+    MakeEventsFile(TerminalId),
+    RemoveEventsFile(TerminalId),
+    /// Remove every file of a deleted terminal.
+    RemoveFiles(TerminalId),
+    Tidy(TidyRequest),
+}
+
+/// What follows when the store has dealt with a batch.
+pub(crate) enum AfterWrite {
+    Nothing,
+    Publish(Box<LogEvent>),
+    /// The record of a terminal that is to be started.
+    Created(TerminalId, Box<LogEvent>),
+    Deleted {
+        event: Box<LogEvent>,
+        left: u32,
+        replies: Vec<DeleteReply>,
+    },
+    /// The last event of the daemon.
+    Farewell(Box<LogEvent>),
+    Setting(Box<LogEvent>, oneshot::Sender<Result<(), SettingError>>),
+    Journal(Box<LogEvent>, oneshot::Sender<Result<(), JournalError>>),
+    Input {
+        id: TerminalId,
+        pump: u64,
+        writer: WriterId,
+        sequence: u64,
+    },
+    Answering {
+        pump: u64,
+        note: Box<Note>,
+    },
+    AnswerOver(Box<Note>, ReplyThunk),
+}
+
+/// What a pump needs from the disk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LoadTerminal {
+    pub(crate) id: TerminalId,
+    /// Tells this load from another one of the same terminal.
+    pub(crate) number: u64,
+    pub(crate) provider: Option<String>,
+    /// Whether the last screen is wanted.
+    pub(crate) screen: bool,
+}
+
+pub(crate) struct PumpStart {
+    pub(crate) id: TerminalId,
+    pub(crate) record: Record,
+    pub(crate) provider: Option<Arc<Provider>>,
+    /// Input that was written down before this daemon started.
+    pub(crate) known_inputs: Vec<KnownInput>,
+    pub(crate) beginning: PumpBeginning,
+}
+
+/// Where a pump begins; see [`pump::PumpBeginning`].
+pub(crate) enum PumpBeginning {
+    Live { ring: u64, from: u64, caught_up_at: u64, over: bool },
+    Ended(Option<Box<Emulator>>, Exit),
+}
+
+/// Files to be removed if no terminal needs them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TidyRequest {
+    pub(crate) scope: TidyScope,
+    pub(crate) known: BTreeSet<TerminalId>,
+    pub(crate) running: BTreeSet<TerminalId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TidyScope {
+    Recordings,
+    /// Also the last screens and the log.
+    Everything,
+    /// Also the event files of agents that ended while no daemon ran.
+    Startup,
+}
+
+/// What a pump reports.
+pub(crate) enum PumpReport {
+    Status(Box<Status>),
+    Title(String),
+    Size(Size),
+    Signal(Signal),
+    /// An event for the log.
+    Event(Box<EventBody>),
+    /// Whether a viewer is attached.
+    Watched(bool),
+    /// This input must be written down before it is sent.
+    InputAhead {
+        writer: WriterId,
+        sequence: u64,
+    },
+    /// The input has arrived, or certainly has not.
+    InputSettled {
+        writer: WriterId,
+        sequence: u64,
+        arrived: bool,
+    },
+    /// A question is about to be answered. Nothing is typed before this is written down.
+    Answering(Box<Note>),
+    Ended {
+        exit: Exit,
+        /// The last status, if it differs from the one before.
+        status: Option<Box<Status>>,
+        screen_saved: bool,
+        /// The keeper knows how the program ended. It may forget that once it is written down.
+        keeper_knows: bool,
+    },
+}
+
+/// A report of the connection to the keeper.
+pub(crate) enum KeeperReport {
+    /// The keeper is connected.
+    Up {
+        link: KeeperLink,
+        /// The terminals that the keeper holds.
+        held: Vec<TerminalSummary>,
+        /// Those of them whose last screen is in a file.
+        saved_screens: BTreeSet<TerminalId>,
+    },
+    Spawned {
+        id: TerminalId,
+        pid: u32,
+    },
+    SpawnFailed {
+        id: TerminalId,
+        why: SpawnRefusal,
+        message: String,
+    },
+    Ended {
+        id: TerminalId,
+        left: u32,
+    },
+    /// The keeper will not start a new daemon when this one leaves.
+    Resting,
+    /// The keeper cannot be reached for now. The connection is tried again.
+    Unreachable(String),
+    Lost(String),
+    /// The keeper did not take this request in time, for this reason, and will not carry it out.
+    Untaken(Untaken, String),
+    /// Why the keeper does not answer; `None` if it does again.
+    Silent(Option<String>),
+}
+
+/// Which session a new terminal belongs to.
+pub(crate) enum SessionChoice {
+    /// A session that must not exist yet. Without a name the hub makes one up.
+    New(Option<Name>),
+    /// A session that must exist.
+    Existing(Name),
+    /// This session, whether it exists or not.
+    Any(Name),
+}
+
+/// The program of a new terminal.
+pub(crate) enum ProgramChoice {
+    /// A program and its arguments, under the provider of this name.
+    Command(&'static str, Vec<String>),
+    Agent(Box<AgentStart>),
+}
+
+/// An agent to start.
+pub(crate) struct AgentStart {
+    pub(crate) provider: Arc<Provider>,
+    pub(crate) confirmed: Confirmed,
+    pub(crate) model: Option<String>,
+    pub(crate) profile: Option<Profile>,
+    /// More arguments, passed on unchanged.
+    pub(crate) more: Vec<String>,
+    /// The installed version, where the launch depends on it and it is known.
+    pub(crate) version: Option<Version>,
+    /// The directory of its hook files, if it has any and they could be written.
+    pub(crate) hook_files: Option<String>,
+}
+
+/// A terminal to start, checked as far as that can be done without starting it.
+pub(crate) struct NewTerminal {
+    pub(crate) program: ProgramChoice,
+    pub(crate) agent_profile: Option<String>,
+    pub(crate) name: Option<Name>,
+    pub(crate) session: SessionChoice,
+    pub(crate) directory: PathBuf,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) size: Size,
+    pub(crate) ring: u32,
+    /// Reply when the record is written, without waiting for the program to run.
+    pub(crate) at_once: bool,
+}
+
+pub(crate) type CreateReply = oneshot::Sender<Result<TerminalSnapshot, CreateError>>;
+
+pub(crate) enum HubCommand {
+    Create(Box<NewTerminal>, CreateReply),
+    List(oneshot::Sender<Vec<TerminalSnapshot>>),
+    Show(TerminalId, oneshot::Sender<Option<TerminalSnapshot>>),
+    /// The processes of the daemon, the keeper and the terminals.
+    Household(oneshot::Sender<Household>),
+    /// The pump of a terminal.
+    Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
+    Resize(TerminalId, Size),
+    Touch(TerminalId),
+    HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
+    /// Whether the keeper answers.
+    ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
+    Delete {
+        id: TerminalId,
+        grace_ms: u32,
+        reply: DeleteReply,
+    },
+    Stop {
+        all: bool,
+        reply: StopReply,
+    },
+    /// Store a setting, or remove it. Answered when that is written.
+    Set {
+        name: &'static str,
+        value: Option<String>,
+        reply: oneshot::Sender<Result<(), SettingError>>,
+    },
+    /// Record what terminals print from now on, or stop.
+    Record(bool),
+    Health(oneshot::Sender<HubHealth>),
+    /// An entry of a run's journal. Answered when it is written, or cannot be.
+    Journal {
+        entry: Box<JournalEntry>,
+        reply: oneshot::Sender<Result<(), JournalError>>,
+    },
+}
+
+/// A terminal as the API shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct TerminalSnapshot {
+    pub(crate) record: Record,
+    pub(crate) title: String,
+    pub(crate) size: Size,
+    /// A viewer is attached.
+    pub(crate) watched: bool,
+}
+
+impl From<TerminalSnapshot> for Terminal {
+    fn from(TerminalSnapshot { record, title, size, .. }: TerminalSnapshot) -> Self {
+        Self {
+            id: record.id,
+            name: record.name,
+            session_name: record.session,
+            provider: record.provider,
+            agent_profile: record.agent_profile,
+            mode: record.confirmed.map(|confirmed| confirmed.mode),
+            status: StatusView::from(&record.status),
+            title,
+            working_directory: record.directory,
+            command: record.command,
+            size,
+            pid: record.pid.filter(|_| record.exit.is_none()),
+            exit: record.exit,
+            created_at: record.created.timestamp(),
+            last_active: record.last_active.timestamp(),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CreateError {
+    #[error("the name {0} is taken")]
+    NameTaken(Name),
+    #[error("there is a session {0} already")]
+    SessionTaken(Name),
+    #[error("there is no session {0}")]
+    NoSession(Name),
+    #[error("{1}")]
+    Refused(SpawnRefusal, String),
+    #[error("the database cannot be written: {0}")]
+    Store(String),
+    #[error("no keeper is running to start it: {0}")]
+    NoKeeper(String),
+    #[error("nothing was started: {0}")]
+    KeeperSilent(#[from] KeeperSilent),
+    #[error("it was ended before it had started")]
+    Ended,
+    #[error("{0}")]
+    Agent(#[from] LaunchError),
+    #[error("its record cannot be handed to the keeper: {0}")]
+    Record(#[from] serde_json::Error),
+    #[error("{program} is not installed, or not in PATH")]
+    NotInstalled { program: String, install: String },
+    #[error("it ended while it was starting: {reason}")]
+    Failed { terminal: TerminalId, reason: String },
+}
+
+impl ApiProblem for CreateError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::NameTaken(_) => (Kind::NameTaken, Some("choose another, or `posse kill` the one that has it")),
+            Self::SessionTaken(_) => (Kind::SessionTaken, Some("choose another name")),
+            Self::NoSession(_) => (Kind::NoSession, Some("`posse ls` shows those there are")),
+            Self::Refused(SpawnRefusal::DirectoryMissing, _) => (Kind::NoDirectory, None),
+            Self::Refused(SpawnRefusal::ProgramMissing, _) => {
+                (Kind::NoProgram, Some("is it installed, and in the PATH of this shell?"))
+            }
+            Self::Refused(SpawnRefusal::NotExecutable, _) => (Kind::NotExecutable, None),
+            Self::Refused(SpawnRefusal::LimitReached, _) => (Kind::LimitReached, None),
+            Self::Record(_) | Self::Refused(..) => (Kind::StartFailed, None),
+            Self::Store(_) => (Kind::Disk, Some("free some space; nothing was started")),
+            Self::KeeperSilent(_) => (Kind::KeeperSilent, Some(hint::KEEPER_SILENT)),
+            Self::Ended => (Kind::Ended, None),
+            Self::Agent(_) => (Kind::Invalid, None),
+            Self::NotInstalled { install, .. } => (Kind::NoProgram, Some(install)),
+            Self::Failed { .. } => (Kind::StartFailed, Some("`posse ls` has it; `posse output` shows what it said")),
+            Self::NoKeeper(_) => (Kind::NoKeeper, Some("try again in a moment")),
+        }
+    }
+}
+
+/// A setting could not be stored.
+#[derive(Debug, thiserror::Error)]
+#[error("the database cannot be written: {0}")]
+pub(crate) struct SettingError(pub(crate) String);
+
+impl ApiProblem for SettingError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::Disk, Some("free some space and say it again"))
+    }
+}
+
+/// An entry of a run's journal could not be stored.
+#[derive(Debug, thiserror::Error)]
+#[error("the journal cannot be written: {0}")]
+pub(crate) struct JournalError(pub(crate) String);
+
+/// Why the keeper did not take a request. The request is not carried out later either.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct KeeperSilent(pub(crate) String);
+
+impl ApiProblem for KeeperSilent {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::KeeperSilent, Some(hint::KEEPER_SILENT))
+    }
+}
+
+/// How a deletion is answered; `None` if there is no such terminal.
+pub(crate) type DeleteReply = oneshot::Sender<Result<Option<DeletedTerminal>, KeeperSilent>>;
+
+#[derive(Debug)]
+pub(crate) struct DeletedTerminal {
+    /// Processes that could not be ended.
+    pub(crate) left: u32,
+}
+
+pub(crate) type StopReply = oneshot::Sender<Result<StoppedDaemon, KeeperSilent>>;
+
+/// What remains when the daemon stops.
+#[derive(Debug)]
+pub(crate) struct StoppedDaemon {
+    pub(crate) running: Vec<TerminalSnapshot>,
+    /// The keeper did not answer the farewell of the daemon.
+    pub(crate) keeper_silent: Option<KeeperSilent>,
+}
+
+/// What the machine knows of problems.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HubProblems {
+    /// Why the keeper that is connected does not answer.
+    pub(crate) keeper_silent: Option<String>,
+    /// Why there is no keeper and none can be started.
+    pub(crate) no_keeper: Option<String>,
+    /// Why the last write was refused.
+    pub(crate) disk: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct HubHealth {
+    /// What keeps the daemon from working as it should, in words.
+    pub(crate) problem: Option<String>,
+}

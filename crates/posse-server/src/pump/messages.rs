@@ -1,0 +1,311 @@
+//! What a pump is told and asked, and how it answers.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use posse_agents::Provider;
+use posse_agents::start::Confirmed;
+use posse_api::ProblemKind;
+use posse_core::audit::Who;
+use posse_core::delivery::{Failure, KeyId, Left, NotAnswered, Order, Unanswered, Why, Wish};
+use posse_core::detect::Explanation;
+use posse_core::ids::{TerminalId, WriterId};
+use posse_core::question::ReportEvent;
+use posse_core::run::Shown;
+use posse_core::screen::{Screen, Size};
+use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
+use posse_term::client::KeeperLink;
+use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_term::wire::KeeperEvent;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::api::{ApiProblem, hint};
+use crate::hub::HubEvent;
+use crate::recording::Recorder;
+use crate::store::KnownInput;
+use crate::watch::Start;
+use crate::watched_files::WatchedFiles;
+
+/// Why input did not reach the program. Nothing of it did.
+#[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputError {
+    #[error("the program has ended")]
+    Ended,
+    #[error("the program does not read its input, and what is waiting for it has reached 1 MiB")]
+    Full,
+    #[error("the keeper is gone, and the terminal with it")]
+    Lost,
+    #[error("nothing was typed: the keeper does not answer")]
+    KeeperSilent,
+    #[error("the terminal is {0} now")]
+    Status(StatusKind),
+    #[error("the question has changed since this was typed, so it is not passed on")]
+    MovedOn,
+    #[error("nobody knows whether this reached the program before posse was cut off; it is not typed again")]
+    Uncertain,
+    #[error("the database cannot be written, and without that nothing is typed")]
+    NotNoted,
+    #[error("no question is open")]
+    NoQuestion,
+    #[error("{0}")]
+    Question(NotAnswered),
+    #[error("{0}")]
+    NotAnswered(Unanswered),
+    #[error("{0}")]
+    NotDelivered(Failure),
+    #[error("no agent is in this terminal")]
+    NoAgent,
+    #[error("it was refused, but the agent was not ready for the reason within a minute")]
+    NotTold,
+    #[error("these keys come from a process in a terminal, and could answer what the agent asks")]
+    KeysFromTerminal,
+}
+
+impl ApiProblem for InputError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::Ended => (Kind::Ended, Some("`posse output` shows what it printed last")),
+            Self::Full => (Kind::NotReading, Some("look at it with `posse attach`")),
+            Self::Lost => (Kind::Lost, None),
+            Self::KeeperSilent => (Kind::KeeperSilent, Some(hint::KEEPER_SILENT)),
+            Self::Uncertain => (Kind::Uncertain, Some("look at the terminal before typing it again")),
+            Self::NotNoted => (Kind::Disk, Some("free some space; nothing was typed")),
+            Self::Status(_) => (Kind::Status, Some("look again before typing")),
+            Self::MovedOn => (Kind::MovedOn, Some("look again before typing")),
+            Self::NoQuestion => (Kind::NoQuestion, Some("`posse show` says what it does")),
+            Self::NotTold => (Kind::NotTold, Some("send it with `posse send`")),
+            Self::KeysFromTerminal => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+            Self::NoAgent => (Kind::NoAgent, Some("type into it with `posse send`")),
+            Self::Question(why) | Self::NotAnswered(Unanswered { why, presses: 0 }) => match why {
+                NotAnswered::Changed => (Kind::QuestionChanged, Some("`posse show` has the one that is open now")),
+                NotAnswered::NotPlain | NotAnswered::NoSuchOption => {
+                    (Kind::Waiting, Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"))
+                }
+                NotAnswered::NoWords => {
+                    (Kind::NoWords, Some("`posse show` lists its options; `posse answer NAME --option N` chooses one"))
+                }
+                NotAnswered::NoRefusal | NotAnswered::Unclear => (Kind::Waiting, Some("answer it in `posse attach`")),
+                NotAnswered::FromTerminal => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+                NotAnswered::Vanished => (Kind::NoQuestion, Some("`posse show` says what it does")),
+                NotAnswered::Widens => (Kind::Widens, Some("if you mean it, choose it yourself in `posse attach`")),
+                NotAnswered::Unproven(_) => {
+                    (Kind::Unproven, Some("`posse show` has the question; `posse approve` or `posse deny` answers it"))
+                }
+                _ if matches!(self, Self::Question(_)) => (Kind::Waiting, Some(hint::ANSWERS)),
+                _ => (Kind::NotAnswered, Some("look at it with `posse attach`")),
+            },
+            Self::NotAnswered(_) => (Kind::NotAnswered, Some("look at it with `posse attach`")),
+            Self::NotDelivered(failure) => match (failure.why, failure.left) {
+                (_, Left::Unknown) => (Kind::Uncertain, Some("look at the terminal before sending it again")),
+                (Why::Dialog(_), _) => (Kind::Waiting, Some(hint::ANSWERS)),
+                (Why::Status(_) | Why::Epoch(_), _) => (Kind::Status, Some("look again before sending")),
+                (Why::Busy, _) => (Kind::Busy, Some("`posse wait` for it first")),
+                (Why::Typing, _) => (Kind::NotTyped, Some("look at it with `posse attach`")),
+                (Why::Gone, _) => (Kind::Ended, Some("`posse output` shows what it printed last")),
+                (Why::Empty, _) => (Kind::Invalid, None),
+                _ => (Kind::NotDelivered, Some("look at it with `posse attach`")),
+            },
+        }
+    }
+}
+
+/// What text of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextPart {
+    /// What has scrolled off, and the screen.
+    Full,
+    /// What came since input was last sent.
+    Last,
+    /// The last filled rows.
+    Tail(usize),
+    /// The agent's last message, if it is another one than before that.
+    Answer,
+}
+
+/// Who answers a question, and whether they may. An attempt that is not allowed is written down and refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Answerer {
+    pub(crate) who: Who,
+    pub(crate) allowed: bool,
+    /// Why they refuse, for the audit.
+    pub(crate) reason: Option<String>,
+}
+
+impl Answerer {
+    pub(crate) fn allowed(who: Who) -> Self {
+        Self { who, allowed: true, reason: None }
+    }
+
+    /// A sender of text that must never become the answer to a question.
+    pub(crate) fn forbidden(who: Who) -> Self {
+        Self { who, allowed: false, reason: None }
+    }
+}
+
+/// Who hears what became of an input.
+pub(crate) enum InputOrigin {
+    Request(oneshot::Sender<Result<(), InputError>>),
+    Watcher(u64),
+    /// What is being done with the agent.
+    Agent(KeyId),
+}
+
+pub(crate) struct PumpInput {
+    pub(crate) writer: WriterId,
+    pub(crate) sequence: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Type nothing unless this is the status.
+    pub(crate) expect: Option<StatusKind>,
+    /// Whether an agent may get these keys, which could answer its question.
+    pub(crate) may_answer: bool,
+    pub(crate) origin: InputOrigin,
+}
+
+/// The status of a terminal and what a driver needs with it, all of the same moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Observation {
+    pub(crate) status: Status,
+    pub(crate) exit: Option<Exit>,
+    /// The newest lines since the last prompt; if there are none and the agent failed or waits, the last lines.
+    pub(crate) excerpt: Option<String>,
+    /// The agent has written a message since its last prompt. Looked for only if nothing else shows that the agent worked.
+    pub(crate) answered: bool,
+}
+
+pub(crate) enum PumpCommand {
+    Observe(oneshot::Sender<Observation>),
+    /// Whether its program runs. Known here before everyone is told.
+    Alive(oneshot::Sender<bool>),
+    Screen(oneshot::Sender<Screen>),
+    Text(TextPart, oneshot::Sender<Option<String>>),
+    /// Whether the program asked for pastes to be marked as such.
+    BracketedPaste(oneshot::Sender<bool>),
+    Input(PumpInput),
+    /// A message for the agent, or, in a terminal without one, text and Enter.
+    Message {
+        order: Order,
+        /// Who it comes from, should it be an answer.
+        answerer: Answerer,
+        writer: WriterId,
+        sequence: u64,
+        reply: oneshot::Sender<Result<(), InputError>>,
+    },
+    /// What the agent asks.
+    Question(oneshot::Sender<Result<OpenQuestion, InputError>>),
+    /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
+    Answer {
+        wish: Wish,
+        question: Option<String>,
+        /// Answer in these words instead of with an option.
+        words: Option<String>,
+        answerer: Answerer,
+        reply: oneshot::Sender<Result<Option<i64>, InputError>>,
+    },
+    /// How the screen is read now; `None` in a terminal without an agent.
+    Explain(oneshot::Sender<Option<Explained>>),
+    /// What is seen of a message nobody is sure of; `None` in a terminal without an agent.
+    Traces {
+        text: String,
+        reply: oneshot::Sender<Option<Shown>>,
+    },
+    /// Show the recording what the screen looks like: it goes on from there.
+    Picture,
+    /// The size it has when nobody looks.
+    Resize(Size),
+    Watch {
+        from: Option<u64>,
+        reply: oneshot::Sender<Start>,
+    },
+    Unwatch(u64),
+    /// A watcher looks through a window, and asks for this size, if any.
+    View {
+        watcher: u64,
+        size: Option<Size>,
+    },
+}
+
+/// The question that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OpenQuestion {
+    pub(crate) id: String,
+    pub(crate) kind: Option<WaitingKind>,
+    pub(crate) text: String,
+    /// The same in full.
+    pub(crate) full: Vec<String>,
+}
+
+/// How a screen is read, and what the agent said of itself last.
+pub(crate) type Explained = (Explanation, Vec<(Source, Claim)>);
+
+pub(crate) enum PumpEvent {
+    Keeper(KeeperEvent),
+    KeeperLost,
+    Command(PumpCommand),
+    /// A hook of the agent, as it told.
+    Hook(serde_json::Value),
+    /// What the agent has written down of itself.
+    SessionFile(serde_json::Value),
+    /// Where the agent's session file is; `None` if it does not exist yet.
+    SessionFileLocated(Option<PathBuf>),
+    /// What a line means that it has written about what it does: for its state, and about questions.
+    Said(Option<(Source, Claim)>, Option<ReportEvent>),
+    /// The store has written down that this message is about to be sent, or could not.
+    InputNoted {
+        writer: WriterId,
+        sequence: u64,
+        written: bool,
+    },
+    /// The store has written down that a question is about to be answered, under this number, or could not.
+    AnswerNoted(Option<i64>),
+}
+
+/// A terminal's pump, to talk to. When the last handle goes the pump ends.
+#[derive(Clone)]
+pub(crate) struct PumpHandle {
+    pub(super) events: mpsc::UnboundedSender<PumpEvent>,
+}
+
+impl PumpHandle {
+    pub(crate) fn send(&self, event: PumpEvent) {
+        let _ = self.events.send(event);
+    }
+
+    /// Asks, and waits for the answer. `None` if the terminal has been deleted meanwhile.
+    pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> PumpCommand) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(PumpEvent::Command(command(reply)));
+        answer.await.ok()
+    }
+}
+
+/// How a pump begins.
+pub(crate) enum PumpBeginning {
+    /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
+    /// everything up to `caught_up_at` has been seen.
+    ///
+    /// `over`: it has ended, though how is told only behind its output.
+    Live { link: KeeperLink, ring: u64, from: u64, caught_up_at: u64, over: bool },
+    /// The program ended before this daemon began; this is its last screen, if it was kept.
+    Ended(Option<Box<Emulator>>, Exit),
+}
+
+pub(crate) struct PumpSettings {
+    pub(crate) id: TerminalId,
+    /// Messages of which something was written down before this daemon began.
+    pub(crate) known_inputs: Vec<KnownInput>,
+    pub(crate) size: Size,
+    pub(crate) status: Status,
+    pub(crate) history: HistoryLimit,
+    /// Where the last screen goes when the program ends.
+    pub(crate) last_screen: PathBuf,
+    /// Where the agent writes its events, if it does.
+    pub(crate) events_file: PathBuf,
+    /// The process of the program.
+    pub(crate) pid: Option<u32>,
+    pub(crate) files: WatchedFiles,
+    /// The agent in it, its profile, and what the operator said.
+    pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
+    pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
+    pub(crate) recorder: Recorder,
+}
