@@ -243,7 +243,9 @@ impl Areas {
         let files = paths.iter().filter(|path| !repositories.contains(path));
         let found = inspect(&self.root, files.cloned().collect()).await;
         let draft = tree.draft().await?;
-        tree.stage(Some(&draft), found.of(TreeEntryKind::File), found.of(TreeEntryKind::Missing)).await?;
+        // git reports the file, and a directory is in its place: the file is deleted.
+        let deleted = found.of(TreeEntryKind::Missing).chain(found.of(TreeEntryKind::Directory));
+        tree.stage(Some(&draft), found.of(TreeEntryKind::File), deleted).await?;
         Ok(tree.tree(&draft).await?)
     }
 

@@ -82,6 +82,21 @@ async fn who_asks_again_after_a_crash_takes_nothing_of_the_users() {
     assert_eq!(repo.status(), "?? mine");
 }
 
+/// A deleted file stays deleted in the saved tree if an empty directory has taken its place.
+#[tokio::test]
+async fn file_replaced_by_a_directory_is_saved_as_deleted() {
+    let repo = Repo::new();
+    fs::remove_file(repo.root.join("a")).unwrap();
+    fs::create_dir(repo.root.join("a")).unwrap();
+    fs::remove_file(repo.root.join("b")).unwrap();
+    write(&repo.root, "b/in", "of the user\n");
+    let areas = open(&repo, true).await;
+    let saved = saved(&areas, &start(&areas, "1", 1).await).await;
+    let files = repo.git(&["ls-tree", "-r", "--name-only", &saved]);
+    let files: BTreeSet<&str> = files.lines().collect();
+    assert!(!files.contains("a") && !files.contains("b") && files.contains("b/in"), "{files:?}");
+}
+
 /// Everything of the user's: the index, as it differs from the commit, and the files as they differ from the index.
 fn users(repo: &Repo) -> (String, String, String) {
     let untracked = repo.git(&["ls-files", "--others", "--exclude-standard"]);
