@@ -94,7 +94,7 @@ fn prompts() {
     fs::remove_file(play.env.work().join("task.md")).unwrap();
     refused(&play, &play.run(), &["task.md", "No such file"]);
     let nothing = play.env.run(["loop", "loop.json"]);
-    refused(&play, &nothing, &["no prompt", "--prompt-file"]);
+    refused(&play, &nothing, &["no task is given", "--prompt-file"]);
 }
 
 #[test]
