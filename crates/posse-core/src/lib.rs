@@ -11,6 +11,7 @@ pub mod backlog;
 pub mod config;
 pub mod delivery;
 pub mod detect;
+pub mod engine;
 pub mod file_problem;
 pub mod frame;
 pub mod git_config;

@@ -74,7 +74,7 @@ pub struct Run {
     probes: u32,
     stop: Option<StopHow>,
     after_plan: AfterPlan,
-    outcome: Option<RunOutcome>,
+    outcome: Option<(RunOutcome, String)>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
 }
@@ -181,8 +181,8 @@ impl Run {
         &self.state
     }
 
-    pub fn outcome(&self) -> Option<RunOutcome> {
-        self.outcome
+    pub fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.outcome.as_ref().map(|(outcome, reason)| (*outcome, reason.as_str()))
     }
 
     pub fn hold(&self) -> Option<&Hold> {

@@ -180,7 +180,7 @@ impl Run {
             RunOutcome::Stopped => Mark { status: Some(PlanStatus::Stopped), ..Mark::default() },
             _ => Mark::default(),
         };
-        self.outcome = Some(outcome);
+        self.outcome = Some((outcome, reason.clone()));
         self.effects.push(Effect::Finish { outcome, reason });
     }
 

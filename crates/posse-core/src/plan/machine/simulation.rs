@@ -279,7 +279,7 @@ impl Sim {
 
     /// The run is over. Whether a person goes on with what is left.
     fn again(&mut self) -> bool {
-        let outcome = self.run.outcome().unwrap();
+        let (outcome, _) = self.run.outcome().unwrap();
         self.rounds.push((std::mem::take(&mut self.journal), outcome));
         let text = self.run.mirror().unwrap();
         let (plan, _) = Plan::read("sim", &text).unwrap();

@@ -1,0 +1,71 @@
+//! What every durable run has in common, whatever it works on.
+//!
+//! A run is its journal of inputs. Replaying the inputs in order, each at its recorded time, gives the same run and the same
+//! list of outstanding effects. Effects are idempotent: after a crash the driver starts every outstanding effect again.
+//!
+//! This module does no IO and has no clock.
+
+use crate::auto::{self, Pipeline};
+use crate::plan::machine::{self as plan, RunOutcome};
+use crate::time::Wall;
+
+/// A run as a value. The driver journals each input before it hands it over, and carries out the effects that come back.
+pub trait Machine {
+    type Input;
+    type Effect;
+
+    /// Takes in what happened and returns what is to be done. `now` never goes back. A machine that has an outcome ignores
+    /// every further input.
+    fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect>;
+
+    /// The effects that were requested and have not been answered yet.
+    fn outstanding(&self) -> &[Self::Effect];
+
+    /// The time of the next timer, if one is set. The driver hands over a tick then.
+    fn deadline(&self) -> Option<Wall>;
+
+    /// How the run ended, and why.
+    fn outcome(&self) -> Option<(RunOutcome, &str)>;
+}
+
+impl Machine for plan::Run {
+    type Input = plan::Event;
+    type Effect = plan::Effect;
+
+    fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect> {
+        self.handle(input, now)
+    }
+
+    fn outstanding(&self) -> &[Self::Effect] {
+        self.outstanding()
+    }
+
+    fn deadline(&self) -> Option<Wall> {
+        self.deadline()
+    }
+
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.outcome()
+    }
+}
+
+impl Machine for Pipeline {
+    type Input = auto::words::Event;
+    type Effect = auto::words::Effect;
+
+    fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect> {
+        self.handle(input, now)
+    }
+
+    fn outstanding(&self) -> &[Self::Effect] {
+        self.outstanding()
+    }
+
+    fn deadline(&self) -> Option<Wall> {
+        self.deadline()
+    }
+
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.outcome()
+    }
+}
