@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         eprintln!("usage: headless_events PROVIDER STREAM.jsonl");
         return ExitCode::FAILURE;
     };
-    let Some(texts) = built_in(provider).and_then(Result::ok).and_then(|provider| provider.headless) else {
+    let Some(texts) = built_in(provider).and_then(Result::ok).and_then(|provider| provider.manifest.headless) else {
         eprintln!("{provider} is no agent that runs without a terminal");
         return ExitCode::FAILURE;
     };

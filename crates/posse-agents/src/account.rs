@@ -1,6 +1,7 @@
 //! Whether there is a sign of an account with an agent. What is in a credential is nobody's business here: only whether
 //! a file is there, or a variable set.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ impl Account {
         is_there: impl FnOnce(&Path) -> bool,
     ) -> Option<Sign> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let file = self.files.iter().find_map(|pattern| fill(pattern, variable)).map(PathBuf::from);
+        let file = self.files.iter().find_map(|pattern| fill(pattern, |name| variable(name).map(Into::into)));
         if let Some(file) = file.filter(|file| is_there(file)) {
             return Some(Sign::File(file));
         }
@@ -44,17 +45,18 @@ impl Account {
     }
 }
 
-fn fill(pattern: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let mut filled = String::new();
+/// Fills in a path: `{NAME}` stands for what `variable` gives for the name. `None` if it gives nothing for one of them.
+pub fn fill(pattern: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let mut filled = OsString::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('{') {
         let (name, after) = after.split_once('}')?;
-        filled.push_str(before);
-        filled.push_str(&variable(name)?);
+        filled.push(before);
+        filled.push(variable(name)?);
         rest = after;
     }
-    filled.push_str(rest);
-    Some(filled)
+    filled.push(rest);
+    Some(filled.into())
 }
 
 #[cfg(test)]
@@ -86,5 +88,17 @@ mod tests {
             let found = account.sign(variable, |path| files.iter().any(|file| Path::new(file) == path));
             assert_eq!(found, expected, "{variables:?} {files:?}");
         }
+    }
+
+    #[test]
+    fn a_path_needs_every_variable_that_it_names() {
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/me".into()),
+            "pid" => Some("7".into()),
+            _ => None,
+        };
+        assert_eq!(fill("{CONF}/s/{pid}.json", variable), None);
+        assert_eq!(fill("{HOME}/s/{pid}.json", variable), Some("/home/me/s/7.json".into()));
+        assert_eq!(fill("{HOME", variable), None);
     }
 }

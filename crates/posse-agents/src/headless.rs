@@ -13,7 +13,6 @@ pub mod check;
 pub mod claude;
 pub mod codex;
 pub mod command;
-mod configured;
 pub mod event;
 pub mod explain;
 mod fields;
@@ -30,10 +29,10 @@ pub use check::{FailedCheck, check_flags};
 pub use command::{Spawn, command_line};
 pub use event::Event;
 pub use explain::explain_flags;
-pub use flags::{Abilities, FlagError, Request, Scope, build_permission_flags};
-pub use permission::{Bash, Granted, PermissionProfile, Policy};
+pub use flags::{FlagError, Request, Scope, build_permission_flags};
+pub use permission::{Granted, PermissionProfile, Policy};
 pub use reader::Reader;
-pub use texts::{BadHeadless, HeadlessRules, Texts};
+pub use texts::HeadlessRules;
 
 /// Whose sessions carry out plans that nobody said anything about.
 pub const DEFAULT_PROVIDER: &str = "claude_code";

@@ -3,60 +3,31 @@
 
 use std::collections::BTreeMap;
 
+use posse_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::version::Version;
 
-/// What an agent may do without asking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// It asks before it changes anything.
-    #[default]
-    Ask,
-    /// Edits inside the directory are free; commands ask.
-    Edits,
-    /// It never asks.
-    Bypass,
-}
-
-impl Mode {
-    pub const ALL: [Mode; 3] = [Mode::Ask, Mode::Edits, Mode::Bypass];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Ask => "ask",
-            Mode::Edits => "edits",
-            Mode::Bypass => "bypass",
-        }
-    }
-}
-
-impl std::fmt::Display for Mode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("there is no launch mode {0:?}; there are ask, edits and bypass")]
-pub struct UnknownMode(String);
-
-impl std::str::FromStr for Mode {
-    type Err = UnknownMode;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == text).ok_or_else(|| UnknownMode(text.into()))
+words! {
+    /// What an agent may do without asking.
+    #[derive(Default, PartialOrd, Ord, Hash)]
+    pub enum Mode ("launch mode") {
+        /// It asks before it changes anything.
+        #[default]
+        Ask = "ask",
+        /// Edits inside the directory are free; commands ask.
+        Edits = "edits",
+        /// It never asks.
+        Bypass = "bypass",
     }
 }
 
 /// Arguments and variables that go together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Additions {
-    #[serde(default)]
     pub arguments: Vec<String>,
-    #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
 
@@ -98,19 +69,15 @@ pub struct Since {
 }
 
 /// The tool's own hooks, told per run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Hooks {
     /// What `{hooks}` has our command run at.
-    #[serde(default)]
     pub events: Vec<String>,
-    #[serde(default)]
     pub arguments: Vec<String>,
     /// Variables that tell it of the hooks. One that the user has set is left alone, and so there are no hooks.
-    #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Files that it reads or runs, by their names. They lie in `{hook_files}`.
-    #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
 

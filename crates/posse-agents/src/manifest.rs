@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use posse_core::delivery::{BadKeys, DialogKeys, Keys, Submit, SubmitRules};
+use posse_core::delivery::{DialogKeys, Submit};
 use posse_core::detect::rules::Rules;
 use posse_core::detect::{BadRules, Detector};
-use posse_core::signal::{BadSignalRules, Listener, SignalRules};
-use serde::{Deserialize, Serialize};
+use posse_core::signal::SignalRules;
+use serde::Deserialize;
 
 use crate::account::Account;
-use crate::headless::{BadHeadless, HeadlessRules, Texts};
+use crate::headless::HeadlessRules;
 use crate::launch::Launch;
 use crate::start::Start;
 use crate::version::Version;
 
 /// One agent, as written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The word that stands for it in commands and in the API.
@@ -31,12 +31,12 @@ pub struct Manifest {
     /// What speaks for an account with it. Without this nobody can say.
     pub account: Option<Account>,
     /// How it is heard without a terminal. Without this it cannot carry out plans.
-    pub headless: Option<HeadlessRules>,
+    pub headless: Option<Arc<HeadlessRules>>,
     /// What is said to it so that it leaves.
     pub exit: Option<String>,
     /// How messages are typed and submitted.
     #[serde(default)]
-    pub submit: SubmitRules,
+    pub submit: Submit,
     /// How its questions are answered.
     #[serde(default)]
     pub answer: DialogKeys,
@@ -57,12 +57,6 @@ pub enum BadManifest {
     Toml(#[from] Box<toml::de::Error>),
     #[error("{0}")]
     Rules(#[from] BadRules),
-    #[error("{0}")]
-    Keys(#[from] BadKeys),
-    #[error("{0}")]
-    Signals(#[from] BadSignalRules),
-    #[error("{0}")]
-    Headless(#[from] BadHeadless),
 }
 
 /// An agent, ready for use.
@@ -70,10 +64,6 @@ pub enum BadManifest {
 pub struct Provider {
     pub manifest: Manifest,
     pub detector: Arc<Detector>,
-    pub submit: Submit,
-    pub keys: Keys,
-    pub signals: Listener,
-    pub headless: Option<Arc<Texts>>,
 }
 
 impl Manifest {
@@ -102,10 +92,7 @@ impl Provider {
     pub fn from_table(table: toml::Table) -> Result<Self, BadManifest> {
         let manifest: Manifest = table.try_into().map_err(Box::new)?;
         let detector = Arc::new(detector(&manifest, None)?);
-        let (submit, keys) = (Submit::new(&manifest.submit)?, Keys::new(&manifest.answer)?);
-        let signals = Listener::new(manifest.signals.clone())?;
-        let headless = manifest.headless.as_ref().map(Texts::new).transpose()?.map(Arc::new);
-        Ok(Self { manifest, detector, submit, keys, signals, headless })
+        Ok(Self { manifest, detector })
     }
 
     /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the

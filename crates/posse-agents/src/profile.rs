@@ -35,13 +35,6 @@ pub const BUILT_IN_PROFILES: &[(&str, &str)] = &[
     ("tester", include_str!("../profiles/tester.md")),
 ];
 
-/// A profile that is part of this program.
-pub fn built_in(name: &str) -> Option<Profile> {
-    let (_, text) = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name)?;
-    // They are all read in a test.
-    Profile::parse(text).ok()
-}
-
 impl Profile {
     /// A role that somebody else knows by its name.
     pub fn named(name: &str) -> Self {
@@ -98,11 +91,9 @@ mod tests {
             assert!(profile.model.is_none() && profile.mcp_servers.is_none());
             assert!(profile.description.len() > 20 && profile.text.len() > 500, "{name}");
             assert!(!profile.text.contains("opsx"), "{name}: most projects have no OpenSpec");
-            assert_eq!(built_in(name), Some(profile));
         }
         let names: Vec<&str> = BUILT_IN_PROFILES.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, posse_core::rounds::Role::ALL.map(posse_core::rounds::Role::profile));
-        assert_eq!(built_in("developer"), None);
     }
 
     #[test]

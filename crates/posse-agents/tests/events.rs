@@ -24,7 +24,7 @@ fn qwen_tells_what_it_does() {
     let mut said: Vec<Claim> = Vec::new();
     for (number, line) in written.iter().enumerate() {
         let before = number.checked_sub(1).map(|before| &written[before]);
-        said.extend(qwen.signals.event(line, before).map(|(_, claim)| claim));
+        said.extend(qwen.manifest.signals.event(line, before).map(|(_, claim)| claim));
     }
     // That it works is said with every prompt and every answer.
     said.dedup();

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use posse_agents::headless::event::{Event, Limit, LimitSource, Reason};
-use posse_agents::headless::{Reader, Texts};
+use posse_agents::headless::{HeadlessRules, Reader};
 use posse_agents::manifest::built_in;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Loading a manifest checks all its rules, which is slow; once is enough.
-fn texts(provider: &str) -> Arc<Texts> {
-    static LOADED: LazyLock<[Arc<Texts>; 2]> =
-        LazyLock::new(|| ["claude_code", "codex"].map(|id| built_in(id).unwrap().unwrap().headless.unwrap()));
+fn texts(provider: &str) -> Arc<HeadlessRules> {
+    static LOADED: LazyLock<[Arc<HeadlessRules>; 2]> =
+        LazyLock::new(|| ["claude_code", "codex"].map(|id| built_in(id).unwrap().unwrap().manifest.headless.unwrap()));
     LOADED[usize::from(provider == "codex")].clone()
 }
 

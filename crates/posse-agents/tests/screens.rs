@@ -176,7 +176,7 @@ fn hints_name_only_commands_that_can_answer() {
             let look = Look { rows: &rows, title: screen.title.as_deref(), ..Look::default() };
             let reading = provider.detector.read(look, &mut Memo::default());
             let Some(question) = question(&reading) else { continue };
-            let suggested = Suggested::on(&reading);
+            let suggested = Suggested::of(reading.dialog.as_ref(), reading.waiting_kind);
             seen.insert(format!("{suggested:?}"));
             let wishes = match suggested {
                 Suggested::ApproveOrDeny => vec![Wish::Accept, Wish::Deny],
@@ -191,7 +191,7 @@ fn hints_name_only_commands_that_can_answer() {
                 let also = By::Person.also_answers();
                 let decision = Decision { also, ..Decision::new(question.clone(), wish) };
                 assert_eq!(decision.check(&reading), Ok(()), "{}: {wish:?}", screen.screen);
-                let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+                let keys = Answer::new(decision, provider.manifest.answer.clone(), Mono::default()).plan(&reading);
                 assert!(!keys.is_empty(), "{}: {wish:?} has no keys", screen.screen);
             }
         }
@@ -208,7 +208,7 @@ fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
     let also = By::Person.also_answers();
     for (wish, expected) in [(Wish::Accept, vec!["enter"]), (Wish::Deny, vec!["down", "enter"])] {
         let decision = Decision { also: also.clone(), ..Decision::new(question(&reading).unwrap(), wish) };
-        let keys = Answer::new(decision, provider.keys.clone(), Mono::default()).plan(&reading);
+        let keys = Answer::new(decision, provider.manifest.answer.clone(), Mono::default()).plan(&reading);
         let names: Vec<String> = keys.iter().map(|key| posse_core::keys::name(key)).collect();
         assert_eq!(names, expected, "{wish:?}");
     }

@@ -1,7 +1,7 @@
 //! The audit.
 
 use jiff::Timestamp;
-use posse_core::audit::{Answering, Ended, Entry, Flaw, Step};
+use posse_core::audit::{Answering, By, End, Ended, Entry, Flaw, Step};
 use posse_core::detect::Dialog;
 use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
@@ -32,13 +32,12 @@ pub struct AuditEntry {
     #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub terminal: TerminalId,
     /// The name of the terminal when it was answered.
-    #[serde(default)]
     pub name: Option<String>,
     /// `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup`: a question of
     /// the start that was answered in advance.
-    pub by: String,
+    #[schema(value_type = String)]
+    pub by: By,
     /// The terminal of the process that answered, if it runs in one and that is known.
-    #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^[a-f0-9]{8}$")]
     pub from: Option<TerminalId>,
     pub role: Option<String>,
@@ -76,7 +75,8 @@ pub struct AuditOutcome {
     /// The entry this one completes.
     pub of: i64,
     /// `answered`, `refused` (no key that answers was pressed) or `uncertain`.
-    pub end: String,
+    #[schema(value_type = String)]
+    pub end: End,
     pub text: String,
     /// The keys that were typed. Null if that is not known.
     pub typed: Option<Vec<String>>,
@@ -113,7 +113,7 @@ impl From<(Entry, String)> for AuditEntry {
             at: note.at.timestamp(),
             terminal: note.terminal,
             name: note.name,
-            by: note.who.by.as_str().into(),
+            by: note.who.by,
             from: note.who.from,
             role: note.who.role,
             run: note.who.run,
@@ -135,7 +135,7 @@ impl From<Answering> for AuditAnswering {
 
 impl From<Ended> for AuditOutcome {
     fn from(ended: Ended) -> Self {
-        Self { of: ended.of, end: ended.end.as_str().into(), text: ended.outcome, typed: ended.typed }
+        Self { of: ended.of, end: ended.end, text: ended.outcome, typed: ended.typed }
     }
 }
 

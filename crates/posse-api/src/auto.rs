@@ -33,17 +33,14 @@ pub struct AutoIn {
     #[schema(value_type = String)]
     pub mode: Mode,
     /// Only this item.
-    #[serde(default)]
     pub item: Option<String>,
     /// No more than so many items.
-    #[serde(default)]
     pub max_items: Option<u32>,
     /// Items to try again, even if they failed or wait for a person.
     #[serde(default)]
     pub retry: Vec<String>,
     /// The directories of the backlog, within the project: `defects`, `features`, `completed`, `failed`; as configured
     /// unless given.
-    #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub shelves: Option<BacklogDirs>,
     /// What the user and the project have configured; see docs/configuration.md.
@@ -51,19 +48,15 @@ pub struct AutoIn {
     #[schema(value_type = Object)]
     pub config: PlanConfig,
     /// The project's file of it.
-    #[serde(default)]
     pub config_file: Option<ConfigFile>,
     /// When the operator asked for it; now unless given. A stop file from before that is not meant for this pipeline.
-    #[serde(default)]
     pub asked: Option<Timestamp>,
     /// Whose sessions carry it out; `claude_code` unless given.
-    #[serde(default)]
     pub provider: Option<String>,
     /// Sessions may do everything. Only if the operator said so.
     #[serde(default)]
     pub no_sandbox: bool,
     /// The branch that gathers the results; the one that is checked out unless given.
-    #[serde(default)]
     pub branch: Option<String>,
     /// Files of the project that say how things are done there. Those that are not there are left out.
     #[serde(default)]
@@ -72,42 +65,12 @@ pub struct AutoIn {
     #[serde(default)]
     pub no_wait: bool,
     /// What this pipeline may spend, in US dollars.
-    #[serde(default)]
     pub cap_usd: Option<f64>,
-    #[serde(default)]
-    pub limits: AutoLimitsIn,
     #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
     #[serde(default)]
     pub means: MeansIn,
-}
-
-/// What bounds a pipeline. What is not given is as configured.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AutoLimitsIn {
-    /// Items at once. 1.
-    #[serde(default)]
-    pub max_parallel_items: Option<u32>,
-    /// How often an item may fail. 2.
-    #[serde(default)]
-    pub max_attempts: Option<u32>,
-    /// How often an item may be verified in vain. 3.
-    #[serde(default)]
-    pub max_verifications: Option<u32>,
-    /// How often one item may be begun within an hour. 6.
-    #[serde(default)]
-    pub item_starts_per_hour: Option<u32>,
-    /// How many items may be begun within an hour. 30.
-    #[serde(default)]
-    pub items_per_hour: Option<u32>,
-    /// 600.
-    #[serde(default)]
-    pub plan_timeout_seconds: Option<u64>,
-    /// 900.
-    #[serde(default)]
-    pub verify_timeout_seconds: Option<u64>,
 }
 
 /// An item to be taken up again.
@@ -164,13 +127,11 @@ pub struct AutoView {
     /// The daemon was restarted and does not know the environment for the next session. Running `posse auto` again provides it.
     pub waits: bool,
     /// Something else is checked out, and everything waits: what to do about it.
-    #[serde(default)]
     pub away: Option<String>,
     /// What its sessions have used.
     #[schema(value_type = Object)]
     pub used: Total,
     /// Limits on money that hold for all items, and what is spent of them, by this pipeline and by all others that count.
-    #[serde(default)]
     pub limits: Vec<LimitView>,
     /// Whose sessions they are.
     pub provider: String,
@@ -266,7 +227,6 @@ pub struct AutoSpec {
     /// What the pipelines before knew of this project.
     pub carried: Carried,
     /// Items that are to be tried again.
-    #[serde(default)]
     pub retry: Vec<Slug>,
     /// Whose sessions they are: `claude_code`, `codex`.
     pub provider: String,
@@ -276,12 +236,10 @@ pub struct AutoSpec {
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
     /// The branch that was checked out when it began: items are read there, and archived there.
-    #[serde(default)]
     pub home: Option<String>,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     /// The user's prompt templates when the pipeline began.
-    #[serde(default)]
     pub prompts: PromptTemplates,
     /// Files of the project that say how things are done there.
     pub conventions: Vec<String>,

@@ -88,7 +88,7 @@ pub struct Stopped {
     /// Terminals that go on without the daemon.
     pub running: Vec<Terminal>,
     /// The daemon has stopped, but the keeper does not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub problem: Option<String>,
 }
 

@@ -16,6 +16,7 @@ use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
+use posse_core::words;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -31,22 +32,18 @@ pub struct PlanIn {
     /// The project. Absolute.
     pub directory: String,
     /// Whose sessions carry it out; `claude_code` unless given.
-    #[serde(default)]
     pub provider: Option<String>,
     /// Sessions may do everything. Only if the operator said so.
     #[serde(default)]
     pub no_sandbox: bool,
     /// The branch that gathers the results; the one that is checked out unless given.
-    #[serde(default)]
     pub branch: Option<String>,
     /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
     #[serde(default)]
     pub allow_dirty: bool,
     /// Only this task.
-    #[serde(default)]
     pub only: Option<String>,
     /// This task and those behind it.
-    #[serde(default)]
     pub from: Option<String>,
     /// Only the task that is next.
     #[serde(default)]
@@ -55,7 +52,6 @@ pub struct PlanIn {
     #[serde(default)]
     pub reset: Vec<String>,
     /// Sessions at once; as the plan says unless given. 0: as many as configured.
-    #[serde(default)]
     pub workers: Option<u32>,
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
@@ -71,11 +67,11 @@ pub struct PlanIn {
     #[serde(default)]
     pub try_now: bool,
     /// What this run may spend, in US dollars.
-    #[serde(default)]
     pub cap_usd: Option<f64>,
-    /// Over what the plan says.
+    /// Over what the plan says: `quota_ceiling_usd`, `max_quota_percent` and `reserved_budget_usd`.
     #[serde(default)]
-    pub budget: BudgetIn,
+    #[schema(value_type = Object)]
+    pub budget: BudgetMeta,
     #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
@@ -84,10 +80,8 @@ pub struct PlanIn {
     #[schema(value_type = Object)]
     pub config: PlanConfig,
     /// The project's file of it. If it is not as in the last run of this plan, the run says so.
-    #[serde(default)]
     pub config_file: Option<ConfigFile>,
     /// When the operator asked for it; now unless given. A stop file from before is not meant for this run.
-    #[serde(default)]
     pub asked: Option<Timestamp>,
     #[serde(default)]
     pub means: MeansIn,
@@ -108,32 +102,10 @@ pub struct UsageQuery {
     pub file: Option<String>,
 }
 
-/// Money, in US dollars.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BudgetIn {
-    /// Zero is no limit.
-    #[serde(default)]
-    pub ceiling_usd: Option<f64>,
-    /// How much of the ceiling.
-    #[serde(default)]
-    pub percent: Option<f64>,
-    /// What stays of it.
-    #[serde(default)]
-    pub reserved_usd: Option<f64>,
-}
-
-impl From<BudgetIn> for BudgetMeta {
-    fn from(budget: BudgetIn) -> Self {
-        Self { ceiling_usd: budget.ceiling_usd, percent: budget.percent, reserved_usd: budget.reserved_usd }
-    }
-}
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopPlan {
     /// `after_task`: what runs may finish; or `now`.
-    #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub how: Option<StopHow>,
 }
@@ -220,7 +192,6 @@ pub struct SessionLines {
 #[serde(deny_unknown_fields)]
 pub struct CleanIn {
     /// Only what runs of this plan left behind. Absolute.
-    #[serde(default)]
     pub file: Option<String>,
     /// Remove it. Otherwise it is only named.
     #[serde(default)]
@@ -287,10 +258,8 @@ pub struct PlanView {
     /// No session is started before then: the quota is used up.
     pub hold: Option<HoldView>,
     /// Sessions failed one after the other; none is started before then.
-    #[serde(default)]
     pub paused_until: Option<Timestamp>,
     /// Tasks that pause after a failure.
-    #[serde(default)]
     pub resting: Vec<RestView>,
     /// The daemon was restarted and does not know the environment for the next session. Running `posse plan run` again
     /// provides it.
@@ -299,19 +268,15 @@ pub struct PlanView {
     #[schema(value_type = Object)]
     pub used: Total,
     /// Limits on money, and what is spent of them, by this run and by all others that count.
-    #[serde(default)]
     pub limits: Vec<LimitView>,
     /// Things that only one may have, that this plan needs, and that other runs hold.
-    #[serde(default)]
     pub taken: Vec<TakenView>,
     /// Whose sessions carry it out.
-    #[serde(default)]
     pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
     /// What is special about it, in the operator's words.
-    #[serde(default)]
     pub wishes: Vec<String>,
     pub created: Timestamp,
     pub changed: Timestamp,
@@ -321,19 +286,10 @@ pub struct PlanView {
     pub report: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanRunStatus {
-    Running,
-    Over,
-}
-
-impl PlanRunStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Over => "over",
-        }
+words! {
+    pub enum PlanRunStatus ("status") {
+        Running = "running",
+        Over = "over",
     }
 }
 
@@ -422,7 +378,6 @@ pub struct PlanSpec {
     /// How often tasks were started in earlier runs.
     pub starts: BTreeMap<TaskId, u32>,
     /// Tasks whose work an earlier run has done, and what is left of them.
-    #[serde(default)]
     pub left: BTreeMap<TaskId, Left>,
     /// The project. Absolute, without links.
     pub directory: String,
@@ -434,31 +389,23 @@ pub struct PlanSpec {
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
     /// Where tasks are worked on, as it was found out when the run began.
-    #[serde(default)]
     pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     /// The user's prompt templates when the run began.
-    #[serde(default)]
     pub prompts: PromptTemplates,
     pub notifications: Notifications,
     /// What the user and the project had configured.
-    #[serde(default)]
     pub config: PlanConfig,
     /// The project's file of it, if there was one.
-    #[serde(default)]
     pub config_file: Option<ConfigFile>,
     /// The backlog item that the plan is for.
-    #[serde(default)]
     pub item: Option<String>,
     /// When the operator asked for it. A stop file from before that is not meant for this run.
-    #[serde(default)]
     pub asked: Wall,
     /// What is special about it, in the operator's words.
-    #[serde(default)]
     pub wishes: Vec<String>,
     /// What people should know before it begins.
-    #[serde(default)]
     pub remarks: Vec<String>,
 }
 

@@ -31,13 +31,10 @@ pub struct RunIn {
     #[serde(default)]
     pub trusted: bool,
     /// The operator's time zone, by its IANA name.
-    #[serde(default)]
     pub zone: Option<String>,
     /// SHA-256 of the configuration file the operator named.
-    #[serde(default)]
     pub config_hash: Option<String>,
     /// The text of a state file to go on from.
-    #[serde(default)]
     pub state: Option<String>,
     #[serde(default)]
     pub means: MeansIn,
@@ -69,21 +66,13 @@ pub struct ResumeIn {
     #[serde(default)]
     pub patient: bool,
     /// Whether permissions are accepted from now on. As the run is configured unless given.
-    #[serde(default)]
     pub auto_accept: Option<bool>,
-}
-
-impl ResumeIn {
-    pub fn new(means: &MeansIn, patient: bool, auto_accept: Option<bool>) -> Self {
-        Self { environment: means.environment.clone(), patient, auto_accept }
-    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRun {
     /// For the journal.
-    #[serde(default)]
     pub why: Option<String>,
 }
 

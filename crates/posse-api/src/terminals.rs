@@ -58,12 +58,10 @@ pub struct StatusView {
     pub waiting_kind: Option<WaitingKind>,
     /// The question on the screen.
     #[schema(value_type = Option<Object>)]
-    #[serde(default)]
     pub dialog: Option<Dialog>,
     pub since: Timestamp,
     pub epoch: u64,
     /// An input was submitted, and nothing has been observed of the agent since. `status` is the last observed one.
-    #[serde(default)]
     pub awaiting_reaction: bool,
 }
 
@@ -351,7 +349,6 @@ pub struct Success {
 pub struct Answered {
     pub success: bool,
     /// Its entry in the audit.
-    #[serde(default)]
     pub audit: Option<i64>,
 }
 
@@ -434,10 +431,7 @@ pub enum StreamMessage {
 pub enum StreamRequest {
     /// A viewer is attached. With a size it asks the terminal to take that size; the smallest size asked for counts. Without
     /// one the terminal keeps its size.
-    View {
-        #[serde(default)]
-        size: Option<Size>,
-    },
+    View { size: Option<Size> },
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]

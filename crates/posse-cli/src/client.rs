@@ -1,5 +1,5 @@
 //! Talking to the daemon, over the same API as everyone. Starts it when it is not there, replaces it when it is
-//! older than this program, and goes on when it dies in between: what may be repeated is repeated.
+//! older than this program, and reconnects when it dies: requests that may be repeated are repeated.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -12,8 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
-use posse_api::{DatabaseCondition, Health, Problem, ProblemKind, Stop, Stopped, Terminal};
-use posse_core::ids::TerminalId;
+use posse_api::{DatabaseCondition, Health, Problem, ProblemKind, Stop, Stopped, Success, Terminal};
 use posse_term::client::{self as keeper, KeeperError};
 use posse_term::lock;
 use posse_term::paths::Paths;
@@ -25,19 +24,20 @@ use tokio::time::{Instant, sleep};
 use crate::daemon;
 use crate::error::Error;
 use crate::event_stream::EventStream;
+use crate::ui::Ui;
 
-/// How long a daemon may take to come back before a request is given up.
+/// The time a daemon has to come back before a request is given up.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How long the keeper may take to bring back a daemon that crashed: twice its longest pause.
+/// The time the keeper has to bring back a daemon that crashed: twice its longest pause.
 const COMES_BACK: Duration = Duration::from_secs(10);
-/// How long its socket may be gone. A crash leaves it where it is, so this is a daemon that was stopped; a moment is
-/// for whoever replaces it with a newer one.
+/// The time its socket may be gone. A crash leaves the socket, so the daemon was stopped; a newer one may be about to
+/// replace it.
 const REPLACED: Duration = Duration::from_secs(1);
 /// First and longest pause between two looks whether it is back.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(250);
 
-/// Whether a request may be sent again when nobody knows what became of it.
+/// Whether a request may be sent again if its answer was lost.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// It only asks, or carries a number that makes it count once.
@@ -53,15 +53,15 @@ pub(crate) struct Client {
     problem: Option<String>,
 }
 
-/// What to do when there is no daemon.
+/// The reaction to a missing daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Absence {
     Start,
-    /// Only the keeper brings it back. Whoever stopped it meant it.
+    /// Only the keeper brings it back: a daemon that was stopped stays stopped.
     Wait,
 }
 
-/// What to do about the version of a running daemon.
+/// The reaction to the version of a running daemon.
 #[derive(Debug, PartialEq, Eq)]
 enum Handshake {
     Use,
@@ -125,7 +125,7 @@ impl Client {
         self.absence = Absence::Wait;
     }
 
-    /// What was wrong with the daemon when it was greeted, in words.
+    /// A problem that the daemon reported when this client connected.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -134,13 +134,7 @@ impl Client {
     pub(crate) async fn listen(&self, last: Option<i64>) -> Result<EventStream, Error> {
         let give_up = Instant::now() + PATIENCE;
         loop {
-            let mut client = Self {
-                paths: self.paths.clone(),
-                executable: self.executable.clone(),
-                absence: self.absence,
-                connection: None,
-                problem: None,
-            };
+            let mut client = Self { absence: self.absence, ..Self::new(self.paths.clone())? };
             client.open().await?;
             match client.events(last).await {
                 Err(Error::Lost(_)) if Instant::now() < give_up => sleep(FIRST_LOOK).await,
@@ -149,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Connects, whatever it takes. A daemon may die while it is being greeted; then the next one is.
+    /// Connects. If the daemon dies meanwhile, connects to the next one.
     async fn open(&mut self) -> Result<(), Error> {
         let give_up = Instant::now() + if self.absence == Absence::Start { PATIENCE } else { COMES_BACK };
         let (mut pause, mut gone_since) = (FIRST_LOOK, None);
@@ -306,6 +300,26 @@ impl Client {
         Ok(stream)
     }
 
+    /// Posts a request whose answer only says that it was carried out, and prints that.
+    pub(crate) async fn act(
+        &mut self,
+        path: &str,
+        body: &impl Serialize,
+        repeat: Repeat,
+        ui: &Ui,
+    ) -> Result<(), Error> {
+        let done: Success = self.post(path, body, repeat).await?;
+        ui.done(&done, String::new);
+        Ok(())
+    }
+
+    /// Connects, and finds a terminal.
+    pub(crate) async fn with_terminal(name: &str) -> Result<(Self, Terminal), Error> {
+        let mut client = Self::connect().await?;
+        let terminal = client.find(name).await?;
+        Ok((client, terminal))
+    }
+
     /// Finds a terminal by its id, the beginning of its id, or its name.
     pub(crate) async fn find(&mut self, name: &str) -> Result<Terminal, Error> {
         let terminals: Vec<Terminal> = self.get("/terminals").await?;
@@ -322,7 +336,12 @@ pub(crate) async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32
     let path = paths.database();
     let inspected = tokio::task::spawn_blocking(move || ((daemon::functions().inspect_database)(&path), path)).await;
     match inspected {
-        Ok((DatabaseCondition::Damaged(why), path)) => Err(Error::Database { path, why }),
+        Ok((DatabaseCondition::Damaged(why), path)) => {
+            let message = format!("the daemon does not start: the database {} is damaged: {why}", path.display());
+            let hint = "`posse doctor --repair` sets it aside and goes on with a new one; terminals go on meanwhile, and \
+                        `posse stop --all` ends them";
+            Err(Error::new(ProblemKind::Database, message).with_hint(hint))
+        }
         _ => Err(failed.into()),
     }
 }
@@ -337,19 +356,25 @@ fn choose(terminals: Vec<Terminal>, name: &str) -> Result<Terminal, Error> {
         terminals.into_iter().filter(|t| !name.is_empty() && t.id.as_str().starts_with(name)).collect();
     match fits.len() {
         1 => Ok(fits.swap_remove(0)),
-        0 => Err(Error::NoTerminal(name.to_owned())),
+        0 => Err(Error::no_terminal(name)),
         _ => {
-            let fits: Vec<TerminalId> = fits.iter().map(|t| t.id).collect();
-            Err(Error::Ambiguous { name: name.to_owned(), fits })
+            let fits: Vec<&str> = fits.iter().map(|t| t.id.as_str()).collect();
+            let message = format!("{name:?} fits several terminals: {}", fits.join(", "));
+            Err(Error::new(ProblemKind::Ambiguous, message).with_hint("give more of the id"))
         }
     }
 }
 
-/// A number for a writer that nobody else has: see `Input::writer`.
+/// A random number that identifies a writer: see `Input::writer`.
 pub(crate) fn new_writer() -> u64 {
     let mut bytes = [0; 8];
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     u64::from_ne_bytes(bytes).max(1)
+}
+
+/// A path that exists, without links.
+pub(crate) fn real(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(Error::io(path.display().to_string()))
 }
 
 /// A path as the API wants it.
@@ -357,7 +382,7 @@ pub(crate) fn absolute(path: &Path) -> Result<String, Error> {
     let path = std::path::absolute(path).map_err(Error::io(path.display().to_string()))?;
     path.into_os_string()
         .into_string()
-        .map_err(|path| Error::Usage(format!("the directory {} is not valid UTF-8, which posse needs", path.display())))
+        .map_err(|path| Error::usage(format!("the directory {} is not valid UTF-8, which posse needs", path.display())))
 }
 
 #[cfg(test)]

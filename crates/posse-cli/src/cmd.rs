@@ -11,7 +11,6 @@ mod demo;
 mod doctor;
 mod exit;
 mod explain;
-mod follow;
 mod hook;
 mod keep;
 mod kill;
@@ -23,17 +22,13 @@ mod output;
 mod plan;
 mod profile;
 mod provider;
-mod render;
-mod run_log;
-mod runs;
+mod run;
 mod send;
 mod serve;
 mod session;
 mod show;
 mod stop;
-mod tail;
 mod tmux;
-mod transcript;
 mod wait;
 
 #[cfg(test)]
@@ -82,8 +77,8 @@ missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 enum Command {
     Demo(demo::Args),
     Loop(loop_run::Args),
-    Runs(runs::ListArgs),
-    Run(runs::Args),
+    Runs(run::ListArgs),
+    Run(run::Args),
     Plan(plan::Args),
     Auto(Box<auto::Args>),
     Launch(launch::Args),
@@ -124,8 +119,8 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
     match command {
         Command::Demo(args) => demo::run(&args, ui),
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
-        Command::Runs(args) => on_runtime(runs::list(args, ui)),
-        Command::Run(args) => on_runtime(runs::run(args, ui)),
+        Command::Runs(args) => on_runtime(run::list(args, ui)),
+        Command::Run(args) => on_runtime(run::run(args, ui)),
         Command::Plan(args) => plan::run(args, ui),
         Command::Auto(args) => auto::run(*args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
@@ -225,7 +220,7 @@ impl Signals {
     }
 }
 
-/// Whether whoever started us asked the kernel to ignore SIGHUP, signal 1 and so the lowest bit.
+/// Returns whether this process was started with SIGHUP ignored: signal 1, the lowest bit.
 fn ignores_hangups() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();

@@ -45,8 +45,8 @@ pub(crate) fn table(settings: &[Setting], ui: &Ui) -> String {
 impl From<ConfigFileError> for Error {
     fn from(error: ConfigFileError) -> Self {
         match error {
-            ConfigFileError::Io { .. } => Error::Usage(error.to_string()),
-            ConfigFileError::Config(error) => Error::Usage(report(&error)),
+            ConfigFileError::Io { .. } => Error::usage(error.to_string()),
+            ConfigFileError::Config(error) => Error::usage(report(&error)),
         }
     }
 }

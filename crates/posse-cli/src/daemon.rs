@@ -30,7 +30,7 @@ pub struct DaemonFunctions {
     pub confirm_repository: fn(&Paths, &Path) -> Result<(), AnyError>,
 }
 
-/// Why the daemon ended or did not start.
+/// The reason why the daemon ended or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeFailure {
     #[error(transparent)]

@@ -2,12 +2,10 @@
 //! code. Errors of the libraries are turned into these once, here.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use posse_api::{Problem, ProblemKind};
-use posse_core::ids::TerminalId;
-use posse_core::status::UnknownStatus;
+use posse_core::words::UnknownWord;
 use posse_term::client::KeeperError;
 use posse_term::lock::LockError;
 use posse_term::paths::PathsError;
@@ -34,7 +32,7 @@ pub(crate) enum Exit {
     Usage = 64,
     Missing = 69,
     Bug = 70,
-    /// Out of quota, and nobody wants to wait.
+    /// Out of quota, with `--no-wait`.
     OutOfQuota = 75,
     HungUp = 129,
     Interrupted = 130,
@@ -47,7 +45,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why an argument cannot be used. clap prints it behind the argument.
+/// The reason why an argument cannot be used. clap prints it behind the argument.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadArgument {
     #[error("{0:?} is no time; write it like 500ms, 90s, 10m or 2h")]
@@ -57,7 +55,7 @@ pub(crate) enum BadArgument {
     #[error("{0:?} is no amount; it is a number, 0 or more")]
     Amount(String),
     #[error("{0}, exited")]
-    Goal(UnknownStatus),
+    Goal(UnknownWord),
     #[error("write it like 127.0.0.1:9889, or `off`")]
     Address,
     #[error("a variable is written NAME=VALUE")]
@@ -66,27 +64,16 @@ pub(crate) enum BadArgument {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{0}")]
-    Usage(String),
+    /// A problem that this program found, in its own words.
     #[error("{message}")]
-    UsageHint { message: String, hint: String },
-    #[error("{message}")]
-    Failed { message: String, hint: Option<String> },
-    /// It is done already, and not in the way that is wanted now.
-    #[error("{message}")]
-    Running { message: String, hint: String },
+    Found { kind: ProblemKind, message: String, hint: Option<String> },
+    /// A problem that the daemon reports.
     #[error("{}", .0.detail)]
     Refused(Problem),
-    #[error("there is no terminal called {0:?}")]
-    NoTerminal(String),
-    #[error("{name:?} fits several terminals: {}", .fits.iter().map(TerminalId::as_str).collect::<Vec<_>>().join(", "))]
-    Ambiguous { name: String, fits: Vec<TerminalId> },
     #[error(transparent)]
     Paths(#[from] PathsError),
     #[error(transparent)]
     Keeper(#[from] KeeperError),
-    #[error("the daemon does not start: the database {} is damaged: {why}", .path.display())]
-    Database { path: PathBuf, why: String },
     #[error(transparent)]
     Serve(#[from] ServeFailure),
     #[error(transparent)]
@@ -95,8 +82,6 @@ pub(crate) enum Error {
     Lost(String),
     #[error("the daemon answered something this posse does not understand: {0}")]
     Nonsense(String),
-    #[error("tmux is not installed, or not in PATH")]
-    NoTmux,
     #[error("the daemon was stopped")]
     Stopped,
     #[error("the window was closed")]
@@ -110,8 +95,31 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    pub(crate) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Error::Found { kind, message: message.into(), hint: None }
+    }
+
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Error::Failed { message: message.into(), hint: None }
+        Self::new(ProblemKind::Failed, message)
+    }
+
+    /// The command line asks for something that cannot be.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Usage, message)
+    }
+
+    pub(crate) fn no_terminal(name: &str) -> Self {
+        let message = format!("there is no terminal called {name:?}");
+        Self::new(ProblemKind::NoTerminal, message).with_hint("`posse ls` shows those there are")
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub(crate) fn with_hint(self, text: impl Into<String>) -> Self {
+        match self {
+            Error::Found { kind, message, .. } => Error::Found { kind, message, hint: Some(text.into()) },
+            other => other,
+        }
     }
 
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
@@ -120,50 +128,33 @@ impl Error {
     }
 
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Error::Usage(_) | Error::UsageHint { .. } | Error::Ambiguous { .. } => Exit::Usage,
-            Error::Running { .. } => Exit::Locked,
-            Error::Refused(problem) => match problem.kind {
-                ProblemKind::NoProgram => Exit::Missing,
-                ProblemKind::InvalidPlan => Exit::Invalid,
-                ProblemKind::Locked => Exit::Locked,
-                ProblemKind::BadId
-                | ProblemKind::BadName
-                | ProblemKind::BadSize
-                | ProblemKind::Malformed
-                | ProblemKind::Invalid
-                | ProblemKind::NoDirectory
-                | ProblemKind::NoFile
-                | ProblemKind::NoTask => Exit::Usage,
-                _ => Exit::Failed,
-            },
-            Error::Serve(ServeFailure::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => Exit::Locked,
-            Error::NoTmux => Exit::Missing,
-            Error::Nonsense(_) => Exit::Bug,
-            Error::HungUp => Exit::HungUp,
-            Error::Interrupted => Exit::Interrupted,
-            Error::Terminated => Exit::Terminated,
+        match self.kind() {
+            ProblemKind::Usage
+            | ProblemKind::Ambiguous
+            | ProblemKind::BadId
+            | ProblemKind::BadName
+            | ProblemKind::BadSize
+            | ProblemKind::Malformed
+            | ProblemKind::Invalid
+            | ProblemKind::NoDirectory
+            | ProblemKind::NoFile
+            | ProblemKind::NoTask => Exit::Usage,
+            ProblemKind::InvalidPlan => Exit::Invalid,
+            ProblemKind::Running | ProblemKind::Locked => Exit::Locked,
+            ProblemKind::NoProgram | ProblemKind::NoTmux => Exit::Missing,
+            ProblemKind::Nonsense => Exit::Bug,
+            ProblemKind::HungUp => Exit::HungUp,
+            ProblemKind::Interrupted => Exit::Interrupted,
+            ProblemKind::Terminated => Exit::Terminated,
             _ => Exit::Failed,
         }
     }
 
-    /// What to do next.
+    /// Returns what to do next.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Error::Failed { hint, .. } => hint.clone(),
-            Error::UsageHint { hint, .. } | Error::Running { hint, .. } => Some(hint.clone()),
+            Error::Found { hint, .. } => hint.clone(),
             Error::Refused(problem) => problem.hint.clone(),
-            Error::NoTerminal(_) => Some("`posse ls` shows those there are".into()),
-            Error::Ambiguous { .. } => Some("give more of the id".into()),
-            Error::NoTmux => Some(
-                "install the package `tmux` of your system; without it, `posse attach` shows a terminal in this window"
-                    .into(),
-            ),
-            Error::Database { .. } => Some(
-                "`posse doctor --repair` sets it aside and goes on with a new one; terminals go on meanwhile, and \
-                 `posse stop --all` ends them"
-                    .into(),
-            ),
             Error::Lost(_) | Error::Stopped => Some("`posse ls` starts it again; terminals go on without it".into()),
             Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
             _ => None,
@@ -173,25 +164,21 @@ impl Error {
     /// A stable word for programs.
     pub(crate) fn kind(&self) -> ProblemKind {
         match self {
-            Error::Usage(_) | Error::UsageHint { .. } => ProblemKind::Usage,
-            Error::Running { .. } => ProblemKind::Running,
-            Error::Failed { .. } => ProblemKind::Failed,
+            Error::Found { kind, .. } => *kind,
             Error::Refused(problem) => problem.kind,
-            Error::NoTerminal(_) => ProblemKind::NoTerminal,
-            Error::Ambiguous { .. } => ProblemKind::Ambiguous,
             Error::Paths(_) => ProblemKind::Paths,
             Error::Keeper(_) => ProblemKind::Keeper,
-            Error::Database { .. } => ProblemKind::Database,
+            Error::Serve(ServeFailure::Lock(LockError::Held(_))) | Error::Lock(LockError::Held(_)) => {
+                ProblemKind::Locked
+            }
             Error::Serve(_) => ProblemKind::Serve,
-            Error::Lock(_) => ProblemKind::Locked,
             Error::Lost(_) => ProblemKind::LostConnection,
             Error::Nonsense(_) => ProblemKind::Nonsense,
-            Error::NoTmux => ProblemKind::NoTmux,
             Error::Stopped => ProblemKind::Stopped,
             Error::HungUp => ProblemKind::HungUp,
             Error::Interrupted => ProblemKind::Interrupted,
             Error::Terminated => ProblemKind::Terminated,
-            Error::Io { .. } => ProblemKind::Io,
+            Error::Lock(LockError::Io { .. }) | Error::Io { .. } => ProblemKind::Io,
         }
     }
 }
@@ -222,7 +209,7 @@ mod tests {
         assert_eq!(documented, codes());
     }
 
-    /// Where they are told in short.
+    /// README and help list them in short.
     #[test]
     fn what_is_said_of_exit_codes_elsewhere_is_so() {
         let readme = document("README.md");

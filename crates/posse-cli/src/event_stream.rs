@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use posse_api::LogEvent;
 
-/// How long to wait before another stream is asked for after one that ended.
+/// The pause before a new stream is requested after one has ended.
 pub(crate) const AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct EventStream {

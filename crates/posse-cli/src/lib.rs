@@ -9,6 +9,7 @@ mod config;
 mod daemon;
 mod error;
 mod event_stream;
+mod scratch_home;
 mod status_area;
 mod ui;
 
@@ -20,7 +21,7 @@ use clap::error::ErrorKind;
 pub use crate::daemon::{DaemonFunctions, ReadAnchor, ServeFailure};
 use crate::error::{Error, Exit};
 
-/// Which posse this is, with the commit it was made from where that is known (see build.rs).
+/// The version, with the commit it was built from if that is known (see build.rs).
 pub(crate) const VERSION: &str = env!("POSSE_VERSION");
 
 /// Runs the command that was typed.
@@ -34,7 +35,7 @@ pub fn main(daemon: DaemonFunctions) -> ExitCode {
         }
         Err(error) => {
             if std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json") {
-                ui::Ui::new(true, false).error(&Error::Usage(words(&error)));
+                ui::Ui::new(true, false).error(&Error::usage(words(&error)));
             } else {
                 let _ = error.print();
             }
@@ -51,7 +52,7 @@ pub fn main(daemon: DaemonFunctions) -> ExitCode {
     }
 }
 
-/// What is wrong with what was typed, in a line, for programs.
+/// Returns a usage error as one line, for programs.
 fn words(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

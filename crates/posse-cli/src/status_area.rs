@@ -13,44 +13,63 @@ pub(crate) type Row = Vec<(String, Option<Colour>)>;
 
 pub(crate) struct StatusArea<'a> {
     ui: &'a Ui,
-    /// How wide the rows are that were drawn last.
-    drawn: Vec<usize>,
+    /// The rows that were drawn last.
+    text: String,
+    /// The width of each row.
+    widths: Vec<usize>,
 }
 
 impl<'a> StatusArea<'a> {
     pub(crate) fn new(ui: &'a Ui) -> Self {
-        Self { ui, drawn: Vec::new() }
+        Self { ui, text: String::new(), widths: Vec::new() }
     }
 
-    /// Takes it away.
+    /// Removes the rows.
     pub(crate) fn clear(&mut self) {
-        if !self.drawn.is_empty() {
+        if !self.widths.is_empty() {
             let back = self.back(size().1);
             self.ui.print(&back);
         }
     }
 
-    /// Lines that stay, and below them these rows. All at once, so that nothing flickers.
-    pub(crate) fn draw(&mut self, lines: &str, rows: &[Row]) {
-        let columns = size().1;
-        let mut text = format!("{BEGIN}{}{lines}", self.back(columns));
-        for row in rows {
-            let (row, width) = painted(row, columns, self.ui);
-            text.push_str(&format!("{row}\n"));
-            self.drawn.push(width);
+    /// Prints lines that stay, in place of the rows.
+    pub(crate) fn print(&mut self, lines: &str) {
+        if !self.ui.json() && !self.ui.quiet() {
+            self.clear();
+            self.ui.print(lines);
         }
-        self.ui.print(&format!("{text}{END}"));
     }
 
-    /// Back to where it was drawn, with nothing below.
+    /// Prints lines that stay, and draws these rows below them. All at once, so that nothing flickers.
+    pub(crate) fn draw(&mut self, lines: &str, rows: &[Row]) {
+        if let Some(text) = self.update(lines, rows, size().1) {
+            self.ui.print(&text);
+        }
+    }
+
+    /// Returns the text that brings the window up to date; `None` if nothing has changed.
+    fn update(&mut self, lines: &str, rows: &[Row], columns: usize) -> Option<String> {
+        let rows: Vec<(String, usize)> = rows.iter().map(|row| painted(row, columns, self.ui)).collect();
+        let text: String = rows.iter().map(|(row, _)| format!("{row}\n")).collect();
+        if lines.is_empty() && text == self.text {
+            return None;
+        }
+        let update = format!("{BEGIN}{}{lines}{text}{END}", self.back(columns));
+        self.text = text;
+        self.widths = rows.into_iter().map(|(_, width)| width).collect();
+        Some(update)
+    }
+
+    /// Moves back to where the rows begin, and forgets them.
     fn back(&mut self, columns: usize) -> String {
+        self.text.clear();
         // A window that was made narrower has broken rows in two.
-        let rows: usize = self.drawn.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
+        let rows: usize = self.widths.drain(..).map(|width| width.div_ceil(columns).max(1)).sum();
         if rows > 0 { format!("\x1b[{rows}A\r\x1b[J") } else { String::new() }
     }
 }
 
-/// Whatever ends it, what comes next stands in a clean place.
+/// Leaves a clean place for what is printed next.
 impl Drop for StatusArea<'_> {
     fn drop(&mut self) {
         self.clear();
@@ -64,11 +83,32 @@ pub(crate) fn size() -> (usize, usize) {
 
 /// A row that fits into the window, and how wide it is.
 pub(crate) fn painted(row: &Row, columns: usize, ui: &Ui) -> (String, usize) {
-    let (mut text, mut used) = (String::new(), 0);
+    let mut text = String::new();
+    let mut used = 0;
     for (part, colour) in row {
         let part = if used < columns { cut(part, columns - used) } else { String::new() };
         used += part.width();
-        text.push_str(&colour.map_or_else(|| part.clone(), |colour| ui.paint(&part, colour)));
+        text.push_str(&ui.paint(&part, *colour));
     }
     (text, used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unchanged_rows_are_not_written_again() {
+        let ui = Ui::dull();
+        let mut area = StatusArea::new(&ui);
+        let rows = |text: &str| vec![vec![(text.to_owned(), None)]];
+        assert_eq!(area.update("", &rows("turn 1"), 80), Some(format!("{BEGIN}turn 1\n{END}")));
+        assert_eq!(area.update("", &rows("turn 1"), 80), None);
+        let back = "\x1b[1A\r\x1b[J";
+        assert_eq!(area.update("", &rows("turn 2"), 80), Some(format!("{BEGIN}{back}turn 2\n{END}")));
+        assert_eq!(area.update("a line\n", &rows("turn 2"), 80), Some(format!("{BEGIN}{back}a line\nturn 2\n{END}")));
+        // The row was broken in two when the window was made narrower.
+        assert_eq!(area.update("", &rows("turn 2"), 4), Some(format!("{BEGIN}\x1b[2A\r\x1b[Jtur…\n{END}")));
+        area.widths.clear();
+    }
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use jiff::tz::TimeZone;
 use posse_core::file_problem::ExcerptLook;
 use posse_core::status::StatusKind;
 use posse_core::visible;
@@ -21,7 +22,7 @@ pub(crate) struct Ui {
     quiet: bool,
     colour_out: bool,
     colour_err: bool,
-    /// Whoever read standard output has gone away.
+    /// Standard output has no reader.
     unread: std::cell::Cell<bool>,
 }
 
@@ -70,12 +71,12 @@ impl Ui {
         self.json
     }
 
-    /// Whether only results, warnings and errors are wanted.
+    /// Returns whether only results, warnings and errors are printed.
     pub(crate) fn quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether a person looks at standard output.
+    /// Returns whether standard output is a terminal, and text is wanted.
     pub(crate) fn interactive(&self) -> bool {
         !self.json && io::stdout().is_terminal()
     }
@@ -89,14 +90,14 @@ impl Ui {
         }
     }
 
-    /// What was done, when that is all there is to say: for programs, and for people unless they want it quiet.
+    /// Prints the result of an action: as JSON if asked for, else as text unless `--quiet` is given.
     pub(crate) fn done<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) {
         if self.json || !self.quiet {
             self.answer(value, text);
         }
     }
 
-    /// A line of an answer that goes on: one JSON value per line, or text.
+    /// Prints one line of a longer answer: a JSON value, or text.
     pub(crate) fn item<T: Serialize>(&self, value: &T, text: impl FnOnce() -> String) {
         self.line(&if self.json { serde_json::to_string(value).unwrap_or_default() } else { text() });
     }
@@ -119,7 +120,7 @@ impl Ui {
         }
     }
 
-    /// Whether nobody reads standard output any more, as far as is known from printing.
+    /// Returns whether printing has shown that standard output has no reader.
     pub(crate) fn is_unread(&self) -> bool {
         self.unread.get()
     }
@@ -145,7 +146,7 @@ impl Ui {
         }
     }
 
-    /// What is dangerous or looks wrong, also for people who want it quiet.
+    /// Prints a warning, also with `--quiet`.
     pub(crate) fn warn(&self, text: &str) {
         if !self.json {
             let _ = writeln!(io::stderr(), "{}", visible::lines(text));
@@ -171,18 +172,18 @@ impl Ui {
         }
     }
 
-    /// How excerpts of files are rendered on standard output.
+    /// The look of excerpts of files on standard output.
     pub(crate) fn excerpt_look(&self) -> ExcerptLook {
         let width = window().map_or(ExcerptLook::PLAIN.width, |(_, columns)| columns.clamp(40, 120).into());
         ExcerptLook { width, colour: self.colour_out }
     }
 
-    pub(crate) fn paint(&self, text: &str, colour: Colour) -> String {
-        if self.colour_out { format!("\x1b[{}m{text}\x1b[0m", colour.code()) } else { text.to_owned() }
+    pub(crate) fn paint(&self, text: &str, colour: impl Into<Option<Colour>>) -> String {
+        painted(text, colour.into().filter(|_| self.colour_out))
     }
 
     fn paint_err(&self, text: &str, colour: Colour) -> String {
-        if self.colour_err { format!("\x1b[{}m{text}\x1b[0m", colour.code()) } else { text.to_owned() }
+        painted(text, Some(colour).filter(|_| self.colour_err))
     }
 
     /// Rows under a header, columns aligned. On a terminal the last column is cut to fit.
@@ -205,7 +206,7 @@ impl Ui {
                     _ => cell.text.clone(),
                 };
                 let padding = if last { 0 } else { width - content.width() + 2 };
-                text.push_str(&cell.colour.map_or_else(|| content.clone(), |colour| self.paint(&content, colour)));
+                text.push_str(&self.paint(&content, cell.colour));
                 text.push_str(&" ".repeat(padding));
                 column += width + 2;
             }
@@ -213,6 +214,13 @@ impl Ui {
             text.push('\n');
         }
         text
+    }
+}
+
+fn painted(text: &str, colour: Option<Colour>) -> String {
+    match colour {
+        Some(colour) => format!("\x1b[{}m{text}\x1b[0m", colour.code()),
+        None => text.to_owned(),
     }
 }
 
@@ -227,8 +235,8 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn new(text: impl Into<String>, colour: Option<Colour>) -> Self {
-        Self { text: plain(&text.into()), colour }
+    pub(crate) fn new(text: impl Into<String>, colour: impl Into<Option<Colour>>) -> Self {
+        Self { text: plain(&text.into()), colour: colour.into() }
     }
 }
 
@@ -255,13 +263,11 @@ pub(crate) async fn trusts(question: String) -> Result<bool, Error> {
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     });
     let asked = asked.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-    match asked.map_err(Error::io("cannot read your answer"))? {
-        true => Ok(true),
-        false => Err(Error::Failed {
-            message: "cancelled: nothing was started".into(),
-            hint: Some("look at what is in there; then say yes, or give --trust and you are not asked".into()),
-        }),
+    if asked.map_err(Error::io("cannot read your answer"))? {
+        return Ok(true);
     }
+    let hint = "look at what is in there; then say yes, or give --trust and you are not asked";
+    Err(Error::failed("cancelled: nothing was started").with_hint(hint))
 }
 
 /// Text of others in one line. What could move the cursor, or cannot be seen, is shown as its number.
@@ -299,6 +305,21 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 pub(crate) fn window() -> Option<(u16, u16)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// The time of day here.
+pub(crate) fn clock(at: jiff::Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%T").to_string()
+}
+
+/// The date here.
+pub(crate) fn date(at: jiff::Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%F").to_string()
+}
+
+/// Date and time here.
+pub(crate) fn date_time(at: jiff::Timestamp) -> String {
+    format!("{} {}", date(at), clock(at))
 }
 
 /// "4s", "12m", "3h", "2d": how long ago.

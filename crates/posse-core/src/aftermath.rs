@@ -100,7 +100,6 @@ pub struct Snapshot {
     pub dirty: Vec<Was>,
     /// What git ignored: directories, and files that are in none of those. Should the run change the rules, these are not
     /// its work; passwords are among them.
-    #[serde(default)]
     pub ignored: Vec<GitPath>,
 }
 

@@ -18,6 +18,7 @@ use crate::ids::TerminalId;
 use crate::secrets::{mask_json, masked};
 use crate::status::WaitingKind;
 use crate::time::Wall;
+use crate::words;
 
 /// How much of the screen's end goes with an entry.
 pub const TAIL_LINES: usize = 5;
@@ -32,33 +33,23 @@ pub fn tail(rows: &[String]) -> Vec<String> {
     tail
 }
 
-/// Who answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// A run whose operator has allowed it.
-    Run,
-    /// A person, or a program of theirs that runs in none of our terminals.
-    Person,
-    /// A program that came over TCP, where the kernel does not say which.
-    Client,
-    /// A process in one of our terminals: `Who::from` says which, if that is known.
-    Terminal,
-    /// posse itself, a question of the start that was answered in advance.
-    Startup,
+words! {
+    /// Who answers.
+    pub enum By ("requester") {
+        /// A run whose operator has allowed it.
+        Run = "run",
+        /// A person, or a program of theirs that runs in none of our terminals.
+        Person = "person",
+        /// A program that came over TCP, where the kernel does not say which.
+        Client = "client",
+        /// A process in one of our terminals: `Who::from` says which, if that is known.
+        Terminal = "terminal",
+        /// posse itself, a question of the start that was answered in advance.
+        Startup = "startup",
+    }
 }
 
 impl By {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            By::Run => "run",
-            By::Person => "person",
-            By::Client => "client",
-            By::Terminal => "terminal",
-            By::Startup => "startup",
-        }
-    }
-
     /// Which kinds of questions they may answer besides permissions. Nobody has told a run what to say to any other; a
     /// person has read it, and each option says what it does.
     pub fn also_answers(self) -> Vec<WaitingKind> {
@@ -99,25 +90,15 @@ impl Who {
     }
 }
 
-/// What became of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// It was given, and the question is gone.
-    Answered,
-    /// No key that answers was pressed.
-    Refused,
-    /// One was, or may have been, and nobody knows what it did.
-    Uncertain,
-}
-
-impl End {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            End::Answered => "answered",
-            End::Refused => "refused",
-            End::Uncertain => "uncertain",
-        }
+words! {
+    /// What became of an answer.
+    pub enum End ("end") {
+        /// It was given, and the question is gone.
+        Answered = "answered",
+        /// No key that answers was pressed.
+        Refused = "refused",
+        /// One was, or may have been, and nobody knows what it did.
+        Uncertain = "uncertain",
     }
 }
 

@@ -10,7 +10,6 @@ mod kind;
 mod layer;
 mod show;
 mod tree;
-mod variables;
 
 pub use keys::{ConfigKey, KEYS};
 pub use kind::ValueKind;

@@ -17,7 +17,7 @@
 //! - Nobody else types meanwhile (assumed): the pump gives a terminal to one writer at a time. A person who is
 //!   attached types through the same pump.
 //! - A working agent opens dialogs at any moment. It gets a prompt only where its rules say that it announces them
-//!   (`SubmitRules::while_busy`), and where the caller asks for it; otherwise the prompt is refused.
+//!   (`Submit::while_busy`), and where the caller asks for it; otherwise the prompt is refused.
 //! - No key is repeated on the ground that nothing happened: the program may be stalled with the key still unread. First
 //!   a harmless key must show that everything before it was read (`Prompt` types a character and takes it back, `Answer`
 //!   moves the cursor there and back).
@@ -45,7 +45,7 @@ pub use answer::Answer;
 pub use decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
 pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
 pub use prompt::Prompt;
-pub use rules::{BadKeys, DialogKeys, Keys, Submit, SubmitRules, WhileBusy};
+pub use rules::{DialogKeys, Submit, WhileBusy};
 pub use shown::{Recognised, clean, paste};
 pub use suggest::Suggested;
 pub use translate::{Meant, Showing, identity, question, translate};

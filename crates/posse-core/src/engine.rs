@@ -6,12 +6,24 @@
 //! This module does no IO and has no clock.
 
 use crate::auto::{self, Pipeline};
-use crate::plan::machine::{self as plan, RunOutcome};
+use crate::plan::budget::Level;
+use crate::plan::limits::Hold;
+use crate::plan::machine::{self as plan, RunOutcome, StopHow};
 use crate::time::Wall;
+
+/// An input that every run understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The driver is ready to carry out effects. Given once to a new run.
+    Started,
+    /// The deadline has passed, or may have.
+    Tick,
+    Stop(StopHow),
+}
 
 /// A run as a value. The driver journals each input before it hands it over, and carries out the effects that come back.
 pub trait Machine {
-    type Input;
+    type Input: From<Control>;
     type Effect;
 
     /// Takes in what happened and returns what is to be done. `now` never goes back. A machine that has an outcome ignores
@@ -26,6 +38,22 @@ pub trait Machine {
 
     /// How the run ended, and why.
     fn outcome(&self) -> Option<(RunOutcome, &str)>;
+
+    /// The usage limit that sessions wait for.
+    fn hold(&self) -> Option<&Hold>;
+
+    /// The limits on money, and what is spent of them.
+    fn levels(&self) -> &[Level];
+}
+
+impl From<Control> for plan::Event {
+    fn from(control: Control) -> Self {
+        match control {
+            Control::Started => Self::Started,
+            Control::Tick => Self::Time,
+            Control::Stop(how) => Self::Stop(how),
+        }
+    }
 }
 
 impl Machine for plan::Run {
@@ -47,6 +75,24 @@ impl Machine for plan::Run {
     fn outcome(&self) -> Option<(RunOutcome, &str)> {
         self.outcome()
     }
+
+    fn hold(&self) -> Option<&Hold> {
+        self.hold()
+    }
+
+    fn levels(&self) -> &[Level] {
+        self.levels()
+    }
+}
+
+impl From<Control> for auto::words::Event {
+    fn from(control: Control) -> Self {
+        match control {
+            Control::Started => Self::Started,
+            Control::Tick => Self::Time,
+            Control::Stop(how) => Self::Stop(how),
+        }
+    }
 }
 
 impl Machine for Pipeline {
@@ -67,5 +113,13 @@ impl Machine for Pipeline {
 
     fn outcome(&self) -> Option<(RunOutcome, &str)> {
         self.outcome()
+    }
+
+    fn hold(&self) -> Option<&Hold> {
+        self.hold()
+    }
+
+    fn levels(&self) -> &[Level] {
+        self.levels()
     }
 }

@@ -38,10 +38,6 @@ macro_rules! eight_digits {
                 self.0.iter().fold(0, |bits, c| bits << 4 | (*c as char).to_digit(16).unwrap_or(0))
             }
 
-            pub fn as_bytes(&self) -> &[u8; 8] {
-                &self.0
-            }
-
             pub fn from_bytes(bytes: [u8; 8]) -> Result<Self, $bad> {
                 if bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
                     Ok(Self(bytes))
@@ -106,7 +102,7 @@ eight_digits!(
 /// cells, so what would be misread there is refused: `.`, `:`, `/`, control characters, and anything
 /// long enough to be a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Name(String);
 
 /// Longest accepted name, in characters. Fits a table column and every file system.
@@ -180,12 +176,6 @@ impl TryFrom<String> for Name {
     type Error = BadName;
     fn try_from(s: String) -> Result<Self, Self::Error> {
         s.parse()
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        name.0
     }
 }
 

@@ -1,5 +1,30 @@
 //! Keys by name, as the bytes a terminal sends for them.
 
+use serde::Deserialize;
+
+/// The bytes of a key, written as its name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct KeyBytes(pub Vec<u8>);
+
+impl KeyBytes {
+    /// The key with this name, which there must be.
+    pub(crate) fn named(name: &str) -> Self {
+        Self(key(name).unwrap_or_default())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no key {0:?}")]
+pub struct NoSuchKey(String);
+
+impl TryFrom<String> for KeyBytes {
+    type Error = NoSuchKey;
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        key(&name).map(Self).ok_or(NoSuchKey(name))
+    }
+}
+
 /// The keys that have names of their own.
 const NAMED: &[(&str, &[u8])] = &[
     ("enter", b"\r"),

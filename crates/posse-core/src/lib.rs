@@ -32,3 +32,5 @@ pub mod status;
 pub mod time;
 pub mod turn;
 pub mod visible;
+pub mod words;
+pub mod written;

@@ -23,41 +23,24 @@ mod phase_tests;
 mod property_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 pub use prompt::{EXPLORE_HEADER, Prompt, PromptError, SCENARIO_HEADER};
-pub use role::{Key, Role, UnknownKey, UnknownRole};
+pub use role::{Key, Role};
 
 use crate::prompts::PromptTemplates;
+use crate::words;
 use config::{Condensation, LoopConfig, LoopLimits};
-use verdict::{Outcome, Review, Verdict};
+use verdict::{Outcome, Verdict};
 
-/// Where a round is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    Analyst,
-    Programmer,
-    Tester,
-    Done,
-}
-
-impl Phase {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Analyst => "analyst",
-            Self::Programmer => "programmer",
-            Self::Tester => "tester",
-            Self::Done => "done",
-        }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// Where a round is.
+    pub enum Phase ("phase") {
+        Analyst = "analyst",
+        Programmer = "programmer",
+        Tester = "tester",
+        Done = "done",
     }
 }
 
@@ -204,6 +187,7 @@ impl Rounds {
         self.phase
     }
 
+    #[cfg(test)]
     pub fn prompt(&self) -> &Prompt {
         &self.prompt
     }
@@ -248,8 +232,7 @@ impl Rounds {
         match key {
             Key::Analyst => self.go_to(Key::AnalystReview),
             Key::Programmer => self.go_to(Key::ProgrammerReview),
-            Key::AnalystReview => self.reviewed(Review::Analyst, &answer),
-            Key::ProgrammerReview => self.reviewed(Review::Programmer, &answer),
+            Key::AnalystReview | Key::ProgrammerReview => self.reviewed(key, &answer),
             Key::Tester => self.tested(&answer),
         }
     }
@@ -259,7 +242,7 @@ impl Rounds {
         Vec::new()
     }
 
-    fn reviewed(&mut self, review: Review, answer: &str) -> Vec<Note> {
+    fn reviewed(&mut self, review: Key, answer: &str) -> Vec<Note> {
         self.start_at_peer = false;
         let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules);
         let (cycle, max) = (self.cycle, self.rules.limits.max_review_cycles);
@@ -286,11 +269,8 @@ impl Rounds {
         notes
     }
 
-    fn peer_feedback(&mut self, review: Review) -> &mut String {
-        match review {
-            Review::Analyst => &mut self.analyst_feedback,
-            Review::Programmer => &mut self.programmer_feedback,
-        }
+    fn peer_feedback(&mut self, review: Key) -> &mut String {
+        if review == Key::AnalystReview { &mut self.analyst_feedback } else { &mut self.programmer_feedback }
     }
 
     fn tested(&mut self, answer: &str) -> Vec<Note> {

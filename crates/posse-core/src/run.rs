@@ -1,7 +1,7 @@
 //! One run of the loop, from its first terminal to PASS or FAIL, through any number of crashes.
 //!
 //! `rounds` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
-//! the terminals, begins turns, parks when a model is not to be had, stops, and goes on where it was. It is a value
+//! the terminals, begins turns, parks while a model is not available, stops, and resumes where it was. It is a value
 //! like the other machines: `handle` takes what happened and answers with what it wants done.
 //!
 //! Whatever must not be forgotten is an `Entry` of the journal. `Effect::Record` is durable before the effects after
@@ -15,6 +15,7 @@ mod ending;
 mod entry;
 mod ledger;
 mod machine;
+mod messages;
 mod mirror;
 mod park;
 mod resume;
@@ -27,7 +28,6 @@ mod settling_tests;
 mod simulation;
 mod traces;
 mod waiting;
-mod words;
 
 use std::collections::BTreeMap;
 
@@ -36,9 +36,9 @@ use serde::{Deserialize, Serialize};
 pub use entry::{Entry, Step, StepOutcome, Stop};
 pub use ledger::{Ledger, Place, TurnRecord};
 pub use machine::Run;
+pub use messages::{Caller, Effect, RunEvent, Sent, Traces};
 pub use park::{Parking, parking};
 pub use traces::{Shown, judge_traces};
-pub use words::{Caller, Effect, Happened, Sent, Traces};
 
 /// A person who has come just now.
 #[cfg(test)]
@@ -61,22 +61,18 @@ pub struct Spec {
     /// The project has an `openspec/` directory: prompts may speak of its commands.
     pub openspec: bool,
     /// The user's prompt templates when the run began.
-    #[serde(default)]
     pub prompts: PromptTemplates,
     /// When it began, as the name of its archive folder.
     pub stamp: String,
     pub state_file: String,
     pub session: Name,
-    /// The operator confirmed the directory: agents that ask whether it is trusted are told so.
+    /// The operator confirmed the directory: agents that ask whether they may trust it get a yes.
     pub trusted: bool,
-    /// The time zone of whoever began it, by name: agents say when a limit ends by the clock on the wall.
-    #[serde(default)]
+    /// The time zone of the user, by name: agents say when a limit ends in local time.
     pub zone: Option<String>,
     /// SHA-256 of the configuration file the operator named, so that it is known later what was in force.
-    #[serde(default)]
     pub config_hash: Option<String>,
     /// A run that began elsewhere and is known by its state file only.
-    #[serde(default)]
     pub imported: Option<Imported>,
 }
 
@@ -86,7 +82,6 @@ pub struct Imported {
     pub rounds: Rounds,
     pub terminals: BTreeMap<Role, TerminalId>,
     /// The turn that was under way: whose, and where. Its prompt is not sent again as long as its answer may come.
-    #[serde(default)]
     pub in_flight: Option<(Key, TerminalId)>,
 }
 
@@ -98,38 +93,23 @@ impl Spec {
     }
 }
 
-/// What a run does now, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    Running,
-    /// Until a model is to be had again.
-    Parked,
-    /// By a person, or because a turn failed. Goes on when it is resumed.
-    Stopped,
-    Passed,
-    Failed,
+crate::words! {
+    /// What a run does now, in one word.
+    #[derive(Hash)]
+    pub enum RunStatus ("status") {
+        Running = "running",
+        /// Until a model is to be had again.
+        Parked = "parked",
+        /// By a person, or because a turn failed. Goes on when it is resumed.
+        Stopped = "stopped",
+        Passed = "passed",
+        Failed = "failed",
+    }
 }
 
 impl RunStatus {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Parked => "parked",
-            Self::Stopped => "stopped",
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Nothing more will ever happen.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Passed | Self::Failed)
-    }
-}
-
-impl std::fmt::Display for RunStatus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }

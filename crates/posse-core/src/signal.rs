@@ -5,7 +5,6 @@
 pub mod listener;
 pub mod rules;
 
-pub use listener::{BadSignalRules, Listener};
 pub use rules::SignalRules;
 use serde::{Deserialize, Serialize};
 

@@ -16,7 +16,6 @@ mod tables;
 mod weigh;
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,57 +23,29 @@ pub use life::Life;
 
 use crate::detect::{Dialog, Reading};
 use crate::time::Wall;
+use crate::words;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StatusKind {
-    Idle,
-    Processing,
-    WaitingUserAnswer,
-    Completed,
-    Error,
-}
-
-impl StatusKind {
-    pub const ALL: [StatusKind; 5] =
-        [Self::Idle, Self::Processing, Self::WaitingUserAnswer, Self::Completed, Self::Error];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Processing => "processing",
-            Self::WaitingUserAnswer => "waiting_user_answer",
-            Self::Completed => "completed",
-            Self::Error => "error",
-        }
+words! {
+    #[derive(Hash)]
+    pub enum StatusKind ("status") {
+        Idle = "idle",
+        Processing = "processing",
+        WaitingUserAnswer = "waiting_user_answer",
+        Completed = "completed",
+        Error = "error",
     }
 }
 
-impl fmt::Display for StatusKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// What kind of answer a waiting terminal wants.
+    #[derive(Default)]
+    pub enum WaitingKind ("kind of question") {
+        #[default]
+        Permission = "permission",
+        Question = "question",
+        Plan = "plan",
+        Startup = "startup",
     }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown status {0:?}; known are idle, processing, waiting_user_answer, completed, error")]
-pub struct UnknownStatus(String);
-
-impl FromStr for StatusKind {
-    type Err = UnknownStatus;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == s).ok_or_else(|| UnknownStatus(s.to_owned()))
-    }
-}
-
-/// What kind of answer a waiting terminal wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WaitingKind {
-    Permission,
-    Question,
-    Plan,
-    Startup,
 }
 
 /// What we believe about a terminal, and why.
@@ -94,7 +65,7 @@ pub struct Status {
     /// on can be refused when the world has moved on.
     pub epoch: u64,
     /// An input was submitted, and nothing has been observed of the agent since. The status is the last observed one.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaiting_reaction: bool,
     /// A prompt was submitted, and by then nothing was seen of the agent being at it: not a working screen, not a word.
     #[serde(skip)]
@@ -106,11 +77,6 @@ impl Status {
     pub fn is_busy(&self) -> bool {
         self.kind == StatusKind::Processing || self.awaiting_reaction
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// How a program ended.
@@ -213,19 +179,24 @@ impl fmt::Display for Claim {
 }
 
 /// What can happen to a terminal, as far as its status is concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 // An event is made, handled and gone. A box would be an allocation for every look at a screen.
 #[allow(clippy::large_enum_variant)]
 pub enum Event {
     /// It runs, and we know nothing more about it: a program without a manifest. An agent stays `starting` until there
     /// is evidence.
+    #[serde(skip)]
     Running,
+    #[serde(skip)]
     Exited(Exit),
     /// Its screen was looked at.
+    #[serde(skip)]
     Read(Reading),
     /// It said something of itself.
     Said(Source, Claim),
     /// It said so in output that a daemon before this one has read. That changes no status by itself.
+    #[serde(skip)]
     Recalled(Source, Claim),
     /// We submitted a prompt, and saw it taken.
     Prompted,
@@ -238,9 +209,25 @@ pub enum Event {
     /// The question was answered, and the next one in the very same words is on the screen.
     AskedAgain,
     /// Output was lost, and with it perhaps the end of what was said before.
+    #[serde(skip)]
     Missed,
     /// The deadline has come, or may have.
+    #[serde(skip)]
     Time,
+}
+
+impl Event {
+    /// Returns whether the terminal's output does not contain this evidence. Recordings keep such events, so that a replay
+    /// decides as the live terminal did.
+    pub fn is_beyond_output(&self) -> bool {
+        match self {
+            Event::Said(source, _) => matches!(source, Source::Hook | Source::SessionFile),
+            Event::Prompted | Event::Commanded | Event::Answered | Event::Denied | Event::AskedAgain => true,
+            Event::Running | Event::Exited(_) | Event::Read(_) | Event::Recalled(..) | Event::Missed | Event::Time => {
+                false
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -123,14 +123,12 @@ pub struct Seen {
     pub reason: String,
     /// The newest lines of the terminal, none of them older than the dispatch.
     pub words: Option<String>,
-    /// The program has ended, or a shell has taken its place.
-    pub ended: bool,
     /// Nothing was seen of the agent being at what it was asked last. That it is, is no more than our own word.
     pub unproven: bool,
 }
 
 impl Seen {
-    /// As far as a status says it. `words` and `ended` are for who knows the terminal. An agent that was given something and
+    /// As far as a status says it. `words` is for who knows the terminal. An agent that was given something and
     /// has not reacted is not quiet: its status is the one of before.
     pub fn of(status: &Status) -> Self {
         let dialog = status.dialog.as_ref();
@@ -144,7 +142,6 @@ impl Seen {
             epoch: status.epoch,
             reason: status.reason.clone(),
             words: None,
-            ended: false,
             unproven: status.unproven || status.awaiting_reaction,
         }
     }
@@ -203,10 +200,10 @@ pub enum Event {
     File(Look),
     /// The answer to `Accept`.
     Accepted(Result<(), AcceptFailure>),
-    /// The answer to `Remind`.
-    Reminded(Result<(), String>),
-    /// The answer to `AskLastOutput`.
-    LastOutput(Result<String, String>),
+    /// The reminder of `Remind` could not be typed.
+    NotReminded(String),
+    /// The answer to `AskLastOutput`: the agent's last message, if there is one that came after the prompt.
+    LastOutput(Option<String>),
     /// The status cannot be read. Over with the next `Status`.
     Unreachable(String),
     /// The terminal is no more.
@@ -222,7 +219,6 @@ pub enum Effect {
         n: u32,
         cap: u32,
         question: Option<String>,
-        epoch: u64,
         /// A few lines that show what is accepted.
         shown: Vec<String>,
     },
@@ -230,7 +226,7 @@ pub enum Effect {
     LookAtFile,
     /// `get_last_output`. Answered by `LastOutput`.
     AskLastOutput,
-    /// Type the reminder (`files::reminder`). Answered by `Reminded`.
+    /// Type the reminder (`files::reminder`). `NotReminded` tells if that fails.
     Remind {
         n: u32,
     },

@@ -30,6 +30,20 @@ pub fn same_bytes(text: &str) -> String {
     shown
 }
 
+/// At most so many characters, with an ellipsis where something is missing.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The text with its first letter as a capital.
+pub(crate) fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 fn escaped(text: &str, replaced: impl Fn(char) -> Option<char>) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = None;

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -134,7 +135,7 @@ pub(crate) async fn git_commit(
         true => text,
         false => format!("{text}; changed in the repository during the run, and not used: {}", changed.join(", ")),
     };
-    match commit_in(&tree, message, quarantine, before).await.step {
+    match commit_in(&tree, CommitIn::Users, message, quarantine, before).await.step {
         Step::Done(text) => Step::Done(told(text)),
         Step::Skipped(text) => Step::Skipped(told(text)),
         Step::Failed(text) => Step::Failed(told(text)),
@@ -164,20 +165,36 @@ impl From<Step> for Committed {
     }
 }
 
+/// Whose work tree something is committed in.
+pub(crate) enum CommitIn {
+    /// In its index only the committed paths are brought up to date.
+    Users,
+    /// All that is in its index is committed. How everything stood when its session ended, if that is known.
+    Area(Option<(Status, Draft)>),
+}
+
 /// The same, in a work tree that is known.
 pub(crate) async fn commit_in(
     tree: &WorkTree,
+    whose: CommitIn,
     message: &str,
     quarantine: &Path,
     before: Option<&Snapshot>,
 ) -> Committed {
+    let (is_area, mut seen) = match whose {
+        CommitIn::Users => (false, None),
+        CommitIn::Area(seen) => (true, seen),
+    };
     let mut put_aside = Vec::new();
     let mut tries = TRIES;
     loop {
-        let committed = try_to_commit(tree, message, quarantine, before, &mut put_aside).await;
+        let was_seen = seen.is_some();
+        let committed = try_to_commit(tree, (is_area, seen.take()), message, quarantine, before, &mut put_aside).await;
         tries -= 1;
-        // Perhaps by a git of ours that went on when a daemon before us died: then there is nothing left to do.
-        if tries == 0 || !matches!(committed.error, Some(GitError::Moved)) {
+        // Perhaps by a git of ours that went on when a daemon before us died: then there is nothing left to do. And what was
+        // seen earlier may not be there now.
+        let again = matches!(committed.error, Some(GitError::Moved)) || (was_seen && committed.error.is_some());
+        if tries == 0 || !again {
             return committed;
         }
     }
@@ -186,6 +203,7 @@ pub(crate) async fn commit_in(
 /// What was put aside is told even if it takes several tries.
 async fn try_to_commit(
     tree: &WorkTree,
+    (is_area, seen): (bool, Option<(Status, Draft)>),
     message: &str,
     quarantine: &Path,
     before: Option<&Snapshot>,
@@ -200,7 +218,10 @@ async fn try_to_commit(
     }
     let look = async {
         tree.unlocked().await?;
-        tree.look().await
+        match seen {
+            Some(seen) => Ok(seen),
+            None => tree.look().await,
+        }
     };
     let (status, draft) = match look.await {
         Ok(seen) => seen,
@@ -218,7 +239,7 @@ async fn try_to_commit(
     let result = async {
         tell_what_is_left(tree, &plan, before, &mut notes).await;
         put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;
-        commit(tree, message, (&status, &draft), &plan, &mut notes).await
+        commit(tree, is_area, message, (&status, &draft), &plan, &mut notes).await
     };
     let result = result.await;
     let text = |begin: String| [vec![begin], notes, put_aside.clone()].concat().join("; ");
@@ -239,6 +260,7 @@ async fn try_to_commit(
 /// The commit; `None` if there was nothing. What else the user should know goes to `notes`.
 async fn commit(
     tree: &WorkTree,
+    is_area: bool,
     message: &str,
     seen: (&Status, &Draft),
     plan: &Plan,
@@ -252,6 +274,9 @@ async fn commit(
     // Also if there was nothing: perhaps an earlier call came no further than this.
     let stage = async {
         tree.unlocked().await?;
+        if is_area && id.is_some() {
+            return tree.adopt(seen.1).await;
+        }
         tree.stage(None, &plan.add, &plan.remove).await
     };
     let staged = stage.await;
@@ -309,7 +334,8 @@ async fn put_all_aside(
     tree.stage(None, [], staged.map(|change| &change.path)).await
 }
 
-fn named(paths: &[&GitPath]) -> String {
+/// Some paths for a sentence: the first of them, and how many more there are.
+pub(crate) fn named(paths: &[impl Display]) -> String {
     let mut names: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
     if paths.len() > NAMED {
         names.push(format!("and {} more", paths.len() - NAMED));

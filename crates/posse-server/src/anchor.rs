@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::store::{self, StoreError};
 
 /// Facility `authpriv`, severity `info`.
@@ -59,7 +59,6 @@ impl Anchor {
     }
 
     /// Anchors the end of the chain, as config.toml says now.
-    #[expect(clippy::disallowed_methods, reason = "commands have a thread of their own")]
     pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
@@ -77,8 +76,7 @@ impl Anchor {
                 let problem = self.problem.clone();
                 let commands = self.commands.get_or_insert_with(|| {
                     let (commands, queue) = channel::<(Vec<String>, String)>();
-                    let _ = std::thread::Builder::new().name("anchor".into()).spawn(move || {
-                        let disk = Disk::of_this_thread();
+                    let _ = disk::thread("anchor", move |disk| {
                         queue.into_iter().for_each(|(words, line)| report(&problem, run(&disk, &words, &line)));
                     });
                     commands

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 mod audit;
 mod auto;
+mod daemon;
 pub(crate) mod door;
 mod error;
 mod events;
@@ -12,10 +13,8 @@ mod plans;
 mod requester;
 mod runs;
 mod sessions;
-mod settings;
 mod stream;
 pub(crate) mod terminals;
-mod usage;
 
 use std::future::Future;
 use std::io;
@@ -23,11 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use axum::Extension;
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{MethodRouter, get, post};
 use axum::serve::Listener;
+use axum::{Extension, Json, Router};
 use posse_api::{EventBody, LogEvent};
 use posse_core::ids::TerminalId;
 use posse_files::providers::{ProviderError, Providers};
@@ -60,6 +58,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait before a keeper that did not answer is asked again: there is no event for that.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
+
+/// The answer to a request: a value, or why there is none.
+type Answer<T> = Result<Json<T>, ApiError>;
 
 /// What every handler may use.
 #[derive(Clone)]
@@ -113,6 +114,33 @@ impl App {
     }
 }
 
+#[cfg(test)]
+impl App {
+    /// An app with this home, whose hub is the test.
+    pub(crate) fn played(home: &std::path::Path) -> (Self, mpsc::UnboundedReceiver<HubEvent>) {
+        let (hub, messages) = mpsc::unbounded_channel();
+        let home = home.to_owned();
+        let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
+        let files = crate::watched_files::WatchedFiles::start();
+        let services = crate::run::RunServices::new(files.clone(), paths.database(), home.join("posse"));
+        let app = App {
+            hub,
+            events: broadcast::channel(16).0,
+            newest: Arc::default(),
+            listeners: Listeners::default(),
+            providers: Arc::new(Providers::new(home)),
+            versions: Arc::default(),
+            first_starts: Arc::default(),
+            notifier: Notifier::default(),
+            runs: Runs::new(files, paths.database()),
+            plans: Plans::new(services.clone(), paths.plans()),
+            autos: Autos::new(services, paths.autos()),
+            paths,
+        };
+        (app, messages)
+    }
+}
+
 /// Makes the router and the description of the API from one table. Only `description` uses the latter, so the daemon
 /// neither builds nor carries it.
 macro_rules! api {
@@ -136,7 +164,7 @@ macro_rules! api {
 }
 
 api! {
-    "/health" => get terminals::health;
+    "/health" => get daemon::health;
     "/providers" => get agents::list;
     "/sessions" => get sessions::list, post sessions::create;
     "/sessions/{name}" => get sessions::show, delete sessions::delete;
@@ -183,7 +211,7 @@ api! {
     "/log" => get events::log;
     "/audit" => get audit::entries;
     "/audit/verify" => get audit::verdict;
-    "/usage" => get usage::usage;
+    "/usage" => get daemon::usage;
 }
 
 /// Describes the API. Committed as docs/openapi.json.
@@ -203,11 +231,11 @@ pub fn description() -> serde_json::Result<String> {
 /// For the private socket: everything, and what only the owner may do.
 fn private_router(app: App) -> Router {
     let router = routes()
-        .route("/stop", post(terminals::stop))
+        .route("/stop", post(daemon::stop))
         .route("/requester", get(requester::show))
         .route("/terminals/{id}/hook", post(terminals::hook))
-        .route("/listen", post(listen::listen));
-    let router = router.route("/settings", post(settings::change));
+        .route("/listen", post(listen::listen))
+        .route("/settings", post(daemon::change_settings));
     finish(router, app)
 }
 

@@ -13,6 +13,7 @@ use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::thread::JoinHandle;
 
 pub use posse_files::disk::Disk;
 use rusqlite::{Connection, OpenFlags};
@@ -48,6 +49,11 @@ pub(crate) async fn run_async<T: Send + 'static>(work: impl AsyncFnOnce(&Disk) -
         runtime.block_on(work)
     })
     .await
+}
+
+/// Starts a thread that serves nothing else, so that it may wait for the disk.
+pub(crate) fn thread(name: &str, work: impl FnOnce(Disk) + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(move || work(Disk::of_this_thread()))
 }
 
 /// Runs one operation on one file: `disk::at(path, Disk::exists).await`.

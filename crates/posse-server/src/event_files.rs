@@ -147,7 +147,7 @@ impl Reader {
             let value = line.and_then(|line| serde_json::from_slice::<Value>(&line).ok());
             if let Some(value) = &value {
                 let before = self.before.as_ref();
-                let signals = &provider.signals;
+                let signals = &provider.manifest.signals;
                 let meaning = (signals.event(value, before), signals.event_report(value, before));
                 all.extend((meaning != (None, None)).then_some(meaning));
             }

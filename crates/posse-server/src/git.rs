@@ -5,10 +5,11 @@
 pub(crate) mod guard;
 pub(crate) mod outlived;
 mod places;
+mod refs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -115,6 +116,7 @@ pub(crate) struct WorkTree {
 }
 
 /// An index in which a commit is put together. The user's own is not touched by that.
+#[derive(Debug)]
 pub(crate) struct Draft {
     directory: ScratchDir,
     /// What it starts from; `None` before the first commit.
@@ -208,24 +210,6 @@ impl WorkTree {
         Ok(())
     }
 
-    /// The commit that is checked out; `None` before the first.
-    pub(crate) async fn head(&self) -> Result<Option<String>, GitError> {
-        let ended = self.git(None, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], b"").await?;
-        if ended.status.code() == Some(1) {
-            return Ok(None);
-        }
-        line(ended).map(|id| Some(id.to_string_lossy().into_owned()))
-    }
-
-    /// The branch that is checked out; `None` if HEAD is detached.
-    pub(crate) async fn branch(&self) -> Result<Option<String>, GitError> {
-        let ended = self.git(None, &["symbolic-ref", "--quiet", "--short", "HEAD"], b"").await?;
-        if ended.status.code() == Some(1) {
-            return Ok(None);
-        }
-        line(ended).map(|name| Some(name.to_string_lossy().into_owned()))
-    }
-
     /// A draft that says what HEAD says.
     pub(crate) async fn draft(&self) -> Result<Draft, GitError> {
         let mut draft = self.copied().await?;
@@ -306,6 +290,21 @@ impl WorkTree {
         };
         let base = format!("{base}^{{tree}}");
         Ok(tree != line(self.git(None, &["rev-parse", "--verify", &base], b"").await?)?)
+    }
+
+    /// Makes a draft that was committed the index. For work trees of ours: all that is in their index is in the commit too.
+    pub(crate) async fn adopt(&self, draft: &Draft) -> Result<(), GitError> {
+        let draft = draft.index();
+        let adopt = move |disk: &Disk, index: &Path| {
+            // A new file that is renamed, because a session could have put a link to somewhere else there.
+            let mut copy = disk.temporary_file(index.parent().unwrap_or(index), "posse-index-")?;
+            copy.write_all(&disk.read(&draft)?)?;
+            // With its time, by which git knows what it has to read again.
+            copy.as_file().set_modified(disk.metadata(&draft)?.modified()?)?;
+            disk.persist(copy, index)
+        };
+        let adopted = disk::at(&self.index, adopt).await;
+        adopted.map_err(|error| GitError::Io { what: "cannot write an index", error })
     }
 
     /// Commits these as they are in the work tree, without those, and nothing else; `None` if that is what HEAD says. The

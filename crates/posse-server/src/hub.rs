@@ -24,7 +24,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::disk::{self, Disk};
 use crate::keeper::Routes;
-use crate::pump::{self, PumpHandle};
+use crate::pump::{self, PumpBeginning, PumpHandle, PumpStart};
 use crate::record::Record;
 use crate::recording::Recorder;
 use crate::store::{KnownInput, Writer};
@@ -236,34 +236,24 @@ impl Hub {
     }
 
     fn start_pump(&mut self, start: PumpStart) {
-        let PumpStart { id, record, provider, known_inputs, beginning } = start;
-        let agent = record.confirmed.and_then(|confirmed| Some((provider?, record.agent_profile, confirmed)));
+        let id = start.record.id;
+        let link = match start.beginning {
+            PumpBeginning::Live { .. } if self.link.is_none() => return, // The loss of the keeper is the next event.
+            PumpBeginning::Live { .. } => self.link.clone(),
+            PumpBeginning::Ended(..) => None,
+        };
+        let is_live = link.is_some();
         let settings = pump::PumpSettings {
-            id,
-            known_inputs,
-            size: record.size,
-            status: record.status,
-            history: HistoryLimit::default(),
+            link,
             last_screen: self.paths.screens().join(id.as_str()),
             events_file: self.paths.events().join(id.as_str()),
-            pid: record.pid,
-            agent,
             hub: self.messages.clone(),
             recorder: self.recorder.clone(),
             files: self.files.clone(),
         };
-        let beginning = match (beginning, &self.link) {
-            (PumpBeginning::Live { ring, from, caught_up_at, over }, Some(link)) => {
-                pump::PumpBeginning::Live { link: link.clone(), ring, from, caught_up_at, over }
-            }
-            // The loss of the keeper is the next event.
-            (PumpBeginning::Live { .. }, None) => return,
-            (PumpBeginning::Ended(emulator, exit), _) => pump::PumpBeginning::Ended(emulator, exit),
-        };
-        let live = matches!(beginning, pump::PumpBeginning::Live { .. });
         // The route must exist before the keeper answers `Attach`.
-        let handle = pump::start(settings, beginning);
-        if live {
+        let handle = pump::start(start, settings);
+        if is_live {
             self.routes.insert(id, handle.clone());
         }
         self.pumps.insert(id, handle);

@@ -7,7 +7,9 @@
 mod agent;
 mod answering;
 mod deliver;
+mod end;
 mod input;
+mod jobs;
 mod messages;
 mod text;
 
@@ -21,14 +23,15 @@ use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
-use posse_core::status::{Event as LifeEvent, Exit, Life, Status, StatusKind};
+use posse_core::status::{Event as LifeEvent, Exit, Life, Status};
 use posse_term::client::KeeperLink;
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_FRAME, WINDOW};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use agent::{Agent, Happened, Wanted};
+use agent::Agent;
+use jobs::{By, DeliveryEvent, Queued, Wanted};
 pub(crate) use messages::*;
 use text::Before;
 
@@ -53,48 +56,52 @@ const DRAWING: Duration = Duration::from_millis(600);
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
 
-pub(crate) fn start(settings: PumpSettings, beginning: PumpBeginning) -> PumpHandle {
+pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
+    let PumpStart { record, provider, known_inputs, beginning } = start;
     let (events, queue) = mpsc::unbounded_channel();
-    let id = settings.id;
-    let (link, ring, caught_up_at, over, emulator, exit) = match beginning {
-        PumpBeginning::Live { link, ring, from, caught_up_at, over } => {
-            link.send(KeeperRequest::Attach { id, from });
+    let id = record.id;
+    let link = settings.link;
+    let (ring, caught_up_at, over, emulator, exit) = match beginning {
+        PumpBeginning::Live { ring, from, caught_up_at, over } => {
+            if let Some(link) = &link {
+                link.send(KeeperRequest::Attach { id, from });
+            }
             // What is recorded begins where catching up ends.
             let _ = events.send(PumpEvent::Command(PumpCommand::Picture));
-            (Some(link), ring, caught_up_at, over, None, None)
+            (ring, caught_up_at, over, None, None)
         }
-        PumpBeginning::Ended(emulator, exit) => (None, 0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
+        PumpBeginning::Ended(emulator, exit) => (0, 0, true, emulator.map(|emulator| *emulator), Some(exit)),
     };
     let handle = PumpHandle { events };
-    let writes_events =
-        settings.agent.as_ref().map(|(provider, ..)| provider).filter(|provider| provider.writes_events());
+    let agent = provider.zip(record.confirmed).map(|(provider, confirmed)| {
+        let mut agent = Agent::new(provider, record.agent_profile.as_deref(), confirmed);
+        if caught_up_at > 0 {
+            agent.restore(&record.status);
+        }
+        agent
+    });
+    let writes_events = agent.as_ref().map(|agent| &agent.provider).filter(|provider| provider.writes_events());
     let event_watch = writes_events
         .filter(|_| link.is_some())
         .map(|provider| event_files::follow(&settings.files, &settings.events_file, provider.clone(), handle.clone()));
     let pump = Pump {
         id,
         own_handle: handle.events.downgrade(),
-        pid: settings.pid,
+        pid: record.pid,
         files: settings.files,
         event_watch,
         session_file: SessionFile::Unknown,
-        known_inputs: settings.known_inputs,
+        known_inputs,
         undelivered: HashMap::new(),
-        agent: settings.agent.map(|(provider, profile, said)| {
-            let mut agent = Agent::new(provider, profile.as_deref(), said);
-            if caught_up_at > 0 {
-                agent.restore(&settings.status);
-            }
-            agent
-        }),
+        agent,
         last_wanted: Vec::new(),
         held_back: VecDeque::new(),
         writer: WriterId(crate::random().max(1)),
         typed: 0,
-        emulator: emulator.unwrap_or_else(|| Emulator::new(settings.size, settings.history)),
-        life: Life::resumed(settings.status, exit.is_some()),
-        base_size: settings.size,
-        history: settings.history,
+        emulator: emulator.unwrap_or_else(|| Emulator::new(record.size, HistoryLimit::default())),
+        observed: watch::Sender::new(Observation::of(record.status.clone(), exit)),
+        life: Life::resumed(record.status, exit.is_some()),
+        base_size: record.size,
         last_screen: settings.last_screen,
         hub: settings.hub,
         tape: Tape::new(settings.recorder, id),
@@ -150,8 +157,9 @@ struct Pump {
     typed: u64,
     emulator: Emulator,
     life: Life,
+    /// What is pushed to drivers.
+    observed: watch::Sender<Observation>,
     base_size: Size,
-    history: HistoryLimit,
     last_screen: PathBuf,
     hub: mpsc::UnboundedSender<HubEvent>,
     tape: Tape,
@@ -159,7 +167,7 @@ struct Pump {
     link: Option<KeeperLink>,
     ring: u64,
     caught_up_at: u64,
-    /// It has ended, and how is told only later.
+    /// It has ended; how is known only later.
     over: bool,
     /// Commands that came before the terminal was caught up with.
     waiting: VecDeque<PumpCommand>,
@@ -176,7 +184,7 @@ struct Pump {
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
-    /// What was there before the agent was last told something. Nothing if another daemon told it.
+    /// What was there before the last message to the agent. Nothing if another daemon sent it.
     before: Option<Before>,
     exit: Option<Exit>,
 }
@@ -225,26 +233,6 @@ impl Pump {
         }
     }
 
-    /// Whether the agent has said more than its screen shows so far: it says that a turn is over before it draws the end.
-    fn is_drawing(&self) -> bool {
-        let status = self.life.status();
-        let quiet = matches!(status.kind, StatusKind::Idle | StatusKind::Completed) && !status.awaiting_reaction;
-        let behind = self.agent.as_ref().is_some_and(|agent| agent.reads() == Some(StatusKind::Processing));
-        self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
-    }
-
-    /// Answers who waits for the last answer, when it is there or does not come.
-    fn tell_last_answer(&mut self) {
-        let (drawing, now) = (self.is_drawing(), Instant::now());
-        for (reply, until) in std::mem::take(&mut self.last_wanted) {
-            if drawing && now < until {
-                self.last_wanted.push((reply, until));
-            } else {
-                let _ = reply.send(self.text(TextPart::Last));
-            }
-        }
-    }
-
     fn agent_deadline(&self) -> Option<Instant> {
         let life = self.agent.as_ref().and_then(|_| self.life.deadline());
         let work = self.agent.as_ref().and_then(Agent::deadline);
@@ -258,7 +246,7 @@ impl Pump {
 
     async fn keeper(&mut self, event: KeeperEvent) {
         match event {
-            KeeperEvent::Checkpoint { offset, blob, .. } => match Emulator::restore(&blob, self.history) {
+            KeeperEvent::Checkpoint { offset, blob, .. } => match Emulator::restore(&blob, HistoryLimit::default()) {
                 Ok(emulator) => {
                     self.emulator = emulator;
                     self.checkpointed = offset;
@@ -395,6 +383,7 @@ impl Pump {
         }
         self.tell_title();
         self.read_screen();
+        self.push_observation();
         self.tell_last_answer();
     }
 
@@ -464,7 +453,8 @@ impl Pump {
                 let _ = reply.send(self.link.is_some() && !self.over);
             }
             PumpCommand::Observe(reply) => {
-                let _ = reply.send(self.observe());
+                self.observed.send_replace(self.observe());
+                let _ = reply.send(self.observed.subscribe());
             }
             PumpCommand::Screen(reply) => {
                 let _ = reply.send(self.emulator.screen());
@@ -495,9 +485,9 @@ impl Pump {
                 }
             }
             PumpCommand::Answer { wish, question, words, answerer, reply } => {
-                self.ask_agent(Wanted::Answer { wish, question, words, answerer }, reply);
+                self.enqueue(Queued::job(Wanted::Answer { wish, question, words, answerer }, By::Request(reply)));
             }
-            PumpCommand::Question(reply) => self.tell_question(reply),
+            PumpCommand::Question(reply) => self.enqueue(Queued::Look(reply)),
             PumpCommand::Explain(reply) => {
                 let screen = self.emulator.screen();
                 let said = self.life.claims().map(|(source, claim)| (source, claim.clone())).collect();
@@ -538,54 +528,6 @@ impl Pump {
         }
     }
 
-    // ---- the end ----
-
-    async fn ended(&mut self, exit: Exit) {
-        if self.exit.is_some() {
-            return;
-        }
-        self.exit = Some(exit);
-        self.event_watch = None;
-        self.session_file = SessionFile::Searched;
-        self.look();
-        if self.tape.is_behind() {
-            self.record_picture();
-        }
-        self.tape.end();
-        // From here on nobody can be typed to, and whoever wants it hears so.
-        let link = self.link.take();
-        self.drive(&Happened::Gone);
-        self.next_job();
-        self.last_wanted.iter_mut().for_each(|(_, until)| *until = Instant::now());
-        self.tell_last_answer();
-        let status = self.life.handle(&LifeEvent::Exited(exit), crate::mono(), crate::now()).cloned();
-        let why = self.no_reader();
-        for ((_, sequence), origins) in std::mem::take(&mut self.inputs) {
-            for origin in origins {
-                self.answer(sequence, origin, Err(why));
-            }
-        }
-        self.run_waiting();
-        let screen_saved = self.save_last_screen().await;
-        self.watchers.tell(&Item::Exited { exit });
-        // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
-        self.tell_hub(PumpReport::Ended {
-            exit,
-            status: status.map(Box::new),
-            screen_saved,
-            keeper_knows: link.is_some(),
-        });
-    }
-
-    async fn save_last_screen(&self) -> bool {
-        let (path, blob) = (self.last_screen.clone(), self.emulator.checkpoint());
-        let saved = disk::at(path, move |disk, path| disk.write_private(path, &blob)).await;
-        if let Err(error) = &saved {
-            tracing::warn!(terminal = %self.id, "the last screen could not be saved: {error}");
-        }
-        saved.is_ok()
-    }
-
     /// Tells the hub of a change, with the output offset it comes from.
     fn tell_hub(&self, report: PumpReport) {
         let _ = self.hub.send(HubEvent::Pump(self.id, Some(self.emulator.offset()), report));
@@ -594,6 +536,7 @@ impl Pump {
     fn tell_status(&mut self, status: Option<Status>) {
         if let Some(status) = status {
             self.tell_hub(PumpReport::Status(Box::new(status)));
+            self.push_observation();
             self.locate_session_file();
         }
     }

@@ -16,7 +16,6 @@ pub(crate) struct Record {
     pub provider: String,
     pub agent_profile: Option<String>,
     /// What the operator said when an agent was started.
-    #[serde(default)]
     pub confirmed: Option<Confirmed>,
     pub directory: String,
     pub command: Vec<String>,
@@ -27,4 +26,27 @@ pub(crate) struct Record {
     pub pid: Option<u32>,
     pub exit: Option<Exit>,
     pub status: Status,
+}
+
+#[cfg(test)]
+impl Record {
+    /// A command that has just been started.
+    pub(crate) fn sample(number: u32) -> Self {
+        Self {
+            id: TerminalId::from_random(number),
+            name: format!("t{number}").parse().unwrap(),
+            session: "posse-x".parse().unwrap(),
+            provider: posse_api::COMMAND.into(),
+            agent_profile: None,
+            confirmed: None,
+            directory: "/".into(),
+            command: vec!["x".into()],
+            size: Size::DEFAULT,
+            created: Wall(0),
+            last_active: Wall(0),
+            pid: Some(9),
+            exit: None,
+            status: posse_core::status::Life::starting(Wall(0)).status().clone(),
+        }
+    }
 }

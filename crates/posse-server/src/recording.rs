@@ -20,8 +20,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
+use posse_core::status;
 
-use crate::disk::Disk;
+use crate::disk;
 use writer::{Outcome, Writer};
 
 /// The setting that is remembered: "off", or nothing.
@@ -52,6 +53,8 @@ pub(crate) enum What {
     },
     Output(Bytes),
     Resized(Size),
+    /// Evidence of a status that is not in the output, as JSON.
+    Evidence(String),
     /// Nothing follows.
     End,
     /// Remove it.
@@ -63,6 +66,7 @@ impl What {
         match self {
             What::Picture { bytes, .. } => bytes.len(),
             What::Output(bytes) => bytes.len(),
+            What::Evidence(json) => json.len(),
             What::Resized(_) | What::End | What::Forget => 0,
         }
     }
@@ -111,12 +115,10 @@ pub(crate) struct Thread {
 }
 
 /// Starts the thread. Recordings go into this directory.
-#[expect(clippy::disallowed_methods, reason = "the recorder has a thread of its own")]
 pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + 'static) -> (Recorder, Thread) {
     let shared = Arc::new(Shared { queue: Mutex::new(Queue { on, ..Queue::default() }), changed: Condvar::new() });
     let recorder = Recorder(shared.clone());
-    let work = move || run(&shared, Writer::new(Disk::of_this_thread(), directory), &tell);
-    let thread = std::thread::Builder::new().name("recorder".into()).spawn(work);
+    let thread = disk::thread("recorder", move |disk| run(&shared, Writer::new(disk, directory), &tell));
     if let Err(error) = &thread {
         tracing::error!("nothing is recorded: {error}");
         recorder.0.lock().closing = true;
@@ -244,6 +246,16 @@ impl Tape {
 
     pub(crate) fn resized(&mut self, size: Size) {
         if matches!(self.state, State::Following) && !self.recorder.push(self.id, What::Resized(size)) {
+            self.state = State::Behind(0);
+        }
+    }
+
+    /// Keeps evidence of a status that the output does not contain.
+    pub(crate) fn evidence(&mut self, event: &status::Event) {
+        if matches!(self.state, State::Following)
+            && let Ok(json) = serde_json::to_string(event)
+            && !self.recorder.push(self.id, What::Evidence(json))
+        {
             self.state = State::Behind(0);
         }
     }

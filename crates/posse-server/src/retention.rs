@@ -121,7 +121,7 @@ pub(crate) fn tidy_log(disk: &Disk, path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use posse_core::status::{Exit, Life};
+    use posse_core::status::Exit;
     use std::fs;
 
     use super::*;
@@ -132,20 +132,9 @@ mod tests {
     fn what_is_old_and_ended_goes() {
         let day = 24 * 3600 * 1000;
         let record = |number: u32, exit: Option<Exit>, last_active: i64| Record {
-            id: TerminalId::from_random(number),
-            name: "x".parse().unwrap(),
-            session: "posse-x".parse().unwrap(),
-            provider: "command".into(),
-            agent_profile: None,
-            confirmed: None,
-            directory: "/".into(),
-            command: vec![],
-            size: posse_core::screen::Size::DEFAULT,
-            created: Wall(0),
             last_active: Wall(last_active),
-            pid: None,
             exit,
-            status: Life::starting(Wall(0)).status().clone(),
+            ..Record::sample(number)
         };
         let records = [
             record(1, Some(Exit::Code(0)), 0),

@@ -1,16 +1,15 @@
 //! Runs: which there are, who drives them, and how one is begun, stopped and resumed.
 //!
-//! A run is its journal. While it goes on a task of its own drives it (`driver`); when it rests nobody does. After a
+//! A run is its journal. While it is running, a task of its own drives it (`driver`); while it rests, none does. After a
 //! crash of the daemon the runs that were going on are taken up again as far as that is possible without the environment
 //! of their agents, which is never stored: a run that must start an agent then stops, and says so.
 
 mod claim;
-mod doing;
 mod driver;
+mod executor;
 mod files;
 pub(crate) mod view;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,32 +22,27 @@ use tokio::sync::oneshot;
 use crate::api::ApiProblem;
 use crate::api::App;
 use crate::disk;
-use crate::driven::Driven;
-use crate::journal::{self, Failed, Journals};
+use crate::run::LaunchContext;
+use crate::run::journal::{self, Failed, Journals};
+use crate::run::registry::DriverRegistry;
 use crate::store::{self, Kind};
 use crate::watched_files::WatchedFiles;
 use claim::Claim;
 pub(crate) use claim::ClaimError;
-use driver::{Charge, Driver, Ended};
+use driver::{Driver, Ended, LoopDriverParams};
 pub(crate) use files::RunFiles;
 
 /// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
 const RUNS_SEARCHED: usize = 100;
 
-/// What starting an agent takes besides the run's own words. Comes with a request, and is never stored.
-#[derive(Clone)]
-pub(crate) struct Means {
-    pub(crate) environment: BTreeMap<String, String>,
-}
-
-/// What the driver of a run is told by people.
+/// A command of a person to the driver of a run.
 pub(crate) enum Command {
     Stop {
         why: String,
     },
-    /// Somebody is there who knows the environment. Answered when that is known; a driver that has come to its end does not.
+    /// A client provides the environment. Answered when the driver has it; a driver that has ended does not answer.
     Came {
-        means: Means,
+        means: LaunchContext,
         caller: Caller,
         taken: oneshot::Sender<()>,
     },
@@ -94,9 +88,9 @@ impl ApiProblem for RunError {
     }
 }
 
-/// One that is not installed is told once, before five terminals fail one by one. What else may be wrong with a provider is told
-/// by whoever starts it.
-async fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), RunError> {
+/// Checks that all agents are installed: one error is better than five terminals that fail one by one. Other problems of a
+/// provider are reported when it is started.
+async fn agents_are_there(app: &App, spec: &Spec, means: &LaunchContext) -> Result<(), RunError> {
     let Some(path) = means.environment.get("PATH") else { return Ok(()) };
     for choice in spec.config.agents.values() {
         let Ok(provider) = app.provider(&choice.provider).await else { continue };
@@ -112,9 +106,9 @@ async fn agents_are_there(app: &App, spec: &Spec, means: &Means) -> Result<(), R
 /// The runs that go on.
 #[derive(Clone)]
 pub(crate) struct Runs {
-    driven: Driven<Command>,
+    driven: DriverRegistry<Command>,
     journals: Journals,
-    /// Held by whoever looks whether a run is driven, or a state file used, and acts on it.
+    /// Serializes check-then-act on which runs are driven and which state files are in use.
     beginning: Arc<tokio::sync::Mutex<()>>,
     files: WatchedFiles,
 }
@@ -122,7 +116,7 @@ pub(crate) struct Runs {
 impl Runs {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf) -> Self {
         Self {
-            driven: Driven::default(),
+            driven: DriverRegistry::default(),
             journals: Journals::new(Kind::Loop, database),
             beginning: Arc::default(),
             files,
@@ -130,7 +124,7 @@ impl Runs {
     }
 
     /// Begins a run. Answered when it is written down.
-    pub(crate) async fn create(&self, app: &App, spec: Spec, means: Means) -> Result<RunView, RunError> {
+    pub(crate) async fn create(&self, app: &App, spec: Spec, means: LaunchContext) -> Result<RunView, RunError> {
         let _beginning = self.beginning.lock().await;
         let state_file = spec.state_file.clone();
         if let Some(run) = self.journals.using(&state_file).await? {
@@ -143,13 +137,19 @@ impl Runs {
         let (run, _) = Run::create(spec.clone(), crate::now());
         write(app, run.ledger(), 1, &Entry::Created { spec: Box::new(spec) }).await?;
         let view = view::run_view(run.ledger());
-        drop(self.drive(app, Charge { run, seq: 1, caller: Some((means, caller)), claim }));
+        drop(self.drive(app, LoopDriverParams { run, seq: 1, caller: Some((means, caller)), claim }));
         Ok(view)
     }
 
     /// Goes on with a run that rests; one that goes on is told that somebody is there. Answered when it goes on: what is
     /// seen of it afterwards is not the stop that came before.
-    pub(crate) async fn resume(&self, app: &App, id: RunId, means: Means, caller: Caller) -> Result<RunView, RunError> {
+    pub(crate) async fn resume(
+        &self,
+        app: &App,
+        id: RunId,
+        means: LaunchContext,
+        caller: Caller,
+    ) -> Result<RunView, RunError> {
         let _beginning = self.beginning.lock().await;
         if self.driven.tell(id, |taken| Command::Came { means: means.clone(), caller, taken }).await {
             return self.show(id).await;
@@ -163,7 +163,7 @@ impl Runs {
         self.alone_in(&run.ledger().spec.directory, id).await?;
         let claim = Claim::take(&run.ledger().spec, &app.paths.home).await?;
         // An end that comes at once is as good as a beginning: it is written down.
-        let _ = self.drive(app, Charge { run, seq, caller: Some((means, caller)), claim }).await;
+        let _ = self.drive(app, LoopDriverParams { run, seq, caller: Some((means, caller)), claim }).await;
         self.show(id).await
     }
 
@@ -187,7 +187,7 @@ impl Runs {
             match self.load(id).await {
                 Ok((run, _)) if run.ledger().stopped.is_some() || run.ledger().status().is_over() => {}
                 Ok((run, seq)) => match Claim::take(&run.ledger().spec, &app.paths.home).await {
-                    Ok(claim) => drop(self.drive(app, Charge { run, seq, caller: None, claim })),
+                    Ok(claim) => drop(self.drive(app, LoopDriverParams { run, seq, caller: None, claim })),
                     Err(error) => rest(app, run.ledger(), seq, &error).await,
                 },
                 Err(error) => tracing::error!("run {id} cannot be taken up: {error}"),
@@ -232,12 +232,12 @@ impl Runs {
         loaded.map(|(ledger, seq)| (Run::from(ledger), seq)).ok_or(RunError::None(id))
     }
 
-    /// Drives it from now on. Tells when the run has begun to go on; nothing is told if it could not.
-    fn drive(&self, app: &App, charge: Charge) -> oneshot::Receiver<()> {
-        let id = charge.run.ledger().spec.id;
+    /// Drives the run from now on. The receiver hears when the run has begun, and nothing if it could not.
+    fn drive(&self, app: &App, params: LoopDriverParams) -> oneshot::Receiver<()> {
+        let id = params.run.ledger().spec.id;
         let (commands, inbox) = self.driven.enter(id);
         let (begun, begins) = oneshot::channel();
-        let driver = Driver::new(charge, app.clone(), self.files.clone(), inbox, begun);
+        let driver = Driver::new(params, app.clone(), self.files.clone(), inbox, begun);
         let driven = self.driven.clone();
         crate::spawn(async move {
             if let Ended::Rests = driver.drive().await {
@@ -248,7 +248,7 @@ impl Runs {
     }
 }
 
-/// Writes down an entry of a run nobody drives.
+/// Writes down an entry of a run that is not driven.
 async fn write(app: &App, ledger: &Ledger, seq: i64, entry: &Entry) -> Result<(), RunError> {
     Ok(journal::write(app, driver::journal_entry(ledger, seq, entry)).await?)
 }

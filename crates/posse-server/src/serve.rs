@@ -25,6 +25,7 @@ use crate::keeper::{KeeperConnector, Routes};
 use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::recording::{self, Word};
+use crate::run::RunServices;
 use crate::runs::Runs;
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
@@ -117,6 +118,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         executable: executable.clone(),
     });
     let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
+    let services = RunServices::new(files.clone(), paths.database(), executable);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -127,9 +129,9 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         versions: Arc::default(),
         first_starts: Arc::default(),
         notifier: Notifier::default(),
-        runs: Runs::new(files.clone(), paths.database()),
-        plans: Plans::new(files.clone(), paths.database(), paths.plans(), executable.clone()),
-        autos: Autos::new(files, paths.database(), paths.autos(), executable),
+        runs: Runs::new(files, paths.database()),
+        plans: Plans::new(services.clone(), paths.plans()),
+        autos: Autos::new(services, paths.autos()),
     };
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
@@ -144,11 +146,11 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         let app = app.clone();
         async move {
             app.runs.take_up(&app, going_on).await;
-            app.plans.take_up(&app, plans_going_on).await;
+            app.plans.resume_all(&app, plans_going_on).await;
+            app.autos.resume_all(&app, autos_going_on).await;
+            app.plans.services.stop_files.all_are_resumed().await;
             app.plans.clean_up(None).await;
-            app.autos.take_up(&app, autos_going_on).await;
-            app.plans.stop_files.all_are_resumed().await;
-            crate::plans::keeping::tidy(&app).await;
+            crate::run::retention::tidy(&app).await;
         }
     });
     let server = tokio::spawn(api::serve(listener, app, async {

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use posse_agents::account::fill;
+
 use crate::disk::Disk;
 use crate::pump::{PumpEvent, PumpHandle};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
@@ -21,51 +23,21 @@ pub(crate) fn watch(files: &WatchedFiles, file: &Path, pump: PumpHandle) -> File
 /// can be filled in counts. `None` until its directory is there.
 pub(crate) fn locate(disk: &Disk, patterns: &[String], pid: u32) -> Option<PathBuf> {
     let environment = disk.read(Path::new(&format!("/proc/{pid}/environ"))).ok()?;
-    let variable = |name: &str| {
-        let mut variables = environment.split(|byte| *byte == 0);
-        variables
-            .find_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=").filter(|v| !v.is_empty()))
+    let value = |name: &str| match name {
+        "pid" => Some(pid.to_string().into()),
+        name => {
+            let mut variables = environment.split(|byte| *byte == 0);
+            let value = |variable: &[u8]| Some(variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+            variables.find_map(|variable| value(variable).filter(|value| !value.is_empty())).map(OsString::from_vec)
+        }
     };
-    let path = patterns.iter().find_map(|pattern| fill(pattern, pid, variable))?;
+    let path = patterns.iter().find_map(|pattern| fill(pattern, value))?;
     disk.is_dir(path.parent()?).then_some(path)
 }
 
-fn fill<'v>(pattern: &str, pid: u32, variable: impl Fn(&str) -> Option<&'v [u8]>) -> Option<PathBuf> {
-    let mut path = Vec::new();
-    let mut rest = pattern;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}')?;
-        path.extend_from_slice(before.as_bytes());
-        match name {
-            "pid" => path.extend_from_slice(pid.to_string().as_bytes()),
-            name => path.extend_from_slice(variable(name)?),
-        }
-        rest = after;
-    }
-    path.extend_from_slice(rest.as_bytes());
-    Some(PathBuf::from(OsString::from_vec(path)))
-}
-
 fn send_content(disk: &Disk, file: &Path, pump: &PumpHandle) {
-    use std::io::Read;
-    let Ok(opened) = disk.open_regular(file) else { return };
-    let mut text = Vec::new();
-    if opened.take(MOST).read_to_end(&mut text).is_ok()
-        && let Ok(content) = serde_json::from_slice(&text)
-    {
+    let content = disk.read_bounded(file, MOST).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if let Some(content) = content {
         pump.send(PumpEvent::SessionFile(content));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_found_by_the_first_pattern_that_can_be_filled() {
-        let variable = |name: &str| (name == "HOME").then_some(&b"/home/me"[..]);
-        assert_eq!(fill("{CONF}/s/{pid}.json", 7, variable), None);
-        assert_eq!(fill("{HOME}/s/{pid}.json", 7, variable), Some(PathBuf::from("/home/me/s/7.json")));
-        assert_eq!(fill("{HOME", 7, variable), None);
     }
 }

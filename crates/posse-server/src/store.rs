@@ -31,16 +31,7 @@ pub(crate) use usage::{UsageOf, usage};
 pub(crate) use writer::{Outcome, Writer};
 
 /// The schema, one step per version of the database.
-pub(crate) const STEPS: &[&str] = &[
-    include_str!("store/schema/001.sql"),
-    include_str!("store/schema/002.sql"),
-    include_str!("store/schema/003.sql"),
-    include_str!("store/schema/004.sql"),
-    include_str!("store/schema/005.sql"),
-    include_str!("store/schema/006.sql"),
-    include_str!("store/schema/007.sql"),
-    include_str!("store/schema/008.sql"),
-];
+pub(crate) const STEPS: &[&str] = &[include_str!("store/schema/001.sql")];
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -239,13 +230,17 @@ pub(crate) struct Figures {
 
 /// Counts. Blocking: for a thread that may wait.
 pub(crate) fn figures(disk: &Disk, path: &Path) -> Result<Figures, StoreError> {
-    let count = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         connection.query_row("SELECT count(*), min(at) FROM events", [], |row| {
             Ok(Figures { events: row.get(0)?, oldest: row.get(1)? })
         })
-    };
-    count().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
+}
+
+/// Reads the database. Blocking: for a thread that may wait.
+fn query<T>(disk: &Disk, path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    let read = read_only(disk, path).and_then(|connection| read(&connection));
+    read.map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
 pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
@@ -267,8 +262,7 @@ pub(crate) struct Slice {
 
 /// Reads events off the log. Blocking: for a thread that may wait.
 pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
-    let read = || -> rusqlite::Result<Vec<LogEvent>> {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let order = if slice.newest { "DESC" } else { "ASC" };
         let mut statement = connection.prepare(&format!(
             "SELECT seq, at, terminal, output_offset, body FROM events
@@ -290,8 +284,7 @@ pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<
             events.reverse();
         }
         Ok(events)
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 fn text<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 
 /// How often paths that cannot be watched are scanned (spec §14.1).
 const FALLBACK_SCAN: Duration = Duration::from_secs(60);
@@ -70,7 +70,6 @@ impl WatchedFiles {
     }
 
     /// Starts the watcher. `before` sees each event of the kernel before it is passed on.
-    #[expect(clippy::disallowed_methods, reason = "the watcher has a thread of its own")]
     fn start_with(before: impl Fn(&Event) + Send + 'static) -> Self {
         let (messages, inbox) = channel();
         let seen = messages.clone();
@@ -82,9 +81,7 @@ impl WatchedFiles {
         };
         let kernel = notify::recommended_watcher(handler);
         let kernel = kernel.inspect_err(|error| tracing::warn!("files are scanned every minute: {error}")).ok();
-        let watcher = FileWatcher::new(Disk::of_this_thread(), kernel);
-        let thread = std::thread::Builder::new().name("watched-files".into()).spawn(move || watcher.run(&inbox));
-        if let Err(error) = thread {
+        if let Err(error) = disk::thread("watched-files", move |disk| FileWatcher::new(disk, kernel).run(&inbox)) {
             tracing::error!("files are not watched: {error}");
         }
         Self { messages, numbers: Arc::default() }

@@ -10,7 +10,7 @@ use posse_core::status::WaitingKind;
 use serde::{Deserialize, Deserializer};
 
 use crate::home::Maker;
-use crate::scenario::{Scenario, ScriptTurn, duration, word_or_table};
+use crate::scenario::{OneOrSeveral, Scenario, ScriptTurn, duration, word_or_table};
 
 pub use setup::{STOP_HOOK_LOG, StopHook};
 
@@ -79,12 +79,6 @@ fn prompt<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UserPrompt, D::E
 }
 
 fn keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TypedKeys, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum OneOrSeveral {
-        One(String),
-        Several(Vec<String>),
-    }
     Ok(match OneOrSeveral::deserialize(deserializer)? {
         OneOrSeveral::One(keys) => TypedKeys { keys: vec![keys], dwell: Duration::ZERO },
         OneOrSeveral::Several(keys) => TypedKeys { keys, dwell: Duration::from_secs(1) },

@@ -1,4 +1,4 @@
-//! Sessions without a terminal: a scripted `claude -p`, and the cases by which real sessions are recorded.
+//! Sessions without a terminal: the home of scripted ones, and the cases by which real ones are recorded.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,31 +7,16 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::scenario::{Scenario, ScriptTurn};
+pub use crate::session::SessionCall;
 
-/// A scripted `claude -p` and its records. A play is a piece of shell that uses the functions of `headless/claude.sh`.
+/// The home of scripted sessions, with a `claude` that plays them.
 pub struct ScriptedClaude {
     directory: PathBuf,
 }
 
-/// The call of a session.
-#[derive(Debug)]
-pub struct SessionCall {
-    pub arguments: Vec<String>,
-    pub directory: String,
-    pub environment: Vec<String>,
-    /// The target of its standard input.
-    pub stdin: String,
-    /// What it read from there.
-    pub prompt: String,
-}
-
 impl SessionCall {
-    pub fn prompt(&self) -> &str {
-        &self.prompt
-    }
-
     pub fn variable(&self, name: &str) -> Option<&str> {
-        self.environment.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
+        self.environment.get(name).map(String::as_str)
     }
 
     pub fn flag(&self, name: &str) -> Option<&str> {
@@ -42,16 +27,20 @@ impl SessionCall {
 
 #[allow(clippy::unwrap_used)]
 impl ScriptedClaude {
-    /// Installs the program into a directory.
-    pub fn install(directory: &Path) -> Self {
+    /// Installs the program into a directory. `posse` plays the sessions.
+    pub fn install(directory: &Path, posse: &Path) -> Self {
         for name in ["bin", "play", "sessions"] {
             fs::create_dir_all(directory.join(name)).unwrap();
         }
-        let program = directory.join("bin/claude");
-        fs::write(&program, include_str!("../headless/claude.sh").replace("@HOME@", directory.to_str().unwrap()))
-            .unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { directory: directory.to_owned() }
+        let claude = Self { directory: directory.to_owned() };
+        let script = format!("#!/bin/sh\nexec {posse:?} actor {directory:?} \"$@\"\n");
+        fs::write(claude.program(), script).unwrap();
+        fs::set_permissions(claude.program(), fs::Permissions::from_mode(0o755)).unwrap();
+        claude
+    }
+
+    pub fn program(&self) -> PathBuf {
+        self.directory.join("bin/claude")
     }
 
     /// Returns a `PATH` that finds the program first.
@@ -60,12 +49,20 @@ impl ScriptedClaude {
         format!("{}:{path}", self.directory.join("bin").display())
     }
 
-    /// Sets the play of a task (`1.1`), or of one of its sessions (`1.1.2`).
-    pub fn play(&self, of: &str, script: &str) {
-        fs::write(self.directory.join("play").join(of), script).unwrap();
+    /// Sets the steps of all sessions of a task (`1.1`), or of one of them (`1.1.2`).
+    #[track_caller]
+    pub fn play(&self, of: &str, steps: impl AsRef<str>) {
+        self.play_turns(of, &format!("[[turn]]\nsteps = [{}]\n", steps.as_ref()));
     }
 
-    /// Creates a gate at which sessions wait (`await NAME`).
+    /// Sets the turns of a task, of which the session plays the first that fits.
+    #[track_caller]
+    pub fn play_turns(&self, of: &str, scenario: &str) {
+        Scenario::parse(scenario).unwrap_or_else(|error| panic!("{of}: {error}\n{scenario}"));
+        fs::write(self.directory.join("play").join(format!("{of}.toml")), scenario).unwrap();
+    }
+
+    /// Creates a gate at which sessions wait.
     pub fn gate(&self, name: &str) {
         rustix::fs::mknodat(
             rustix::fs::CWD,
@@ -89,17 +86,8 @@ impl ScriptedClaude {
 
     /// Returns the call of a session, if it was called.
     pub fn called(&self, task: &str, number: u32) -> Option<SessionCall> {
-        let session = self.session(task, number);
-        session.join("called").exists().then(|| {
-            let read = |name: &str| String::from_utf8_lossy(&fs::read(session.join(name)).unwrap()).into_owned();
-            SessionCall {
-                arguments: read("arguments").trim_end_matches('\0').split('\0').map(str::to_owned).collect(),
-                directory: read("directory").trim_end().to_owned(),
-                environment: read("environment").lines().map(str::to_owned).collect(),
-                stdin: read("stdin").trim_end().to_owned(),
-                prompt: read("prompt"),
-            }
-        })
+        let call = fs::read_to_string(self.session(task, number).join("call")).ok()?;
+        Some(serde_json::from_str(&call).unwrap())
     }
 
     /// Returns the number of sessions of all tasks.
@@ -107,7 +95,7 @@ impl ScriptedClaude {
         fs::read_dir(self.directory.join("sessions")).unwrap().count()
     }
 
-    /// Returns the directory of a session (`$me`).
+    /// Returns the directory of a session, `$session` in its commands.
     pub fn session(&self, task: &str, number: u32) -> PathBuf {
         self.directory.join("sessions").join(format!("{task}.{number}"))
     }

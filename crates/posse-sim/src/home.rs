@@ -78,35 +78,22 @@ impl Maker {
         options: &HomeOptions,
     ) -> io::Result<ScriptedHome> {
         let mut home = ScriptedHome::new(program)?;
-        self.settle(&mut home, version, server, options)?;
-        home.add(options.arguments.iter().cloned());
+        let arguments = self.move_in(&mut home, version, server, options)?;
+        home.command.extend(arguments.into_iter().chain(options.arguments.iter().cloned()));
         Ok(home)
     }
 
-    /// Adds another agent to a home. The home keeps the command of its first agent.
+    /// Adds an agent to a home. Returns the arguments it needs.
     pub fn move_in(
         self,
         home: &mut ScriptedHome,
         version: &str,
         server: &ModelServer,
         options: &HomeOptions,
-    ) -> io::Result<()> {
-        let command = home.command.clone();
-        self.settle(home, version, server, options)?;
-        home.command = command;
-        Ok(())
-    }
-
-    fn settle(
-        self,
-        home: &mut ScriptedHome,
-        version: &str,
-        server: &ModelServer,
-        options: &HomeOptions,
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<String>> {
         match self {
-            Maker::Claude => claude::settle(home, server, options),
-            Maker::Codex => codex::settle(home, version, server, options),
+            Maker::Claude => claude::move_in(home, server, options),
+            Maker::Codex => codex::move_in(home, version, server, options),
             Maker::Opencode => others::opencode(home, server, options),
             Maker::Qwen => others::qwen(home, server, options),
         }

@@ -3,12 +3,13 @@
 //!
 //! - [`scenario`]: the language that says what happens in each turn.
 //! - [`agent`]: a scripted agent that plays a scenario on a screen.
+//! - [`session`]: a scripted session that plays a scenario without a terminal.
 //! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
 //! - [`home`]: homes in which real agents start unattended and talk to that server.
 //!
 //! Behind the feature `testing`:
 //! - `conformance`: scenarios with the user's actions, by which posse's statuses are measured.
-//! - `headless`: a scripted session without a terminal, and cases for recordings of real ones.
+//! - `headless`: homes for scripted sessions without a terminal, and cases for recordings of real ones.
 
 pub mod agent;
 #[cfg(feature = "testing")]
@@ -18,6 +19,7 @@ pub mod headless;
 pub mod home;
 pub mod model;
 pub mod scenario;
+pub mod session;
 
 pub use model::ModelServer;
 pub use scenario::{Scenario, ScenarioError, ScriptStep, ScriptTurn};

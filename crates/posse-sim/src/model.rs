@@ -28,8 +28,8 @@ use play::ReplyPlayer;
 use reply::Protocol;
 use shared::ServerShared;
 
-pub use log::{ModelEvent, ModelLog, ModelLogEntry, ModelRequest, RequestRole};
-pub use request::ModelToolResult;
+pub use log::{ModelEvent, ModelLog, ModelLogEntry};
+pub use request::{ModelRequest, ModelToolResult, RequestRole};
 
 /// The longest time an agent may not read; then its connection is closed.
 const WRITE_PATIENCE: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ impl ModelServer {
 
     /// The zero of the log's clock.
     pub fn started(&self) -> Instant {
-        self.shared.started()
+        self.shared.change(|state| state.started)
     }
 
     /// Returns what happened so far.
@@ -169,11 +169,12 @@ fn serve(shared: &ServerShared, stream: &TcpStream, request: u64) -> std::io::Re
         });
         return http::answer(stream, status, &[], &body.to_string(), asked.method != "HEAD");
     };
-    let query = protocol.read(&body, asked.header("x-claude-code-agent-id"));
-    let (role, turn) = shared.change(|state| {
+    let mut query = protocol.read(&body, asked.header("x-claude-code-agent-id"));
+    let turn = shared.change(|state| {
         let (role, turn) = state.script.take(&query);
-        state.record(Some(request), ModelEvent::Opened(Box::new(ModelRequest::new(role.clone(), &query))));
-        (role, turn)
+        query.role = role;
+        state.record(Some(request), ModelEvent::Opened(Box::new(query.clone())));
+        turn
     });
     std::thread::scope(|scope| {
         // During a pause nothing is written, so only a read notices that the agent closed the connection.
@@ -182,7 +183,7 @@ fn serve(shared: &ServerShared, stream: &TcpStream, request: u64) -> std::io::Re
                 shared.lose(request);
             }
         });
-        ReplyPlayer { shared, to: stream, protocol, query: &query, role, request }.play(turn);
+        ReplyPlayer::new(shared, stream, protocol, &query, request).play(turn);
         shared.forget(request);
         let _ = stream.shutdown(Shutdown::Both);
     });

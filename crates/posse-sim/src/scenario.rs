@@ -1,22 +1,24 @@
 //! The scenario language: what an agent or a model does in each turn, as TOML. README.md documents the format.
 //!
-//! A scripted agent plays a [`Scenario`] on a screen ([`crate::agent`]); a scripted model plays it over HTTP to a real
-//! agent ([`crate::model`]). Both understand the same steps, except for a few that need a screen or a connection.
+//! A scripted agent plays a [`Scenario`] on a screen ([`crate::agent`]), a scripted session without a terminal
+//! ([`crate::session`]), and a scripted model over HTTP to a real agent ([`crate::model`]). All understand the same
+//! steps, except for a few that need a screen, a report or a connection.
 
 mod step;
+mod template;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::nearest::nearest;
 use serde::Deserialize;
 
 pub use step::{
-    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure, Span,
-    Spoken, Thought, ToolUse, WriteMode,
+    AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure,
+    SessionReport, SessionResult, Span, Spoken, Thought, ToolUse, WriteMode,
 };
 #[cfg(feature = "testing")]
-pub(crate) use step::{duration, word_or_table};
+pub(crate) use step::{OneOrSeveral, duration, word_or_table};
+pub(crate) use template::fill;
 
 /// A conversation, and how the agent behaves that has it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -58,7 +60,8 @@ pub struct ScriptTurn {
     pub on: Option<String>,
     /// Plays only for prompts of the review loop that ask for this answer.
     pub key: Option<TurnKey>,
-    /// Plays only for these prompts among those that ask for the same answer, counted from 1. Empty means all.
+    /// Plays only for these prompts among those that ask for the same answer, or for these sessions of a task, counted
+    /// from 1. Empty means all.
     #[serde(deserialize_with = "step::numbers")]
     pub nth: Vec<usize>,
     /// Accepts the prompt and does nothing.
@@ -160,16 +163,18 @@ impl TurnKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScenarioPlayer {
     Agent,
+    Session,
     Model,
 }
 
 /// Why a scenario cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScenarioError {
-    #[error("line {line}, column {column}: {message}{}", hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default())]
-    Text { line: usize, column: usize, message: String, hint: Option<String> },
+    #[error("{0}")]
+    Text(#[from] toml::de::Error),
     #[error("turn {turn}, step {step}: a scripted {} cannot play `{name}`", match player {
         ScenarioPlayer::Agent => "agent",
+        ScenarioPlayer::Session => "session",
         ScenarioPlayer::Model => "model",
     })]
     Player { turn: usize, step: usize, name: &'static str, player: ScenarioPlayer },
@@ -179,20 +184,17 @@ impl Scenario {
     /// # Errors
     /// If the text is not TOML, has unknown names, or contains an impossible value.
     pub fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-        toml::from_str(text).map_err(|error| {
-            let (line, column) = position(text, error.span().map_or(0, |span| span.start));
-            ScenarioError::Text { line, column, message: error.message().to_owned(), hint: hint(error.message()) }
-        })
+        Ok(toml::from_str(text)?)
     }
 
     /// Checks that this player understands every step of the turns.
     ///
     /// # Errors
-    /// The first step that needs the other player.
+    /// The first step that needs another player.
     pub fn check_for(&self, player: ScenarioPlayer) -> Result<(), ScenarioError> {
         for (turn, steps) in self.turns.iter().enumerate() {
             for (step, one) in steps.steps.iter().enumerate() {
-                if let Some((name, _)) = one.needs().filter(|(_, needed)| *needed != player) {
+                if let Some((name, _)) = one.needs().filter(|(_, players)| !players.contains(&player)) {
                     return Err(ScenarioError::Player { turn: turn + 1, step: step + 1, name, player });
                 }
             }
@@ -201,14 +203,20 @@ impl Scenario {
     }
 
     /// Selects the turn for a prompt. A turn with conditions plays if all of them hold; otherwise turns without
-    /// conditions play in order, and the last one repeats. `asked` is what the prompt asks for in the review loop, and
-    /// how often it was asked for; `in_order` is the number of unconditional turns played before.
-    pub(crate) fn turn_for(&self, prompt: &str, asked: Option<(TurnKey, u32)>, in_order: usize) -> Option<&ScriptTurn> {
-        let nth = asked.and_then(|(_, nth)| usize::try_from(nth).ok());
+    /// conditions play in order, and the last one repeats. `key` is what the prompt asks for in the review loop, and
+    /// `nth` how often it was asked for; `in_order` is the number of unconditional turns played before.
+    pub(crate) fn turn_for(
+        &self,
+        prompt: &str,
+        key: Option<TurnKey>,
+        nth: Option<u32>,
+        in_order: usize,
+    ) -> Option<&ScriptTurn> {
+        let nth = nth.and_then(|nth| usize::try_from(nth).ok());
         let fits = |turn: &&ScriptTurn| {
             turn.is_conditional()
                 && turn.on.as_ref().is_none_or(|on| prompt.contains(on))
-                && turn.key.is_none_or(|key| asked.is_some_and(|(asked, _)| asked == key))
+                && turn.key.is_none_or(|wanted| key == Some(wanted))
                 && (turn.nth.is_empty() || nth.is_some_and(|nth| turn.nth.contains(&nth)))
         };
         let mut plain = self.turns.iter().filter(|turn| !turn.is_conditional());
@@ -229,20 +237,6 @@ impl ScriptTurn {
     pub(crate) fn is_conditional(&self) -> bool {
         self.on.is_some() || self.key.is_some() || !self.nth.is_empty()
     }
-}
-
-/// Returns line and column of a byte offset, both from 1, columns in characters.
-fn position(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(offset)];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-/// Suggests a name for an unknown one. serde puts the unknown name and the known ones in backticks, in this order.
-fn hint(message: &str) -> Option<String> {
-    let mut words = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
-    let unknown = words.next()?;
-    nearest(unknown, words).map(|nearest| format!("did you mean `{nearest}`?"))
 }
 
 #[cfg(test)]

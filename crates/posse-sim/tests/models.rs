@@ -133,7 +133,7 @@ fn failures_apply_to_their_attempts() {
     let overloaded = attempt();
     assert_eq!(events(&overloaded).last().unwrap()["error"]["type"], "overloaded_error");
     let log = server.log();
-    let attempts: Vec<_> = log.turns().map(|(_, opened)| opened.role.clone()).collect();
+    let attempts: Vec<_> = log.turns().map(|(_, opened)| opened.role).collect();
     let of = |attempt| RequestRole::Turn { scenario: 0, turn: Some(0), attempt };
     assert_eq!(attempts, [of(1), of(2), of(3)]);
     assert_eq!(log.of_turn(0).iter().filter(|event| matches!(event, ModelEvent::Failed { .. })).count(), 2);

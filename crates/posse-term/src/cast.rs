@@ -1,7 +1,7 @@
 //! Recordings of terminals: asciicast v2, as `asciinema play` and others read it. No files here, only text and bytes.
 //!
 //! A header line, then one line per event: `[seconds,"o",text]` for output, `[seconds,"r","COLUMNSxROWS"]` for a new size,
-//! `[seconds,"m",text]` for a mark. Times are from the header's timestamp on.
+//! `[seconds,"m",text]` for a mark, `[seconds,"e",json]` for evidence of a status that is not in the output. Times are from the header's timestamp on.
 //!
 //! The format carries text, terminals carry bytes. A character that was cut by the end of a chunk waits for the next one,
 //! and so gets that one's time. Where the bytes are no UTF-8 at all, the `"o"` event has replacement characters, which is
@@ -40,6 +40,8 @@ pub enum CastEventKind {
     Output(Vec<u8>),
     Resized(Size),
     Mark(String),
+    /// Evidence that the output does not contain, as JSON.
+    Evidence(String),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +123,10 @@ impl Encoder {
     pub fn mark(&mut self, at: Duration, text: &str, out: &mut Vec<u8>) {
         self.finish(at, out);
         write_line(at, "m", text, out);
+    }
+
+    pub fn evidence(&mut self, at: Duration, json: &str, out: &mut Vec<u8>) {
+        write_line(at, "e", json, out);
     }
 
     /// Writes the held beginning of a character, which will not be completed.
@@ -230,6 +236,7 @@ fn parse(line: &[u8]) -> Result<CastLine, BadCastLine> {
         "o" => CastEventKind::Output(text.into_bytes()),
         "r" => CastEventKind::Resized(text.parse()?),
         "m" => CastEventKind::Mark(text),
+        "e" => CastEventKind::Evidence(text),
         "b" => return exact(&text).map(CastLine::Exact).ok_or(BadCastLine::Exact),
         _ => return Ok(CastLine::Other),
     };

@@ -35,22 +35,6 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn claude(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Claude, version)
-    }
-
-    pub fn codex(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Codex, version)
-    }
-
-    pub fn opencode(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Opencode, version)
-    }
-
-    pub fn qwen(version: &str) -> Result<Self, InstallError> {
-        Self::installed(Maker::Qwen, version)
-    }
-
     /// Installs it, if it is not there yet.
     pub fn installed(maker: Maker, version: &str) -> Result<Self, InstallError> {
         let (name, program) = match maker {

@@ -14,7 +14,7 @@ pub mod report;
 mod slow_disk;
 pub mod stamp;
 mod start;
-mod stats;
+pub(crate) mod stats;
 mod stream;
 mod subject;
 mod throughput;
@@ -23,7 +23,7 @@ mod whole_loop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use report::Row;
 
@@ -129,6 +129,19 @@ impl Bench {
             left -= slice;
         }
         Ok(())
+    }
+
+    /// Runs a command again and again, and returns how long it took each time, in milliseconds.
+    fn time(&self, mut command: impl FnMut() -> Result<(), BenchError>) -> Result<Vec<f64>, BenchError> {
+        // Once before it counts: the first reads the program from the disk.
+        command()?;
+        let times = (0..self.choose(10, 50)).map(|_| {
+            self.go_on()?;
+            let start = Instant::now();
+            command()?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        });
+        times.collect()
     }
 
     fn go_on(&self) -> Result<(), BenchError> {

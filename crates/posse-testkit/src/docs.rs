@@ -45,8 +45,18 @@ pub fn files() -> Vec<(String, String)> {
     names.into_iter().map(|name| (name.clone(), std::fs::read_to_string(root().join(name)).unwrap())).collect()
 }
 
+/// A fence whose commands nobody would run.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}:{line}: {why}")]
+pub struct BadFence {
+    file: String,
+    line: usize,
+    why: &'static str,
+}
+
 /// Every fence with commands in this text. What looks like commands and is not marked as such is an error.
-pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
+pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, BadFence> {
+    let bad = |line, why| BadFence { file: file.into(), line, why };
     let mut blocks = Vec::new();
     let mut open: Option<Fence> = None;
     for (number, line) in (1..).zip(text.lines()) {
@@ -61,7 +71,7 @@ pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
                     ["sh"] => commands(false),
                     ["sh", "account"] => commands(true),
                     ["sh" | "console" | "bash" | "shell", ..] => {
-                        return Err(format!("{file}:{number}: write ```sh or ```sh account, not ```{info}"));
+                        return Err(bad(number, "a fence of commands begins with ```sh or ```sh account"));
                     }
                     [] => Fence::Unmarked,
                     _ => Fence::Other,
@@ -80,12 +90,12 @@ pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
                 open = Some(Fence::Commands(block));
             }
             (None, Some(Fence::Unmarked)) if ["posse ", "cargo ", "./"].iter().any(|word| line.starts_with(word)) => {
-                return Err(format!("{file}:{number}: a command in a fence that is not marked as ```sh"));
+                return Err(bad(number, "a command in a fence that is not marked as ```sh"));
             }
             (None, other) => open = other,
         }
     }
-    if open.is_some() { Err(format!("{file}: a fence is not closed")) } else { Ok(blocks) }
+    if open.is_some() { Err(bad(text.lines().count(), "a fence is not closed")) } else { Ok(blocks) }
 }
 
 /// Code within the text that begins with `posse`.

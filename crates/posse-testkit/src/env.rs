@@ -32,8 +32,14 @@ impl Ran {
     /// The answer of a command that had to work.
     #[track_caller]
     pub fn ok(self) -> String {
-        assert_eq!(self.code, Some(0), "the command failed: {self:#?}");
-        self.stdout
+        self.ends(0).stdout
+    }
+
+    /// Asserts that the command ended with this code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
     }
 
     #[track_caller]
@@ -107,6 +113,24 @@ impl TestEnv {
         let all = ["launch", "--size", "80x24", "--"].iter().chain(arguments);
         let id = self.run(all).ok();
         id.trim().parse().unwrap_or_else(|error| panic!("no id: {error}"))
+    }
+
+    /// Makes `posse actor` play this scenario in place of a provider's program. Returns the log of the agent.
+    #[allow(clippy::unwrap_used)]
+    pub fn script_agent(&self, provider: &str, scenario: &str) -> PathBuf {
+        let directory = self.paths.providers();
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join(format!("{provider}.scenario"));
+        let log = directory.join(format!("{provider}.jsonl"));
+        std::fs::write(&file, format!("log = {log:?}\n{scenario}")).unwrap();
+        let manifest = format!(
+            "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {file:?}] }}\n\
+             modes = {{ ask = {{ arguments = [] }}, edits = {{ arguments = [] }} }}\n\
+             hooks = {{ events = [], arguments = [] }}\ntrusted = {{ arguments = [] }}\n",
+            self.posse
+        );
+        std::fs::write(directory.join(format!("{provider}.toml")), manifest).unwrap();
+        log
     }
 
     /// A connection to the daemon, which must be running.

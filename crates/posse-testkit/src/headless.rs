@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{Abilities, Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_agents::headless::{Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, check_flags};
 use posse_agents::manifest::built_in;
 
 use crate::agents::AgentHome;
@@ -37,7 +37,7 @@ impl SessionOutput {
     /// What posse makes of it, read with this provider's manifest.
     #[allow(clippy::unwrap_used)]
     pub fn events(&self, provider: &str) -> Vec<Event> {
-        let mut reader = Reader::new(built_in(provider).unwrap().unwrap().headless.unwrap());
+        let mut reader = Reader::new(built_in(provider).unwrap().unwrap().manifest.headless.unwrap());
         let mut events = reader.stdout(&self.stdout);
         events.extend(reader.stderr(self.stderr.as_bytes()));
         events.extend(reader.finish());
@@ -72,7 +72,6 @@ pub fn spawn(home: &AgentHome, wanted: &SessionRequest<'_>) -> Spawn {
         profile: &granted.profile,
         scope: &scope,
         policy: &policy,
-        abilities: Abilities::default(),
     };
     let spawn = Spawn::new(&home.command[0], &request, &wanted.asked, BTreeMap::new(), Vec::new()).unwrap();
     let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());

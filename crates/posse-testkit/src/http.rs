@@ -4,13 +4,11 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Nothing in a test waits longer.
-pub const PATIENCE: Duration = crate::PATIENCE;
+use crate::PATIENCE;
 
 #[derive(Clone, Debug)]
 pub struct Client {

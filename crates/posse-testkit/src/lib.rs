@@ -12,6 +12,7 @@ pub mod conformance;
 pub mod docs;
 pub mod env;
 pub mod files;
+pub mod git;
 pub mod headless;
 pub mod http;
 pub mod process;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
@@ -11,6 +11,16 @@ use posse_core::screen::{Screen, Size};
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 use crate::PATIENCE;
+
+/// Runs the command as an interactive shell does: the shell leads the session and outlives the command. It closes the
+/// terminal when the command has ended, waits until the window has read everything, and exits with the command's code. So
+/// no word of the command is lost with the terminal. Traps, unlike ignored signals, are not inherited by the command.
+const LEADER: &str = r#"trap : HUP INT QUIT TERM
+all_read=$1; shift
+"$@"; code=$?
+exec <&- >&- 2>&-
+read -r _ <"$all_read"
+exit $code"#;
 
 struct Shown {
     emulator: Emulator,
@@ -21,16 +31,26 @@ struct Shown {
 pub struct Seat {
     terminal: File,
     child: Child,
+    /// The pipe that the leader waits at. It opens this one.
+    _awaited: OwnedFd,
     shown: Arc<(Mutex<Shown>, Condvar)>,
 }
 
 impl Seat {
+    /// Starts the command in a window. It gets the environment that was set for it, and nothing else.
     #[allow(clippy::unwrap_used)]
-    pub fn new(command: Command, size: Size) -> Self {
+    pub fn new(command: &Command, size: Size) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(pty_process::Size::new(size.rows(), size.cols())).unwrap();
-        // Standard input of a test command is empty unless somebody sits there.
-        let child = pty_process::blocking::Command::from(command).spawn(pts).unwrap();
+        let (awaited, all_read) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let mut leader = Command::new("/bin/sh");
+        leader.args(["-c", LEADER, "sh", &format!("/proc/{}/fd/{}", std::process::id(), awaited.as_raw_fd())]);
+        leader.arg(command.get_program()).args(command.get_args());
+        leader.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        if let Some(directory) = command.get_current_dir() {
+            leader.current_dir(directory);
+        }
+        let child = pty_process::blocking::Command::from(leader).spawn(pts).unwrap();
         let terminal = File::from(OwnedFd::from(pty));
         let emulator = Emulator::new(size, HistoryLimit::default());
         let shown = Arc::new((Mutex::new(Shown { emulator, bytes: Vec::new(), ended: false }), Condvar::new()));
@@ -49,11 +69,11 @@ impl Seat {
                 shown.ended = read == 0;
                 shared.1.notify_all();
                 if read == 0 {
-                    return;
+                    return drop(all_read);
                 }
             }
         });
-        Self { terminal, child, shown }
+        Self { terminal, child, _awaited: awaited, shown }
     }
 
     /// Waits until the screen fits.

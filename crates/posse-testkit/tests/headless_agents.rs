@@ -8,7 +8,7 @@ use posse_agents::headless::event::{Event, Reason};
 use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, or_skip};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
 use posse_testkit::headless::{HeadlessSession, SessionOutput, SessionRequest, spawn};
 
 const PROMPT: &str = "--help me with this task";
@@ -259,16 +259,14 @@ fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
     assert_eq!(denials(&events), 0, "{events:?}");
 }
 
-/// One module per agent and version, one test per claim.
+/// One module per agent and version, one test per claim. The attribute is one of the tests.
 macro_rules! agent {
-    ($name:ident, $install:expr, $dialect:expr) => {
-        agent!($name, $install, $dialect, [works_in_its_scope, a_link_leads_nowhere, who_reads_writes_nothing, without_sandbox_everything_goes]);
-    };
-    ($name:ident, $install:expr, $dialect:expr, [$($claim:ident),+]) => {
+    ($attribute:meta, $name:ident, $install:expr, $dialect:expr, [$($claim:ident),+ $(,)?]) => {
         mod $name {
             use super::*;
             $(
                 #[test]
+                #[$attribute]
                 fn $claim() {
                     if let Some(agent) = or_skip($install) {
                         super::$claim(&agent, $dialect);
@@ -279,67 +277,58 @@ macro_rules! agent {
     };
 }
 
-agent!(
-    claude_2_1_197,
-    Agent::claude(CLAUDE[0]),
-    Dialect::Claude,
-    [
-        works_in_its_scope,
-        a_link_leads_nowhere,
-        who_reads_writes_nothing,
-        without_sandbox_everything_goes,
-        reading_commands_pass_and_attacks_are_refused,
-        a_projects_settings_loosen_nothing,
-        instructions_of_the_project_reach_every_session
-    ]
-);
-agent!(
-    claude_2_1_325,
-    Agent::claude(CLAUDE[1]),
-    Dialect::Claude,
-    [
-        works_in_its_scope,
-        a_link_leads_nowhere,
-        who_reads_writes_nothing,
-        without_sandbox_everything_goes,
-        reading_commands_pass_and_attacks_are_refused,
-        a_projects_settings_loosen_nothing,
-        instructions_of_the_project_reach_every_session
-    ]
-);
-/// Guards rest on what Claude Code itself takes for reading, so they are measured on more versions than the rest.
-macro_rules! guards {
-    ($($name:ident: $version:literal;)*) => {$(
-        mod $name {
-            use super::*;
-            #[test]
-            #[ignore = "./test --full"]
-            fn reading_commands_pass_and_attacks_are_refused() {
-                if let Some(agent) = or_skip(Agent::claude($version)) {
-                    super::reading_commands_pass_and_attacks_are_refused(&agent, Dialect::Claude);
-                }
-            }
-            #[test]
-            #[ignore = "./test --full"]
-            fn a_projects_settings_loosen_nothing() {
-                if let Some(agent) = or_skip(Agent::claude($version)) {
-                    super::a_projects_settings_loosen_nothing(&agent, Dialect::Claude);
-                }
-            }
-            #[test]
-            #[ignore = "./test --full"]
-            fn instructions_of_the_project_reach_every_session() {
-                if let Some(agent) = or_skip(Agent::claude($version)) {
-                    super::instructions_of_the_project_reach_every_session(&agent, Dialect::Claude);
-                }
-            }
-        }
-    )*};
+macro_rules! claude {
+    ($name:ident, $version:expr) => {
+        agent!(
+            cfg(all()),
+            $name,
+            Agent::installed(Maker::Claude, $version),
+            Dialect::Claude,
+            [
+                works_in_its_scope,
+                a_link_leads_nowhere,
+                who_reads_writes_nothing,
+                without_sandbox_everything_goes,
+                reading_commands_pass_and_attacks_are_refused,
+                a_projects_settings_loosen_nothing,
+                instructions_of_the_project_reach_every_session,
+            ]
+        );
+    };
 }
 
-guards! {
-    claude_2_1_120: "2.1.120";
-    claude_2_1_310: "2.1.310";
+/// Guards rest on what Claude Code itself takes for reading, so they are measured on more versions than the rest.
+macro_rules! guards {
+    ($name:ident, $version:literal) => {
+        agent!(
+            ignore = "./test --full",
+            $name,
+            Agent::installed(Maker::Claude, $version),
+            Dialect::Claude,
+            [
+                reading_commands_pass_and_attacks_are_refused,
+                a_projects_settings_loosen_nothing,
+                instructions_of_the_project_reach_every_session,
+            ]
+        );
+    };
 }
-agent!(codex_0_145, Agent::codex(CODEX[0]), Dialect::Codex);
-agent!(codex_0_166, Agent::codex(CODEX[1]), Dialect::Codex);
+
+macro_rules! codex {
+    ($name:ident, $version:expr) => {
+        agent!(
+            cfg(all()),
+            $name,
+            Agent::installed(Maker::Codex, $version),
+            Dialect::Codex,
+            [works_in_its_scope, a_link_leads_nowhere, who_reads_writes_nothing, without_sandbox_everything_goes]
+        );
+    };
+}
+
+claude!(claude_2_1_197, CLAUDE[0]);
+claude!(claude_2_1_325, CLAUDE[1]);
+guards!(claude_2_1_120, "2.1.120");
+guards!(claude_2_1_310, "2.1.310");
+codex!(codex_0_145, CODEX[0]);
+codex!(codex_0_166, CODEX[1]);

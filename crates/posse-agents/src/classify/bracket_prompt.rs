@@ -2,28 +2,27 @@
 //! still open is told by counting prompts.
 
 use posse_core::detect::layout::Found;
-use posse_core::detect::rules::Says;
 use posse_core::detect::{Decided, Sight};
-use posse_core::status::WaitingKind;
+use posse_core::status::{StatusKind, WaitingKind};
 
 pub(super) fn prompts(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
     let end = sight.len();
     let last_prompt = sight.last_match(0..end, "IDLE_PROMPT_PATTERN")?;
     if let Some(row) = sight.last_match(0..end, "ERROR_PATTERN") {
-        return Some(Decided { says: Says::Error, kind: None, row: Some(row) });
+        return Some(Decided { status: Some(StatusKind::Error), kind: None, row: Some(row) });
     }
     if let Some((row, prompts)) = permission(sight)
         && prompts <= 1
     {
         let kind = Some(WaitingKind::Permission);
-        return Some(Decided { says: Says::WaitingUserAnswer, kind, row: Some(row) });
+        return Some(Decided { status: Some(StatusKind::WaitingUserAnswer), kind, row: Some(row) });
     }
-    let says = match sight.last_match(0..end, "RESPONSE_MARKER") {
-        None => Says::Idle,
-        Some(answer) if last_prompt >= answer => Says::Completed,
-        Some(_) => Says::Processing,
+    let status = match sight.last_match(0..end, "RESPONSE_MARKER") {
+        None => StatusKind::Idle,
+        Some(answer) if last_prompt >= answer => StatusKind::Completed,
+        Some(_) => StatusKind::Processing,
     };
-    Some(Decided { says, kind: None, row: Some(last_prompt) })
+    Some(Decided { status: Some(status), kind: None, row: Some(last_prompt) })
 }
 
 /// The last question, and on how many lines a prompt stands after it. The prompt under an open question is one; an

@@ -4,9 +4,8 @@
 use std::ops::Range;
 
 use posse_core::detect::layout::Found;
-use posse_core::detect::rules::Says;
 use posse_core::detect::{Decided, Sight};
-use posse_core::status::WaitingKind;
+use posse_core::status::{StatusKind, WaitingKind};
 
 /// Where signs of work, prompt and footer count.
 const TAIL: usize = 25;
@@ -31,18 +30,18 @@ pub(super) fn turns(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
             return Some(waiting(row));
         }
         if let Some(row) = sight.last_match(asked.clone(), "ERROR_PATTERN") {
-            return Some(says(Says::Error, row));
+            return Some(says(StatusKind::Error, row));
         }
     }
     let working = works(sight, tail.clone());
     if let (Some(row), None) = (failure(sight, asked), working) {
-        return Some(says(Says::Error, row));
+        return Some(says(StatusKind::Error, row));
     }
     let quiet = composer.or_else(|| prompt(sight, tail));
     match (quiet, working) {
-        (Some(row), None) if answered => Some(says(Says::Completed, row)),
-        (Some(row), None) => Some(says(Says::Idle, row)),
-        (_, Some(row)) => Some(says(Says::Processing, row)),
+        (Some(row), None) if answered => Some(says(StatusKind::Completed, row)),
+        (Some(row), None) => Some(says(StatusKind::Idle, row)),
+        (_, Some(row)) => Some(says(StatusKind::Processing, row)),
         (None, None) => None,
     }
 }
@@ -91,10 +90,10 @@ fn prompt(sight: &Sight<'_>, tail: Range<usize>) -> Option<usize> {
     tail.rev().find(is_prompt)
 }
 
-fn says(says: Says, row: usize) -> Decided {
-    Decided { says, kind: None, row: Some(row) }
+fn says(status: StatusKind, row: usize) -> Decided {
+    Decided { status: Some(status), kind: None, row: Some(row) }
 }
 
 fn waiting(row: usize) -> Decided {
-    Decided { says: Says::WaitingUserAnswer, kind: Some(WaitingKind::Permission), row: Some(row) }
+    Decided { status: Some(StatusKind::WaitingUserAnswer), kind: Some(WaitingKind::Permission), row: Some(row) }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::event::{End, Event, Limit, LimitSource, ModelUsage, Reason, Tokens, Usage};
 use super::fields::{list, number, owned, shortened, status, text};
-use super::texts::Texts;
+use super::texts::HeadlessRules;
 
 /// What has to be remembered of a session.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ const MAIN_ARGUMENTS: [&str; 10] =
 const SILENT: [&str; 5] = ["thinking_tokens", "status", "hook_started", "hook_response", "vcs_state_changed"];
 
 impl Stream {
-    pub fn line(&mut self, line: &Value, texts: &Texts) -> Vec<Event> {
+    pub fn line(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         let kind = text(line, "type").unwrap_or_default();
         match (kind, text(line, "subtype")) {
             ("system", Some("init")) => vec![Event::Started {
@@ -95,7 +95,7 @@ impl Stream {
     }
 
     /// What tools answered.
-    fn answers(&mut self, line: &Value, texts: &Texts) -> Vec<Event> {
+    fn answers(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         let rejected: Vec<&str> = list(line, "tool_result_meta")
             .filter(|meta| meta.pointer("/permission_decision/decision").and_then(Value::as_str) == Some("reject"))
             .filter_map(|meta| text(meta, "id"))
@@ -143,7 +143,7 @@ impl Stream {
         })
     }
 
-    fn result(&mut self, line: &Value, subtype: &str, texts: &Texts) -> Vec<Event> {
+    fn result(&mut self, line: &Value, subtype: &str, texts: &HeadlessRules) -> Vec<Event> {
         let mut events = Vec::new();
         for denial in list(line, "permission_denials") {
             let id = text(denial, "tool_use_id").unwrap_or_default();

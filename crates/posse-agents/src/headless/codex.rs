@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::event::{End, Event, Limit, LimitSource, Reason, Tokens, Usage};
 use super::fields::{list, number, owned, shortened, text};
-use super::texts::Texts;
+use super::texts::HeadlessRules;
 
 /// What has to be remembered of a session.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn line(&mut self, line: &Value, texts: &Texts) -> Vec<Event> {
+    pub fn line(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         match text(line, "type").unwrap_or_default() {
             "thread.started" => {
                 vec![Event::Started { session: owned(line, "thread_id"), model: None, version: None }]
@@ -105,7 +105,7 @@ impl Stream {
     }
 }
 
-fn failed(line: &Value, texts: &Texts) -> Vec<Event> {
+fn failed(line: &Value, texts: &HeadlessRules) -> Vec<Event> {
     let said = plain(line.get("error").and_then(|error| text(error, "message")));
     let status = texts.status(&said);
     let limit = texts.limit(&said).or_else(|| {

@@ -37,7 +37,7 @@ fn shown(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Abilities, Policy, Scope};
+    use super::super::{Policy, Scope};
     use super::*;
 
     #[test]
@@ -45,14 +45,8 @@ mod tests {
         let policy = Policy::default();
         let granted = policy.grant("coder", None).unwrap();
         let scope = Scope { directory: "/w".into(), results: Some("/r".into()) };
-        let request = |dialect, sandbox| Request {
-            dialect,
-            sandbox,
-            profile: &granted.profile,
-            scope: &scope,
-            policy: &policy,
-            abilities: Abilities::default(),
-        };
+        let request =
+            |dialect, sandbox| Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
         let text = explain_flags("coder", &granted, &request(Dialect::Codex, Sandbox::On)).unwrap();
         let expected = r#"coder
   profile WRITE: posse knows this agent

@@ -4,8 +4,10 @@
 //! happens when something needs approval). Codex has a sandbox for the first and an approval policy for the second.
 //! Measured on Claude Code 2.1.197 and 2.1.325 and on Codex 0.145.0 and 0.166.0: docs/decisions/0007-headless.md.
 
+use posse_core::plan::config::Bash;
+
 use super::outside::deny_edits_outside;
-use super::permission::{BASH, Bash, PermissionProfile, Policy, WRITE_TOOLS};
+use super::permission::{BASH, PermissionProfile, Policy, WRITE_TOOLS};
 use super::{Dialect, Sandbox, permission};
 
 pub(super) const ALLOWED_TOOLS: &str = "--allowedTools";
@@ -49,26 +51,6 @@ impl Scope {
     }
 }
 
-/// What the installed version can do beyond what all do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
-    /// Claude Code: it can be told which tools exist.
-    pub tool_list: bool,
-}
-
-impl Default for Abilities {
-    fn default() -> Self {
-        Self { tool_list: true }
-    }
-}
-
-impl Abilities {
-    /// As its `--help` says.
-    pub fn from_help(help: &str) -> Self {
-        Self { tool_list: help.split_whitespace().any(|word| word == TOOLS) }
-    }
-}
-
 /// What a session is to be allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -77,7 +59,6 @@ pub struct Request<'a> {
     pub profile: &'a PermissionProfile,
     pub scope: &'a Scope,
     pub policy: &'a Policy,
-    pub abilities: Abilities,
 }
 
 impl Request<'_> {
@@ -147,7 +128,7 @@ fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
     if profile.tools.is_empty() {
         return Err(FlagError::NoTools(profile.name.clone()));
     }
-    let rules = profile.bash.rules();
+    let rules = profile.command_rules();
     for word in profile.tools.iter().chain(&policy.deny).chain(&rules) {
         let name = permission::tool_name(word);
         let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -168,8 +149,8 @@ fn check_words(request: &Request<'_>) -> Result<(), FlagError> {
 }
 
 fn claude(request: &Request<'_>) -> Vec<Flag> {
-    let Request { profile, scope, policy, abilities, .. } = *request;
-    let commands = profile.bash.rules();
+    let Request { profile, scope, policy, .. } = *request;
+    let commands = profile.command_rules();
     let mut usable = Vec::new();
     for tool in &profile.tools {
         if tool == BASH {
@@ -209,10 +190,8 @@ fn claude(request: &Request<'_>) -> Vec<Flag> {
         let places = scope.directories().filter(|_| profile.writes());
         denied.extend(deny_edits_outside(places));
         flags.push(flag(DISALLOWED_TOOLS, denied, "never, whatever else allows it; the paths are all those outside"));
-        if abilities.tool_list {
-            let has = |tool: &&String| *tool != BASH || profile.bash != Bash::None;
-            flags.push(flag(TOOLS, profile.tools.iter().filter(has).cloned(), "no other tools exist"));
-        }
+        let has = |tool: &&String| *tool != BASH || profile.bash != Bash::None;
+        flags.push(flag(TOOLS, profile.tools.iter().filter(has).cloned(), "no other tools exist"));
     }
     flags
 }

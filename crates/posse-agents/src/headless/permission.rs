@@ -4,35 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use posse_core::plan::config::{Bash, SandboxProfile, SandboxSettings};
 
 use super::agent_file::AgentFile;
 use super::flags::FlagError;
 
 /// What a session may use, by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionProfile {
-    #[serde(default)]
     pub name: String,
     /// In the order in which they are said. `Bash` stands for what `bash` allows.
     pub tools: Vec<String>,
-    #[serde(default)]
     pub bash: Bash,
-}
-
-/// Which commands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Bash {
-    #[default]
-    None,
-    /// Commands that only read, as the agent itself recognizes them. No command is allowed by a rule: a rule such as
-    /// `Bash(git log:*)` also allows `git log --output=FILE`.
-    ReadOnly,
-    Full,
-    /// These rules and no others.
-    Rules(Vec<String>),
 }
 
 /// The tools by which files are changed. `MultiEdit` is gone from today's versions, and harmless to name.
@@ -82,13 +65,12 @@ const AGENTS: [(&str, &[&str]); 4] = [
 ];
 
 /// What the user's configuration says about permissions. Nothing of it comes from the project.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the flags are hardened beyond what makes a session work.
     pub strict: bool,
     /// More profiles, or other ones under our names.
-    pub profiles: BTreeMap<String, PermissionProfile>,
+    pub profiles: BTreeMap<String, SandboxProfile>,
     /// Agent → profile, before our own map.
     pub agents: BTreeMap<String, String>,
     /// Rules that nobody gets around.
@@ -139,11 +121,18 @@ impl std::fmt::Display for Because {
 }
 
 impl Policy {
+    /// The policy of the user's configuration, narrowed by the project's.
+    pub fn configured(sandbox: &SandboxSettings) -> Self {
+        let SandboxSettings { strict, profiles, agents, deny, .. } = sandbox.clone();
+        Self { strict, profiles, agents, deny }
+    }
+
     /// A profile by its name, in any case.
     pub fn profile(&self, name: &str) -> Result<PermissionProfile, FlagError> {
         let same = |known: &str| known.eq_ignore_ascii_case(name);
         if let Some((known, profile)) = self.profiles.iter().find(|(known, _)| same(known)) {
-            return Ok(PermissionProfile { name: known.clone(), ..profile.clone() });
+            let SandboxProfile { tools, bash } = profile.clone();
+            return Ok(PermissionProfile { name: known.clone(), tools, bash });
         }
         built_in()
             .into_iter()
@@ -227,18 +216,16 @@ impl Policy {
     }
 }
 
-impl Bash {
+impl PermissionProfile {
     /// The rules for commands, as Claude Code reads them. Commands that only read need none.
-    pub(super) fn rules(&self) -> Vec<String> {
-        match self {
+    pub(super) fn command_rules(&self) -> Vec<String> {
+        match &self.bash {
             Bash::None | Bash::ReadOnly => Vec::new(),
             Bash::Full => vec![BASH.into()],
             Bash::Rules(rules) => rules.clone(),
         }
     }
-}
 
-impl PermissionProfile {
     /// Whether it has a tool by which files are changed.
     pub fn writes(&self) -> bool {
         self.tools.iter().any(|tool| WRITE_TOOLS.contains(&tool.as_str()))

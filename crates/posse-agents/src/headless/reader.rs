@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::Event;
-use super::texts::Texts;
+use super::texts::HeadlessRules;
 use super::{Dialect, claude, codex};
 
 /// A line may hold a whole file. Beyond this it is not kept.
@@ -11,7 +11,7 @@ const LONGEST_LINE: usize = 16 << 20;
 
 /// Reads one session.
 pub struct Reader {
-    texts: Arc<Texts>,
+    texts: Arc<HeadlessRules>,
     stdout: Lines,
     stderr: Lines,
     state: State,
@@ -23,7 +23,7 @@ enum State {
 }
 
 impl Reader {
-    pub fn new(texts: Arc<Texts>) -> Self {
+    pub fn new(texts: Arc<HeadlessRules>) -> Self {
         let state = match texts.dialect {
             Dialect::Claude => State::Claude(claude::Stream::default()),
             Dialect::Codex => State::Codex(codex::Stream::default()),

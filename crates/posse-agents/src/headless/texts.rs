@@ -1,14 +1,14 @@
 //! What a manifest says about sessions without a terminal: whose words are spoken, and what texts mean where a tool tells
 //! something in no other way. They are looked for in errors only, never in what a model says.
 
-use regex::Regex;
-use serde::{Deserialize, Serialize};
+use posse_core::written::Expression;
+use serde::Deserialize;
 
 use super::Dialect;
 use super::event::{Limit, LimitSource};
 
 /// `[headless]`, as written. Texts are patterns.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeadlessRules {
     pub dialect: Dialect,
@@ -17,61 +17,25 @@ pub struct HeadlessRules {
     pub unset: Vec<String>,
     /// An error that means: the account has reached a limit.
     #[serde(default)]
-    pub limit: Vec<String>,
+    limit: Vec<Expression>,
     /// An error that means: a person has to sign in.
     #[serde(default)]
-    pub signed_out: Vec<String>,
+    signed_out: Vec<Expression>,
     /// The answer of a tool that was not allowed to do its work. If there is a group, it is the reason.
     #[serde(default)]
-    pub denied: Vec<String>,
+    denied: Vec<Expression>,
     /// The same, on standard error.
     #[serde(default)]
-    pub denied_on_stderr: Vec<String>,
+    denied_on_stderr: Vec<Expression>,
     /// An error after which it tries again; groups `attempt` and `of`.
     #[serde(default)]
-    pub retry: Vec<String>,
+    retry: Vec<Expression>,
     /// Where an error has the status of an HTTP answer; the first group.
     #[serde(default)]
-    pub status: Vec<String>,
+    status: Vec<Expression>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("[headless] {field}: {error}")]
-pub struct BadHeadless {
-    field: &'static str,
-    error: Box<regex::Error>,
-}
-
-/// The same, ready for use.
-#[derive(Debug)]
-pub struct Texts {
-    pub dialect: Dialect,
-    limit: Vec<Regex>,
-    signed_out: Vec<Regex>,
-    denied: Vec<Regex>,
-    denied_on_stderr: Vec<Regex>,
-    retry: Vec<Regex>,
-    status: Vec<Regex>,
-}
-
-impl Texts {
-    pub fn new(rules: &HeadlessRules) -> Result<Self, BadHeadless> {
-        let compiled = |field, patterns: &[String]| -> Result<Vec<Regex>, BadHeadless> {
-            let compile =
-                |pattern: &String| Regex::new(pattern).map_err(|error| BadHeadless { field, error: error.into() });
-            patterns.iter().map(compile).collect()
-        };
-        Ok(Self {
-            dialect: rules.dialect,
-            limit: compiled("limit", &rules.limit)?,
-            signed_out: compiled("signed_out", &rules.signed_out)?,
-            denied: compiled("denied", &rules.denied)?,
-            denied_on_stderr: compiled("denied_on_stderr", &rules.denied_on_stderr)?,
-            retry: compiled("retry", &rules.retry)?,
-            status: compiled("status", &rules.status)?,
-        })
-    }
-
+impl HeadlessRules {
     /// Whether an error means a limit. Whoever asks has made sure that it is an error: the answer of a request, or what a
     /// session that failed left on standard error. Each line may begin with it.
     pub fn limit(&self, error: &str) -> Option<Limit> {
@@ -104,11 +68,11 @@ impl Texts {
     }
 }
 
-fn any(patterns: &[Regex], text: &str) -> bool {
+fn any(patterns: &[Expression], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern.is_match(text))
 }
 
-fn reason(patterns: &[Regex], text: &str) -> Option<String> {
+fn reason(patterns: &[Expression], text: &str) -> Option<String> {
     let found = patterns.iter().find_map(|pattern| pattern.captures(text))?;
     Some(found.get(1).map_or(text, |group| group.as_str()).trim().to_owned())
 }

@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posse_agents::Provider;
-use posse_core::delivery::{
-    Answer, Decision, DialogKeys, Keys, Left, Order, Prompt, Showing, Submit, SubmitRules, When, Wish, clean,
-};
+use posse_core::delivery::{Answer, Decision, DialogKeys, Left, Order, Prompt, Showing, Submit, When, Wish, clean};
 use posse_core::detect::Dialog;
 use posse_core::status::WaitingKind;
 use posse_core::time::Mono;
@@ -33,7 +31,7 @@ fn provider(kind: Kind) -> Provider {
 /// As in a manifest.
 #[derive(serde::Deserialize)]
 struct Typing {
-    submit: SubmitRules,
+    submit: Submit,
     answer: DialogKeys,
 }
 
@@ -58,9 +56,9 @@ settle_ms = 300
 deny = 'esc'
 ";
 
-fn typing(kind: Kind) -> (Submit, Keys) {
+fn typing(kind: Kind) -> (Submit, DialogKeys) {
     let typing: Typing = toml::from_str(if kind == Kind::Codex { CODEX } else { CLAUDE }).unwrap();
-    (Submit::new(&typing.submit).unwrap(), Keys::new(&typing.answer).unwrap())
+    (typing.submit, typing.answer)
 }
 
 fn text(dice: &mut Dice) -> String {
@@ -98,7 +96,7 @@ fn trial(
     kind: Kind,
     seed: u64,
     trace: bool,
-    how: &(Submit, Keys),
+    how: &(Submit, DialogKeys),
     eye: &mut Eye,
     tally: &mut Tally,
 ) -> Result<(), String> {

@@ -20,14 +20,11 @@ Examples:
   posse approve reviewer --question 3f2a        only the question that `posse ls` has shown
   posse approve reviewer --option 2             this option of a menu; none that allows more than this once")]
 pub(crate) struct Approve {
-    /// The terminal: its id, the beginning of it, or its name
-    terminal: String,
+    #[command(flatten)]
+    asked: AskedArgs,
     /// Choose this option, counted from 1
     #[arg(long, value_name = "N")]
     option: Option<u32>,
-    /// Only if this is the question, by its id or the beginning of it: `posse ls` and `posse show` give it
-    #[arg(long, value_name = "ID")]
-    question: Option<String>,
 }
 
 /// Refuse what an agent asks
@@ -38,14 +35,11 @@ Examples:
   posse deny reviewer --reason 'Use the test database.'
   posse deny reviewer --question 3f2a           only the question that `posse ls` has shown")]
 pub(crate) struct Deny {
-    /// The terminal: its id, the beginning of it, or its name
-    terminal: String,
+    #[command(flatten)]
+    asked: AskedArgs,
     /// Tell the agent why: its next prompt, sent as soon as it is ready for one
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Only if this is the question, by its id or the beginning of it: `posse ls` and `posse show` give it
-    #[arg(long, value_name = "ID")]
-    question: Option<String>,
 }
 
 /// Answer a question of an agent, in words or with one of its options
@@ -59,14 +53,21 @@ Examples:
   posse answer reviewer 'Neither: use SQLite.'  in words
   posse answer reviewer --question 3f2a --option 1")]
 pub(crate) struct AnswerArgs {
-    /// The terminal: its id, the beginning of it, or its name
-    terminal: String,
+    #[command(flatten)]
+    asked: AskedArgs,
     /// The answer; several words are joined by spaces
     #[arg(required_unless_present = "option", conflicts_with = "option")]
     text: Vec<String>,
     /// Choose this option, counted from 1
     #[arg(long, value_name = "N")]
     option: Option<u32>,
+}
+
+/// Which question is answered.
+#[derive(Debug, clap::Args)]
+struct AskedArgs {
+    /// The terminal: its id, the beginning of it, or its name
+    terminal: String,
     /// Only if this is the question, by its id or the beginning of it: `posse ls` and `posse show` give it
     #[arg(long, value_name = "ID")]
     question: Option<String>,
@@ -82,25 +83,24 @@ struct Reply {
 
 pub(crate) async fn approve(args: Approve, ui: &Ui) -> Result<Exit, Error> {
     let reply = Reply { verb: "approve", option: args.option, text: None, reason: None };
-    answer(&args.terminal, args.question.as_deref(), reply, ui).await
+    answer(&args.asked, reply, ui).await
 }
 
 pub(crate) async fn deny(args: Deny, ui: &Ui) -> Result<Exit, Error> {
     let reply = Reply { verb: "deny", option: None, text: None, reason: args.reason };
-    answer(&args.terminal, args.question.as_deref(), reply, ui).await
+    answer(&args.asked, reply, ui).await
 }
 
 pub(crate) async fn question(args: AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
     let text = (!args.text.is_empty()).then(|| args.text.join(" "));
     let reply = Reply { verb: "answer", option: args.option, text, reason: None };
-    answer(&args.terminal, args.question.as_deref(), reply, ui).await
+    answer(&args.asked, reply, ui).await
 }
 
-async fn answer(name: &str, meant: Option<&str>, reply: Reply, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let terminal = client.find(name).await?;
+async fn answer(args: &AskedArgs, reply: Reply, ui: &Ui) -> Result<Exit, Error> {
+    let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
     let asked = open_question(&mut client, &terminal).await?;
-    if meant.is_some_and(|meant| meant.is_empty() || !asked.id.starts_with(meant)) {
+    if args.question.as_ref().is_some_and(|meant| meant.is_empty() || !asked.id.starts_with(meant.as_str())) {
         return Err(changed(&mut client, &terminal, &asked).await);
     }
     let Reply { verb, option, text, reason } = reply;
@@ -140,5 +140,5 @@ async fn changed(client: &mut Client, terminal: &Terminal, asked: &Question) -> 
         Some(now) => format!("{} answers this one", answers_to(&now, name.as_str())),
         None => format!("`posse show {name}` has it, and what answers it"),
     };
-    Error::Failed { message, hint: Some(hint) }
+    Error::failed(message).with_hint(hint)
 }

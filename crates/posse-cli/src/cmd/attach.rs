@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// The key that detaches: `ctrl-` and a letter, or `ctrl-]`, `ctrl-\`, `ctrl-^`, `ctrl-_`
     #[arg(long, value_name = "KEY", default_value = "ctrl-]")]
     detach_key: String,
-    /// Only look: whatever is typed does not reach the program
+    /// Only look: keys do not reach the program
     #[arg(long)]
     read_only: bool,
     /// Give the terminal the size of this window while you are attached
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     resize: bool,
 }
 
-/// How often a window is repainted at most. More is not seen.
+/// The shortest time between two paints of a window.
 const FRAME: Duration = Duration::from_millis(16);
 
 /// First and longest wait before another try, when the daemon answers but gives no stream.
@@ -70,8 +70,7 @@ struct Options {
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let options = Options { detach_key: detach_key(&args.detach_key)?, read_only: args.read_only, resize: args.resize };
     need_window()?;
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
+    let (client, terminal) = Client::with_terminal(&args.terminal).await?;
     follow(client, &terminal, options, ui).await
 }
 
@@ -82,9 +81,9 @@ pub(crate) async fn attach(client: Client, terminal: &Terminal, ui: &Ui) -> Resu
 }
 
 fn detach_key(name: &str) -> Result<DetachKey, Error> {
-    DetachKey::new(name).ok_or_else(|| Error::UsageHint {
-        message: format!("{name:?} cannot be the detach key"),
-        hint: "it is `ctrl-` and a letter, like ctrl-q, or one of ctrl-], ctrl-\\, ctrl-^ and ctrl-_".into(),
+    DetachKey::new(name).ok_or_else(|| {
+        Error::usage(format!("{name:?} cannot be the detach key"))
+            .with_hint("it is `ctrl-` and a letter, like ctrl-q, or one of ctrl-], ctrl-\\, ctrl-^ and ctrl-_")
     })
 }
 
@@ -92,9 +91,8 @@ fn need_window() -> Result<(), Error> {
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return Ok(());
     }
-    let message = "attaching needs a terminal to look through".into();
-    let hint = "`posse output` prints what it shows, `posse send` types into it".to_owned();
-    Err(Error::Failed { message, hint: Some(hint) })
+    let hint = "`posse output` prints what it shows, `posse send` types into it";
+    Err(Error::failed("attaching needs a terminal to look through").with_hint(hint))
 }
 
 type Socket = WebSocketStream<UnixStream>;
@@ -102,7 +100,7 @@ type Socket = WebSocketStream<UnixStream>;
 /// Said after the window is closed, to a user whose keys did nothing.
 const REFUSED_INSIDE: &str = "keys were refused: processes in posse's terminals may not type to agents; attach from a shell outside, or set `answers_from_terminals = true` under `[permissions]` in your config.toml";
 
-/// Why a look at a terminal ended.
+/// The reason why an attachment ended.
 enum End {
     Detached,
     Exited(ProgramExit),
@@ -110,7 +108,7 @@ enum End {
     Broken,
 }
 
-/// What outlives a broken connection.
+/// The state that outlives a broken connection.
 struct Look {
     emulator: Emulator,
     view: TerminalView,
@@ -125,7 +123,7 @@ struct Look {
     offset: Option<u64>,
     /// Keys were refused because this runs in one of posse's terminals.
     refused_inside: bool,
-    /// How long to wait before the next try; short again as soon as a stream has begun.
+    /// The pause before the next attempt; short again as soon as a stream has begun.
     wait: Duration,
 }
 
@@ -257,10 +255,7 @@ async fn session(
                         }
                         Ok(StreamMessage::InputDone { sequence }) => look.unconfirmed.retain(|(number, _)| *number > sequence),
                         Ok(StreamMessage::InputRefused { why: ProblemKind::KeeperSilent, .. }) => {
-                            return Err(Error::Failed {
-                                message: "what you typed was not typed: the keeper does not answer".into(),
-                                hint: Some("it is not typed later either; `posse doctor` says what is wrong".into()),
-                            });
+                            return Err(Error::failed("what you typed was not typed: the keeper does not answer").with_hint("it is not typed later either; `posse doctor` says what is wrong"));
                         }
                         Ok(StreamMessage::InputRefused { sequence, why }) => {
                             look.refused_inside |= why == ProblemKind::FromTerminal;
@@ -315,7 +310,7 @@ impl Look {
         self.unconfirmed.back()
     }
 
-    /// Output, or the picture a stream begins with. Whatever the emulator would answer, nobody asked this one.
+    /// Output, or the picture a stream begins with. Answers of this emulator are dropped.
     fn output(&mut self, framed: &[u8], continued: bool) {
         let Some((offset, bytes)) = framed.split_first_chunk::<8>() else { return };
         let offset = u64::from_be_bytes(*offset);
@@ -340,7 +335,7 @@ fn input(sequence: u64, keys: &[u8]) -> Message {
     Message::Binary([&sequence.to_be_bytes(), keys].concat().into())
 }
 
-/// Says that somebody looks at the terminal, and asks for the size of the window if the terminal is to take it.
+/// Announces a viewer of the terminal, and asks for the size of the window if the terminal is to take it.
 async fn send_view(socket: &mut Socket, resize: bool) -> Result<(), Error> {
     let view = serde_json::to_string(&StreamRequest::View { size: resize.then(Window::size) });
     send(socket, Message::Text(view.unwrap_or_default().into())).await

@@ -1,12 +1,12 @@
-//! `posse audit`: who answered which dialog, and whether the record of it is as it was written.
+//! `posse audit`: shows and verifies the record of answers to dialogs.
 
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::PathBuf;
 
-use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned, civil};
-use posse_api::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, Terminal};
+use posse_api::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, ProblemKind, Terminal};
+use posse_core::audit::{By, End};
 use posse_core::ids::TerminalId;
 use posse_files::operator::{AnchorRule, Operator};
 
@@ -14,9 +14,9 @@ use crate::client::{self, Client};
 use crate::config;
 use crate::daemon;
 use crate::error::{BadArgument, Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui, date_time, plain};
 
-/// Who answered which dialog, and whether the record of it is as it was written
+/// Show and verify the record of answers to dialogs
 ///
 /// Every answer to a dialog of an agent is written down before its first key, and completed with what became of it. Nothing
 /// of it is ever changed or removed; each entry carries the hash of the one before.
@@ -66,7 +66,7 @@ struct Show {
     /// Only those since then: a time ago (90s, 10m, 2h, 3d), a time of today (14:30), a date, or both (2026-11-16T14:30)
     #[arg(long, value_name = "WHEN", value_parser = |text: &str| when(text, &Zoned::now()))]
     since: Option<Timestamp>,
-    /// How many entries, the newest; each answer has two
+    /// Maximum number of entries, the newest; each answer has two
     #[arg(long, short = 'n', default_value_t = 100)]
     lines: u32,
 }
@@ -110,16 +110,12 @@ fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
     let file = match (file, Operator::of(&config::load()?).anchor) {
         (Some(file), _) | (None, Some(AnchorRule::File(file))) => file,
         (None, Some(AnchorRule::Syslog(_) | AnchorRule::Command(_))) => {
-            return Err(Error::UsageHint {
-                message: "the audit is not anchored in a file that could be read here".into(),
-                hint: "give what was anchored: `journalctl -t posse | posse audit verify --anchor -`".into(),
-            });
+            return Err(Error::usage("the audit is not anchored in a file that could be read here")
+                .with_hint("give what was anchored: `journalctl -t posse | posse audit verify --anchor -`"));
         }
         (None, None | Some(AnchorRule::Off)) => {
-            return Err(Error::UsageHint {
-                message: "the audit is not anchored".into(),
-                hint: "name a file, or set `anchor` under `[audit]` in config.toml".into(),
-            });
+            return Err(Error::usage("the audit is not anchored")
+                .with_hint("name a file, or set `anchor` under `[audit]` in config.toml"));
         }
     };
     let mut given = None;
@@ -140,10 +136,10 @@ async fn terminal(client: &mut Client, name: &str) -> Result<String, Error> {
     match client.find(name).await {
         Ok(terminal) if terminal.name.as_str() == name => Ok(name.to_owned()),
         Ok(terminal) => Ok(terminal.id.to_string()),
-        Err(Error::NoTerminal(_)) => {
+        Err(error) if error.kind() == ProblemKind::NoTerminal => {
             let entries: Vec<AuditEntry> = client.get(&format!("/audit?limit=1&terminal={}", encoded(name))).await?;
             if entries.is_empty() && name.parse::<TerminalId>().is_err() {
-                return Err(Error::NoTerminal(name.to_owned()));
+                return Err(Error::no_terminal(name));
             }
             Ok(name.to_owned())
         }
@@ -225,17 +221,17 @@ fn text(entries: &[AuditEntry], names: &Names, ui: &Ui) -> String {
 fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
     let of_entry = entry.name.clone().unwrap_or_else(|| entry.terminal.to_string());
     let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
-    let time = entry.at.to_zoned(TimeZone::system()).strftime("%F %T").to_string();
+    let time = date_time(entry.at);
     let run = entry.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
     let turn = entry.turn.map(|turn| format!(", turn {turn}")).unwrap_or_default();
     let count = entry.count.as_ref().map(|count| count.iter().map(u32::to_string).collect::<Vec<_>>().join("/"));
     let count = count.map(|count| format!(" {count}")).unwrap_or_default();
-    let who = match (entry.by.as_str(), &entry.from, &entry.role) {
-        ("terminal", Some(from), _) => format!("a process in terminal {}", name(from)),
-        ("terminal", None, _) => "a process in an unknown terminal".to_owned(),
-        ("run", _, Some(role)) => role.clone(),
-        (by, _, Some(role)) => format!("{by} for the {role}"),
-        (by, _, None) => by.to_owned(),
+    let who = match (entry.by, &entry.from, &entry.role) {
+        (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
+        (By::Terminal, None, _) => "a process in an unknown terminal".to_owned(),
+        (By::Run, _, Some(role)) => role.clone(),
+        (by, _, Some(role)) => format!("{} for the {role}", by.as_str()),
+        (by, _, None) => by.as_str().to_owned(),
     };
     let what = entry.answering.as_ref().map_or("", |answering| &answering.wish);
     let who = plain(&format!("{who}{run}{turn}{count}"));
@@ -259,12 +255,12 @@ fn asked(answering: &AuditAnswering, ui: &Ui) -> Vec<String> {
 }
 
 fn became(outcome: &AuditOutcome, ui: &Ui) -> Vec<String> {
-    let colour = match outcome.end.as_str() {
-        "answered" => Colour::Green,
-        "refused" => Colour::Yellow,
-        _ => Colour::Red,
+    let colour = match outcome.end {
+        End::Answered => Colour::Green,
+        End::Refused => Colour::Yellow,
+        End::Uncertain => Colour::Red,
     };
-    vec![format!("{}: {}", ui.paint(&outcome.end, colour), plain(&outcome.text))]
+    vec![format!("{}: {}", ui.paint(outcome.end.as_str(), colour), plain(&outcome.text))]
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! `posse auto`: from a backlog of items to work that is done, verified and archived.
+//! `posse auto`: plans, carries out, verifies and archives the items of a backlog.
 
-mod draw;
+pub(super) mod draw;
 mod dry_run;
-mod follow;
 pub(super) mod items;
 mod log;
 mod run;
@@ -11,12 +10,13 @@ mod write;
 
 use std::path::PathBuf;
 
-use posse_api::{AutoView, PlanView};
+use posse_api::{AutoView, PlanRunStatus, PlanView};
 use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
-use posse_core::plan::config::{BacklogPaths, PlanConfig};
+use posse_core::plan::config::PlanConfig;
 
-use crate::client::Client;
+use super::run::kind::RunKind;
+use crate::client::{self, Client};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -24,7 +24,7 @@ use crate::ui::Ui;
 ///
 /// Items are Markdown files, one for each defect or feature, in docs/defect-backlog and docs/feature-backlog. For each, a session
 /// writes a plan, the plan is carried out as by `posse plan run`, another session verifies what came of it, and the item goes to
-/// docs/completed-backlog; or to docs/failed-backlog, with the reason. What nobody has shown is not done.
+/// docs/completed-backlog; or to docs/failed-backlog, with the reason. Work without evidence is not done.
 ///
 /// The pipeline lives in the daemon: this command only follows it. Ctrl-C lets what runs finish for ten seconds and then ends it;
 /// `posse auto` again goes on where it was. Without --once or --drain it waits for new items.
@@ -58,13 +58,13 @@ pub(crate) struct Args {
 enum Command {
     #[command(after_help = "Examples:\n  posse auto items")]
     Items(items::Args),
-    /// What the pipeline does, and how it stands
+    /// Show what the pipeline does, and the state of its items
     #[command(after_help = "Examples:\n  posse auto status")]
     Status(Where),
     #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
     Why(show::WhyArgs),
     Log(log::Args),
-    /// Look on while a pipeline works that was begun with --detach, or in another window; Ctrl-C leaves it alone
+    /// Follow a pipeline that was begun with --detach, or in another window; Ctrl-C leaves it running
     #[command(after_help = "Examples:\n  posse auto follow")]
     Follow(Where),
     #[command(after_help = "Examples:\n  posse auto stop        let what runs finish\n  posse auto stop now    end it")]
@@ -77,7 +77,7 @@ enum Command {
     Answer(write::AnswerArgs),
 }
 
-/// Which backlog.
+/// The backlog of a project.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Where {
     /// The project [default: here]
@@ -90,26 +90,38 @@ pub(crate) struct Where {
 
 impl Where {
     fn project(&self) -> Result<PathBuf, Error> {
-        std::fs::canonicalize(&self.directory).map_err(Error::io(self.directory.display().to_string()))
+        client::real(&self.directory)
     }
 
-    /// What is configured for the project.
+    /// The pipelines of this project, newest first.
+    async fn pipelines(&self, client: &mut Client) -> Result<Vec<AutoView>, Error> {
+        let project = client::absolute(&self.project()?)?;
+        RunKind::Backlog.list(client, |view: &AutoView| view.directory == project).await
+    }
+
+    /// The pipeline that works now. Without a daemon there is none.
+    async fn running(&self) -> Result<Option<(Client, AutoView)>, Error> {
+        let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
+        let running = self.pipelines(&mut client).await?.into_iter().find(|view| view.status == PlanRunStatus::Running);
+        Ok(running.map(|view| (client, view)))
+    }
+
+    /// Reads the configuration of the project.
     fn config(&self) -> Result<PlanConfig, Error> {
         Ok(super::plan::configuration::load(&self.project()?)?.resolved.config)
     }
 
-    /// Where items are: as said, else as configured.
+    /// The directories of items: as given, else as configured.
     fn shelves(&self) -> Result<BacklogDirs, Error> {
         if let Some(directory) = &self.backlog_dir {
             return Ok(BacklogDirs::below(directory));
         }
-        let BacklogPaths { defects, features, completed, failed } = self.config()?.backlog;
-        Ok(BacklogDirs { defects, features, completed, failed })
+        Ok(self.config()?.backlog)
     }
 }
 
 /// The plans that are carried out.
-async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
+pub(super) async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
     let mut plans = Vec::new();
     for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
         plans.push(client.get(&format!("/plans/{run}")).await?);
@@ -121,15 +133,13 @@ async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>,
 fn slug(typed: &str) -> Result<Slug, Error> {
     let name = typed.rsplit('/').next().unwrap_or(typed);
     let name = name.strip_suffix(".md").unwrap_or(name);
-    name.parse().map_err(|error| Error::Usage(format!("{typed:?} is no item: {error}")))
+    name.parse().map_err(|error| Error::usage(format!("{typed:?} is no item: {error}")))
 }
 
-/// What to say of an item that is not there.
+/// The error for an item that is not in the backlog.
 fn no_item(slug: &Slug) -> Error {
-    Error::Failed {
-        message: format!("there is no item {slug} in the backlog"),
-        hint: Some("`posse auto items` shows those there are".into()),
-    }
+    Error::failed(format!("there is no item {slug} in the backlog"))
+        .with_hint("`posse auto items` shows those there are")
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {

@@ -13,7 +13,7 @@ use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// What is configured, and where each value comes from
+/// Show the configuration, and the origin of each value
 ///
 /// Values come from variables, else from config.toml, else they are the default. Options of a command, and the configuration
 /// of a run, win over all of these. What holds for plans in a project is shown by `posse plan config`.
@@ -60,7 +60,7 @@ fn show(ui: &Ui) -> Result<Exit, Error> {
     let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
     let user = config_files::user(&paths, Some(&providers))?;
     let environment = ConfigLayer::environment(&config::variable, Some(&providers), |key| key.user);
-    let environment = environment.map_err(|error| Error::Usage(config::report(&error)))?;
+    let environment = environment.map_err(|error| Error::usage(config::report(&error)))?;
     let mut settings = resolve(&[&user, &environment], |key| key.user);
     // What counts in a project also depends on the project's own file: `posse plan config` shows that.
     settings.retain(|setting| !setting.key.starts_with("plans.") || setting.origin != ValueOrigin::Default);
@@ -86,10 +86,10 @@ fn init(ui: &Ui) -> Result<Exit, Error> {
             ui.answer(&json!({ "file": path }), || format!("{}\n", path.display()));
             Ok(Exit::Ok)
         }
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Error::Failed {
-            message: format!("{} is there already", path.display()),
-            hint: Some("`posse config default` shows what else could be in it".into()),
-        }),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(Error::failed(format!("{} is there already", path.display()))
+                .with_hint("`posse config default` shows what else could be in it"))
+        }
         Err(error) => Err(Error::io(format!("cannot write {}", path.display()))(error)),
     }
 }

@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 use posse_api::{Health, RunView, Terminal};
 use posse_core::run::{Entry, RunStatus};
-use posse_term::paths::Paths;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
-use super::follow::{Follower, Onlooker};
-use super::loop_run::follow::LoopRun;
-use super::tail::{RunKind, RunTail};
+use super::run::follow::{Follower, Onlooker};
+use super::run::followed::FollowedRun;
+use super::run::kind::AnyRun;
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
+use crate::status_area::StatusArea;
 use crate::ui::{Colour, Ui};
 use ending::{Ending, Killed};
 use stage::{Beat, Stage};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             () = ui.unread() => Ok(None),
         };
         // Whatever happened, nothing stays behind.
-        let tidied = end(&stage.paths).await;
+        let tidied = stage.home.end().await;
         if tidied.is_ok() && result.is_err() && args.keep.is_none() {
             ui.say("the demo is over, and nothing of it stays behind");
         }
@@ -69,23 +69,21 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     if !ui.json() && !ui.quiet() {
         ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));
     }
-    let mut client = Client::connect_to(stage.paths.clone()).await?;
-    let run = stage.run()?;
-    let means = run.means.clone();
-    let view: RunView = client.post("/runs", &run, Repeat::Never).await?;
-    let mut audience = Client::connect_to(stage.paths.clone()).await?;
+    let mut client = stage.home.connect().await?;
+    let view: RunView = client.post("/runs", &stage.run()?, Repeat::Never).await?;
+    let mut audience = stage.home.connect().await?;
     audience.only_running();
-    let narrator = Narrator { client: audience, beat, accepted: 0, doomed: None, killed: None, ui };
-    let tail = RunTail::new(RunKind::Loop, view.id);
-    let mut follower = Follower::new(client, LoopRun::new(&view, means), tail, Some(narrator), ui);
-    let view = follower.until_over().await?;
-    let Some(mut narrator) = follower.onlooker.take() else { return Err(Error::Nonsense("no narrator".into())) };
+    let narrator = Narrator { client: audience, beat, accepted: 0, killed: None, ui };
+    let mut follower = Follower::new(client, FollowedRun::of_loop(&view), Some(narrator), ui);
+    let (AnyRun::Loop(view), Some(mut narrator)) = (follower.until_over().await?, follower.onlooker.take()) else {
+        return Err(Error::Nonsense("no run of the loop".into()));
+    };
     if view.status != RunStatus::Passed {
         let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
         return Err(Error::failed(format!("the demo did not pass: {why}")));
     }
     let killed = narrator.killed.ok_or_else(|| Error::failed("the daemon was never killed"))?;
-    Ending::of(&mut narrator.client, stage, view, killed, began.elapsed()).await
+    Ending::of(&mut narrator.client, stage, *view, killed, began.elapsed()).await
 }
 
 const INTRODUCTION: &str = "\
@@ -98,8 +96,6 @@ struct Narrator<'a> {
     client: Client,
     beat: Beat,
     accepted: u32,
-    /// The daemon that is about to be killed.
-    doomed: Option<u32>,
     killed: Option<Killed>,
     ui: &'a Ui,
 }
@@ -108,41 +104,38 @@ struct Narrator<'a> {
 const KILLED_IN: u64 = 4;
 
 impl Onlooker for Narrator<'_> {
-    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
-        Ok(match entry {
+    async fn on_entry(&mut self, entry: &Entry, screen: &mut StatusArea<'_>) -> Result<(), Error> {
+        match entry {
             Entry::Accepting { .. } => {
                 self.accepted += 1;
-                let first = self.accepted == 1;
-                first.then(|| self.remark("Audited first: who asked what, where, and which key answers."))
+                if self.accepted == 1 {
+                    self.remark("Audited first: who asked what, where, and which key answers.", screen);
+                }
             }
             Entry::Sent { turn } if *turn == KILLED_IN => {
-                let health: Health = self.client.get("/health").await?;
-                self.doomed = Some(health.pid);
-                Some(self.remark(&format!("Killing the daemon (process {}) with SIGKILL, mid-review.", health.pid)))
+                let pid = self.client.get::<Health>("/health").await?.pid;
+                self.remark(&format!("Killing the daemon (process {pid}) with SIGKILL, mid-review."), screen);
+                // The agent is at work by then, and the line was read.
+                sleep(self.beat.0 * 3).await;
+                let killed = self.kill(pid).await?;
+                let Killed { after, milliseconds, .. } = killed;
+                let text = format!("Process {after} took over after {milliseconds} ms, with the same agents.");
+                self.remark(&text, screen);
+                self.killed = Some(killed);
             }
             Entry::Said { text, .. } if text.starts_with("FAIL") => {
-                Some(self.remark("What the tester saw goes back to the programmer."))
+                self.remark("What the tester saw goes back to the programmer.", screen);
             }
-            _ => None,
-        })
-    }
-
-    async fn acts(&mut self) -> Result<Option<String>, Error> {
-        let Some(pid) = self.doomed.take() else { return Ok(None) };
-        // The agent is at work by then, and the line was read.
-        sleep(self.beat.0 * 3).await;
-        let killed = self.kill(pid).await?;
-        let text =
-            format!("Process {} took over after {} ms, with the same agents.", killed.after, killed.milliseconds);
-        self.killed = Some(killed);
-        Ok(Some(self.remark(&text)))
+            _ => {}
+        }
+        Ok(())
     }
 }
 
 impl Narrator<'_> {
-    /// Below the text of an entry.
-    fn remark(&self, text: &str) -> String {
-        format!("          {} {text}\n", self.ui.paint("▸", Colour::Blue))
+    /// Prints a remark below the text of an entry.
+    fn remark(&self, text: &str, screen: &mut StatusArea<'_>) {
+        screen.print(&format!("          {} {text}\n", self.ui.paint("▸", Colour::Blue)));
     }
 
     /// Kills the daemon without any warning, and makes sure that its agents did not notice. The keeper brings it back.
@@ -167,12 +160,4 @@ impl Narrator<'_> {
         }
         Ok(Killed { before: doomed, after, milliseconds })
     }
-}
-
-async fn end(paths: &Paths) -> Result<(), Error> {
-    if !paths.holds_terminals() {
-        return Ok(());
-    }
-    Client::connect_to(paths.clone()).await?.stop(true).await?;
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! `posse doctor`: what of this machine posse can use, and what to do about the rest. `gather` finds out, `judge` decides.
 
-mod facts;
 mod gather;
 mod judge;
 #[cfg(test)]
@@ -61,8 +60,8 @@ fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {
             area = line.area;
             text += &format!("{}\n", ui.paint(area, Colour::Bold));
         }
-        let verdict = format!("{:<4}", line.verdict.as_str());
-        let verdict = ui.paint(&verdict, line.verdict.colour());
+        let (word, colour) = line.verdict.shown();
+        let verdict = ui.paint(&format!("{word:<4}"), colour);
         let what = crate::ui::plain(&line.what);
         let padding = " ".repeat(widest.saturating_sub(what.chars().count()));
         text += &format!("  {verdict}  {what}{padding}  {}\n", crate::ui::plain(&line.says));
@@ -77,17 +76,7 @@ fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {
         Verdict::Bad => format!("in the way: {}; worth a look: {}", count(Verdict::Bad), count(Verdict::Warn)),
     };
     if !(ui.quiet() && lines.is_empty()) {
-        text += &format!("\n{}\n", ui.paint(&ending, verdict.colour()));
+        text += &format!("\n{}\n", ui.paint(&ending, verdict.shown().1));
     }
     text
-}
-
-impl Verdict {
-    fn colour(self) -> Colour {
-        match self {
-            Verdict::Ok => Colour::Green,
-            Verdict::Warn => Colour::Yellow,
-            Verdict::Bad => Colour::Red,
-        }
-    }
 }

@@ -1,7 +1,5 @@
 //! `posse exit`: ask the program to leave.
 
-use posse_api::Success;
-
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -19,10 +17,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
-    let asked: Success = client.post(&format!("/terminals/{}/exit", terminal.id), &(), Repeat::Safe).await?;
-    ui.done(&asked, String::new);
+    let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
+    client.act(&format!("/terminals/{}/exit", terminal.id), &(), Repeat::Safe, ui).await?;
     if ui.interactive() {
         ui.say(&format!("asked {} to leave; `posse wait {} --until exited` waits for it", terminal.name, terminal.id));
     }

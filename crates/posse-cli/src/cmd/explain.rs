@@ -1,4 +1,4 @@
-//! `posse explain`: why a status is what it is.
+//! `posse explain`: explains a status.
 
 mod replay;
 
@@ -19,7 +19,7 @@ use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, colour_of};
 use replay::{Change, Replay};
 
-/// Say why a status is what it is: which rule holds, on which text, and what lost
+/// Explain a status: the rule that matched, the matched text, and the rules that did not
 ///
 /// For a terminal, for a screen from a file, or for a recording, as the changes of status in it. The same text belongs into a bug report about a wrong status.
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     recording: Option<PathBuf>,
 }
 
-/// What programs get.
+/// The answer with `--json`.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
@@ -62,8 +62,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if let (Some(provider), Some(recording)) = (&args.provider, &args.recording) {
         return explain_recording(provider, recording, ui);
     }
-    let mut client = Client::connect().await?;
-    let terminal = client.find(args.terminal.as_deref().unwrap_or_default()).await?;
+    let (mut client, terminal) = Client::with_terminal(args.terminal.as_deref().unwrap_or_default()).await?;
     let view: ExplanationView = client.get(&format!("/terminals/{}/explain", terminal.id)).await?;
     ui.answer(&view, || {
         let status = &view.status;
@@ -105,7 +104,7 @@ fn timeline(changes: &[Change], ui: &Ui) -> String {
 }
 
 fn load(provider: &str) -> Result<std::sync::Arc<Provider>, Error> {
-    Providers::new(client::paths()?.providers()).load(provider).map_err(|error| Error::Usage(error.to_string()))
+    Providers::new(client::paths()?.providers()).load(provider).map_err(|error| Error::usage(error.to_string()))
 }
 
 fn read(file: &Path) -> Result<String, Error> {

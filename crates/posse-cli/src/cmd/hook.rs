@@ -1,5 +1,5 @@
 //! `posse hook`: run by agents, at the moments they tell us about. Must be quick and must never get in their way:
-//! whatever happens it says nothing and ends well.
+//! it prints nothing and always succeeds.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,9 +17,9 @@ pub(crate) struct Args {}
 
 /// A daemon that takes longer is busy with something else; the screen will tell.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Prompts and results of tools are in it too; nobody needs more than the beginning.
+/// The largest payload that is read. Payloads contain prompts and results of tools too.
 const MOST: u64 = 8 << 20;
-/// What is passed on. The rest is the conversation, and none of our business. What a tool is given is compared with the
+/// The fields that are passed on. The rest is the conversation. The input of a tool is compared with the
 /// question on the screen.
 const KEPT: [&str; 8] =
     ["hook_event_name", "tool_name", INPUT, "background_tasks", "error", "error_type", "notification_type", "source"];
@@ -28,7 +28,7 @@ const INPUT: &str = "tool_input";
 const LARGEST_INPUT: usize = 1 << 20;
 
 pub(crate) fn run(_args: &Args) -> Exit {
-    // Nothing to be done about a failure, and nobody to tell.
+    // An agent cannot do anything about a failure.
     let _ = tell();
     Exit::Ok
 }

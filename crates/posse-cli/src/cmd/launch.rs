@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::launch::Mode;
 use posse_agents::profile::Profile;
 use posse_agents::start::If;
-use posse_api::{Create, Terminal};
+use posse_api::{Create, MeansIn, Terminal};
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_files::providers::Providers;
@@ -86,10 +86,8 @@ fn variable(text: &str) -> Result<(String, String), BadArgument> {
 
 pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     if args.provider.is_none() && args.command.is_empty() {
-        return Err(Error::UsageHint {
-            message: "there is nothing to launch".into(),
-            hint: "name an agent, like `posse launch claude_code`, or a program, like `posse launch -- bash`".into(),
-        });
+        return Err(Error::usage("there is nothing to launch")
+            .with_hint("name an agent, like `posse launch claude_code`, or a program, like `posse launch -- bash`"));
     }
     if args.yolo {
         (args.mode, args.trust) = (Some(Mode::Bypass), true);
@@ -103,10 +101,10 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     {
         let directory = &create.working_directory;
         if !ui.interactive() || !std::io::stdin().is_terminal() {
-            return Err(Error::UsageHint {
-                message: format!("{provider} would ask whether it may trust {directory}, and nobody is here to answer"),
-                hint: "look at what is in there, and give --trust".into(),
-            });
+            return Err(Error::usage(format!(
+                "{provider} would ask whether it may trust {directory}, and nobody is here to answer"
+            ))
+            .with_hint("look at what is in there, and give --trust"));
         }
         let question = format!("May {provider} read, run and obey what is in {directory}?");
         create.trusted = trusts(question).await?;
@@ -138,7 +136,7 @@ pub(crate) async fn run(mut args: Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// What `posse launch --json` prints.
+/// The answer of `posse launch --json`.
 #[derive(serde::Serialize)]
 struct Launched<'a> {
     #[serde(flatten)]
@@ -147,7 +145,7 @@ struct Launched<'a> {
     tmux: Option<&'a ShownTerminals>,
 }
 
-/// Whether this agent asks, in a directory that it does not know, if it may trust what is there. One that cannot be
+/// Returns whether this agent asks for trust in a directory that it does not know. One that cannot be
 /// loaded is refused by the daemon, with the reason.
 fn asks_for_trust(provider: &str) -> Result<bool, Error> {
     let loaded = Providers::new(client::paths()?.providers()).load(provider);
@@ -187,8 +185,13 @@ impl Args {
 /// A profile from a file of its own.
 fn profile(path: &str) -> Result<Profile, Error> {
     let text = text_file::read_argument(Path::new(path))
-        .map_err(|error| Error::Usage(format!("cannot read {path}: {error}")))?;
-    Profile::parse(&text).map_err(|error| Error::Usage(format!("{path}: {error}")))
+        .map_err(|error| Error::usage(format!("cannot read {path}: {error}")))?;
+    Profile::parse(&text).map_err(|error| Error::usage(format!("{path}: {error}")))
+}
+
+/// The environment that sessions and agents of runs get.
+pub(crate) fn means() -> MeansIn {
+    MeansIn { environment: environment() }
 }
 
 /// This shell's environment. What is not UTF-8 cannot be sent and is left out.

@@ -1,4 +1,4 @@
-//! `posse logs`: what happened.
+//! `posse logs`: prints events.
 
 use posse_api::LogEvent;
 use posse_core::ids::TerminalId;
@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::event_stream::AGAIN;
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Colour, Ui, date_time, plain};
 
 /// Show what happened, from the journal
 ///
@@ -21,10 +21,10 @@ Examples:
 pub(crate) struct Args {
     /// Only what happened to this terminal
     terminal: Option<String>,
-    /// How many events
+    /// Maximum number of events
     #[arg(long, short = 'n', default_value_t = 50)]
     lines: usize,
-    /// Go on with what happens from now on
+    /// Print new events as they come
     #[arg(long, short)]
     follow: bool,
 }
@@ -70,7 +70,7 @@ async fn follow(client: &Client, terminal: Option<TerminalId>, mut last: i64, ui
 }
 
 fn text(event: &LogEvent, ui: &Ui) -> String {
-    let time = event.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
+    let time = date_time(event.at);
     let terminal = event.terminal.map_or_else(|| " ".repeat(8), |id| id.to_string());
     let body = serde_json::to_value(&event.body).unwrap_or_default();
     let facts = match &body["data"] {

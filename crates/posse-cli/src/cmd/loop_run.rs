@@ -1,31 +1,29 @@
 //! `posse loop`: five agents, from a task to PASS.
 
-mod another;
-pub(super) mod follow;
-mod live;
-mod state;
+mod existing;
+pub(super) mod live;
 
 use std::path::{Path, PathBuf};
 
-use posse_api::{MeansIn, ProblemKind, ResumeIn, RunIn, RunView};
+use posse_api::{ProblemKind, ResumeIn, RunIn, RunView};
 use posse_core::ids::RunId;
 use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun, auto_accept_in};
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_files::providers::{self, Providers};
 use posse_term::{config_files, text_file};
 
-use self::follow::LoopRun;
-use super::follow::Follower;
-use super::render;
-use super::tail::{RunKind, RunTail};
+use super::run::follow::Follower;
+use super::run::followed::FollowedRun;
+use super::run::render;
+use super::run::sessions::print_end;
 use super::tmux::{RunWindows, Tmux};
 use super::{Signals, launch};
 use crate::client::{self, Client, Repeat};
 use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, trusts};
-pub(super) use state::DEFAULT as STATE_FILE;
-use state::Known;
+pub(super) use existing::DEFAULT as STATE_FILE;
+use existing::Known;
 
 /// Let five agents work on a task until its test passes
 ///
@@ -52,13 +50,13 @@ pub(crate) struct Args {
     /// The configuration, as JSON; environment variables win over it
     #[arg(value_name = "CONFIG.json")]
     config: Option<PathBuf>,
-    /// What to do, and how to see that it is done; see --template
+    /// The task, and how to test it; see --template
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// Print a task to be filled in, and do nothing else
+    /// Print an empty task and exit
     #[arg(long, conflicts_with_all = ["config", "prompt_file", "resume", "detach"])]
     template: bool,
-    /// Go on with a run that stopped: this one, or the one of this directory
+    /// Resume a run that stopped: this one, or the one of this directory
     #[arg(long, value_name = "RUN", num_args = 0..=1)]
     resume: Option<Option<RunId>>,
     /// You trust the project: the agents may read, run and obey what is in it
@@ -76,43 +74,36 @@ pub(crate) struct Args {
     directory: Option<PathBuf>,
 }
 
-/// Everything that was said about a run, made sure of before anything is started.
-struct Wanted {
+/// A run that the user wants, checked before anything is started.
+struct WantedRun {
     resolved: ResolvedRun,
     config_hash: Option<String>,
     directory: PathBuf,
     state_file: PathBuf,
     /// `None`: as the state file says.
     prompt: Option<Prompt>,
-    means: MeansIn,
 }
 
-/// What the command line and the state file ask for.
+/// The action that the command line and the state file ask for.
 enum Course {
     /// There is nothing to follow.
     Done(Exit),
+    Ask(LoopRequest),
+}
+
+enum LoopRequest {
     Begin(Box<RunIn>),
-    Resume(RunId, MeansIn),
+    Resume(RunId),
 }
 
-/// A run that was begun or resumed.
-struct Following {
-    client: Client,
-    view: RunView,
-    means: MeansIn,
-}
-
-impl Following {
-    async fn begin(body: &RunIn) -> Result<Self, Error> {
+impl LoopRequest {
+    async fn send(self) -> Result<(Client, RunView), Error> {
         let mut client = Client::connect().await?;
-        let view = client.post("/runs", body, Repeat::Never).await?;
-        Ok(Self { client, view, means: body.means.clone() })
-    }
-
-    async fn resume(id: RunId, means: MeansIn) -> Result<Self, Error> {
-        let mut client = Client::connect().await?;
-        let view = resume(&mut client, id, &means, false).await?;
-        Ok(Self { client, view, means })
+        let view = match self {
+            Self::Begin(body) => client.post("/runs", &body, Repeat::Never).await?,
+            Self::Resume(id) => resume(&mut client, id, false).await?,
+        };
+        Ok((client, view))
     }
 }
 
@@ -126,66 +117,57 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     let tmux = if args.tmux { Some(Tmux::find(false).await?) } else { None };
     let mut signals = Signals::listen();
-    // As long as nothing was asked for a signal stops nothing, and changes nothing (LOOP-54).
+    // Before the daemon is asked, a signal changes nothing (LOOP-54).
     let course = tokio::select! {
         course = course(&args, ui) => course?,
-        asked = signals.next() => return Err(asked),
+        signal = signals.next() => return Err(signal),
     };
-    let answer = async {
-        match course {
-            Course::Done(exit) => Ok(Err(exit)),
-            Course::Begin(body) => Following::begin(&body).await.map(Ok),
-            Course::Resume(id, means) => Following::resume(id, means).await.map(Ok),
-        }
+    let request = match course {
+        Course::Done(exit) => return Ok(exit),
+        Course::Ask(request) => request,
     };
-    let mut answer = std::pin::pin!(answer);
-    let asked = tokio::select! {
-        following = &mut answer => return match following? {
-            Ok(following) => finish(following, &args, tmux, ui).await,
-            Err(exit) => Ok(exit),
-        },
-        asked = signals.next() => asked,
+    let mut answer = std::pin::pin!(request.send());
+    let signal = tokio::select! {
+        begun = &mut answer => return finish(begun?, &args, tmux, ui).await,
+        signal = signals.next() => signal,
     };
-    // What was asked for may have begun, and only the answer says what is to be stopped.
-    if matches!(asked, Error::HungUp) {
-        return Err(asked);
+    // The run may have begun, and only the answer says which one is to be stopped.
+    if matches!(signal, Error::HungUp) {
+        return Err(signal);
     }
     ui.say(
         "the daemon was asked for it already: it is stopped as soon as it has begun; Ctrl-C again leaves it alone …",
     );
-    let following = tokio::select! {
-        following = answer => following,
+    let begun = tokio::select! {
+        begun = answer => begun,
         _ = signals.next() => {
             ui.say("it may go on: `posse runs` shows it");
-            return Err(asked);
+            return Err(signal);
         }
     };
-    let Following { client, view, means } = match following {
-        Err(Error::Refused(_)) | Ok(Err(_)) => return Err(asked),
-        Ok(Ok(following)) => following,
-        Err(error) => return Err(error),
+    let (client, view) = match begun {
+        Err(Error::Refused(_)) => return Err(signal),
+        begun => begun?,
     };
-    let (run, tail) = (LoopRun::new(&view, means), RunTail::new(RunKind::Loop, view.id));
-    let view = Follower::new(client, run, tail, None::<RunWindows>, ui).end(asked, signals).await?;
-    over(&view, ui)
+    let follower = Follower::new(client, FollowedRun::of_loop(&view), None::<RunWindows>, ui);
+    print_end(&follower.end(signal, signals).await?, ui)
 }
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if let Some(Some(id)) = args.resume {
-        let means = MeansIn { environment: launch::environment() };
         let mut client = Client::connect().await?;
         let view: RunView = client.get(&format!("/runs/{id}")).await?;
         if view.status.is_over() {
             return over(&view, ui).map(Course::Done);
         }
         if args.config.is_some() || args.prompt_file.is_some() {
-            another::refuse(&mut client, &view, &args.wanted(ui)?).await?;
+            existing::refuse(&mut client, &view, &args.wanted(ui)?).await?;
         }
-        return Ok(Course::Resume(id, means));
+        return Ok(Course::Ask(LoopRequest::Resume(id)));
     }
     let wanted = args.wanted(ui)?;
     let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
-    match state::look(&wanted.state_file, resume_wanted)? {
+    match existing::look(&wanted.state_file, resume_wanted)? {
         Known::Nothing => {
             let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
             begin(args, wanted, prompt, None, ui).await
@@ -217,16 +199,16 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             if view.status.is_over() {
                 return over(&view, ui).map(Course::Done);
             }
-            another::refuse(&mut client, &view, &wanted).await?;
+            existing::refuse(&mut client, &view, &wanted).await?;
             if !resume_wanted {
                 ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
             }
-            Ok(Course::Resume(view.id, wanted.means))
+            Ok(Course::Ask(LoopRequest::Resume(view.id)))
         }
     }
 }
 
-/// There is nothing to do: the state file says how it ended.
+/// Reports the verdict of a run that has ended, from its state file.
 fn ended(state_file: &Path, verdict: Final, ui: &Ui) -> Course {
     let (exit, word) = match verdict {
         Final::Pass => (Exit::Ok, "PASS"),
@@ -238,7 +220,13 @@ fn ended(state_file: &Path, verdict: Final, ui: &Ui) -> Course {
     Course::Done(exit)
 }
 
-async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String>, ui: &Ui) -> Result<Course, Error> {
+async fn begin(
+    args: &Args,
+    wanted: WantedRun,
+    prompt: Prompt,
+    state: Option<String>,
+    ui: &Ui,
+) -> Result<Course, Error> {
     let directory = client::absolute(&wanted.directory)?;
     let mut trusted = args.trust;
     if !trusted && ui.interactive() && !args.detach {
@@ -254,21 +242,21 @@ async fn begin(args: &Args, wanted: Wanted, prompt: Prompt, state: Option<String
         zone: jiff::tz::TimeZone::system().iana_name().map(str::to_owned),
         config_hash: wanted.config_hash,
         state,
-        means: wanted.means,
+        means: launch::means(),
     };
-    Ok(Course::Begin(Box::new(body)))
+    Ok(Course::Ask(LoopRequest::Begin(Box::new(body))))
 }
 
-/// `patient`: nobody asks for it, only the connection was lost.
-async fn resume(client: &mut Client, id: RunId, means: &MeansIn, patient: bool) -> Result<RunView, Error> {
-    // A matter of who goes on with it, not of who began it.
+/// Resumes a run. `patient`: only the connection was lost, so a parked run stays parked.
+pub(super) async fn resume(client: &mut Client, id: RunId, patient: bool) -> Result<RunView, Error> {
+    // The user who resumes the run decides, not the user who began it.
     let auto_accept = auto_accept_in(&config::variable);
-    client.post(&format!("/runs/{id}/resume"), &ResumeIn::new(means, patient, auto_accept), Repeat::Safe).await
+    let request = ResumeIn { environment: launch::environment(), patient, auto_accept };
+    client.post(&format!("/runs/{id}/resume"), &request, Repeat::Safe).await
 }
 
-/// Follows it to its end, or lets it go.
-async fn finish(following: Following, args: &Args, tmux: Option<Tmux>, ui: &Ui) -> Result<Exit, Error> {
-    let Following { client, view, means } = following;
+/// Follows the run to its end, or detaches.
+async fn finish((client, view): (Client, RunView), args: &Args, tmux: Option<Tmux>, ui: &Ui) -> Result<Exit, Error> {
     if args.detach {
         ui.answer(&view, || format!("{}\n", view.id));
         return Ok(Exit::Ok);
@@ -277,13 +265,12 @@ async fn finish(following: Following, args: &Args, tmux: Option<Tmux>, ui: &Ui) 
         Some(tmux) => Some(RunWindows::new(tmux).await?),
         None => None,
     };
-    let (run, tail) = (LoopRun::new(&view, means), RunTail::new(RunKind::Loop, view.id));
-    let view = Follower::new(client, run, tail, windows, ui).run_its_course().await?;
-    over(&view, ui)
+    let follower = Follower::new(client, FollowedRun::of_loop(&view), windows, ui);
+    print_end(&follower.until_over_or_signal().await?, ui)
 }
 
-/// How a run ended, in words and as an exit code.
-fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
+/// Prints how a run of the loop ended, and returns the exit code.
+pub(super) fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
     use posse_core::run::RunStatus;
     if ui.json() {
         ui.item(view, String::new);
@@ -294,24 +281,22 @@ fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
         (RunStatus::Passed, _) => Ok(Exit::Ok),
         (RunStatus::Failed, Some(stopped)) => Err(Error::failed(stopped.why.clone())),
         (RunStatus::Failed, None) => Ok(Exit::Failed),
-        (_, Some(stopped)) => Err(Error::Failed {
-            message: stopped.why.clone(),
-            hint: Some(format!("`posse loop --resume {}` goes on with it", view.id)),
-        }),
+        (_, Some(stopped)) => {
+            Err(Error::failed(stopped.why.clone())
+                .with_hint(format!("`posse loop --resume {}` goes on with it", view.id)))
+        }
         _ => Ok(Exit::Failed),
     }
 }
 
 fn no_prompt() -> Error {
-    Error::Failed {
-        message: "no task is given".into(),
-        hint: Some("`posse loop --template > task.md` makes one to fill in; then name it with --prompt-file".into()),
-    }
+    Error::failed("no task is given")
+        .with_hint("`posse loop --template > task.md` makes one to fill in; then name it with --prompt-file")
 }
 
 impl Args {
-    /// What was said, checked as far as that can be done without starting anything.
-    fn wanted(&self, ui: &Ui) -> Result<Wanted, Error> {
+    /// Resolves and checks the configuration and the task, and starts nothing.
+    fn wanted(&self, ui: &Ui) -> Result<WantedRun, Error> {
         let text = self.config.as_deref().map(read_config).transpose()?;
         let listed = Providers::new(client::paths()?.providers()).list();
         let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
@@ -335,7 +320,7 @@ impl Args {
         if !directory.is_dir() {
             return Err(Error::failed(format!("{} is not a directory", directory.display())));
         }
-        let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
+        let directory = client::real(&directory)?;
         let state_file = match &config.state_file {
             Some(path) => directory.join(path),
             None => directory.join(STATE_FILE),
@@ -344,9 +329,8 @@ impl Args {
         if prompt.is_some() && prompt == Prompt::parse(TEMPLATE).ok() {
             ui.warn("warning: the task is the template as it was printed; nobody has filled it in");
         }
-        let means = MeansIn { environment: launch::environment() };
         let config_hash = text.as_deref().map(|text| posse_core::audit::Hash::of_text(text).to_string());
-        Ok(Wanted { resolved, config_hash, directory, state_file, prompt, means })
+        Ok(WantedRun { resolved, config_hash, directory, state_file, prompt })
     }
 
     /// Before any agent is started: what its role says is there, or the agent knows it by itself.
@@ -378,9 +362,8 @@ impl Args {
             None if config.prompt.trim().is_empty() => return Ok(None),
             None => (config.prompt.clone(), "the prompt".to_owned()),
         };
-        Prompt::parse(&text).map(Some).map_err(|error| Error::Failed {
-            message: format!("{place}: {error}"),
-            hint: Some("`posse loop --template` shows its form".into()),
+        Prompt::parse(&text).map(Some).map_err(|error| {
+            Error::failed(format!("{place}: {error}")).with_hint("`posse loop --template` shows its form")
         })
     }
 }

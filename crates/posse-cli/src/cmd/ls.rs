@@ -50,29 +50,23 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// `posse` alone: help, and what runs now. Starts nothing.
 pub(crate) fn overview(ui: &Ui) -> Result<ExitCode, Error> {
-    let terminals = super::on_runtime(async {
+    let mut terminals: Vec<Terminal> = Vec::new();
+    // The help is shown even if the daemon cannot be asked.
+    let _ = super::on_runtime(async {
         if let Some(mut client) = Client::connect_if_running().await? {
-            let terminals: Vec<Terminal> = client.get("/terminals").await?;
-            ui.answer(&terminals, String::new);
-            if !ui.json() {
-                let help = super::Cli::command().render_help();
-                ui.print(&format!("{help}\n"));
-                if !terminals.is_empty() {
-                    ui.print(&format!("Running now:\n{}", table(&terminals, ui)));
-                }
-            }
-            return Ok(ExitCode::Ok);
+            terminals = client.get("/terminals").await?;
         }
-        Ok(ExitCode::Failed)
+        Ok(ExitCode::Ok)
     });
-    if !matches!(terminals, Ok(ExitCode::Ok)) {
-        let none: [Terminal; 0] = [];
-        ui.answer(&none, || format!("{}\n", super::Cli::command().render_help()));
-    }
+    ui.answer(&terminals, || {
+        let running =
+            if terminals.is_empty() { String::new() } else { format!("Running now:\n{}", table(&terminals, ui)) };
+        format!("{}\n{running}", super::Cli::command().render_help())
+    });
     Ok(ExitCode::Ok)
 }
 
-/// What a terminal waits for, in a line.
+/// The question that a terminal waits for, in a line.
 pub(super) fn asked(terminal: &Terminal) -> Option<String> {
     let status = &terminal.status;
     if status.status != StatusKind::WaitingUserAnswer {
@@ -88,12 +82,12 @@ pub(super) fn asked(terminal: &Terminal) -> Option<String> {
     Some(format!("asks{kind}{}", question.unwrap_or_default()))
 }
 
-/// What makes an answer one to the question of this terminal, and to no other.
+/// The option that ties an answer to the question of this terminal.
 pub(super) fn named(terminal: &Terminal) -> String {
     terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
 }
 
-/// What answers the question of this terminal. Only commands that can.
+/// The commands that can answer the question of this terminal.
 pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
     let status = &terminal.status;
     Suggested::of(status.dialog.as_ref(), status.waiting_kind).commands(called, &named(terminal))
@@ -135,12 +129,12 @@ pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
                 t.provider.clone()
             };
             vec![
-                Cell::new(t.id.to_string(), Some(Colour::Bold)),
+                Cell::new(t.id.to_string(), Colour::Bold),
                 Cell::from(t.name.to_string()),
                 Cell::from(t.session_name.to_string()),
                 Cell::new(word, Some(colour)),
                 Cell::from(age(t.status.since)),
-                Cell::new(t.status.reason.clone(), Some(Colour::Dim)),
+                Cell::new(t.status.reason.clone(), Colour::Dim),
                 Cell::from(what),
             ]
         })

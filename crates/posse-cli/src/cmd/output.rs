@@ -25,8 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
+    let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
     let query = match (args.last, args.tail) {
         (true, _) => "mode=last".to_owned(),
         (_, Some(lines)) => format!("mode=tail&lines={lines}"),

@@ -1,11 +1,10 @@
-//! `posse plan`: plans of tasks, each for a fresh session: what can be said of one, and how it is run.
+//! `posse plan`: checks, shows and runs plans of tasks, each for a fresh session.
 
 mod clean;
 pub(super) mod configuration;
 mod draw;
 mod dry_run;
 mod flags;
-mod follow;
 mod init;
 pub(super) mod live;
 mod log;
@@ -14,24 +13,24 @@ pub(super) mod trust;
 mod usage;
 mod why;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
-use posse_api::{PlanRunStatus, PlanView, RetryIn, StopPlan, Success, TaskAnswerIn};
+use posse_api::{PlanRunStatus, PlanView, RetryIn, TaskAnswerIn};
 use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
-use posse_core::plan::machine::StopHow;
-use posse_core::plan::select::{Limits, Selection, select};
+use posse_core::plan::select::{Limits, Selection, Why, select};
 use posse_core::plan::settings::{Given, Settings};
-use posse_core::plan::{Plan, State};
+use posse_core::plan::{Plan, State, TaskId};
 use posse_term::config_files::ProjectFile;
 use posse_term::text_file;
 use serde_json::json;
 
+use super::run::kind::{RunKind, StopHowArgs};
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
-pub(super) use run::{amount, exit};
 
 /// Plans: tasks in YAML, each for a fresh headless session
 #[derive(Debug, clap::Args)]
@@ -67,13 +66,13 @@ enum Command {
         #[arg(long)]
         strict: bool,
     },
-    /// Sections and tasks, how they stand, and what may start next
+    /// Show sections and tasks, their states, and the tasks that may start next
     #[command(after_help = "Examples:\n  posse plan status plan.yaml")]
     Status {
         /// The plan
         file: PathBuf,
     },
-    /// Why a task does not start, or what became of it
+    /// Explain why a task does not start, or how it ended
     #[command(after_help = "Examples:\n  posse plan why plan.yaml 2.1")]
     Why {
         /// The plan
@@ -88,9 +87,8 @@ enum Command {
     Stop {
         /// The plan
         file: PathBuf,
-        /// `now` ends what runs; otherwise it may finish
-        #[arg(value_parser = ["now"])]
-        now: Option<String>,
+        #[command(flatten)]
+        how: StopHowArgs,
     },
     /// Answer a task that asked
     #[command(after_help = "Examples:\n  posse plan answer plan.yaml 2.1 'the blue one'")]
@@ -103,7 +101,7 @@ enum Command {
         #[arg(required = true)]
         text: Vec<String>,
     },
-    /// Have a task tried again from the beginning
+    /// Retry a task from the beginning
     #[command(after_help = "Examples:\n  posse plan retry plan.yaml 2.1")]
     Retry {
         /// The plan
@@ -114,19 +112,19 @@ enum Command {
     Log(log::Args),
     #[command(after_help = "Examples:\n  posse plan clean")]
     Clean(clean::Args),
-    /// What sessions of an agent may do, flag by flag
+    /// Explain the permissions of an agent's sessions, flag by flag
     #[command(after_help = "Examples:\n  posse plan flags coder\n  posse plan flags coder --codex")]
     Flags(flags::Args),
-    /// What is configured for plans here, and where each value comes from
+    /// Show the configuration of plans, and the origin of each value
     #[command(after_help = "Examples:\n  posse plan config\n  posse plan config --default")]
     Config(configuration::Args),
     /// Confirm the commands that the project's files name, and its git configuration
     #[command(after_help = "Examples:\n  posse plan trust\n  posse plan trust plan.yaml")]
     Trust(trust::Args),
-    /// What sessions have used: money, tokens, time
+    /// Show the money, tokens and time that sessions have used
     #[command(after_help = "Examples:\n  posse plan usage --since 7d")]
     Usage(usage::Args),
-    /// Make the directories, a sample plan and a configuration
+    /// Create the directories, a sample plan and a configuration
     #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
     /// The same as `posse auto items`
@@ -140,7 +138,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Check { file, strict } => check(&file, strict, ui),
         Command::Status { file } => super::on_runtime(status(file, ui)),
         Command::Why { file, task } => super::on_runtime(why(file, task, ui)),
-        Command::Stop { file, now } => super::on_runtime(stop(file, now.is_some(), ui)),
+        Command::Stop { file, how } => super::on_runtime(stop(file, how, ui)),
         Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
         Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
         Command::Log(args) => super::on_runtime(log::run(args, ui)),
@@ -155,95 +153,62 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The run that uses this file now.
-async fn running(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
+async fn running_plan(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
     let Ok(real) = std::fs::canonicalize(file) else { return Ok(None) };
     let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-    let runs: Vec<PlanView> = client.get("/plans?limit=10000").await?;
     let uses = |run: &PlanView| run.status == PlanRunStatus::Running && Path::new(&run.file) == real;
-    Ok(runs.into_iter().find(uses).map(|view| (client, view)))
+    Ok(RunKind::Plan.list(&mut client, uses).await?.into_iter().next().map(|view| (client, view)))
 }
 
 async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
-    let run = running(&file).await?.map(|(_, view)| view);
-    let config = configuration::load(Path::new("."))?;
-    with_plan(&file, ui, |plan, state| {
-        let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
-        let selection = selection(plan, &state, config.config(), run.as_ref());
-        ui.answer(&json!({ "plan": plan, "state": state, "selection": selection, "run": run }), || {
-            let mut text = draw::tree(plan, &state, &selection, ui);
-            if let Some(run) = &run {
-                text.push_str(&draw::run(run));
-            }
-            text
-        });
-        Ok(Exit::Ok)
-    })
+    let Some((plan, known)) = known(&file, ui).await? else { return Ok(Exit::Invalid) };
+    let KnownPlan { state, selection, run, .. } = &known;
+    let answer = json!({ "plan": plan, "state": state, "selection": selection, "run": run });
+    ui.answer(&answer, || draw::status(&plan, &known, ui));
+    Ok(Exit::Ok)
 }
 
 async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
-    let run = running(&file).await?.map(|(_, view)| view);
-    let config = configuration::load(Path::new("."))?;
-    with_plan(&file, ui, |plan, state| {
-        let Some(task) = plan.task(&task) else {
-            return Err(Error::Failed {
-                message: format!("there is no task {task:?} in this plan"),
-                hint: Some(format!("`posse plan status {}` shows those there are", file.display())),
-            });
-        };
-        let state = run.as_ref().map_or_else(|| state.clone(), PlanView::state);
-        let selection = selection(plan, &state, config.config(), run.as_ref());
-        let shown = file.display().to_string();
-        let known = why::Known { file: &shown, state: &state, selection: &selection, run: run.as_ref() };
-        let why = selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
-        ui.answer(&json!({ "task": task, "record": state.get(&task.id), "why": why }), || why::text(task, &known));
-        Ok(Exit::Ok)
-    })
+    let Some((plan, known)) = known(&file, ui).await? else { return Ok(Exit::Invalid) };
+    let Some(task) = plan.task(&task) else {
+        return Err(Error::failed(format!("there is no task {task:?} in this plan"))
+            .with_hint(format!("`posse plan status {}` shows those there are", file.display())));
+    };
+    let why = known.blocked(&task.id);
+    ui.answer(&json!({ "task": task, "record": known.state.get(&task.id), "why": why }), || why::text(task, &known));
+    Ok(Exit::Ok)
 }
 
-async fn stop(file: PathBuf, now: bool, ui: &Ui) -> Result<Exit, Error> {
-    let Some((mut client, view)) = running(&file).await? else {
-        return Err(Error::failed(format!("{} does not run; there is nothing to stop", file.display())));
+async fn stop(file: PathBuf, how: StopHowArgs, ui: &Ui) -> Result<Exit, Error> {
+    let shown = file.display();
+    let Some((mut client, view)) = running_plan(&file).await? else {
+        return Err(Error::failed(format!("{shown} does not run; there is nothing to stop")));
     };
-    let how = Some(if now { StopHow::Now } else { StopHow::AfterTask });
-    let path = format!("/plans/{}/stop", view.id);
-    let stopped: Success = client.post(&path, &StopPlan { how }, Repeat::Safe).await?;
-    ui.done(&stopped, String::new);
-    ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
-    Ok(Exit::Ok)
+    let how_to_continue = format!("`posse plan run {shown}` goes on with it");
+    RunKind::Plan.stop(view.id, &how.request(), &how_to_continue, (&mut client, ui)).await
 }
 
 async fn answer(file: PathBuf, task: String, answer: String, ui: &Ui) -> Result<Exit, Error> {
     let body = TaskAnswerIn { file: client::absolute(&file)?, task, answer };
-    let taken: Success = Client::connect().await?.post("/plans/answer", &body, Repeat::Never).await?;
-    ui.done(&taken, String::new);
+    Client::connect().await?.act("/plans/answer", &body, Repeat::Never, ui).await?;
     say_how_to_go_on(&file, ui).await
 }
 
 async fn retry(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
     let body = RetryIn { file: client::absolute(&file)?, task };
-    let taken: Success = Client::connect().await?.post("/plans/retry", &body, Repeat::Safe).await?;
-    ui.done(&taken, String::new);
+    Client::connect().await?.act("/plans/retry", &body, Repeat::Safe, ui).await?;
     say_how_to_go_on(&file, ui).await
 }
 
 async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
-    if running(file).await?.is_none() {
+    if running_plan(file).await?.is_none() {
         ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
     }
     Ok(Exit::Ok)
 }
 
-fn read(file: &Path) -> Result<String, Error> {
-    text_file::read(file).map_err(|error| Error::UsageHint {
-        message: format!("cannot read {}: {error}", file.display()),
-        hint: "`posse plan init` makes a sample plan".into(),
-    })
-}
-
 /// Everything that is wrong with a plan, also outside of its text.
 fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
-    let text = read(file)?;
-    let name = file.display().to_string();
     let project = Path::new(".");
     let configured = ProjectFile::find(project)?;
     let (config_problems, config_warnings) = match configured.as_ref().map(ProjectFile::read) {
@@ -251,9 +216,11 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
         Some(Ok((_, warnings))) => (Vec::new(), warnings),
         None => (Vec::new(), Vec::new()),
     };
-    // What the rest says can be looked at even so.
+    // The plan is checked even if the configuration cannot be used.
     let config = configuration::load(project).map(|loaded| loaded.config().clone()).unwrap_or_default();
-    let (problems, warnings, tasks) = problems(&name, &text, project, &config, strict);
+    let checked = CheckedPlan::read(file)?.checked(project, &config, strict);
+    let CheckedPlan { name, text, problems, warnings, .. } = &checked;
+    let tasks = checked.plan.as_ref().map_or(0, |plan| plan.tasks().count());
     let in_order = problems.is_empty() && config_problems.is_empty();
     let configuration = configured
         .as_ref()
@@ -261,8 +228,8 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
     let answer = json!({ "file": name, "problems": problems, "warnings": warnings, "tasks": tasks, "configuration": configuration });
     ui.answer(&answer, || {
         let look = ui.excerpt_look();
-        let mut shown: String = problems.iter().map(|problem| problem.error(&name, &text, look)).collect();
-        shown.extend(warnings.iter().map(|warning| warning.warning(&name, &text, look)));
+        let mut shown: String = problems.iter().map(|problem| problem.error(name, text, look)).collect();
+        shown.extend(warnings.iter().map(|warning| warning.warning(name, text, look)));
         if let Some(file) = &configured {
             shown.extend(config_problems.iter().map(|problem| problem.error(&file.name, &file.text, look)));
             shown.extend(config_warnings.iter().map(|warning| warning.warning(&file.name, &file.text, look)));
@@ -275,72 +242,108 @@ fn check(file: &Path, strict: bool, ui: &Ui) -> Result<Exit, Error> {
     Ok(if in_order { Exit::Ok } else { Exit::Invalid })
 }
 
-/// Returns problems, warnings, and how many tasks there are. With `strict`, every warning is a problem.
-fn problems(
-    name: &str,
-    text: &str,
-    project: &Path,
-    config: &PlanConfig,
-    strict: bool,
-) -> (Vec<FileProblem>, Vec<FileProblem>, usize) {
-    let (mut problems, mut warnings, tasks) = match Plan::read(name, text) {
-        Err(FileProblems { problems, warnings, .. }) => (problems, warnings, 0),
-        Ok((plan, mut warnings)) => {
+/// A plan as it was read, and what is wrong with it.
+struct CheckedPlan {
+    /// As the user named it.
+    name: String,
+    text: String,
+    /// `None` if it cannot be used.
+    plan: Option<Plan>,
+    problems: Vec<FileProblem>,
+    warnings: Vec<FileProblem>,
+}
+
+impl CheckedPlan {
+    fn read(file: &Path) -> Result<Self, Error> {
+        let name = file.display().to_string();
+        let text = text_file::read(file).map_err(|error| {
+            Error::usage(format!("cannot read {name}: {error}")).with_hint("`posse plan init` makes a sample plan")
+        })?;
+        let (plan, problems, warnings) = match Plan::read(&name, &text) {
+            Ok((plan, warnings)) => (Some(plan), Vec::new(), warnings),
+            Err(FileProblems { problems, warnings, .. }) => (None, problems, warnings),
+        };
+        Ok(Self { name, text, plan, problems, warnings })
+    }
+
+    /// Adds what is wrong outside of the text. With `strict`, every warning is a problem.
+    fn checked(mut self, project: &Path, config: &PlanConfig, strict: bool) -> Self {
+        if let Some(plan) = &self.plan {
             let agent_exists = |name: &str| {
                 project.join(&config.agents_dir).join(format!("{name}.md")).exists()
                     || agent_file::built_in(name).is_some()
             };
             let (problems, missing) = plan.missing(agent_exists, |path| project.join(path).exists());
-            warnings.extend(missing);
-            (problems, warnings, plan.tasks().count())
+            self.problems.extend(problems);
+            self.warnings.extend(missing);
         }
-    };
-    if strict {
-        problems.append(&mut warnings);
-    }
-    problems.sort_by_key(|problem| problem.at.start);
-    warnings.sort_by_key(|warning| warning.at.start);
-    (problems, warnings, tasks)
-}
-
-/// Prints what is wrong with a plan that cannot be used.
-fn show_problems(name: &str, text: &str, problems: &[FileProblem], ui: &Ui) {
-    ui.answer(&json!({ "file": name, "problems": problems }), || {
-        problems.iter().map(|problem| problem.error(name, text, ui.excerpt_look())).collect()
-    });
-}
-
-/// Prints warnings, and what keeps a plan from running. Returns whether something does.
-fn shows_problems(file: &Path, project: &Path, config: &PlanConfig, strict: bool, ui: &Ui) -> Result<bool, Error> {
-    let text = read(file)?;
-    let name = file.display().to_string();
-    let (problems, warnings, _) = problems(&name, &text, project, config, strict);
-    warnings.iter().for_each(|warning| ui.warn(&format!("warning: {name}:{warning}")));
-    if !problems.is_empty() {
-        show_problems(&name, &text, &problems, ui);
-    }
-    Ok(!problems.is_empty())
-}
-
-/// Calls `then` with a plan that can be used; otherwise prints what is wrong.
-fn with_plan(file: &Path, ui: &Ui, then: impl FnOnce(&Plan, &State) -> Result<Exit, Error>) -> Result<Exit, Error> {
-    let text = read(file)?;
-    let name = file.display().to_string();
-    match Plan::read(&name, &text) {
-        Ok((plan, _)) => then(&plan, &State::recorded(&plan)),
-        Err(FileProblems { problems, .. }) => {
-            show_problems(&name, &text, &problems, ui);
-            Ok(Exit::Invalid)
+        if strict {
+            self.problems.append(&mut self.warnings);
         }
+        self.problems.sort_by_key(|problem| problem.at.start);
+        self.warnings.sort_by_key(|warning| warning.at.start);
+        self
+    }
+
+    /// Returns the plan; if there are problems, prints them and returns `None`.
+    fn usable(self, ui: &Ui) -> Option<Plan> {
+        let Self { name, text, plan, problems, .. } = self;
+        if problems.is_empty() {
+            return plan;
+        }
+        ui.answer(&json!({ "file": name, "problems": problems }), || {
+            problems.iter().map(|problem| problem.error(&name, &text, ui.excerpt_look())).collect()
+        });
+        None
+    }
+
+    fn print_warnings(&self, ui: &Ui) {
+        self.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {}:{warning}", self.name)));
     }
 }
 
-/// What may start, and why the rest may not. What others hold only a run that goes on knows.
-fn selection(plan: &Plan, state: &State, config: &PlanConfig, run: Option<&PlanView>) -> Selection {
-    let (none, settings) = (Default::default(), Settings::merge(&Given::default(), plan, config));
-    let taken = run.map(|run| run.taken.iter().map(|taken| (taken.name.clone(), taken.held_by.clone())).collect());
-    let taken: Vec<(String, String)> = taken.unwrap_or_default();
-    let limits =
-        Limits { workers: settings.workers, only: None, from: None, resting: &none, validating: &none, taken: &taken };
-    select(plan, state, &limits)
+/// A plan that can be used, with its state and its run.
+struct KnownPlan {
+    /// As the user named it.
+    file: String,
+    state: State,
+    /// The tasks that may start, and the reasons why others may not.
+    selection: Selection,
+    /// The run that is not over.
+    run: Option<PlanView>,
+}
+
+impl KnownPlan {
+    /// The resources of others are known only to a run.
+    fn new(file: &Path, plan: &Plan, config: &PlanConfig, run: Option<PlanView>) -> Self {
+        let state = run.as_ref().map_or_else(|| State::recorded(plan), PlanView::state);
+        let none = BTreeSet::new();
+        let taken: Vec<(String, String)> =
+            run.iter().flat_map(|run| &run.taken).map(|taken| (taken.name.clone(), taken.held_by.clone())).collect();
+        let limits = Limits {
+            workers: Settings::merge(&Given::default(), plan, config).workers,
+            only: None,
+            from: None,
+            resting: &none,
+            validating: &none,
+            taken: &taken,
+        };
+        Self { file: file.display().to_string(), selection: select(plan, &state, &limits), state, run }
+    }
+
+    /// Returns the reason why a task does not start.
+    fn blocked(&self, task: &TaskId) -> Option<&Why> {
+        self.selection.blocked.iter().find(|(id, _)| id == task).map(|(_, why)| why)
+    }
+}
+
+/// Looks at a plan and its run. Prints the problems of a plan that cannot be used.
+async fn known(file: &Path, ui: &Ui) -> Result<Option<(Plan, KnownPlan)>, Error> {
+    let run = running_plan(file).await?.map(|(_, view)| view);
+    let config = configuration::load(Path::new("."))?;
+    let plan = CheckedPlan::read(file)?.usable(ui);
+    Ok(plan.map(|plan| {
+        let known = KnownPlan::new(file, &plan, config.config(), run);
+        (plan, known)
+    }))
 }

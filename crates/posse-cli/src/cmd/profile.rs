@@ -1,4 +1,4 @@
-//! `posse profile`: which roles there are, and what they say.
+//! `posse profile`: lists and shows roles.
 
 use posse_files::providers::{self, ListedProfile, WrittenProfile};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::{Cell, Colour, Ui};
 
-/// Which profiles (roles) there are, and what they say
+/// List and show profiles (roles)
 ///
 /// A profile is Markdown with a few fields on top; `posse launch --profile NAME` starts an agent with it. Yours lie in
 /// agent-store/NAME.md in posse's home; one with the name of a built-in profile takes its place:
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             Ok(Exit::Ok)
         }
         Command::Show { profile } => {
-            let usage = |error: providers::ProfileError| Error::Usage(error.to_string());
+            let usage = |error: providers::ProfileError| Error::usage(error.to_string());
             let written = WrittenProfile::find(&directory, profile).map_err(usage)?;
             // A broken one is shown too: that is how one finds what is wrong with it.
             let (read, problem) = match written.read() {
@@ -74,7 +74,7 @@ fn table(listed: &[ListedProfile], ui: &Ui) -> String {
         .iter()
         .map(|listed| {
             let about = match &listed.problem {
-                Some(problem) => Cell::new(problem, Some(Colour::Red)),
+                Some(problem) => Cell::new(problem, Colour::Red),
                 None => Cell::new(&listed.description, None),
             };
             vec![Cell::new(&listed.name, None), Cell::new(&listed.from, None), about]

@@ -1,4 +1,4 @@
-//! `posse provider`: which agents there are, whether their manifests are sound, and whether they still fit.
+//! `posse provider`: lists agents, and checks their manifests, also against the installed agents.
 
 mod live;
 
@@ -8,7 +8,7 @@ use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::{Cell, Colour, Ui};
 
-/// Which agents there are, and whether their manifests are sound
+/// List agents, and check their manifests
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Check { providers: wanted, live } => {
             if let Some(unknown) = wanted.iter().find(|wanted| !listed.iter().any(|listed| listed.id == **wanted)) {
                 let error = providers.load(unknown).err().map(|error| error.to_string()).unwrap_or_default();
-                return Err(Error::Usage(error));
+                return Err(Error::usage(error));
             }
             listed.retain(|listed| wanted.is_empty() || wanted.contains(&listed.id));
             let sound = listed.iter().all(|listed| listed.problem.is_none());
@@ -78,7 +78,7 @@ fn table(listed: &[Listed], ui: &Ui) -> String {
                 Cell::new(&listed.id, None),
                 Cell::new(&listed.name, None),
                 Cell::new(listed.from.join(" + "), None),
-                Cell::new(problem, Some(Colour::Red)),
+                Cell::new(problem, Colour::Red),
             ]
         })
         .collect();

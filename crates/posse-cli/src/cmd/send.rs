@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 
-use posse_api::{Input, Success};
+use posse_api::Input;
 use posse_core::keys;
 
 use crate::client::{Client, Repeat, new_writer};
@@ -42,10 +42,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let input = input(&args)?;
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
-    let sent: Success = client.post(&format!("/terminals/{}/input", terminal.id), &input, Repeat::Safe).await?;
-    ui.done(&sent, String::new);
+    let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
+    client.act(&format!("/terminals/{}/input", terminal.id), &input, Repeat::Safe, ui).await?;
     Ok(Exit::Ok)
 }
 
@@ -63,7 +61,7 @@ fn input(args: &Args) -> Result<Input, Error> {
         let mut message = String::new();
         for name in &args.key {
             let bytes = keys::key(name)
-                .ok_or_else(|| Error::Usage(format!("unknown key {name:?}; `posse send --help` lists them")))?;
+                .ok_or_else(|| Error::usage(format!("unknown key {name:?}; `posse send --help` lists them")))?;
             message.push_str(&String::from_utf8_lossy(&bytes));
         }
         return Ok(of(message, false, true));

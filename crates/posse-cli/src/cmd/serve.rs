@@ -81,15 +81,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             "pid": pid, "socket": paths.daemon_socket(), "log": paths.log(), "listening": listening,
         });
         ui.answer(&value, || {
-            let (socket, log) = (paths.daemon_socket(), paths.log());
-            let mut text = match ui.quiet() {
-                true => String::new(),
-                false => format!(
+            let mut text = String::new();
+            if !ui.quiet() {
+                let socket = paths.daemon_socket();
+                let log = paths.log();
+                text = format!(
                     "the daemon runs (process {pid})\nsocket  {}\nlog     {}\n",
                     socket.display(),
                     log.display()
-                ),
-            };
+                );
+            }
             if let Some(Listening { address: Some(address), token_file }) = &listening {
                 text.push_str(&format!("http    http://{address}\n"));
                 if let Some(file) = token_file {
@@ -122,7 +123,7 @@ async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {
 
 /// The number of log lines that wait for a disk that hangs. Lines after that are lost.
 const LOG_LINES: usize = 10_000;
-/// How long the last lines of the log may take.
+/// The time the last lines of the log may take.
 const LOG_END: Duration = Duration::from_millis(500);
 
 enum LogMessage {

@@ -29,8 +29,7 @@ struct Shown {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
+    let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
     let screen: Screen = client.get(&format!("/terminals/{}/screen", terminal.id)).await?;
     let shown = Shown { terminal, screen };
     ui.answer(&shown, || text(&shown, ui));

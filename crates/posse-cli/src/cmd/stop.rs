@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posse_api::{COMMAND, Stopped};
+use posse_api::{COMMAND, ProblemKind, Stopped};
 use posse_term::client::{self as keeper, KeeperError};
 use posse_term::lock;
 
@@ -28,7 +28,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         (Some(client), _) => Some(client),
         // Terminals may go on without a daemon; to end them one is needed.
         (None, true) if crate::client::paths()?.holds_terminals() => match Client::connect().await {
-            Err(error @ (Error::Database { .. } | Error::Keeper(KeeperError::Start(_)))) => {
+            Err(error)
+                if matches!(error, Error::Keeper(KeeperError::Start(_))) || error.kind() == ProblemKind::Database =>
+            {
                 return end_without_daemon(&error, ui).await;
             }
             connected => Some(connected?),
@@ -42,7 +44,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let stopped = client.stop(args.all).await?;
     if let Some(problem) = &stopped.problem {
         let message = format!("the daemon has stopped, but {problem}");
-        return Err(Error::Failed { message, hint: Some("`posse stop --all` ends its terminals then".into()) });
+        return Err(Error::failed(message).with_hint("`posse stop --all` ends its terminals then"));
     }
     ui.done(&stopped, || {
         let mut text = "the daemon has stopped\n".to_owned();
@@ -61,9 +63,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// How long programs have to end by themselves.
+/// The time programs have to end by themselves.
 const GRACE_MS: u32 = 3_000;
-/// How long a keeper with nothing to keep may take to be gone.
+/// The time a keeper without terminals has to exit.
 const LEAVING: Duration = Duration::from_secs(10);
 
 /// Ends all terminals by the keeper alone.

@@ -105,7 +105,7 @@ fn every_command_in_the_documentation_is_understood() {
     let (mut count, mut wrong) = (0, Vec::new());
     for (file, text) in docs::files() {
         let blocks = docs::blocks(&file, &text).unwrap_or_else(|error| {
-            wrong.push(error);
+            wrong.push(error.to_string());
             Vec::new()
         });
         for typed in blocks.iter().flat_map(|block| &block.commands) {

@@ -3,15 +3,17 @@
 use std::ffi::OsString;
 use std::process::{Output, Stdio};
 
-use posse_api::{RunView, Terminal};
+use posse_api::{ProblemKind, RunView, Terminal};
 use posse_core::ids::{Name, TerminalId};
 use posse_core::run::Entry;
 use serde::Serialize;
 use tokio::process::Command;
 
-use super::follow::Onlooker;
+use super::run::follow::Onlooker;
+use super::run::kind::RunKind;
 use crate::client::{self, Client};
 use crate::error::{Error, Exit};
+use crate::status_area::StatusArea;
 use crate::ui::{Cell, Ui};
 
 /// Show terminals in tmux windows
@@ -79,24 +81,22 @@ async fn terminals(client: &mut Client, name: Option<&str>) -> Result<Vec<Termin
         running.retain(of_session);
         return Ok(running);
     }
-    let runs: Vec<RunView> = client.get("/runs?limit=10000").await?;
-    let fits: Vec<&RunView> = runs.iter().filter(|run| !name.is_empty() && run.id.as_str().starts_with(name)).collect();
+    let fits =
+        RunKind::Loop.list(client, |run: &RunView| !name.is_empty() && run.id.as_str().starts_with(name)).await?;
     let of_id = |terminal: &Terminal| !name.is_empty() && terminal.id.as_str().starts_with(name);
-    match fits[..] {
+    match &fits[..] {
         [run] => running.retain(|terminal| run.terminals.values().any(|id| *id == terminal.id)),
         [] => running.retain(of_id),
-        _ => return Err(Error::Usage(format!("{name:?} fits several runs: give more of the id"))),
+        _ => return Err(Error::usage(format!("{name:?} fits several runs: give more of the id"))),
     }
     if running.is_empty() && fits.is_empty() {
-        return Err(Error::Failed {
-            message: format!("there is no run, session or running terminal called {name:?}"),
-            hint: Some("`posse runs` and `posse ls` show those there are".into()),
-        });
+        return Err(Error::failed(format!("there is no run, session or running terminal called {name:?}"))
+            .with_hint("`posse runs` and `posse ls` show those there are"));
     }
     Ok(running)
 }
 
-/// Whether a terminal runs a session of a plan, whose output goes to files and not to the screen.
+/// Returns whether a terminal runs a session of a plan, whose output goes to files and not to the screen.
 fn is_headless(terminal: &Terminal) -> bool {
     matches!(&terminal.command[..], [_, command, input, ..] if command == "session" && input == "--in")
 }
@@ -107,7 +107,7 @@ const SESSION: &str = "posse";
 /// The pane option that names the terminal a pane shows.
 const MARK: &str = "@posse_terminal";
 
-/// What tmux prints of a pane, in this order. Names of sessions may contain spaces, so they come last.
+/// The fields that tmux prints of a pane, in this order. Names of sessions may contain spaces, so they come last.
 const FORMAT: &str = "#{pane_id} #{window_index} #{session_name}";
 
 /// The variables that decide where posse's sockets and files are.
@@ -135,16 +135,16 @@ pub(crate) struct ShownTerminals {
 struct ShownWindow {
     terminal: TerminalId,
     name: Name,
-    session: String,
-    window: u32,
-    pane: String,
+    #[serde(flatten)]
+    pane: Pane,
     /// False if the window was there before.
     opened: bool,
 }
 
 /// A pane as tmux describes it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 struct Pane {
+    #[serde(rename = "pane")]
     id: String,
     window: u32,
     session: String,
@@ -162,12 +162,11 @@ impl ShownTerminals {
 
 impl ShownWindow {
     fn of(terminal: &Terminal, pane: Pane, opened: bool) -> Self {
-        let Pane { id, window, session } = pane;
-        Self { terminal: terminal.id, name: terminal.name.clone(), session, window, pane: id, opened }
+        Self { terminal: terminal.id, name: terminal.name.clone(), pane, opened }
     }
 
     fn target(&self) -> String {
-        format!("{}:{}", self.session, self.window)
+        format!("{}:{}", self.pane.session, self.pane.window)
     }
 }
 
@@ -176,7 +175,10 @@ impl Tmux {
     pub(crate) async fn find(resize: bool) -> Result<Self, Error> {
         match Command::new("tmux").arg("-V").stdin(Stdio::null()).output().await {
             Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::NoTmux),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let hint = "install the package `tmux` of your system; without it, `posse attach` shows a terminal in this window";
+                return Err(Error::new(ProblemKind::NoTmux, "tmux is not installed, or not in PATH").with_hint(hint));
+            }
             Err(error) => return Err(Error::io("cannot start tmux")(error)),
         }
         let inside = std::env::var_os("TMUX").is_some_and(|value| !value.is_empty());
@@ -233,10 +235,8 @@ impl Tmux {
         let opened = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
         let Some(pane) = opened.as_deref().and_then(Pane::parse) else {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(Error::Failed {
-                message: format!("tmux opened no window for {name}: {why}"),
-                hint: Some(format!("it runs all the same: `posse attach {name}`")),
-            });
+            return Err(Error::failed(format!("tmux opened no window for {name}: {why}"))
+                .with_hint(format!("it runs all the same: `posse attach {name}`")));
         };
         let mark = ["set-option", "-p", "-t", &pane.id, MARK, terminal.id.as_str()];
         run_tmux(&mark.map(OsString::from)).await?;
@@ -283,44 +283,34 @@ async fn run_tmux(words: &[OsString]) -> Result<Output, Error> {
 pub(super) struct RunWindows {
     tmux: Tmux,
     client: Client,
-    /// Terminals without a window yet.
-    new: Vec<TerminalId>,
 }
 
 impl RunWindows {
     pub(super) async fn new(tmux: Tmux) -> Result<Self, Error> {
         let mut client = Client::connect().await?;
         client.only_running();
-        Ok(Self { tmux, client, new: Vec::new() })
+        Ok(Self { tmux, client })
     }
 
-    async fn open(&mut self) -> Result<ShownTerminals, Error> {
+    async fn open(&mut self, id: TerminalId) -> Result<ShownTerminals, Error> {
         let mut terminals: Vec<Terminal> = self.client.get("/terminals").await?;
-        terminals.retain(|terminal| terminal.exit.is_none() && self.new.contains(&terminal.id));
+        terminals.retain(|terminal| terminal.exit.is_none() && terminal.id == id);
         self.tmux.show(&terminals).await
     }
 }
 
 impl Onlooker for RunWindows {
-    async fn sees(&mut self, entry: &Entry) -> Result<Option<String>, Error> {
-        if let Entry::TerminalReady { terminal, .. } = entry {
-            self.new.push(*terminal);
+    /// Opens a window for an agent that is ready. A window that cannot be opened is a warning: the run does not need it.
+    async fn on_entry(&mut self, entry: &Entry, screen: &mut StatusArea<'_>) -> Result<(), Error> {
+        let Entry::TerminalReady { terminal, .. } = entry else { return Ok(()) };
+        match self.open(*terminal).await {
+            Ok(shown) if shown.windows.iter().any(|window| window.opened) => {
+                screen.print(&format!("{}\n", shown.summary()));
+            }
+            Ok(_) => {}
+            Err(error) => screen.print(&format!("warning: {error}\n")),
         }
-        Ok(None)
-    }
-
-    /// A window that cannot be opened is a warning: the run does not need it.
-    async fn acts(&mut self) -> Result<Option<String>, Error> {
-        if self.new.is_empty() {
-            return Ok(None);
-        }
-        let line = match self.open().await {
-            Ok(shown) if shown.windows.iter().any(|window| window.opened) => Some(format!("{}\n", shown.summary())),
-            Ok(_) => None,
-            Err(error) => Some(format!("warning: {error}\n")),
-        };
-        self.new.clear();
-        Ok(line)
+        Ok(())
     }
 }
 

@@ -55,8 +55,7 @@ fn duration(text: &str) -> Result<Duration, BadArgument> {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let terminal = client.find(&args.terminal).await?;
+    let (client, terminal) = Client::with_terminal(&args.terminal).await?;
     let waited = wait(client, terminal, &args.until);
     let terminal = match args.timeout {
         None => waited.await?,

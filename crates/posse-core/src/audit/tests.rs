@@ -21,7 +21,7 @@ fn dialog() -> Dialog {
         tool: Some("Bash".into()),
         subject: Some("rm -r target".into()),
         options: vec![option("Yes", Meaning::Accept, true), option("No", Meaning::Deny, false)],
-        ..Dialog::empty()
+        ..Dialog::default()
     }
 }
 

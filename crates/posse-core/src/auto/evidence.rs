@@ -11,14 +11,21 @@ use crate::plan::verdict::Verdict;
 /// What was found when somebody looked: the plan's file, the history of the branch, the backlog.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Its tasks. `Err`: why it does not load.
-    pub plan: Result<Vec<(String, TaskStatus)>, String>,
-    /// What its tasks have committed, and of this what is not in the branch that gathers the results. `Err`: nobody
-    /// could tell.
+    /// The tasks of its plan.
+    pub plan: Finding<Vec<(String, TaskStatus)>>,
+    /// What its tasks have committed, and of this what is not in the branch that gathers the results.
     pub commits: Vec<String>,
-    pub unreachable: Result<Vec<String>, String>,
+    pub unreachable: Finding<Vec<String>>,
     /// The item is in the backlog, and nowhere else.
     pub item: Place,
+}
+
+/// The result of a look. It is part of the journal, so the reason of a failure is text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding<T> {
+    Found(T),
+    Unknown { why: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,8 +73,8 @@ impl fmt::Display for Miss {
 pub fn misses(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec<Miss> {
     let mut misses = Vec::new();
     match &evidence.plan {
-        Err(why) => misses.push(Miss::PlanDoesNotLoad(why.clone())),
-        Ok(tasks) => {
+        Finding::Unknown { why } => misses.push(Miss::PlanDoesNotLoad(why.clone())),
+        Finding::Found(tasks) => {
             if tasks.is_empty() {
                 misses.push(Miss::NoTasks);
             }
@@ -81,9 +88,9 @@ pub fn misses(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec<
         misses.push(Miss::NothingShown);
     }
     match &evidence.unreachable {
-        Err(why) => misses.push(Miss::NotLookedUp(why.clone())),
-        Ok(commits) if !commits.is_empty() => misses.push(Miss::NotMerged(commits.clone())),
-        Ok(_) => {}
+        Finding::Unknown { why } => misses.push(Miss::NotLookedUp(why.clone())),
+        Finding::Found(commits) if !commits.is_empty() => misses.push(Miss::NotMerged(commits.clone())),
+        Finding::Found(_) => {}
     }
     match (kind, verdict) {
         (_, Some(verdict @ (Verdict::Fail | Verdict::Error))) => misses.push(Miss::Verdict(verdict)),
@@ -105,13 +112,14 @@ pub fn in_words(misses: &[Miss]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Finding::{Found, Unknown};
     use super::*;
 
     fn good() -> Evidence {
         Evidence {
-            plan: Ok(vec![("1".into(), TaskStatus::Verified), ("2".into(), TaskStatus::Skipped)]),
+            plan: Found(vec![("1".into(), TaskStatus::Verified), ("2".into(), TaskStatus::Skipped)]),
             commits: vec!["c".into()],
-            unreachable: Ok(Vec::new()),
+            unreachable: Found(Vec::new()),
             item: Place::InBacklog,
         }
     }
@@ -120,7 +128,7 @@ mod tests {
     fn every_miss_has_its_reason() {
         use Kind::{Defect, Feature};
         use Verdict::{Error, Fail, Pass, Warn};
-        let task = |status| Evidence { plan: Ok(vec![("1".into(), status)]), ..good() };
+        let task = |status| Evidence { plan: Found(vec![("1".into(), status)]), ..good() };
         let bare = || Evidence { commits: Vec::new(), ..good() };
         for (evidence, kind, verdict, missing) in [
             (good(), Feature, None, vec![]),
@@ -136,16 +144,21 @@ mod tests {
             (task(TaskStatus::Failed), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Failed)]),
             (task(TaskStatus::Pending), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Pending)]),
             (task(TaskStatus::Suspended), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Suspended)]),
-            (Evidence { plan: Ok(Vec::new()), ..good() }, Feature, None, vec![Miss::NoTasks]),
-            (Evidence { plan: Err("no".into()), ..good() }, Feature, None, vec![Miss::PlanDoesNotLoad("no".into())]),
+            (Evidence { plan: Found(Vec::new()), ..good() }, Feature, None, vec![Miss::NoTasks]),
             (
-                Evidence { unreachable: Ok(vec!["c".into()]), ..good() },
+                Evidence { plan: Unknown { why: "no".into() }, ..good() },
+                Feature,
+                None,
+                vec![Miss::PlanDoesNotLoad("no".into())],
+            ),
+            (
+                Evidence { unreachable: Found(vec!["c".into()]), ..good() },
                 Feature,
                 None,
                 vec![Miss::NotMerged(vec!["c".into()])],
             ),
             (
-                Evidence { unreachable: Err("git".into()), ..good() },
+                Evidence { unreachable: Unknown { why: "git".into() }, ..good() },
                 Feature,
                 None,
                 vec![Miss::NotLookedUp("git".into())],
@@ -155,8 +168,12 @@ mod tests {
         ] {
             assert_eq!(misses(&evidence, kind, verdict), missing, "{evidence:?} {kind:?} {verdict:?}");
         }
-        let all =
-            Evidence { plan: Err("x".into()), commits: Vec::new(), unreachable: Err("y".into()), item: Place::Gone };
+        let all = Evidence {
+            plan: Unknown { why: "x".into() },
+            commits: Vec::new(),
+            unreachable: Unknown { why: "y".into() },
+            item: Place::Gone,
+        };
         assert_eq!(misses(&all, Defect, None).len(), 5, "nothing is left out");
     }
 }

@@ -13,7 +13,6 @@ mod phases;
 mod show;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::guards::Streak;
 use super::memory::{Carried, Memory, Parked, ParkedWhy};
@@ -30,7 +29,7 @@ use crate::turn::Level;
 
 pub use show::{Doing, Why};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     settings: Settings,
     /// The time of the last event.
@@ -180,36 +179,15 @@ impl Step {
 impl Pipeline {
     /// `carried` is what the run before this one knew.
     pub fn new(settings: Settings, carried: Carried) -> Self {
-        Self {
-            settings,
-            now: Wall(i64::MIN),
-            backlog: BTreeMap::new(),
-            carried,
-            jobs: BTreeMap::new(),
-            deeds: BTreeMap::new(),
-            streak: Streak::default(),
-            handled: Vec::new(),
-            parked: Vec::new(),
-            once: None,
-            looked: false,
-            stale: true,
-            away: None,
-            probes: 0,
-            total: Total::default(),
-            stop: None,
-            closing: None,
-            outcome: None,
-            outstanding: Vec::new(),
-            effects: Vec::new(),
-        }
+        Self { settings, carried, now: Wall(i64::MIN), stale: true, ..Self::default() }
     }
 
-    /// What was asked for and has not been answered. After a restart it is asked for again.
     /// Whether there may be items that it has not seen yet.
     pub fn is_looking(&self) -> bool {
         !self.looked || self.outstanding.contains(&Effect::Scan)
     }
 
+    /// What was asked for and has not been answered. After a restart it is asked for again.
     pub fn outstanding(&self) -> &[Effect] {
         &self.outstanding
     }
@@ -256,9 +234,8 @@ impl Pipeline {
             | Event::NotRetired { ref id, .. }
             | Event::NotNow { ref id, .. }
             | Event::DeedFailed { ref id, .. } => {
-                if self.awaits(id) && self.fits(&id.item, &event) {
+                if self.awaits(id) {
                     let item = id.item.clone();
-                    self.outstanding.retain(|effect| effect.item() != Some(&item));
                     self.answered(&item, event);
                 }
             }
@@ -269,25 +246,6 @@ impl Pipeline {
     fn awaits(&self, id: &DeedId) -> bool {
         let job = self.jobs.get(&id.item);
         job.is_some_and(|job| job.number == id.number && matches!(job.stage, Stage::Doing(_)))
-    }
-
-    /// Whether it is an answer to what is done for this item.
-    fn fits(&self, item: &Slug, event: &Event) -> bool {
-        let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item) else { return false };
-        matches!(
-            (step, event),
-            (_, Event::DeedFailed { .. } | Event::NotNow { .. })
-                | (Step::Intake, Event::IntakeEnded { .. })
-                | (Step::Mark { .. }, Event::Marked { .. })
-                | (Step::Check { .. }, Event::PlanChecked { .. })
-                | (Step::SetAside, Event::SetAside { .. })
-                | (Step::Plan { .. }, Event::PlannerEnded { .. })
-                | (Step::Execute, Event::PlanEnded { .. })
-                | (Step::Verify, Event::VerifierEnded { .. })
-                | (Step::Log { .. }, Event::Logged { .. })
-                | (Step::Gather, Event::EvidenceFound { .. })
-                | (Step::Retire { .. }, Event::Retired { .. } | Event::NotRetired { .. })
-        )
     }
 
     fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug], away: Option<String>) {
@@ -420,7 +378,7 @@ impl Pipeline {
         }
         let word = step.word();
         let pause = backoff.pause(job.infra);
-        job.stage = Stage::Resting(step, later(now, pause));
+        job.stage = Stage::Resting(step, now.after(pause));
         self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
         Infra::Again
     }
@@ -441,12 +399,4 @@ impl Pipeline {
 enum Infra {
     Again,
     GiveUp,
-}
-
-fn later(now: Wall, by: Duration) -> Wall {
-    Wall(now.0.saturating_add(millis(by)))
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

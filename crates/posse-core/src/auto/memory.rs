@@ -1,7 +1,6 @@
 //! What the pipeline knows of each item, through any restart, with the reason of every decision.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +11,7 @@ use crate::plan::limits::Hold;
 use crate::plan::machine::RunOutcome;
 use crate::plan::verdict::Verdict;
 use crate::time::Wall;
+use crate::words;
 
 /// So many lines are kept of an item's history. More than an item can have in its attempts and verifications.
 const HISTORY: usize = 100;
@@ -54,7 +54,6 @@ pub struct Memory {
     pub executed: Option<Executed>,
     pub verified: Option<Verified>,
     /// The branch that its work went to.
-    #[serde(default)]
     pub branch: Option<String>,
     /// What came of the attempt before, for the next planner.
     pub before: Option<String>,
@@ -106,40 +105,21 @@ pub struct Parked {
     /// What its author had written then.
     pub hash: String,
     /// What might be spent on it then.
-    #[serde(default)]
     pub limit_usd: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ParkedWhy {
-    /// Too little to begin with. Goes on when its author has written more.
-    NeedsClarification,
-    /// A task of its plan asks. Goes on when it is answered.
-    Suspended,
-    /// Somebody has to look. Goes on when somebody says so.
-    NeedsAttention,
-    /// Done, but it could not be taken out of the backlog. Goes on when somebody says so, and is not done again.
-    ArchiveFailed,
-    /// What may be spent on it is spent.
-    Budget,
-}
-
-impl ParkedWhy {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NeedsClarification => "needs_clarification",
-            Self::Suspended => "suspended",
-            Self::NeedsAttention => "needs_attention",
-            Self::ArchiveFailed => "archive_failed",
-            Self::Budget => "budget_exhausted",
-        }
-    }
-}
-
-impl fmt::Display for ParkedWhy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    pub enum ParkedWhy ("reason") {
+        /// Too little to begin with. Goes on when its author has written more.
+        NeedsClarification = "needs_clarification",
+        /// A task of its plan asks. Goes on when it is answered.
+        Suspended = "suspended",
+        /// Somebody has to look. Goes on when somebody says so.
+        NeedsAttention = "needs_attention",
+        /// Done, but it could not be taken out of the backlog. Goes on when somebody says so, and is not done again.
+        ArchiveFailed = "archive_failed",
+        /// What may be spent on it is spent.
+        Budget = "budget_exhausted",
     }
 }
 

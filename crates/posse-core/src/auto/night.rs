@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::evidence::{Evidence, Place};
+use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
@@ -239,15 +239,15 @@ impl World {
                 let thing = self.thing(item);
                 let evidence = match &thing.plan {
                     None => Evidence {
-                        plan: Err("there is none".into()),
+                        plan: Finding::Unknown { why: "there is none".into() },
                         commits: Vec::new(),
-                        unreachable: Ok(Vec::new()),
+                        unreachable: Finding::Found(Vec::new()),
                         item: Place::InBacklog,
                     },
                     Some(plan) => Evidence {
-                        plan: Ok(vec![("1".into(), plan.tasks)]),
+                        plan: Finding::Found(vec![("1".into(), plan.tasks)]),
                         commits: plan.commits.clone(),
-                        unreachable: Ok(if plan.merged { Vec::new() } else { plan.commits.clone() }),
+                        unreachable: Finding::Found(if plan.merged { Vec::new() } else { plan.commits.clone() }),
                         item: Place::InBacklog,
                     },
                 };

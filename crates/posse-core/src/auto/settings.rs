@@ -46,18 +46,11 @@ pub struct Settings {
     /// End instead of waiting for the quota to come back.
     pub no_wait: bool,
     /// Items at once.
-    #[serde(default = "one")]
     pub parallel: u32,
     /// The branch that gathers the results. What was begun for another one is not mixed with it.
-    #[serde(default)]
     pub branch: Option<String>,
     /// Limits on money that hold for all items, with what was spent before this run.
-    #[serde(default)]
     pub levels: Vec<Level>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 impl Default for Settings {

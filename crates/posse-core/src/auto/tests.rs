@@ -7,7 +7,7 @@ mod people;
 mod together;
 mod way;
 
-use super::evidence::{Evidence, Place};
+use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
@@ -62,9 +62,9 @@ pub(super) fn judgement(verdict: Verdict) -> Judgement {
 
 pub(super) fn good() -> Evidence {
     Evidence {
-        plan: Ok(vec![("1".into(), TaskStatus::Verified)]),
+        plan: Finding::Found(vec![("1".into(), TaskStatus::Verified)]),
         commits: vec!["c".into()],
-        unreachable: Ok(Vec::new()),
+        unreachable: Finding::Found(Vec::new()),
         item: Place::InBacklog,
     }
 }

@@ -28,7 +28,6 @@ pub struct Candidate {
     /// Why the backlog does not let it be begun.
     pub held: Option<String>,
     /// It is in the archive, too.
-    #[serde(default)]
     pub archived: bool,
     /// A task of its plan waits for this answer.
     pub asks: Option<String>,
@@ -60,7 +59,6 @@ pub enum Event {
         changed: Vec<Candidate>,
         gone: Vec<Slug>,
         /// Why the checkout is not the one that the pipeline began with. Then nothing is known of its backlog.
-        #[serde(default)]
         away: Option<String>,
     },
     /// What was spent on levels that others spend on too, by everyone: the name of the level, the sum.
@@ -118,7 +116,6 @@ pub enum Event {
         id: DeedId,
         place: String,
         /// For who is not looking: what came of it, what it cost, its commits.
-        #[serde(default)]
         message: String,
     },
     NotRetired {

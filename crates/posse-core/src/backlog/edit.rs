@@ -11,6 +11,7 @@ use crate::file_problem::{FileProblem, FileProblems};
 use crate::plan::edit::Edits;
 use crate::plan::fields::Found;
 use crate::plan::verdict::Verdict;
+use crate::visible::{capitalised, shortened};
 
 /// Titles of the sections that are ours, in small letters.
 pub(super) const LOG: &str = "verification log";
@@ -105,11 +106,7 @@ fn with_status(text: &str, status: &Status) -> Result<String, NotEdited> {
 
 /// `In Progress`, as headings have it.
 fn heading_word(status: &Status) -> String {
-    let words = status.as_str().split('_').map(|word| {
-        let mut chars = word.chars();
-        chars.next().map(|first| first.to_uppercase().chain(chars).collect::<String>()).unwrap_or_default()
-    });
-    words.collect::<Vec<_>>().join(" ")
+    status.as_str().split('_').map(capitalised).collect::<Vec<_>>().join(" ")
 }
 
 /// Writes an entry into the verification log. One of this number that is there already stays as it is.
@@ -250,9 +247,7 @@ pub(super) fn ended_in(section: &str) -> Option<Ended> {
             .lines()
             .find_map(|line| Some(line.trim().strip_prefix("- ")?.strip_prefix(name)?.strip_prefix(':')?.trim()))
     };
-    let word = row("Outcome")?;
-    let outcome = ItemOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == word)?;
-    Some(Ended { outcome, run: row("Run").map(str::to_owned) })
+    Some(Ended { outcome: row("Outcome")?.parse().ok()?, run: row("Run").map(str::to_owned) })
 }
 
 fn without_outcome(text: &str) -> Result<String, NotEdited> {
@@ -307,10 +302,7 @@ fn one_line(text: &str) -> String {
     let line =
         line.replace(QUESTION_MARK, "Question:").replace(ANSWER_MARK, "Answer:").replace("**Verdict:", "Verdict:");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    match line.char_indices().nth(LINE_MAX) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line,
-    }
+    shortened(&line, LINE_MAX)
 }
 
 fn parts(text: &str) -> Result<Parts<'_>, NotEdited> {

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Slug;
 use super::markdown::list_item;
 use crate::plan::verdict::Verdict;
+use crate::words;
 
 /// One file of the backlog.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,11 +37,12 @@ pub struct Item {
     pub hash: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Defect,
-    Feature,
+words! {
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Kind ("type") {
+        Defect = "defect",
+        Feature = "feature",
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,14 +61,15 @@ pub enum Status {
     Unknown(String),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    Critical,
-    High,
-    #[default]
-    Medium,
-    Low,
+words! {
+    #[derive(Default, PartialOrd, Ord, Hash)]
+    pub enum Priority ("priority") {
+        Critical = "critical",
+        High = "high",
+        #[default]
+        Medium = "medium",
+        Low = "low",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,26 +109,17 @@ pub struct Ended {
     pub run: Option<String>,
 }
 
-/// How the work on an item ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemOutcome {
-    Completed,
-    CompletedWithWarnings,
-    /// Verified as often as it may be, and never right.
-    Exhausted,
-    /// No plan could be made, or none could be carried out.
-    Failed,
-    /// Its plan came to a point from which nothing could go on.
-    Deadlocked,
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Defect => "defect",
-            Self::Feature => "feature",
-        }
+words! {
+    /// How the work on an item ended.
+    pub enum ItemOutcome ("outcome") {
+        Completed = "completed",
+        CompletedWithWarnings = "completed_with_warnings",
+        /// Verified as often as it may be, and never right.
+        Exhausted = "exhausted",
+        /// No plan could be made, or none could be carried out.
+        Failed = "failed",
+        /// Its plan came to a point from which nothing could go on.
+        Deadlocked = "deadlocked",
     }
 }
 
@@ -186,33 +180,7 @@ impl fmt::Display for Status {
     }
 }
 
-impl Priority {
-    pub const ALL: [Priority; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::High => "high",
-            Self::Medium => "medium",
-            Self::Low => "low",
-        }
-    }
-}
-
 impl ItemOutcome {
-    pub const ALL: [ItemOutcome; 5] =
-        [Self::Completed, Self::CompletedWithWarnings, Self::Exhausted, Self::Failed, Self::Deadlocked];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::CompletedWithWarnings => "completed_with_warnings",
-            Self::Exhausted => "exhausted",
-            Self::Failed => "failed",
-            Self::Deadlocked => "deadlocked",
-        }
-    }
-
     /// Only this may go into the archive of what is done.
     pub fn is_success(self) -> bool {
         matches!(self, Self::Completed | Self::CompletedWithWarnings)

@@ -1,6 +1,5 @@
 //! Names of items, and the files they are in.
 
-use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,7 +12,7 @@ const TITLE_MAX: usize = 50;
 
 /// What an item is called: the name of its file without `.md`. Safe as a part of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Slug(String);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,11 +50,6 @@ impl Slug {
 
     pub fn file_name(&self) -> String {
         format!("{}.md", self.0)
-    }
-
-    /// The report on it, beside it in the archive.
-    pub fn report_name(&self) -> String {
-        format!("{}.report.md", self.0)
     }
 
     /// The number it begins with: 7 of `07-colours`.
@@ -100,18 +94,6 @@ impl TryFrom<String> for Slug {
     type Error = BadSlug;
     fn try_from(s: String) -> Result<Self, Self::Error> {
         s.parse()
-    }
-}
-
-impl From<Slug> for String {
-    fn from(slug: Slug) -> Self {
-        slug.0
-    }
-}
-
-impl Borrow<str> for Slug {
-    fn borrow(&self) -> &str {
-        &self.0
     }
 }
 

@@ -15,6 +15,7 @@ use crate::nearest::nearest;
 use crate::plan::fields::{Fields, Found, Keys};
 use crate::plan::verdict::{self, Verdict};
 use crate::plan::yaml::{self, Node};
+use crate::visible::capitalised;
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
@@ -47,6 +48,7 @@ pub(super) struct Value {
 }
 
 /// A text taken apart.
+#[derive(Default)]
 pub(super) struct Parts<'t> {
     /// The YAML on top, with the `---` before it.
     pub(super) front: Option<(Node, TextSpan)>,
@@ -77,38 +79,8 @@ pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Ve
 }
 
 pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'t>> {
-    let first = TextSpan { line: 1, column: 1, ..TextSpan::default() };
-    if text.len() > TEXT_MAX {
-        found.problems.push(
-            FileProblem::new(first, "it is longer than 1 MiB")
-                .hint("an item says what is wanted; put data into files of its own"),
-        );
-        return None;
-    }
-    if text.contains('\0') {
-        found.problems.push(FileProblem::new(first, "it is not a text"));
-        return None;
-    }
-    let (front, from, line) = match front_matter(text) {
-        Ok(None) => (None, 0, 1),
-        Ok(Some((end, from, line))) => (Some((end, from)), from, line),
-        Err(problem) => {
-            found.problems.push(problem);
-            return None;
-        }
-    };
-    let front = match front {
-        None => None,
-        // From the beginning, so that places are right: `---` begins a document.
-        Some((end, from)) => match yaml::parse(&text[..end]) {
-            Ok(tree) => Some((tree.root, TextSpan { start: end, end: from, line: line - 1, column: 1 })),
-            Err(problem) => {
-                found.problems.push(problem);
-                return None;
-            }
-        },
-    };
-    let (lines, open) = lines(text, from, line);
+    let ItemHeader { front, body, line } = header(text).map_err(|problem| found.problems.push(problem)).ok()?;
+    let (lines, open) = lines(text, body, line);
     if let Some(at) = open {
         found.problems.push(
             FileProblem::new(at, "this code fence or comment does not end")
@@ -116,6 +88,32 @@ pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'
         );
     }
     Some(structure(front, lines, found))
+}
+
+/// The head of an item, and the place where the rest begins.
+struct ItemHeader {
+    /// The YAML on top, with the `---` behind it.
+    front: Option<(Node, TextSpan)>,
+    body: usize,
+    line: usize,
+}
+
+fn header(text: &str) -> Result<ItemHeader, FileProblem> {
+    let first = TextSpan { line: 1, column: 1, ..TextSpan::default() };
+    if text.len() > TEXT_MAX {
+        let problem = FileProblem::new(first, "it is longer than 1 MiB");
+        return Err(problem.hint("an item says what is wanted; put data into files of its own"));
+    }
+    if text.contains('\0') {
+        return Err(FileProblem::new(first, "it is not a text"));
+    }
+    let Some((end, body, line)) = front_matter(text)? else {
+        return Ok(ItemHeader { front: None, body: 0, line: 1 });
+    };
+    // From the beginning, so that places are right: `---` begins a document.
+    let front = yaml::parse(&text[..end])?.root;
+    let fence = TextSpan { start: end, end: body, line: line - 1, column: 1 };
+    Ok(ItemHeader { front: Some((front, fence)), body, line })
 }
 
 /// Where the YAML ends, where the rest begins, and its line.
@@ -149,16 +147,7 @@ fn key(words: &str) -> Option<(&'static str, &str)> {
 
 /// Finds header, lead and sections.
 fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &mut Found) -> Parts<'t> {
-    let mut parts = Parts {
-        front,
-        title: None,
-        status: None,
-        priority: None,
-        kind: None,
-        sections: Vec::new(),
-        lead: (0, 0),
-        lines: Vec::new(),
-    };
+    let mut parts = Parts { front, ..Parts::default() };
     let heads: Vec<(usize, usize, &'t str)> = lines
         .iter()
         .enumerate()
@@ -229,7 +218,7 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &
         {
             found.problems.push(FileProblem::new(line.at, format!("a {name} is not read in this form")).hint(format!(
                 "write it as a heading: `## {}: {}`",
-                capital(name),
+                capitalised(name),
                 value.trim_matches('*').trim()
             )));
         }
@@ -237,11 +226,6 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &
     parts.lead = (begin, header_end);
     parts.lines = lines;
     parts
-}
-
-fn capital(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// A value without marks and without what is said in brackets behind it.
@@ -275,7 +259,7 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option
         .title
         .or_else(|| Some(parts.lines[parts.title?].heading()?.1.to_owned()))
         .filter(|title| !title.trim().is_empty());
-    let title = title.unwrap_or_else(|| capital(&slug.words().replace(['-', '_'], " ")));
+    let title = title.unwrap_or_else(|| capitalised(&slug.words().replace(['-', '_'], " ")));
     let mut depends_on = front.depends_on;
     let mut sections = Vec::new();
     let (mut log, mut clarification, mut ended) = (Vec::new(), None, None);
@@ -371,25 +355,21 @@ fn status(value: &Value, found: &mut Found) -> Status {
 
 fn priority(value: &Value, found: &mut Found) -> Priority {
     let word = bare(&value.text).to_ascii_lowercase();
-    Priority::ALL.into_iter().find(|priority| priority.as_str() == word).unwrap_or_else(|| {
+    word.parse().unwrap_or_else(|_| {
         let words = Priority::ALL.map(Priority::as_str).join(", ");
-        found.warnings.push(
-            FileProblem::new(value.at, format!("`{word}` is no priority: medium is taken"))
-                .hint(format!("one of {words}")),
-        );
+        let warning = FileProblem::new(value.at, format!("`{word}` is no priority: medium is taken"));
+        found.warnings.push(warning.hint(format!("one of {words}")));
         Priority::Medium
     })
 }
 
 fn kind_of(value: &Value, found: &mut Found) -> Option<Kind> {
-    match bare(&value.text).to_ascii_lowercase().as_str() {
-        "defect" => Some(Kind::Defect),
-        "feature" => Some(Kind::Feature),
-        word => {
-            found.problems.push(FileProblem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
-            None
-        }
+    let word = bare(&value.text).to_ascii_lowercase();
+    let kind = word.parse().ok();
+    if kind.is_none() {
+        found.problems.push(FileProblem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
     }
+    kind
 }
 
 /// `03-parser.md (needed first)`, `[03-parser](../03-parser.md)`, `docs/feature-backlog/03-parser.md` are one.

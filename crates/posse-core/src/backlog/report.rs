@@ -7,6 +7,7 @@ use super::edit::OutcomeBlock;
 use super::{Item, ItemOutcome, Kind};
 use crate::plan::TaskStatus;
 use crate::plan::budget::{Line, Phase, Total};
+use crate::visible::shortened;
 
 /// The longest sentence in a message.
 const SENTENCE_MAX: usize = 300;
@@ -159,9 +160,5 @@ pub fn message(item: &Item, block: &OutcomeBlock) -> String {
 fn sentence(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = words.find(". ").map_or(words.len(), |at| at + 1);
-    let first = &words[..end];
-    match first.char_indices().nth(SENTENCE_MAX) {
-        Some((at, _)) => format!("{}…", &first[..at]),
-        None => first.to_owned(),
-    }
+    shortened(&words[..end], SENTENCE_MAX)
 }

@@ -8,9 +8,8 @@ use serde_json::Value as Json;
 
 use super::ConfigError;
 use super::keys::{Combine, ConfigKey, ELSEWHERE, KEYS, KeyVariable, LEGACY_SANDBOX, ProjectRule, SANDBOX};
-use super::kind::ValueKind;
+use super::kind::{BOOLEAN_WORDS, ValueKind, boolean};
 use super::tree::{self, Node, NodeValue};
-use super::variables::{BOOLEAN_WORDS, boolean};
 use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 use crate::nearest::nearest;
 

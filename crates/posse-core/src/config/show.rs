@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 use super::keys::{ConfigKey, KEYS, ProjectRule};
+use crate::visible::capitalised;
 
 /// The widest line of comments in files that posse writes.
 const WIDTH: usize = 110;
@@ -82,11 +83,6 @@ fn example(key: &ConfigKey) -> &'static str {
         "pipeline.safety_scan_seconds" => "60",
         _ => "0",
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 fn comment(text: &mut String, words: &str) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
-use super::rules::Keys;
+use super::rules::DialogKeys;
 use super::typist::{KeyId, Typist};
 use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
 use crate::detect::dialog::Dialog;
@@ -63,7 +63,7 @@ enum Way {
 #[derive(Clone, Debug)]
 pub struct Answer {
     decision: Decision,
-    keys: Keys,
+    keys: DialogKeys,
     step: Step,
     clock: Clock,
     typist: Typist,
@@ -79,7 +79,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn new(decision: Decision, keys: Keys, now: Mono) -> Self {
+    pub fn new(decision: Decision, keys: DialogKeys, now: Mono) -> Self {
         Self {
             decision,
             keys,
@@ -101,7 +101,7 @@ impl Answer {
     /// The keys that answer the question as it stands there, if each of them does what it should. For the record: what is
     /// typed is decided anew on each look.
     pub fn plan(&self, reading: &Reading) -> Vec<Vec<u8>> {
-        let confirm = || self.keys.confirm.clone();
+        let confirm = || self.keys.confirm.0.clone();
         let Some(dialog) = &reading.dialog else { return vec![self.plain().clone(), confirm()] };
         if let Some(answer) = self.typed(dialog) {
             return vec![answer, confirm()];
@@ -116,7 +116,7 @@ impl Answer {
         let mut cursor = dialog.selected();
         for to in path.into_iter().flatten().chain(target) {
             let from = cursor.replace(to).unwrap_or(to);
-            let arrow = if to > from { &self.keys.down } else { &self.keys.up };
+            let arrow = if to > from { &self.keys.down.0 } else { &self.keys.up.0 };
             keys.extend(std::iter::repeat_n(arrow.clone(), to.abs_diff(from)));
         }
         keys.extend(self.decision.words.as_ref().map(|words| words.text.clone().into_bytes()));
@@ -198,7 +198,7 @@ impl Answer {
 
     /// The answer to a question that is only text.
     fn plain(&self) -> &Vec<u8> {
-        if self.decision.wish == Wish::Deny { &self.keys.no } else { &self.keys.yes }
+        if self.decision.wish == Wish::Deny { &self.keys.no.0 } else { &self.keys.yes.0 }
     }
 
     /// The way the cursor has to go first, if an earlier key may still be unread.
@@ -223,7 +223,7 @@ impl Answer {
             Wish::Option(at) => at,
             Wish::Deny => match (dialog.denying(), &self.keys.deny) {
                 (Some(at), _) => at,
-                (None, Some(deny)) => return Ok(Way::Key(deny.clone())),
+                (None, Some(deny)) => return Ok(Way::Key(deny.0.clone())),
                 (None, None) => return Err(NotAnswered::NoRefusal),
             },
         };
@@ -263,7 +263,7 @@ impl Answer {
             };
         };
         // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
-        let (arrow, to) = if target > at { (&self.keys.down, at + 1) } else { (&self.keys.up, at - 1) };
+        let (arrow, to) = if target > at { (&self.keys.down.0, at + 1) } else { (&self.keys.up.0, at - 1) };
         let arrow = arrow.clone();
         self.step = Step::Moving { to };
         self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
@@ -282,7 +282,7 @@ impl Answer {
         let bytes = match self.way(dialog) {
             Err(why) => return self.fail(why),
             Ok(Way::Key(bytes)) => bytes,
-            Ok(Way::Cursor(at)) if dialog.selected() == Some(at) => self.keys.confirm.clone(),
+            Ok(Way::Cursor(at)) if dialog.selected() == Some(at) => self.keys.confirm.0.clone(),
             Ok(Way::Cursor(_)) => return self.fail(NotAnswered::Stuck),
         };
         self.answering(bytes, seen, now)
@@ -370,7 +370,7 @@ impl Answer {
         if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
             return Vec::new();
         }
-        let confirm = self.keys.confirm.clone();
+        let confirm = self.keys.confirm.0.clone();
         self.answering(confirm, seen, now)
     }
 
@@ -392,7 +392,7 @@ impl Answer {
         if !echoed && !silent {
             return Vec::new();
         }
-        let confirm = self.keys.confirm.clone();
+        let confirm = self.keys.confirm.0.clone();
         self.answering(confirm, seen, now)
     }
 

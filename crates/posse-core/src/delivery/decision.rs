@@ -1,6 +1,6 @@
 //! How a question is to be answered, whether it may be, and what can become of it.
 
-use super::rules::Keys;
+use super::rules::DialogKeys;
 use super::translate::question;
 use crate::detect::Reading;
 use crate::detect::dialog::{Meaning, identity};
@@ -111,7 +111,7 @@ impl Decision {
     }
 
     /// Answers in words, typed into the option that takes them.
-    pub fn in_words(mut self, text: &str, reading: &Reading, keys: &Keys) -> Result<Self, NotAnswered> {
+    pub fn in_words(mut self, text: &str, reading: &Reading, keys: &DialogKeys) -> Result<Self, NotAnswered> {
         let dialog = reading.dialog.as_ref().filter(|dialog| dialog.kind == WaitingKind::Question);
         let options = dialog.map_or(&[][..], |dialog| &dialog.options);
         let takes_words = |label: &str| keys.words.as_ref().is_some_and(|words| words.is_match(label));

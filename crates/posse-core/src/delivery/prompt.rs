@@ -8,7 +8,6 @@ use super::shown::{Recognised, clean, paste};
 use super::typist::{KeyId, Typist};
 use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
 use crate::detect::{Reading, Strength};
-use crate::keys::key;
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
 
@@ -113,18 +112,14 @@ impl Prompt {
 
     /// For a program we cannot read: text and Enter at once, without proof.
     pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
-        let key = key("enter").unwrap_or_default();
         let how = Submit {
             bracketed,
-            key,
             gap: Duration::ZERO,
-            ready: Duration::ZERO,
             clear: Vec::new(),
             see: false,
-            pasted: None,
-            probe: String::new(),
             retry: Duration::ZERO,
             while_busy: WhileBusy::Queues,
+            ..Submit::default()
         };
         let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
         prompt.step = Step::Raw;
@@ -175,7 +170,7 @@ impl Prompt {
                 self.presses = 1;
                 self.clock = Clock { look: None, give_up: now + TAKE };
                 let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
-                bytes.extend_from_slice(&self.how.key);
+                bytes.extend_from_slice(&self.how.key.0);
                 vec![self.key(bytes)]
             }
             _ if now >= self.clock.give_up => self.fail(Why::NotTaken),
@@ -325,7 +320,7 @@ impl Prompt {
         self.claimed = false;
         self.was_asked = false;
         self.go(Step::Submitted, now, TAKE.max(self.how.retry * 2));
-        vec![self.key(self.how.key.clone())]
+        vec![self.key(self.how.key.0.clone())]
     }
 
     /// Whether it was taken, after the submit key.

@@ -1,12 +1,14 @@
-//! What a manifest says about typing, and the same made ready.
+//! What a manifest says about typing. Keys and patterns are checked and made ready as they are read.
 
 use std::time::Duration;
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::keys::key;
+use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
+use crate::written::{Expression, milliseconds};
 
 /// What a prompt does that is submitted while the agent works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,72 +23,80 @@ pub enum WhileBusy {
     Steers,
 }
 
-/// How a prompt is typed and submitted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// How a prompt is typed and submitted. Cheap to clone.
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct SubmitRules {
+pub struct Submit {
     /// Mark the text as pasted. Without the mark a line break may submit.
     pub bracketed: bool,
     /// The key that submits.
-    pub key: String,
+    pub(super) key: KeyBytes,
     /// At least this long between the text and the key.
-    pub gap_ms: u64,
+    #[serde(rename = "gap_ms", deserialize_with = "milliseconds")]
+    pub(super) gap: Duration,
     /// The input field must have been there for this long.
-    pub ready_ms: u64,
+    #[serde(rename = "ready_ms", deserialize_with = "milliseconds")]
+    pub(super) ready: Duration,
     /// Keys that remove a line of a draft, or all of it. Pressed again as long as they change something. Must be harmless
     /// in a dialog: no Esc, no Enter.
-    pub clear: Vec<String>,
+    #[serde(deserialize_with = "clearing_keys")]
+    pub(super) clear: Vec<u8>,
     /// Submit only what is seen in the input field.
-    pub see: bool,
+    pub(super) see: bool,
     /// What a long paste looks like in the input field, as a regular expression for the whole of it.
-    pub pasted: Option<String>,
+    #[serde(deserialize_with = "whole_draft")]
+    pub pasted: Option<Regex>,
     /// Typed and taken back to find out whether the submit key was read. Visible, and of no meaning in any dialog.
-    pub probe: String,
+    #[serde(deserialize_with = "visible_character")]
+    pub(super) probe: String,
     /// A submit that is not seen after this long is looked into, by the probe. A program that leaves the text in its input
     /// field until others have taken it needs longer: to it, text that is still there is no lost key.
-    pub retry_ms: u64,
-    pub while_busy: WhileBusy,
+    #[serde(rename = "retry_ms", deserialize_with = "milliseconds")]
+    pub(super) retry: Duration,
+    pub(super) while_busy: WhileBusy,
 }
 
-impl Default for SubmitRules {
+impl Default for Submit {
     fn default() -> Self {
         Self {
             bracketed: true,
-            key: "enter".into(),
+            key: KeyBytes::named("enter"),
             // Claude Code 2.1.197 lost an Enter right after the paste 5 of 5 times when its input field was new, and none
             // that came 100 ms later. Codex takes an Enter sooner than 100 ms after unmarked text for a line break.
-            gap_ms: 100,
-            ready_ms: 0,
-            clear: vec!["ctrl-u".into(), "backspace".into()],
+            gap: Duration::from_millis(100),
+            ready: Duration::ZERO,
+            // Ctrl-U and backspace.
+            clear: vec![0x15, 0x7f],
             see: true,
             pasted: None,
             probe: ".".into(),
             // A turn was seen to begin 16 to 62 ms after Enter; six times that leaves room for a late frame.
-            retry_ms: 400,
+            retry: Duration::from_millis(400),
             while_busy: WhileBusy::Refuse,
         }
     }
 }
 
 /// The keys that answer a dialog.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DialogKeys {
     /// A dialog must have been on the screen for this long before a key is pressed.
-    pub settle_ms: u64,
+    #[serde(rename = "settle_ms", deserialize_with = "milliseconds")]
+    pub(super) settle: Duration,
     /// Chooses the option under the cursor.
-    pub confirm: String,
-    pub up: String,
-    pub down: String,
+    pub(super) confirm: KeyBytes,
+    pub(super) up: KeyBytes,
+    pub(super) down: KeyBytes,
     /// Refuses any dialog, where no option does.
-    pub deny: Option<String>,
+    pub(super) deny: Option<KeyBytes>,
     /// The answers to a question that is only text, followed by `confirm` once they are seen.
-    pub yes: String,
-    pub no: String,
+    pub(super) yes: KeyBytes,
+    pub(super) no: KeyBytes,
     /// Kinds of dialogs in which a number only moves the cursor: their options are chosen by the cursor and `confirm`.
-    pub cursor_only: Vec<WaitingKind>,
+    pub(super) cursor_only: Vec<WaitingKind>,
     /// The label of the option into which an answer in words is typed, as a regular expression.
-    pub words: Option<String>,
+    pub(super) words: Option<Expression>,
 }
 
 impl Default for DialogKeys {
@@ -94,125 +104,41 @@ impl Default for DialogKeys {
         Self {
             // Claude Code 2.1.325 dropped keys right after a dialog was drawn: 0 of 6 arrived at 0 ms, 0 of 1 at 100 ms,
             // 6 of 6 at 200 ms and more.
-            settle_ms: 300,
-            confirm: "enter".into(),
-            up: "up".into(),
-            down: "down".into(),
+            settle: Duration::from_millis(300),
+            confirm: KeyBytes::named("enter"),
+            up: KeyBytes::named("up"),
+            down: KeyBytes::named("down"),
             deny: None,
-            yes: "y".into(),
-            no: "n".into(),
+            yes: KeyBytes::named("y"),
+            no: KeyBytes::named("n"),
             cursor_only: Vec::new(),
             words: None,
         }
     }
 }
 
-/// Why keys in a manifest cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum BadKeys {
-    #[error("{place}: there is no key {name:?}")]
-    Key { place: &'static str, name: String },
-    #[error("submit.clear: {0:?} may answer a dialog")]
-    Clear(String),
-    #[error("submit.probe: {0:?} is not one visible character")]
-    Probe(String),
-    #[error("submit.pasted is not a regular expression: {0}")]
-    Regex(#[from] Box<regex::Error>),
-    #[error("answer.words is not a regular expression: {0}")]
-    Words(Box<regex::Error>),
-}
-
-impl BadKeys {
-    fn words(error: regex::Error) -> Self {
-        Self::Words(Box::new(error))
-    }
-}
-
-fn bytes(place: &'static str, name: &str) -> Result<Vec<u8>, BadKeys> {
-    key(name).ok_or_else(|| BadKeys::Key { place, name: name.to_owned() })
-}
-
-/// `SubmitRules`, ready for use. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Submit {
-    pub(super) bracketed: bool,
-    pub(super) key: Vec<u8>,
-    pub(super) gap: Duration,
-    pub(super) ready: Duration,
-    pub(super) clear: Vec<u8>,
-    pub(super) see: bool,
-    pub pasted: Option<Regex>,
-    pub(super) probe: String,
-    pub(super) retry: Duration,
-    pub(super) while_busy: WhileBusy,
-}
-
-impl Submit {
-    /// Types texts without the marks of a paste.
-    pub fn unbracketed(mut self) -> Self {
-        self.bracketed = false;
-        self
-    }
-
-    pub fn new(rules: &SubmitRules) -> Result<Self, BadKeys> {
-        let mut clear = Vec::new();
-        for name in &rules.clear {
-            let key = bytes("submit.clear", name)?;
-            if key == b"\x1b" || key == b"\r" || key.iter().any(|byte| !byte.is_ascii_control() && key.len() == 1) {
-                return Err(BadKeys::Clear(name.clone()));
-            }
-            clear.extend(key);
+fn clearing_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let mut clear = Vec::new();
+    for KeyBytes(key) in Vec::<KeyBytes>::deserialize(deserializer)? {
+        if key == b"\x1b" || key == b"\r" || key.iter().any(|byte| !byte.is_ascii_control() && key.len() == 1) {
+            return Err(D::Error::custom(format!("the key {:?} may answer a dialog", crate::keys::name(&key))));
         }
-        let mut probe = rules.probe.chars();
-        let visible = probe.next().is_some_and(|c| c.is_ascii_punctuation()) && probe.next().is_none();
-        if !visible {
-            return Err(BadKeys::Probe(rules.probe.clone()));
-        }
-        // The whole of the draft, or a text that merely mentions such a thing would pass for it.
-        let whole = |pattern: &String| Regex::new(&format!("^(?:{pattern})$")).map_err(Box::new);
-        Ok(Self {
-            bracketed: rules.bracketed,
-            key: bytes("submit.key", &rules.key)?,
-            gap: Duration::from_millis(rules.gap_ms),
-            ready: Duration::from_millis(rules.ready_ms),
-            clear,
-            see: rules.see,
-            pasted: rules.pasted.as_ref().map(whole).transpose()?,
-            probe: rules.probe.clone(),
-            retry: Duration::from_millis(rules.retry_ms),
-            while_busy: rules.while_busy,
-        })
+        clear.extend(key);
     }
+    Ok(clear)
 }
 
-/// `DialogKeys`, ready for use.
-#[derive(Clone, Debug)]
-pub struct Keys {
-    pub(super) settle: Duration,
-    pub(super) confirm: Vec<u8>,
-    pub(super) up: Vec<u8>,
-    pub(super) down: Vec<u8>,
-    pub(super) deny: Option<Vec<u8>>,
-    pub(super) yes: Vec<u8>,
-    pub(super) no: Vec<u8>,
-    pub(super) cursor_only: Vec<WaitingKind>,
-    pub(super) words: Option<Regex>,
+/// The whole of the draft, or a text that merely mentions such a thing would pass for it.
+fn whole_draft<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D::Error> {
+    let pattern = Option::<String>::deserialize(deserializer)?;
+    pattern.map(|pattern| Regex::new(&format!("^(?:{pattern})$"))).transpose().map_err(D::Error::custom)
 }
 
-impl Keys {
-    pub fn new(rules: &DialogKeys) -> Result<Self, BadKeys> {
-        Ok(Self {
-            settle: Duration::from_millis(rules.settle_ms),
-            confirm: bytes("answer.confirm", &rules.confirm)?,
-            up: bytes("answer.up", &rules.up)?,
-            down: bytes("answer.down", &rules.down)?,
-            deny: rules.deny.as_ref().map(|name| bytes("answer.deny", name)).transpose()?,
-            yes: bytes("answer.yes", &rules.yes)?,
-            no: bytes("answer.no", &rules.no)?,
-            cursor_only: rules.cursor_only.clone(),
-            words: rules.words.as_ref().map(|words| Regex::new(words).map_err(BadKeys::words)).transpose()?,
-        })
-    }
+fn visible_character<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let probe = String::deserialize(deserializer)?;
+    let mut characters = probe.chars();
+    let visible = characters.next().is_some_and(|c| c.is_ascii_punctuation()) && characters.next().is_none();
+    if visible { Ok(probe) } else { Err(D::Error::custom(format!("{probe:?} is not one visible character"))) }
 }
 
 #[cfg(test)]
@@ -221,9 +147,7 @@ mod tests {
 
     #[test]
     fn keys_that_could_answer_a_dialog_do_not_clear_drafts() {
-        let clear = |names: &[&str]| {
-            Submit::new(&SubmitRules { clear: names.iter().map(|&n| n.to_owned()).collect(), ..SubmitRules::default() })
-        };
+        let clear = |names: &[&str]| serde_json::from_value::<Submit>(serde_json::json!({ "clear": names }));
         for good in [&["ctrl-u"][..], &["ctrl-e", "ctrl-u", "backspace"], &[], &["end", "delete"]] {
             assert!(clear(good).is_ok(), "{good:?}");
         }
@@ -231,14 +155,28 @@ mod tests {
             assert!(clear(&[bad]).is_err(), "{bad}");
         }
         for bad in ["", "..", "y", "1", " ", "\n"] {
-            assert!(Submit::new(&SubmitRules { probe: bad.into(), ..SubmitRules::default() }).is_err(), "{bad:?}");
+            assert!(serde_json::from_value::<Submit>(serde_json::json!({ "probe": bad })).is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn misspelt_rules_are_errors() {
-        assert!(serde_json::from_str::<SubmitRules>(r#"{"gap": 3}"#).is_err());
+        for (rules, message) in [
+            (r#"{"gap": 3}"#, "unknown field `gap`"),
+            (r#"{"key": "entr"}"#, "there is no key \"entr\""),
+            (r#"{"pasted": "("}"#, "regex parse error"),
+        ] {
+            let error = serde_json::from_str::<Submit>(rules).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
         assert!(serde_json::from_str::<DialogKeys>(r#"{"accept": "y"}"#).is_err());
-        assert_eq!(serde_json::from_str::<DialogKeys>("{}").unwrap(), DialogKeys::default());
+        assert!(serde_json::from_str::<DialogKeys>(r#"{"words": "("}"#).is_err());
+    }
+
+    #[test]
+    fn default_keys_are_those_with_these_names() {
+        let written = r#"{"key": "enter", "clear": ["ctrl-u", "backspace"]}"#;
+        let (read, default) = (serde_json::from_str::<Submit>(written).unwrap(), Submit::default());
+        assert_eq!((read.key.0, read.clear), (default.key.0, default.clear));
     }
 }

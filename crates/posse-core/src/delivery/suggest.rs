@@ -1,6 +1,5 @@
 //! Which commands answer a question, for hints. A hint names no command that cannot.
 
-use crate::detect::Reading;
 use crate::detect::dialog::{Dialog, Meaning};
 use crate::status::WaitingKind;
 
@@ -30,10 +29,6 @@ impl Suggested {
             (None, _) if dialog.options.iter().any(|option| chosen(option.meaning)) => Self::Choose,
             (None, _) => Self::Keyboard,
         }
-    }
-
-    pub fn on(reading: &Reading) -> Self {
-        Self::of(reading.dialog.as_ref(), reading.waiting_kind)
     }
 
     /// The commands, for the terminal `called`. `question` follows each.

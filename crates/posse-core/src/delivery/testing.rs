@@ -99,7 +99,7 @@ pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
         title: "title".into(),
         question: "question".into(),
         options: options.iter().map(option).collect(),
-        ..Dialog::empty()
+        ..Dialog::default()
     };
     screen(StatusKind::WaitingUserAnswer, None, Some(dialog))
 }

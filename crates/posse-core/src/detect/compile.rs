@@ -289,11 +289,6 @@ impl Detector {
         self.places.composer.is_some()
     }
 
-    /// A pattern as its author wrote it.
-    pub(super) fn written(&self, pattern: PatternId) -> String {
-        self.single[pattern].as_str().replace(r"(?-u:\b)", r"\b")
-    }
-
     pub fn rules(&self) -> &Rules {
         &self.rules
     }

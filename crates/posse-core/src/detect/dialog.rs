@@ -60,14 +60,13 @@ pub struct Choosable {
     /// The key that chooses it at once; without one it is reached by the arrow keys.
     pub key: Option<String>,
     /// The key is only typed; Enter must follow once it is seen.
-    #[serde(default)]
     pub then_enter: bool,
     /// Whether the cursor is on it.
     pub selected: bool,
 }
 
 /// A question on the screen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dialog {
     /// The same for the same question, wherever the cursor is. Another question has another one.
     pub id: String,
@@ -90,29 +89,10 @@ pub struct Dialog {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<QuestionReport>>,
     /// How the report and the screen compare.
-    #[serde(default)]
     pub evidence: QuestionEvidence,
 }
 
 impl Dialog {
-    /// A dialog that asks nothing, to be filled in.
-    pub(crate) fn empty() -> Self {
-        Self {
-            id: String::new(),
-            kind: WaitingKind::Permission,
-            title: String::new(),
-            question: String::new(),
-            detail: Vec::new(),
-            tool: None,
-            subject: None,
-            caption: None,
-            options: Vec::new(),
-            cut: false,
-            report: None,
-            evidence: QuestionEvidence::ScreenOnly,
-        }
-    }
-
     /// The one option that allows this once. `None` if there is none, or more than one.
     pub fn accepting(&self) -> Option<usize> {
         self.only(Meaning::Accept)
@@ -277,7 +257,7 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
     let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
     let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
-    Some(Dialog { id, kind, question: title.clone(), title, detail, options, ..Dialog::empty() })
+    Some(Dialog { id, kind, question: title.clone(), title, detail, options, ..Dialog::default() })
 }
 
 /// The dialog around a menu.
@@ -307,7 +287,8 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
     let options: Vec<Choosable> = menu.options.iter().map(|choice| detector.choosable(choice)).collect();
     let id = identity(&title, &question, &detail, &options);
     let cut = menu.cut || detail.iter().any(|row| stands_for_others(row));
-    let dialog = Dialog { id, kind, title, question, detail, tool, subject, caption, options, cut, ..Dialog::empty() };
+    let dialog =
+        Dialog { id, kind, title, question, detail, tool, subject, caption, options, cut, ..Dialog::default() };
     Some(Dialog { cut: cut || dialog.is_half_drawn(), ..dialog })
 }
 

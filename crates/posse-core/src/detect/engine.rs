@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::compile::{Detector, PatternId, Ready};
 use super::layout::{self, Found, Region};
-use super::rules::{Gate, Rule, Says};
+use super::rules::{Gate, Rule};
 use super::{Evidence, Look, Reading, dialog};
 use crate::screen::Painted;
-use crate::status::WaitingKind;
+use crate::status::{StatusKind, WaitingKind};
 
 /// Which patterns match one row, a bit each.
 type Hits = Box<[u64]>;
@@ -35,7 +35,7 @@ pub struct Sight<'a> {
 /// What a classifier says, and on which row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
-    pub says: Says,
+    pub status: Option<StatusKind>,
     pub kind: Option<WaitingKind>,
     pub row: Option<usize>,
 }
@@ -103,12 +103,35 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// Where a rule held, or why it did not.
-type Outcome = Result<Held, String>;
+/// Why a rule does not hold. Formatted only for `explain`, because every look tries most rules in vain.
+#[derive(Debug, thiserror::Error)]
+enum RuleMiss<'s> {
+    #[error("{0}")]
+    Because(&'static str),
+    #[error("not in {0:?}")]
+    NotIn(&'s str),
+    #[error("no row matches {}", written(.0))]
+    NoRow(&'s str),
+    #[error("nowhere on the screen is {}", written(.0))]
+    Nowhere(&'s str),
+    #[error("excluded by {0:?}")]
+    Excluded(&'s str),
+    #[error("{matched} of {wanted} rows")]
+    TooFewRows { matched: usize, wanted: usize },
+    #[error("history: {0:?} stands below it")]
+    History(&'s str),
+    #[error("right above it is {0:?}")]
+    RightAbove(&'s str),
+}
+
+/// A pattern as its author wrote it.
+fn written(pattern: &str) -> String {
+    pattern.replace(r"(?-u:\b)", r"\b")
+}
 
 struct Held {
     row: Option<usize>,
-    says: Says,
+    status: Option<StatusKind>,
     kind: Option<WaitingKind>,
 }
 
@@ -174,7 +197,7 @@ impl Detector {
                 Ok(held) => {
                     self.evidence(ready, held, &look, &sight).map_or_else(|| "it always does".into(), |e| e.text)
                 }
-                Err(why) => why.clone(),
+                Err(why) => why.to_string(),
             };
             if let (Ok(held), None) = (&outcome, &reading) {
                 reading = Some(self.reading(rule, held, &look, &sight, &found));
@@ -206,7 +229,14 @@ impl Detector {
         }
     }
 
-    fn try_rule(&self, rule: &Rule, ready: &Ready, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Outcome {
+    fn try_rule<'s>(
+        &'s self,
+        rule: &Rule,
+        ready: &Ready,
+        look: &Look<'s>,
+        sight: &Sight<'s>,
+        found: &Found,
+    ) -> Result<Held, RuleMiss<'s>> {
         let gate = |gate: &&Gate| match gate {
             Gate::Composer => found.composer.is_none(),
             Gate::NoComposer => found.composer.is_some(),
@@ -216,19 +246,19 @@ impl Detector {
             Gate::Empty => !sight.is_empty(),
         };
         if let Some(missing) = rule.when.iter().find(gate) {
-            return Err(match missing {
-                Gate::Composer => "no input field on the screen".into(),
-                Gate::NoComposer => "the input field is on the screen".into(),
-                Gate::Menu => "no menu on the screen".into(),
-                Gate::NoMenu => "a menu is on the screen".into(),
-                Gate::NoTitle => "the title is known".into(),
-                Gate::Empty => "the screen is not empty".into(),
-            });
+            return Err(RuleMiss::Because(match missing {
+                Gate::Composer => "no input field on the screen",
+                Gate::NoComposer => "the input field is on the screen",
+                Gate::Menu => "no menu on the screen",
+                Gate::NoMenu => "a menu is on the screen",
+                Gate::NoTitle => "the title is known",
+                Gate::Empty => "the screen is not empty",
+            }));
         }
-        let held = |row| Held { row, says: rule.status, kind: rule.kind };
+        let held = |row| Held { row, status: rule.status, kind: rule.kind };
         if let Some(classifier) = ready.classifier {
-            let found = classifier(sight, found).ok_or("the classifier did not decide")?;
-            return Ok(Held { row: found.row, says: found.says, kind: found.kind });
+            let found = classifier(sight, found).ok_or(RuleMiss::Because("the classifier did not decide"))?;
+            return Ok(Held { row: found.row, status: found.status, kind: found.kind });
         }
         let outside = match ready.region {
             Region::Title => Some(look.title),
@@ -236,13 +266,14 @@ impl Detector {
             _ => None,
         };
         if let Some(text) = outside {
-            let text = text.ok_or("it is not known")?;
+            let text = text.ok_or(RuleMiss::Because("it is not known"))?;
             let somewhere = |row| ready.somewhere.iter().any(|pattern| sight.hit(row, *pattern));
             let there = ready.somewhere.is_empty() || (0..sight.len()).any(somewhere);
             let holds = there && self.holds_on(ready, text);
-            return holds.then(|| held(None)).ok_or_else(|| format!("not in {text:?}"));
+            return holds.then(|| held(None)).ok_or(RuleMiss::NotIn(text));
         }
-        let rows = self.rows(&ready.region, sight, found).ok_or("there is no such region on the screen")?;
+        let rows =
+            self.rows(&ready.region, sight, found).ok_or(RuleMiss::Because("there is no such region on the screen"))?;
         self.holds_in(rule, ready, rows, sight).map(held)
     }
 
@@ -252,40 +283,40 @@ impl Detector {
     }
 
     /// The row on which the conditions hold, where they need one.
-    fn holds_in(
-        &self,
+    fn holds_in<'s>(
+        &'s self,
         rule: &Rule,
         ready: &Ready,
         rows: Range<usize>,
-        sight: &Sight<'_>,
-    ) -> Result<Option<usize>, String> {
+        sight: &Sight<'s>,
+    ) -> Result<Option<usize>, RuleMiss<'s>> {
         let hit = |row: usize, patterns: &[PatternId]| patterns.iter().any(|pattern| sight.hit(row, *pattern));
         let counts = |row: &usize, patterns: &[PatternId]| hit(*row, patterns) && !hit(*row, &ready.except);
         let last_of = |patterns: &[PatternId]| rows.clone().rev().find(|row| counts(row, patterns));
         if let Some(missing) = ready.all.iter().find(|pattern| last_of(&[**pattern]).is_none()) {
-            return Err(format!("no row matches {}", self.written(*missing)));
+            return Err(RuleMiss::NoRow(self.single[*missing].as_str()));
         }
         if !ready.somewhere.is_empty() && !(0..sight.len()).any(|row| hit(row, &ready.somewhere)) {
-            return Err(format!("nowhere on the screen is {}", self.written(ready.somewhere[0])));
+            return Err(RuleMiss::Nowhere(self.single[ready.somewhere[0]].as_str()));
         }
         if let Some(row) = last_of(&ready.none) {
-            return Err(format!("excluded by {:?}", sight.row(row)));
+            return Err(RuleMiss::Excluded(sight.row(row)));
         }
         let mut last = ready.all.first().and_then(|pattern| last_of(&[*pattern]));
         if !ready.any.is_empty() {
             let matched = rows.clone().filter(|row| counts(row, &ready.any)).take(rule.at_least).count();
             if matched < rule.at_least {
-                return Err(format!("{matched} of {} rows", rule.at_least));
+                return Err(RuleMiss::TooFewRows { matched, wanted: rule.at_least });
             }
             last = last_of(&ready.any);
         }
         let later = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, &ready.stale)));
         if let Some(later) = later {
-            return Err(format!("history: {:?} stands below it", sight.row(later)));
+            return Err(RuleMiss::History(sight.row(later)));
         }
         let above = last.and_then(|last| sight.filled_above(last));
         if !ready.right_below.is_empty() && !above.is_some_and(|above| hit(above, &ready.right_below)) {
-            return Err(format!("right above it is {:?}", above.map_or("", |above| sight.row(above))));
+            return Err(RuleMiss::RightAbove(above.map_or("", |above| sight.row(above))));
         }
         if !ready.has_conditions() && ready.region != Region::Screen {
             last = rows.clone().next();
@@ -304,9 +335,9 @@ impl Detector {
 
     fn reading(&self, rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Reading {
         let ready = self.rules.rules.iter().position(|other| other.id == rule.id).map(|at| &self.ready[at]);
-        let dialog = held.kind.filter(|_| held.says == Says::WaitingUserAnswer);
+        let dialog = held.kind.filter(|_| held.status == Some(StatusKind::WaitingUserAnswer));
         Reading {
-            status: held.says.status(),
+            status: held.status,
             waiting_kind: held.kind,
             rule: rule.id.clone(),
             strength: rule.strength,

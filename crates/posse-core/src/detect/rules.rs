@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::Strength;
 use super::dialog::Meaning;
@@ -13,7 +14,7 @@ use crate::status::{StatusKind, WaitingKind};
 pub type Pattern = String;
 
 /// One name for one pattern or for several of which any will do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Patterns {
     One(Pattern),
@@ -37,20 +38,16 @@ impl Patterns {
 }
 
 /// Everything that decides how a screen of one agent is read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    #[serde(default)]
     pub patterns: BTreeMap<String, Patterns>,
-    #[serde(default)]
     pub layout: Layout,
-    #[serde(default)]
     pub dialog: DialogRules,
     /// Where the last answer of the agent is. The first that finds one decides.
-    #[serde(default)]
     pub answer: Vec<AnswerRule>,
     /// In the order in which they are tried.
-    #[serde(default, rename = "rule")]
+    #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
 }
 
@@ -66,8 +63,8 @@ impl Rules {
 }
 
 /// Where things are on the screen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Layout {
     /// The row with the input field. With `frame_below` and without `frame_above`: every row of it.
     pub composer: Option<Pattern>,
@@ -82,10 +79,8 @@ pub struct Layout {
     /// Such a row in the footer means that this is something else, where it has no frame.
     pub not_below: Option<Pattern>,
     /// Rows may end in the bar of a scrolled view. It is cut off before anything is matched.
-    #[serde(default)]
     pub scrollbar: bool,
     /// How many rows at its end are not the draft: they tell the mode and the model.
-    #[serde(default)]
     pub info_rows: usize,
     /// A row that is an input field without any of this, if the cursor is in it and nothing else goes on.
     pub plain: Option<Pattern>,
@@ -101,11 +96,10 @@ pub struct Layout {
 }
 
 /// How the options of a dialog are written, and which of them mean what.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DialogRules {
     /// The characters that mark the option under the cursor.
-    #[serde(default)]
     pub cursors: String,
     /// The first option of a numbered menu whose cursor no character marks. Only numbers choose in it.
     pub first: Option<Pattern>,
@@ -123,25 +117,20 @@ pub struct DialogRules {
     pub widen: Option<Pattern>,
     pub deny: Option<Pattern>,
     /// Labels may end in the key that chooses them, in brackets.
-    #[serde(default)]
     pub key_in_label: bool,
     /// Numbers choose, at once.
-    #[serde(default)]
     pub digits: bool,
     /// Rows in which the options stand side by side, their labels in groups. The selected one stands on a ground of the
     /// colour in which the row's first character, its border, is drawn.
-    #[serde(default)]
     pub row: Vec<Pattern>,
     /// Questions without a menu.
-    #[serde(default)]
     pub text: Vec<TextQuestion>,
     /// What a dialog is about, by its first row.
-    #[serde(default)]
     pub tool: Vec<ToolRule>,
 }
 
 /// A question that is a row of text and is answered by typing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextQuestion {
     /// The row with the question.
@@ -149,7 +138,7 @@ pub struct TextQuestion {
     pub options: Vec<TextOption>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextOption {
     pub label: String,
@@ -161,7 +150,7 @@ pub struct TextOption {
     pub then_enter: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolRule {
     /// Matched against the rows of the dialog above its options.
@@ -176,7 +165,7 @@ pub struct ToolRule {
 }
 
 /// Where an answer begins and ends, and what of it is only layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerRule {
     /// The row where an answer begins. What it matches is cut off; the rest of the row belongs to the answer.
@@ -198,34 +187,8 @@ pub struct AnswerRule {
     pub indent: usize,
 }
 
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Says {
-    Idle,
-    Processing,
-    WaitingUserAnswer,
-    Completed,
-    Error,
-    /// This screen says nothing: the last status holds.
-    Nothing,
-}
-
-impl Says {
-    pub fn status(self) -> Option<StatusKind> {
-        Some(match self {
-            Says::Idle => StatusKind::Idle,
-            Says::Processing => StatusKind::Processing,
-            Says::WaitingUserAnswer => StatusKind::WaitingUserAnswer,
-            Says::Completed => StatusKind::Completed,
-            Says::Error => StatusKind::Error,
-            Says::Nothing => return None,
-        })
-    }
-}
-
 /// What must be there for a rule to be tried at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
     Composer,
@@ -240,11 +203,13 @@ pub enum Gate {
 }
 
 /// One rule. All that is written must hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: String,
-    pub status: Says,
+    /// `nothing`: this screen says nothing about the status, and the last one holds.
+    #[serde(deserialize_with = "status_or_nothing")]
+    pub status: Option<StatusKind>,
     pub kind: Option<WaitingKind>,
     #[serde(default = "layout")]
     pub strength: Strength,
@@ -301,4 +266,11 @@ fn yes() -> bool {
 
 fn one() -> usize {
     1
+}
+
+fn status_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StatusKind>, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "nothing" => Ok(None),
+        word => word.parse().map(Some).map_err(D::Error::custom),
+    }
 }

@@ -15,6 +15,7 @@ use super::breaker::BreakerSettings;
 use super::budget::Budget;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
 use super::limits::QuotaWaits;
+use crate::backlog::BacklogDirs;
 use crate::config::{ConfigKey, ConfigLayer, Setting, ValueOrigin, resolve, shown_duration, shown_value, tree_of};
 
 /// The project's configuration file.
@@ -48,7 +49,7 @@ pub struct PlanConfig {
     /// Limits on the money that is spent within a time.
     #[serde(default)]
     pub windows: Vec<BudgetWindow>,
-    pub backlog: BacklogPaths,
+    pub backlog: BacklogDirs,
     pub pipeline: PipelineSettings,
     pub limits: PipelineLimits,
 }
@@ -80,14 +81,21 @@ pub struct SandboxSettings {
 #[serde(deny_unknown_fields)]
 pub struct SandboxProfile {
     pub tools: Vec<String>,
-    pub bash: ProfileCommands,
+    pub bash: Bash,
 }
 
-/// The commands of a profile: `none`, `read_only`, `full`, or a list of rules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ProfileCommands {
-    Policy(String),
+/// The commands that a profile allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bash {
+    #[default]
+    None,
+    /// Commands that only read, as the agent itself recognizes them. No command is allowed by a rule: a rule such as
+    /// `Bash(git log:*)` also allows `git log --output=FILE`.
+    ReadOnly,
+    Full,
+    /// These rules and no others.
+    #[serde(untagged)]
     Rules(Vec<String>),
 }
 
@@ -123,17 +131,6 @@ pub enum WindowOwner {
     User,
     /// Those of the project that set the window.
     Project,
-}
-
-/// The directories of a backlog.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BacklogPaths {
-    pub defects: String,
-    pub features: String,
-    /// Contains `defects` and `features`.
-    pub completed: String,
-    pub failed: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,23 +24,31 @@ impl std::fmt::Display for Obstacle {
     }
 }
 
-/// What it is to be, and a warning if that is not what one would expect. `Err`: why it cannot be, and what to do.
+const ONE_BY_ONE: &str = "leave out `parallel`, and the tasks are worked on one after the other";
+
+/// Why the tasks of a plan cannot be worked on as asked, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IsolationError {
+    #[error("with `isolation: in_place` all sessions work in the same files, so only one can run; {ONE_BY_ONE}")]
+    SharedCheckout,
+    #[error("{0}; set `isolation: in_place`")]
+    NoWorktrees(Obstacle),
+    #[error("{0}, so sessions work in your checkout, and only one can run; {ONE_BY_ONE}")]
+    OnlyCheckout(Obstacle),
+}
+
+/// Where tasks are worked on, and a warning if that is not what one would expect.
 pub fn choose(
     asked: Option<Isolation>,
     obstacle: Option<&Obstacle>,
     workers: usize,
-) -> Result<(Isolation, Option<String>), String> {
-    let hint = "leave out `parallel`, and the tasks are worked on one after the other";
+) -> Result<(Isolation, Option<String>), IsolationError> {
     match (asked, obstacle) {
-        (Some(Isolation::InPlace), _) if workers > 1 => {
-            Err(format!("with `isolation: in_place` all sessions work in the same files, so only one can run; {hint}"))
-        }
+        (Some(Isolation::InPlace), _) if workers > 1 => Err(IsolationError::SharedCheckout),
         (Some(Isolation::InPlace), _) => Ok((Isolation::InPlace, None)),
         (_, None) => Ok((Isolation::Worktree, None)),
-        (Some(Isolation::Worktree), Some(obstacle)) => Err(format!("{obstacle}; set `isolation: in_place`")),
-        (None, Some(obstacle)) if workers > 1 => {
-            Err(format!("{obstacle}, so sessions work in your checkout, and only one can run; {hint}"))
-        }
+        (Some(Isolation::Worktree), Some(obstacle)) => Err(IsolationError::NoWorktrees(obstacle.clone())),
+        (None, Some(obstacle)) if workers > 1 => Err(IsolationError::OnlyCheckout(obstacle.clone())),
         (None, Some(obstacle)) => {
             let warning = format!("{obstacle}; sessions work in your checkout, as with `isolation: in_place`");
             Ok((Isolation::InPlace, Some(warning)))

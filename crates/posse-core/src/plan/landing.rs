@@ -3,38 +3,6 @@
 
 use crate::aftermath::{Change, GitPath};
 
-/// Where a branch may be checked out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Worktree {
-    pub path: GitPath,
-    /// In full: `refs/heads/main`. `None` if HEAD is detached.
-    pub branch: Option<String>,
-    /// Its directory is gone.
-    pub gone: bool,
-}
-
-/// Reads what `git worktree list --porcelain -z` says.
-pub fn worktrees(said: &[u8]) -> Vec<Worktree> {
-    let mut found: Vec<Worktree> = Vec::new();
-    for line in said.split(|byte| *byte == 0) {
-        let (key, value) = match line.iter().position(|byte| *byte == b' ') {
-            Some(at) => (&line[..at], &line[at + 1..]),
-            None => (line, &[][..]),
-        };
-        if key == b"worktree" {
-            found.push(Worktree { path: GitPath(value.to_vec()), ..Worktree::default() });
-            continue;
-        }
-        let Some(last) = found.last_mut() else { continue };
-        match key {
-            b"branch" => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
-            b"prunable" => last.gone = true,
-            _ => {}
-        }
-    }
-    found
-}
-
 /// In what two commits differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
@@ -114,24 +82,6 @@ mod tests {
 
     fn path(text: &str) -> GitPath {
         GitPath(text.as_bytes().to_vec())
-    }
-
-    #[test]
-    fn where_branches_are_checked_out() {
-        let said = "worktree /home/u/a b\0HEAD 1\0branch refs/heads/main\0\0worktree /x\0HEAD 2\0detached\0\0\
-                    worktree /gone\0HEAD 3\0branch refs/heads/old\0prunable gitdir file points to non-existent location\0\0";
-        let expected = [
-            ("/home/u/a b", Some("refs/heads/main"), false),
-            ("/x", None, false),
-            ("/gone", Some("refs/heads/old"), true),
-        ];
-        let expected = expected.map(|(place, branch, gone)| Worktree {
-            path: path(place),
-            branch: branch.map(str::to_owned),
-            gone,
-        });
-        assert_eq!(worktrees(said.as_bytes()), expected);
-        assert_eq!(worktrees(b""), []);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::TaskId;
 use super::limits::Hold;
 use super::report::{NoReport, Report, ReportFile, Said, find};
+use crate::words;
 
 /// Everything that is known when a session is over.
 #[derive(Clone, Debug)]
@@ -108,56 +109,31 @@ pub struct Failure {
     pub output: Option<String>,
 }
 
-/// What an attempt failed of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailedHow {
-    NotStarted,
-    Timeout,
-    Stalled,
-    /// The tool ended in an error.
-    Tool,
-    NoReport,
-    BadReport,
-    /// It says itself that it failed.
-    Reported,
-    /// It says that it is done, and nothing was.
-    NoEvidence,
-    /// A command that we ran to check the work failed.
-    Gate,
-    /// A validator found fault.
-    Validation,
-    /// Its work could not be merged.
-    Merge,
-    /// The run broke off before there was an outcome.
-    Lost,
-    /// It committed what the user had not committed yet, or rewrote what was there before it.
-    UsersWork,
-}
-
-impl FailedHow {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotStarted => "not_started",
-            Self::Timeout => "timeout",
-            Self::Stalled => "stalled",
-            Self::Tool => "tool_error",
-            Self::NoReport => "no_report",
-            Self::BadReport => "bad_report",
-            Self::Reported => "reported",
-            Self::NoEvidence => "no_evidence",
-            Self::Gate => "gate",
-            Self::Validation => "validation",
-            Self::Merge => "merge",
-            Self::Lost => "lost",
-            Self::UsersWork => "users_work",
-        }
-    }
-}
-
-impl fmt::Display for FailedHow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// What an attempt failed of.
+    #[derive(Hash)]
+    pub enum FailedHow ("failure") {
+        NotStarted = "not_started",
+        Timeout = "timeout",
+        Stalled = "stalled",
+        /// The tool ended in an error.
+        Tool = "tool_error",
+        NoReport = "no_report",
+        BadReport = "bad_report",
+        /// It says itself that it failed.
+        Reported = "reported",
+        /// It says that it is done, and nothing was.
+        NoEvidence = "no_evidence",
+        /// A command that we ran to check the work failed.
+        Gate = "gate",
+        /// A validator found fault.
+        Validation = "validation",
+        /// Its work could not be merged.
+        Merge = "merge",
+        /// The run broke off before there was an outcome.
+        Lost = "lost",
+        /// It committed what the user had not committed yet, or rewrote what was there before it.
+        UsersWork = "users_work",
     }
 }
 

@@ -39,7 +39,6 @@ pub struct TaskBrief<'a> {
 /// The attempt before this one.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct EarlierAttempt<'a> {
-    #[serde(serialize_with = "failure")]
     pub failed: Option<FailedHow>,
     pub message: &'a str,
     /// The end of a check's output.
@@ -64,10 +63,6 @@ pub struct SharedCheckout<'a> {
     pub branch: &'a str,
     /// Files that the session must not commit: they had uncommitted changes before.
     pub not_yours: &'a [String],
-}
-
-fn failure<S: serde::Serializer>(failed: &Option<FailedHow>, serializer: S) -> Result<S::Ok, S::Error> {
-    failed.map(FailedHow::as_str).serialize(serializer)
 }
 
 /// The number of files that a prompt names one by one.

@@ -1,92 +1,43 @@
 //! What has become of a task so far. Owned by the orchestrator; the plan file carries a copy of it for people to read.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, TaskId};
+use crate::words;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// Not started, or waiting for another attempt.
-    #[default]
-    Pending,
-    /// A living session owns it.
-    InProgress,
-    /// Its session reported success; validation is still due. In old plans also the end.
-    Completed,
-    /// Done, and proven as far as the plan asks for.
-    Verified,
-    Failed,
-    Skipped,
-    /// Waits for a person's answer.
-    Suspended,
-}
-
-impl TaskStatus {
-    pub const ALL: [TaskStatus; 7] = [
-        Self::Pending,
-        Self::InProgress,
-        Self::Completed,
-        Self::Verified,
-        Self::Failed,
-        Self::Skipped,
-        Self::Suspended,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Verified => "verified",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Suspended => "suspended",
-        }
+words! {
+    #[derive(Default, Hash)]
+    pub enum TaskStatus ("status") {
+        /// Not started, or waiting for another attempt.
+        #[default]
+        Pending = "pending",
+        /// A living session owns it.
+        InProgress = "in_progress",
+        /// Its session reported success; validation is still due. In old plans also the end.
+        Completed = "completed",
+        /// Done, and proven as far as the plan asks for.
+        Verified = "verified",
+        Failed = "failed",
+        Skipped = "skipped",
+        /// Waits for a person's answer.
+        Suspended = "suspended",
     }
 }
 
-impl fmt::Display for TaskStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// Why a task has failed for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    AttemptsExhausted,
-    ValidationExhausted,
-    MergeConflict,
-    /// Trying again cannot help: something outside of the task is wrong.
-    Config,
-    /// The agent was not allowed to do what the task needs, twice in the same way.
-    Denied,
-}
-
-impl FailureKind {
-    pub const ALL: [FailureKind; 5] =
-        [Self::AttemptsExhausted, Self::ValidationExhausted, Self::MergeConflict, Self::Config, Self::Denied];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AttemptsExhausted => "attempts_exhausted",
-            Self::ValidationExhausted => "validation_exhausted",
-            Self::MergeConflict => "merge_conflict",
-            Self::Config => "config",
-            Self::Denied => "denied",
-        }
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// Why a task has failed for good.
+    #[derive(Hash)]
+    pub enum FailureKind ("kind of failure") {
+        AttemptsExhausted = "attempts_exhausted",
+        ValidationExhausted = "validation_exhausted",
+        MergeConflict = "merge_conflict",
+        /// Trying again cannot help: something outside of the task is wrong.
+        Config = "config",
+        /// The agent was not allowed to do what the task needs, twice in the same way.
+        Denied = "denied",
     }
 }
 

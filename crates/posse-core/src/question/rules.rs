@@ -24,7 +24,6 @@ pub struct ReportedToolRule {
     #[serde(default)]
     pub path: Vec<String>,
     /// Members with the text before and after a change.
-    #[serde(default)]
     pub change: Option<(String, String)>,
     /// Members with the model's own words. They need not be on the screen and prove nothing.
     #[serde(default)]

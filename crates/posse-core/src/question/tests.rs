@@ -51,7 +51,7 @@ fn dialog(tool: &str, rows: &[&str]) -> Dialog {
         question: "Do you want to proceed?".into(),
         detail: rows.iter().map(|&row| row.into()).collect(),
         tool: Some(tool.into()),
-        ..Dialog::empty()
+        ..Dialog::default()
     }
 }
 

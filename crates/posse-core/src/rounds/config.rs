@@ -87,7 +87,6 @@ pub struct Handoff {
     pub max_file_reminders: u32,
     pub auto_accept_permissions: bool,
     /// The same without the environment, whose value holds only for the person who set it, not for one who resumes the run.
-    #[serde(default)]
     pub auto_accept_configured: Option<bool>,
     pub waiting_timeout: u32,
 }
@@ -117,18 +116,21 @@ impl Default for LoopConfig {
     }
 }
 
+#[cfg(test)]
 impl Default for LoopLimits {
     fn default() -> Self {
         DEFAULT.limits
     }
 }
 
+#[cfg(test)]
 impl Default for Condensation {
     fn default() -> Self {
         DEFAULT.condensation
     }
 }
 
+#[cfg(test)]
 impl Default for Handoff {
     fn default() -> Self {
         DEFAULT.handoff

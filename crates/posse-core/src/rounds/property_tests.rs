@@ -101,7 +101,7 @@ proptest! {
             let Next::Turn(key) = rounds.next() else { break };
             rounds.answered(key, answer);
         }
-        let file = state::StateFile::read(&rounds.to_state().write()).unwrap();
+        let file = state::StateFile::read(&rounds.to_state().write().unwrap()).unwrap();
         prop_assert_eq!(&file, &rounds.to_state());
         let (mut resumed, _) = Rounds::from_state(&file, rules);
         if !matches!(rounds.next(), Next::Stuck(_)) {
@@ -146,7 +146,7 @@ proptest! {
             prop_assert_eq!(status, "RUNNING");
             let (rounds, _) = Rounds::from_state(&state, rules());
             prop_assert!(rounds.next() != Next::Over(Final::Pass));
-            prop_assert_eq!(state::StateFile::read(&state.write()), Ok(state));
+            prop_assert_eq!(state::StateFile::read(&state.write().unwrap()), Ok(state));
         }
     }
 }

@@ -1,36 +1,21 @@
 //! Who takes part, and which turns there are.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 use super::Phase;
+use crate::words;
 
-/// One of the five who share the work. Each has a terminal of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    Analyst,
-    PeerAnalyst,
-    Programmer,
-    PeerProgrammer,
-    Tester,
+words! {
+    /// One of the five who share the work. Each has a terminal of its own.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Role ("role") {
+        Analyst = "analyst",
+        PeerAnalyst = "peer_analyst",
+        Programmer = "programmer",
+        PeerProgrammer = "peer_programmer",
+        Tester = "tester",
+    }
 }
 
 impl Role {
-    pub const ALL: [Role; 5] = [Self::Analyst, Self::PeerAnalyst, Self::Programmer, Self::PeerProgrammer, Self::Tester];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Analyst => "analyst",
-            Self::PeerAnalyst => "peer_analyst",
-            Self::Programmer => "programmer",
-            Self::PeerProgrammer => "peer_programmer",
-            Self::Tester => "tester",
-        }
-    }
-
     /// The profile it has unless another is asked for.
     pub fn profile(self) -> &'static str {
         match self {
@@ -42,69 +27,28 @@ impl Role {
         }
     }
 
-    /// The turn that is its own.
+    /// The turn that is its own. Roles and turns are declared in the same order.
     pub fn key(self) -> Key {
-        match self {
-            Self::Analyst => Key::Analyst,
-            Self::PeerAnalyst => Key::AnalystReview,
-            Self::Programmer => Key::Programmer,
-            Self::PeerProgrammer => Key::ProgrammerReview,
-            Self::Tester => Key::Tester,
-        }
+        Key::ALL[self as usize]
     }
 }
 
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// A kind of turn: what is asked for, and the name of the file in which the answer comes.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Key ("turn") {
+        Analyst = "analyst",
+        AnalystReview = "analyst_review",
+        Programmer = "programmer",
+        ProgrammerReview = "programmer_review",
+        Tester = "tester",
     }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown role {0:?}; known are analyst, peer_analyst, programmer, peer_programmer, tester")]
-pub struct UnknownRole(String);
-
-impl FromStr for Role {
-    type Err = UnknownRole;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|role| role.as_str() == s).ok_or_else(|| UnknownRole(s.to_owned()))
-    }
-}
-
-/// A kind of turn: what is asked for, and the name of the file in which the answer comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Key {
-    Analyst,
-    AnalystReview,
-    Programmer,
-    ProgrammerReview,
-    Tester,
 }
 
 impl Key {
-    pub const ALL: [Key; 5] =
-        [Self::Analyst, Self::AnalystReview, Self::Programmer, Self::ProgrammerReview, Self::Tester];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Analyst => "analyst",
-            Self::AnalystReview => "analyst_review",
-            Self::Programmer => "programmer",
-            Self::ProgrammerReview => "programmer_review",
-            Self::Tester => "tester",
-        }
-    }
-
     /// Whose turn it is.
     pub fn role(self) -> Role {
-        match self {
-            Self::Analyst => Role::Analyst,
-            Self::AnalystReview => Role::PeerAnalyst,
-            Self::Programmer => Role::Programmer,
-            Self::ProgrammerReview => Role::PeerProgrammer,
-            Self::Tester => Role::Tester,
-        }
+        Role::ALL[self as usize]
     }
 
     /// The phase in which it is asked for.
@@ -125,23 +69,6 @@ impl Key {
             Self::ProgrammerReview => "programmer_review.md",
             Self::Tester => "test_result.md",
         }
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown turn {0:?}; known are analyst, analyst_review, programmer, programmer_review, tester")]
-pub struct UnknownKey(String);
-
-impl FromStr for Key {
-    type Err = UnknownKey;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|key| key.as_str() == s).ok_or_else(|| UnknownKey(s.to_owned()))
     }
 }
 

@@ -94,10 +94,8 @@ impl StateFile {
     }
 
     /// As it is written: pretty, with a newline at the end.
-    pub fn write(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text.push('\n');
-        text
+    pub fn write(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 }
 

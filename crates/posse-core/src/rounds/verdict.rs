@@ -10,6 +10,7 @@ use regex::{RegexSet, RegexSetBuilder};
 
 use super::lines::{section, undressed, value_of};
 use super::{Key, Rules};
+use crate::visible::shortened;
 
 /// What the verdict lines of a text say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,9 @@ struct Words {
 const TEST: Words = Words { head: "RESULT", yes: "PASS", no: &["fail"] };
 const REVIEW: Words = Words { head: "REVIEW_RESULT", yes: "APPROVED", no: &["revis", "reject"] };
 
+/// The longest part of a line in a message, in characters.
+const SHOWN: usize = 120;
+
 /// What the tester says: yes is PASS.
 pub(super) fn test_verdict(text: &str) -> Verdict {
     verdict(text, &TEST)
@@ -50,8 +54,10 @@ fn verdict(text: &str, words: &Words) -> Verdict {
         match (judge(value, words), &together) {
             (Judged::No, _) => return Verdict::No,
             (Judged::Yes, Verdict::Missing) => together = Verdict::Yes,
-            (Judged::Reserved, _) if written_as_asked || takes_back(value) => together = Verdict::Unclear(shown(line)),
-            (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(shown(line)),
+            (Judged::Reserved, _) if written_as_asked || takes_back(value) => {
+                together = Verdict::Unclear(shortened(line.trim(), SHOWN));
+            }
+            (Judged::Other, _) if written_as_asked => together = Verdict::Unclear(shortened(line.trim(), SHOWN)),
             _ => {}
         }
     }
@@ -68,13 +74,6 @@ fn says_no(line: &str, words: &Words) -> bool {
     let stands_alone = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') && in_words(before).all(heading);
     let value = value.trim_start_matches(|c: char| !c.is_alphanumeric() && c != ':');
     stands_alone && value.strip_prefix(':').is_some_and(|value| matches!(judge(undressed(value), words), Judged::No))
-}
-
-/// A line, short enough for a message.
-fn shown(line: &str) -> String {
-    let line = line.trim();
-    let end = line.char_indices().nth(120).map_or(line.len(), |(end, _)| end);
-    if end < line.len() { format!("{}…", &line[..end]) } else { line.to_owned() }
 }
 
 enum Judged {
@@ -113,79 +112,12 @@ fn judge(value: &str, words: &Words) -> Judged {
 
 /// Words that say no more than the yes itself. There are more ways to take something back than can be listed, so what a
 /// remark may say is listed instead.
-const AFFIRMING: [&str; 71] = [
-    "a",
-    "above",
-    "acceptance",
-    "again",
-    "all",
-    "and",
-    "are",
-    "as",
-    "at",
-    "been",
-    "below",
-    "checked",
-    "checks",
-    "code",
-    "complete",
-    "completed",
-    "confirmed",
-    "criteria",
-    "criterion",
-    "cycle",
-    "done",
-    "each",
-    "every",
-    "everything",
-    "evidence",
-    "executed",
-    "exit",
-    "expected",
-    "fine",
-    "for",
-    "fulfilled",
-    "good",
-    "great",
-    "green",
-    "has",
-    "have",
-    "held",
-    "hold",
-    "holds",
-    "is",
-    "items",
-    "lgtm",
-    "looks",
-    "met",
-    "most",
-    "notes",
-    "observed",
-    "of",
-    "ok",
-    "pass",
-    "passed",
-    "ran",
-    "requirements",
-    "review",
-    "round",
-    "satisfied",
-    "scenario",
-    "scenarios",
-    "see",
-    "seen",
-    "steps",
-    "successful",
-    "successfully",
-    "tests",
-    "the",
-    "this",
-    "verified",
-    "was",
-    "were",
-    "work",
-    "works",
-];
+const AFFIRMING: &str = "\
+    a above acceptance again all and are as at been below checked checks code complete completed confirmed criteria \
+    criterion cycle done each every everything evidence executed exit expected fine for fulfilled good great green \
+    has have held hold holds is items lgtm looks met most notes observed of ok pass passed ran requirements review \
+    round satisfied scenario scenarios see seen steps successful successfully tests the this verified was were work \
+    works";
 /// What there may be so and so many of.
 const COUNTED: [&str; 7] = ["checks", "criteria", "items", "requirements", "scenarios", "steps", "tests"];
 /// What may be said not to be there.
@@ -214,7 +146,7 @@ fn harmless(rest: &str) -> bool {
             all || which || counted || number == "100" || (number == "0" && before(at, 1) == "code")
         }
         unwanted if UNWANTED.contains(&unwanted) => before(at, 1) == "no",
-        word => AFFIRMING.contains(&word),
+        word => AFFIRMING.split(' ').any(|affirming| affirming == word),
     };
     rest.trim_start().starts_with(['-', '–', '—', ':', ';', ',', '.', '(']) && (0..words.len()).all(affirms)
 }
@@ -252,22 +184,6 @@ fn in_words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(apart).filter(|word| !word.is_empty()).map(|word| word.replace('’', "'").to_lowercase())
 }
 
-/// Which review it is: they are asked for different evidence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Review {
-    Analyst,
-    Programmer,
-}
-
-impl Review {
-    fn template(self) -> &'static str {
-        match self {
-            Self::Analyst => Key::AnalystReview.as_str(),
-            Self::Programmer => Key::ProgrammerReview.as_str(),
-        }
-    }
-}
-
 /// What comes of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -290,7 +206,7 @@ pub(super) enum Lack {
     Evidence { found: usize, wanted: usize },
 }
 
-pub(super) fn review_outcome(review: Review, text: &str, cycle: u32, rules: &Rules) -> Outcome {
+pub(super) fn review_outcome(review: Key, text: &str, cycle: u32, rules: &Rules) -> Outcome {
     match verdict(text, &REVIEW) {
         Verdict::Yes => lack(review, text, cycle, rules).map_or(Outcome::Approved, Outcome::HeldBack),
         Verdict::No => Outcome::Revise,
@@ -299,7 +215,7 @@ pub(super) fn review_outcome(review: Review, text: &str, cycle: u32, rules: &Rul
     }
 }
 
-fn lack(review: Review, text: &str, cycle: u32, rules: &Rules) -> Option<Lack> {
+fn lack(review: Key, text: &str, cycle: u32, rules: &Rules) -> Option<Lack> {
     let limits = &rules.limits;
     let min = limits.min_review_cycles_before_approval;
     if cycle < min {
@@ -308,7 +224,7 @@ fn lack(review: Review, text: &str, cycle: u32, rules: &Rules) -> Option<Lack> {
     if !limits.require_review_evidence {
         return None;
     }
-    let notes = review_notes(rules.prompts.source(review.template()), text);
+    let notes = review_notes(rules.prompts.source(review.as_str()), text);
     if notes.trim().is_empty() {
         return Some(Lack::Notes);
     }
@@ -329,11 +245,8 @@ fn review_notes(template: &str, text: &str) -> String {
 }
 
 /// How many kinds of evidence there are in the notes.
-fn evidence(review: Review, notes: &str) -> usize {
-    let patterns = match review {
-        Review::Analyst => &ANALYST_EVIDENCE,
-        Review::Programmer => &PROGRAMMER_EVIDENCE,
-    };
+fn evidence(review: Key, notes: &str) -> usize {
+    let patterns = if review == Key::AnalystReview { &ANALYST_EVIDENCE } else { &PROGRAMMER_EVIDENCE };
     patterns.matches(notes).iter().count()
 }
 

@@ -5,12 +5,11 @@ use super::machine::{Live, Run};
 use super::{Effect, Entry, Step, StepOutcome, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::Final;
-use crate::time::Wall;
 use crate::turn::Notice;
 
 impl Run {
     /// What comes after the verdict, one step at a time.
-    pub(super) fn after(&mut self, wall: Wall) {
+    pub(super) fn after(&mut self) {
         let Place::After(verdict) = self.ledger.place else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
@@ -18,7 +17,7 @@ impl Run {
             if !self.can_start {
                 let why =
                     "PASS; what comes after it is to be done, and only `posse loop --resume` knows its environment";
-                return self.stop(Stop::Alone, why, wall);
+                return self.stop(Stop::Alone, why);
             }
             let before = self.ledger.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
@@ -27,14 +26,14 @@ impl Run {
         if self.ledger.spec.config.cleanup_on_exit && !terminals.is_empty() {
             return self.leave(terminals);
         }
-        self.finish(verdict, wall);
+        self.finish(verdict);
     }
 
     /// Everything that comes after the verdict is done.
-    pub(super) fn finish(&mut self, verdict: Final, wall: Wall) {
-        self.out.push(super::mirror::last(&self.ledger, verdict, wall));
+    pub(super) fn finish(&mut self, verdict: Final) {
+        self.out.push(super::mirror::mirror(&self.ledger, Some(verdict), self.wall));
         self.out.push(Effect::ArchiveState);
-        self.record(Entry::Finished, wall);
+        self.record(Entry::Finished);
         self.out.push(verdict_notice(&self.ledger, verdict));
         self.live = Live::Resting;
         self.out.push(Effect::Rest);
@@ -59,20 +58,17 @@ impl Run {
         self.out.push(Effect::EndTerminals(terminals));
     }
 
-    pub(super) fn terminals_asked(&mut self, wall: Wall) {
-        if !matches!(self.live, Live::Leaving) {
-            return;
-        }
+    pub(super) fn terminals_asked(&mut self) {
         match (self.ledger.leaving.clone(), &self.ledger.place) {
-            (Some(Leaving { stop, why, .. }), _) => self.stop_now(stop, &why, wall),
-            (None, Place::After(verdict)) => self.finish(*verdict, wall),
+            (Some(Leaving { stop, why, .. }), _) => self.stop_now(stop, &why),
+            (None, Place::After(verdict)) => self.finish(*verdict),
             (None, _) => {}
         }
     }
 
     /// Stops. With agents that are to leave it does so when they have been asked: from then on they are no longer its own,
     /// or a run that is resumed at once would give a task to somebody who is on the way out.
-    pub(super) fn stop(&mut self, stop: Stop, why: &str, wall: Wall) {
+    pub(super) fn stop(&mut self, stop: Stop, why: &str) {
         let clean = match stop {
             // Who comes with the environment finds everybody where they were.
             Stop::Alone => false,
@@ -81,20 +77,20 @@ impl Run {
             _ => self.ledger.spec.config.cleanup_on_exit,
         };
         if clean && !self.ledger.terminals.is_empty() {
-            self.record(Entry::Leaving { stop, why: why.to_owned() }, wall);
+            self.record(Entry::Leaving { stop, why: why.to_owned() });
             let terminals = self.ledger.leaving.iter().flat_map(|leaving| leaving.terminals.clone()).collect();
             return self.leave(terminals);
         }
-        self.stop_now(stop, why, wall);
+        self.stop_now(stop, why);
     }
 
-    pub(super) fn stop_now(&mut self, stop: Stop, why: &str, wall: Wall) {
+    pub(super) fn stop_now(&mut self, stop: Stop, why: &str) {
         // A run that never had its terminals leaves no state file behind (LOOP-14). Otherwise it is written before anybody
         // hears of the stop: who waits for that finds it as it is to be.
         if !self.ledger.is_fresh() || self.ledger.missing().is_empty() {
-            self.mirror(wall);
+            self.mirror();
         }
-        self.record(Entry::Stopped { stop, why: why.to_owned() }, wall);
+        self.record(Entry::Stopped { stop, why: why.to_owned() });
         if stop != Stop::Asked {
             let id = self.ledger.spec.id;
             let over = self.ledger.status().is_over();

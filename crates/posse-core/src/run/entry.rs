@@ -16,7 +16,7 @@ pub enum Entry {
     Created {
         spec: Box<Spec>,
     },
-    /// What was uncommitted in the project before any agent touched it; nothing, if it is no repository or nobody knows.
+    /// What was uncommitted in the project before any agent touched it; nothing, if it is no repository or git failed.
     Snapshot {
         snapshot: Option<Snapshot>,
     },
@@ -47,10 +47,8 @@ pub enum Entry {
     /// file is an answer to this turn, and the prompt may be on its way.
     Dispatching {
         turn: u64,
-        #[serde(default)]
         stale: Option<String>,
         /// How much the terminal had printed by then.
-        #[serde(default)]
         printed: Option<u64>,
     },
     /// The prompt was seen to be taken.
@@ -77,14 +75,13 @@ pub enum Entry {
         turn: u64,
         n: u32,
         refused: bool,
-        #[serde(default)]
         why: Option<String>,
     },
     Reminding {
         turn: u64,
         n: u32,
     },
-    /// A person was told that an answer is wanted.
+    /// A person was notified that an answer is wanted.
     HumanTold {
         turn: u64,
     },
@@ -97,7 +94,6 @@ pub enum Entry {
     /// Where the response file went. `None`: it could not be moved, or there was none.
     Archived {
         turn: u64,
-        #[serde(default)]
         name: Option<String>,
     },
     TurnFailed {
@@ -106,7 +102,7 @@ pub enum Entry {
         cause: Cause,
         message: String,
     },
-    /// A failed turn goes on after all: its agent is still at it, or its answer has come.
+    /// A failed turn is reopened: its agent is still at it, or its answer has come.
     Reopened {
         turn: u64,
     },
@@ -128,7 +124,7 @@ pub enum Entry {
         level: Level,
         text: String,
     },
-    /// It stops for this reason as soon as its agents have been asked to leave. They are not its agents any more.
+    /// It stops for this reason as soon as its agents have been asked to leave. They are no longer its agents.
     Leaving {
         stop: Stop,
         why: String,
@@ -138,7 +134,7 @@ pub enum Entry {
         why: String,
     },
     Resumed,
-    /// Whoever goes on with it has said whether permissions are accepted; that holds from now on.
+    /// The person who resumed it has said whether permissions are accepted; that holds from now on.
     AutoAccept {
         on: bool,
     },
@@ -168,13 +164,13 @@ pub use crate::aftermath::Step as StepOutcome;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Somebody said so.
+    /// A person asked for it.
     Asked,
     /// A terminal could not be started.
     Start,
     /// A turn failed.
     Turn,
-    /// It cannot go on without somebody: a terminal is to be started, and nobody who knows the environment is there.
+    /// A terminal is to be started, and no client provides the environment.
     Alone,
     /// It goes round in circles, or the journal makes no sense.
     Stuck,

@@ -198,7 +198,7 @@ impl Ledger {
         self.last_accepts.get(&terminal).map(|at| elapsed(*at, now))
     }
 
-    /// Takes in what happened. The notes are for people; a run that is read back has told them already.
+    /// Takes in what happened. The notes are for people; when a run is read back, they have them already.
     pub fn apply(&mut self, entry: &Entry, at: Wall) -> Vec<Note> {
         self.changed = at;
         match entry {

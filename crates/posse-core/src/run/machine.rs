@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::ledger::{Ledger, Place};
 use super::sending::SETTLE;
-use super::{Caller, Effect, Entry, Happened, Spec, Stop};
+use super::{Caller, Effect, Entry, RunEvent, Spec, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::{Next, Role};
 use crate::time::{Mono, Wall};
-use crate::turn::{self, Cause, ErrorKind, Level, Seen, Turn, TurnError};
+use crate::turn::{self, Cause, Level, Seen, Turn, TurnError};
 
 /// What is under way, as far as it is not in the ledger.
 #[derive(Clone, Debug)]
@@ -60,12 +60,15 @@ pub struct Run {
     /// What the watched terminal is.
     pub(super) seen: Option<Seen>,
     pub(super) can_start: bool,
-    /// Somebody came who does not want to wait until the model is tried again.
+    /// A caller came who does not want to wait until the model is tried again.
     pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
     /// When something was last accepted in each terminal, by this posse.
     pub(super) accepted: BTreeMap<TerminalId, Mono>,
+    /// When the event under way happened, by both clocks.
+    pub(super) now: Mono,
+    pub(super) wall: Wall,
     pub(super) out: Vec<Effect>,
 }
 
@@ -92,73 +95,84 @@ impl Run {
         }
     }
 
-    pub fn handle(&mut self, happened: Happened, now: Mono, wall: Wall) -> Vec<Effect> {
-        match happened {
-            Happened::Go { alive, adopted, caller } => {
-                self.can_start = caller.is_some();
-                self.hurry = caller.is_some_and(|caller| caller.hurry);
-                self.go(&alive, adopted, caller, now, wall);
-            }
-            Happened::Came(caller) => {
-                (self.can_start, self.hurry) = (true, caller.hurry);
-                self.heed(caller, false, now, wall);
-                if caller.hurry && matches!(self.live, Live::Parked { .. }) {
-                    self.look_again(now, wall);
-                }
-            }
-            // What stops it already has its own reason; and what is over cannot be stopped.
-            Happened::Stop { why } if !matches!(self.live, Live::Resting | Live::Leaving) => {
-                self.stop(Stop::Asked, &why, wall);
-            }
-            Happened::Stop { .. } => {}
-            Happened::TerminalsAsked => self.terminals_asked(wall),
-            Happened::TerminalStarted { role, result } => self.terminal_started(role, result, now, wall),
-            Happened::Status { seen, .. } if matches!(self.live, Live::Reconsidering) => {
-                self.seen = Some(seen);
-                self.reconsider(now, wall);
-            }
-            Happened::Status { terminal, seen } => {
-                if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) {
-                    self.seen = Some(seen.clone());
-                    self.status(seen, now, wall);
-                }
-            }
-            Happened::Snapshot(snapshot) => {
-                if matches!(self.live, Live::Snapshotting) {
-                    self.record(Entry::Snapshot { snapshot }, wall);
-                    self.start(self.ledger.missing(), wall);
-                }
-            }
-            Happened::StepDone { step, outcome } => {
-                if matches!(self.live, Live::Stepping) {
-                    self.record(Entry::StepDone { step, outcome }, wall);
-                    self.after(wall);
-                }
-            }
-            Happened::Time => self.time(now, wall),
-            Happened::StaleCleared { turn, .. }
-            | Happened::Sent { turn, .. }
-            | Happened::Traces { turn, .. }
-            | Happened::Turn { turn, .. }
-            | Happened::Archived { turn, .. }
-            | Happened::KeptLate { turn, .. }
-                if !self.concerns(turn) => {} // Of a turn that is over.
-            Happened::StaleCleared { turn, stale, printed } => self.stale_cleared(turn, stale, printed, now, wall),
-            Happened::Sent { turn, sent } => self.sent(turn, sent, now, wall),
-            Happened::Traces { turn, traces } => self.traces(turn, traces, now, wall),
-            Happened::Turn { event, .. } => self.turn_event(event, now, wall),
-            Happened::KeptLate { name, .. } => self.kept_late(name, now, wall),
-            Happened::Archived { turn, name } => {
-                if matches!(self.live, Live::Archiving) {
-                    self.record(Entry::Archived { turn, name }, wall);
-                    self.advance(now, wall);
-                }
-            }
+    pub fn handle(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
+        self.now = now;
+        self.wall = wall;
+        if event.turn().is_none_or(|turn| self.concerns(turn)) {
+            self.apply(event);
         }
         std::mem::take(&mut self.out)
     }
 
-    /// Whether what happened to this turn still matters: it is the last one, one that goes on after all, or the failed one
+    fn apply(&mut self, event: RunEvent) {
+        match (event, &self.live) {
+            (RunEvent::Go { alive, adopted, caller }, _) => {
+                self.can_start = caller.is_some();
+                self.hurry = caller.is_some_and(|caller| caller.hurry);
+                self.go(&alive, adopted, caller);
+            }
+            (RunEvent::Came(caller), _) => {
+                self.can_start = true;
+                self.hurry = caller.hurry;
+                self.heed(caller, false);
+                if caller.hurry && matches!(self.live, Live::Parked { .. }) {
+                    self.look_again();
+                }
+            }
+            // What stops it already has its own reason; and what is over cannot be stopped.
+            (RunEvent::Stop { .. }, Live::Resting | Live::Leaving) => {}
+            (RunEvent::Stop { why }, _) => self.stop(Stop::Asked, &why),
+            (RunEvent::TerminalsAsked, Live::Leaving) => self.terminals_asked(),
+            (RunEvent::TerminalStarted { role, terminal }, _) => {
+                self.record(Entry::TerminalReady { role, terminal });
+                self.start_over(role, None);
+            }
+            (RunEvent::TerminalNotStarted { role, why }, _) => {
+                self.record(Entry::TerminalLost { role, why: why.clone() });
+                self.start_over(role, Some(format!("the {role} could not be started: {why}")));
+            }
+            (RunEvent::Status { seen, .. }, Live::Reconsidering) => {
+                self.seen = Some(seen);
+                self.reconsider();
+            }
+            (RunEvent::Status { terminal, seen }, _)
+                if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) =>
+            {
+                self.seen = Some(seen.clone());
+                self.status(seen);
+            }
+            (RunEvent::Snapshot(snapshot), Live::Snapshotting) => {
+                self.record(Entry::Snapshot { snapshot });
+                self.start(self.ledger.missing());
+            }
+            (RunEvent::StepDone { step, outcome }, Live::Stepping) => {
+                self.record(Entry::StepDone { step, outcome });
+                self.after();
+            }
+            (RunEvent::Time, _) => self.time(),
+            (RunEvent::StaleCleared { turn, stale, printed }, Live::Clearing) => {
+                self.record(Entry::Dispatching { turn, stale, printed });
+                self.dispatch();
+            }
+            // Left where it is it would be taken for the answer to this turn.
+            (RunEvent::StaleInTheWay { why, .. }, Live::Clearing) => {
+                let text = format!("an older answer is in the way and cannot be moved: {why}");
+                self.fail(TurnError::runtime(Cause::Unarchived, text));
+            }
+            (RunEvent::Sent { turn, sent }, Live::Sending) => self.sent(turn, sent),
+            (RunEvent::Traces { turn, traces }, Live::Tracing) => self.traces(turn, traces),
+            (RunEvent::Turn { event, .. }, _) => self.turn_event(event),
+            (RunEvent::Archived { turn, name }, Live::Archiving) => {
+                self.record(Entry::Archived { turn, name });
+                self.advance();
+            }
+            (RunEvent::Archived { name, .. }, Live::KeepingLate(error)) => self.kept_late(error.clone(), name),
+            // The result of something that the run no longer waits for.
+            _ => {}
+        }
+    }
+
+    /// Whether an event of this turn still matters: it is the last one, one that was reopened, or the failed one
     /// that is looked at again.
     fn concerns(&self, turn: u64) -> bool {
         let under_way = match &self.ledger.place {
@@ -170,51 +184,51 @@ impl Run {
         turn == self.ledger.turns || under_way || (matches!(self.live, Live::Reconsidering) && reconsidered())
     }
 
-    pub(super) fn record(&mut self, entry: Entry, wall: Wall) {
-        let notes = self.ledger.apply(&entry, wall);
+    pub(super) fn record(&mut self, entry: Entry) {
+        let notes = self.ledger.apply(&entry, self.wall);
         self.out.push(Effect::Record(entry));
         for note in notes {
-            self.say(note.level, note.text, wall);
+            self.say(note.level, note.text);
         }
     }
 
-    pub(super) fn say(&mut self, level: Level, text: impl Into<String>, wall: Wall) {
-        self.record(Entry::Said { level, text: text.into() }, wall);
+    pub(super) fn say(&mut self, level: Level, text: impl Into<String>) {
+        self.record(Entry::Said { level, text: text.into() });
     }
 
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs(self.ledger.spec.config.handoff.response_timeout.into())
     }
 
-    pub(super) fn mirror(&mut self, wall: Wall) {
-        self.out.push(super::mirror::now(&self.ledger, wall));
+    pub(super) fn mirror(&mut self) {
+        self.out.push(super::mirror::mirror(&self.ledger, None, self.wall));
     }
 
     /// Goes on from between two turns.
-    pub(super) fn advance(&mut self, now: Mono, wall: Wall) {
-        self.mirror(wall);
+    pub(super) fn advance(&mut self) {
+        self.mirror();
         match self.ledger.rounds.next() {
-            Next::Turn(key) => self.begin_turn(key, now, wall),
+            Next::Turn(key) => self.begin_turn(key),
             Next::Over(verdict) => {
-                self.record(Entry::Decided { verdict }, wall);
-                self.after(wall);
+                self.record(Entry::Decided { verdict });
+                self.after();
             }
-            Next::Stuck(why) => self.stop(Stop::Stuck, &why, wall),
+            Next::Stuck(why) => self.stop(Stop::Stuck, &why),
         }
     }
 
     /// Starts a terminal for each of these roles.
-    pub(super) fn start(&mut self, roles: BTreeSet<Role>, wall: Wall) {
+    pub(super) fn start(&mut self, roles: BTreeSet<Role>) {
         if !self.can_start {
             let names = roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
             let why =
                 format!("an agent is to be started ({names}), and only `posse loop --resume` knows its environment");
-            return self.stop(Stop::Alone, &why, wall);
+            return self.stop(Stop::Alone, &why);
         }
         for role in &roles {
             let nth = self.ledger.wanted.get(role).copied().unwrap_or(0) + 1;
             let name = self.ledger.spec.terminal_name(*role, nth);
-            self.record(Entry::TerminalWanted { role: *role, name: name.clone() }, wall);
+            self.record(Entry::TerminalWanted { role: *role, name: name.clone() });
             if let Some(choice) = self.ledger.spec.config.agents.get(role).cloned() {
                 self.out.push(Effect::StartTerminal { role: *role, choice, name });
             }
@@ -222,16 +236,8 @@ impl Run {
         self.live = Live::Starting { waiting: roles, failed: None };
     }
 
-    fn terminal_started(&mut self, role: Role, result: Result<TerminalId, String>, now: Mono, wall: Wall) {
-        let entry = match result {
-            Ok(terminal) => Entry::TerminalReady { role, terminal },
-            Err(why) => Entry::TerminalLost { role, why },
-        };
-        let why = match &entry {
-            Entry::TerminalLost { why, .. } => Some(format!("the {role} could not be started: {why}")),
-            _ => None,
-        };
-        self.record(entry, wall);
+    /// The start of a terminal is over; `why` it failed.
+    fn start_over(&mut self, role: Role, why: Option<String>) {
         let Live::Starting { waiting, failed } = &mut self.live else { return };
         waiting.remove(&role);
         *failed = failed.take().or(why);
@@ -239,13 +245,13 @@ impl Run {
             return;
         }
         // Somebody else may be missing meanwhile: whose turn it is finds that out.
-        let Some(why) = failed.take() else { return self.advance(now, wall) };
-        self.stop(Stop::Start, &why, wall);
+        let Some(why) = failed.take() else { return self.advance() };
+        self.stop(Stop::Start, &why);
     }
 
-    /// Whether permissions are accepted is a matter of the person who goes on with it, not of who began it. While it goes on
-    /// nobody can have more accepted: it might be one of its agents.
-    pub(super) fn heed(&mut self, caller: Caller, stopped: bool, now: Mono, wall: Wall) {
+    /// Applies what the caller says about accepting permissions: the person who resumes a run decides, not the one who began
+    /// it. While a run is driven it cannot be made to accept more, because the caller may be one of its agents.
+    pub(super) fn heed(&mut self, caller: Caller, stopped: bool) {
         let handoff = &self.ledger.spec.config.handoff;
         let accepts = handoff.auto_accept_permissions;
         let on = caller.auto_accept.or(handoff.auto_accept_configured).unwrap_or(accepts);
@@ -255,29 +261,29 @@ impl Run {
         if on && !stopped {
             let text =
                 "AUTO_ACCEPT_PERMISSIONS=1 counts for a run that was stopped; `posse run stop` it, and resume it then";
-            return self.say(Level::Warning, text, wall);
+            return self.say(Level::Warning, text);
         }
-        self.record(Entry::AutoAccept { on }, wall);
+        self.record(Entry::AutoAccept { on });
         let text = match on {
             true => {
                 "permissions are accepted from now on, because AUTO_ACCEPT_PERMISSIONS=1 or the configuration says so"
             }
             false => "permissions are not accepted any more: AUTO_ACCEPT_PERMISSIONS is not 1",
         };
-        self.say(Level::Warning, text, wall);
+        self.say(Level::Warning, text);
         if let Live::Waiting(turn) = &mut self.live {
             turn.set_auto_accept(on);
-            self.turn_event(turn::Event::Time, now, wall);
+            self.turn_event(turn::Event::Time);
         }
     }
 
-    fn time(&mut self, now: Mono, wall: Wall) {
+    fn time(&mut self) {
         match &self.live {
-            Live::Settling { .. } => self.settle(now, wall),
-            Live::Waiting(_) => self.turn_event(turn::Event::Time, now, wall),
-            Live::Parked { until } if now >= *until => {
-                self.record(Entry::Unparked, wall);
-                self.look_again(now, wall);
+            Live::Settling { .. } => self.settle(),
+            Live::Waiting(_) => self.turn_event(turn::Event::Time),
+            Live::Parked { until } if self.now >= *until => {
+                self.record(Entry::Unparked);
+                self.look_again();
             }
             _ => {}
         }
@@ -294,11 +300,9 @@ impl From<Ledger> for Run {
             hurry: false,
             undelivered: 0,
             accepted: BTreeMap::new(),
+            now: Mono::default(),
+            wall: Wall(0),
             out: Vec::new(),
         }
     }
-}
-
-pub(super) fn runtime(cause: Cause, message: String) -> TurnError {
-    TurnError { kind: ErrorKind::Runtime, cause, message }
 }

@@ -4,29 +4,13 @@ use serde_json::Value;
 
 use super::Effect;
 use super::ledger::{Ledger, Place};
-use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf};
+use crate::rounds::state::{FinalStatus, InFlight, TerminalOf};
 use crate::rounds::{Final, Phase};
 use crate::time::Wall;
 
-/// The file as it is now.
-pub(super) fn now(ledger: &Ledger, at: Wall) -> Effect {
-    let (state, dispatched) = state_file(ledger);
-    Effect::Mirror { state: Box::new(state), at, dispatched }
-}
-
-/// The file as it goes to the archive: only now, when all that comes after the verdict is done, does it tell of it.
-pub(super) fn last(ledger: &Ledger, verdict: Final, at: Wall) -> Effect {
-    let (mut state, dispatched) = state_file(ledger);
-    state.final_status = match verdict {
-        Final::Pass => FinalStatus::Pass,
-        Final::Fail => FinalStatus::Fail,
-    };
-    Effect::Mirror { state: Box::new(state), at, dispatched }
-}
-
-/// What the file says, but for times: those are put into words by whoever writes it. Also when the turn that is under way
-/// was dispatched.
-fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
+/// The file as it is now. The times in it are left to the driver, which writes it. `verdict`: all that comes after the
+/// verdict is done, and the file goes to the archive. Before that it does not name the verdict.
+pub(super) fn mirror(ledger: &Ledger, verdict: Option<Final>, at: Wall) -> Effect {
     let spec = &ledger.spec;
     let mut state = ledger.rounds.to_state();
     state.api = spec.config.api.clone();
@@ -38,7 +22,11 @@ fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
     state.terminals = (ledger.terminals.iter())
         .map(|(role, id)| (*role, TerminalOf { id: id.to_string(), provider: provider(role) }))
         .collect();
-    state.final_status = FinalStatus::Running;
+    state.final_status = match verdict {
+        None => FinalStatus::Running,
+        Some(Final::Pass) => FinalStatus::Pass,
+        Some(Final::Fail) => FinalStatus::Fail,
+    };
     if let Place::After(_) | Place::Over(_) = ledger.place {
         state.current_phase = Phase::Done;
     }
@@ -48,5 +36,5 @@ fn state_file(ledger: &Ledger) -> (StateFile, Option<Wall>) {
         state.in_flight = Some(in_flight);
         turn.sent.or(turn.dispatching).or(Some(turn.begun))
     });
-    (state, dispatched)
+    Effect::Mirror { state: Box::new(state), at, dispatched }
 }

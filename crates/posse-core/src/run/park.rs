@@ -7,7 +7,7 @@ use crate::turn::ApiFailure;
 
 /// Waits after a server's failure or a dropped stream, in seconds. The agent itself has tried several times by then.
 const SERVER: [u64; 5] = [30, 60, 120, 300, 600];
-/// A usage limit whose end nobody named is looked at again after this, …
+/// A usage limit without a known end is tried again after this, …
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 /// … this many times: half a day.
 const LIMIT_TIMES: u32 = 48;

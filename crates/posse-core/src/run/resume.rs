@@ -3,62 +3,59 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ledger::{Failed, Place, elapsed};
-use super::machine::{Live, Run, runtime};
+use super::machine::{Live, Run};
 use super::{Caller, Effect, Entry, Stop};
 use crate::ids::TerminalId;
 use crate::rounds::Role;
 use crate::status::StatusKind;
-use crate::time::{Mono, Wall};
 use crate::turn::{AnswerFrom, Cause, Level, Look, TurnError};
 
 impl Run {
-    /// Begins, or goes on.
+    /// Begins or resumes.
     pub(super) fn go(
         &mut self,
         alive: &BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
         caller: Option<Caller>,
-        now: Mono,
-        wall: Wall,
     ) {
         if !matches!(self.live, Live::Resting) || self.ledger.status().is_over() {
             return;
         }
         let stopped = self.ledger.stopped.is_some();
         if !self.ledger.is_fresh() || !self.ledger.wanted.is_empty() {
-            self.record(Entry::Resumed, wall);
+            self.record(Entry::Resumed);
         }
         if let Some(caller) = caller {
-            self.heed(caller, stopped, now, wall);
+            self.heed(caller, stopped);
         }
         for (role, terminal) in adopted {
-            self.record(Entry::TerminalReady { role, terminal }, wall);
+            self.record(Entry::TerminalReady { role, terminal });
         }
         let lost: Vec<Role> = (self.ledger.terminals.iter())
             .filter(|(_, terminal)| !alive.contains(terminal))
             .map(|(role, _)| *role)
             .collect();
         for role in lost {
-            self.record(Entry::TerminalLost { role, why: "it was gone when the run went on".into() }, wall);
+            self.record(Entry::TerminalLost { role, why: "it was gone when the run went on".into() });
         }
         // It was about to stop, and stops.
         if let Some(leaving) = &self.ledger.leaving {
             return self.leave(leaving.terminals.clone());
         }
         match self.ledger.place.clone() {
-            Place::Between => self.look_again(now, wall),
+            Place::Between => self.look_again(),
             Place::Turn(turn) if alive.contains(&turn.terminal) => {
                 self.seen = None;
                 match (turn.dispatching, turn.sent) {
                     (None, _) => {
-                        self.live = Live::settling(now);
+                        self.live = Live::settling(self.now);
                         self.out.push(Effect::Watch(turn.terminal));
                     }
                     (Some(_), None) => {
                         self.out.push(Effect::Watch(turn.terminal));
                         self.dispatch();
                     }
-                    (Some(_), Some(_)) => self.wait(now, wall),
+                    (Some(_), Some(_)) => self.wait(),
                 }
             }
             Place::Turn(turn) if turn.dispatching.is_some() => {
@@ -68,21 +65,21 @@ impl Run {
             // Nothing of it was ever sent.
             Place::Turn(turn) => {
                 let why = "its terminal was gone before the prompt was sent".to_owned();
-                self.record(Entry::Unsent { turn: turn.turn, why }, wall);
-                self.go_between(now, wall);
+                self.record(Entry::Unsent { turn: turn.turn, why });
+                self.go_between();
             }
             Place::Unarchived { .. } => self.archive(),
-            Place::After(_) => self.after(wall),
+            Place::After(_) => self.after(),
             Place::Over(_) => {}
         }
     }
 
     /// Goes on from between two turns. If the last one failed, its agent may be at it all the same, or its answer may be
-    /// there: whoever is asked a second time might do it twice, and what was written would be lost.
-    pub(super) fn look_again(&mut self, now: Mono, wall: Wall) {
+    /// there: an agent that is asked a second time might do it twice, and what it wrote would be lost.
+    pub(super) fn look_again(&mut self) {
         let asked = |failed: &&Failed| failed.record.sent.is_some() || failed.cause == Cause::Unreachable;
         let Some(Failed { record, .. }) = self.ledger.failed.as_ref().filter(asked) else {
-            return self.go_between(now, wall);
+            return self.go_between();
         };
         self.live = Live::Reconsidering;
         self.seen = None;
@@ -93,14 +90,14 @@ impl Run {
         });
     }
 
-    pub(super) fn go_between(&mut self, now: Mono, wall: Wall) {
+    pub(super) fn go_between(&mut self) {
         // Somebody who comes and says "go on" need not wait.
         if std::mem::take(&mut self.hurry) && self.ledger.parked.is_some() {
-            self.say(Level::Info, "somebody asked for it: the model is tried again at once", wall);
-            self.record(Entry::Unparked, wall);
+            self.say(Level::Info, "somebody asked for it: the model is tried again at once");
+            self.record(Entry::Unparked);
         }
         if let Some(until) = self.ledger.parked {
-            self.live = Live::Parked { until: now + elapsed(wall, until) };
+            self.live = Live::Parked { until: self.now + elapsed(self.wall, until) };
             return;
         }
         let commits = self.ledger.spec.config.post_processing.git_commit;
@@ -110,73 +107,52 @@ impl Run {
             return self.out.push(Effect::TakeSnapshot);
         }
         let missing = self.ledger.missing();
-        if missing.is_empty() { self.advance(now, wall) } else { self.start(missing, wall) }
+        if missing.is_empty() { self.advance() } else { self.start(missing) }
     }
 
     /// A turn failed, its agent lives. If it is at work or waits for an answer it is waited for; if the answer is there it is
-    /// taken; otherwise it is told to take the task up again.
-    pub(super) fn reconsider(&mut self, now: Mono, wall: Wall) {
-        let Some(failed) = &self.ledger.failed else { return self.go_between(now, wall) };
+    /// taken; otherwise the agent is asked to take the task up again.
+    pub(super) fn reconsider(&mut self) {
+        let Some(failed) = &self.ledger.failed else { return self.go_between() };
         let (turn, key) = (failed.record.turn, failed.record.key);
         match self.seen.as_ref().and_then(|seen| seen.kind) {
             Some(StatusKind::Processing | StatusKind::WaitingUserAnswer) => {
-                self.record(Entry::Reopened { turn }, wall);
-                self.wait(now, wall);
+                self.record(Entry::Reopened { turn });
+                self.wait();
             }
             Some(_) => self.out.push(Effect::LookAtFile { turn, key }),
             None => {}
         }
     }
 
-    fn reconsidered(&mut self, look: Look, now: Mono, wall: Wall) {
-        let Some(failed) = &self.ledger.failed else { return self.go_between(now, wall) };
-        let (turn, key) = (failed.record.turn, failed.record.key);
+    /// Judges the response file of a turn that is not waited for: its terminal is gone, or it failed. If the answer is there
+    /// all the same, it counts.
+    pub(super) fn looked(&mut self, look: Look) {
+        let salvaging = matches!(self.live, Live::Salvaging);
+        let failed = || self.ledger.failed.as_ref().map(|failed| &failed.record);
+        let Some(record) = (if salvaging { self.ledger.turn() } else { failed() }) else { return self.go_between() };
+        let (turn, key, role) = (record.turn, record.key, record.key.role());
         match look {
             Look::Ready(text) => {
-                self.say(Level::Info, format!("the answer of the {} has come after all", key.role()), wall);
-                self.record(Entry::Reopened { turn }, wall);
-                self.take(turn, &text, wall);
+                if salvaging {
+                    self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"));
+                } else {
+                    self.say(Level::Info, format!("the answer of the {role} has come after all"));
+                    self.record(Entry::Reopened { turn });
+                }
+                // As its turn would have: without what is around it.
+                self.record(Entry::Answered { turn, text: text.trim().to_owned(), from: AnswerFrom::File });
+                self.archive();
             }
+            // It may still be written.
             Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
-            _ => self.go_between(now, wall),
-        }
-    }
-
-    /// Takes an answer as its turn would have: without what is around it.
-    fn take(&mut self, turn: u64, text: &str, wall: Wall) {
-        self.record(Entry::Answered { turn, text: text.trim().to_owned(), from: AnswerFrom::File }, wall);
-        self.archive();
-    }
-
-    /// Looks at a file that nobody waits for in a turn.
-    pub(super) fn looked(&mut self, look: Look, now: Mono, wall: Wall) {
-        match self.live {
-            Live::Salvaging => self.salvaged(look, now, wall),
-            Live::Reconsidering => self.reconsidered(look, now, wall),
-            _ => {}
-        }
-    }
-
-    /// The terminal of the turn is gone. If the answer is there all the same, it counts.
-    fn salvaged(&mut self, look: Look, now: Mono, wall: Wall) {
-        let Some(record) = self.ledger.turn() else { return };
-        let (turn, role) = (record.turn, record.key.role());
-        match look {
-            Look::Ready(text) => {
-                self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"), wall);
-                self.take(turn, &text, wall);
-            }
-            // Somebody may still be writing it.
-            Look::Unsettled => {
-                let key = record.key;
-                self.out.push(Effect::LookAtFile { turn, key });
-            }
-            _ => {
+            _ if salvaging => {
                 let message = format!("the terminal of the {role} is gone");
-                let TurnError { kind, cause, message } = runtime(Cause::Gone, message);
-                self.record(Entry::TurnFailed { turn, kind, cause, message: message.clone() }, wall);
-                if self.can_start { self.go_between(now, wall) } else { self.stop(Stop::Turn, &message, wall) }
+                let TurnError { kind, cause, message } = TurnError::runtime(Cause::Gone, message);
+                self.record(Entry::TurnFailed { turn, kind, cause, message: message.clone() });
+                if self.can_start { self.go_between() } else { self.stop(Stop::Turn, &message) }
             }
+            _ => self.go_between(),
         }
     }
 }

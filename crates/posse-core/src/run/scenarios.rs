@@ -43,7 +43,7 @@ impl Bench {
         let mut bench = Self::new(config);
         bench.go(&[]);
         for (nth, role) in Role::ALL.into_iter().enumerate() {
-            bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+            bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
         }
         bench
     }
@@ -59,9 +59,9 @@ impl Bench {
     fn ask(&mut self) {
         let turn = self.run.ledger().turns;
         assert_eq!(self.status(Idle), ["clear stale"]);
-        let sends = self.happens(Happened::StaleCleared { turn, stale: Ok(None), printed: None });
+        let sends = self.happens(RunEvent::StaleCleared { turn, stale: None, printed: None });
         assert_eq!(sends, ["dispatching", "send"]);
-        self.happens(Happened::Sent { turn, sent: Sent::Taken });
+        self.happens(RunEvent::Sent { turn, sent: Sent::Taken });
     }
 
     /// One whole turn.
@@ -72,25 +72,25 @@ impl Bench {
         self.status(Completed);
         let answered = self.turn(Event::File(Look::Ready(text.into())));
         assert!(answered.contains(&"archive".into()), "{answered:?}");
-        self.happens(Happened::Archived { turn, name: Some("a.md".into()) })
+        self.happens(RunEvent::Archived { turn, name: Some("a.md".into()) })
     }
 
     fn go(&mut self, alive: &[TerminalId]) -> Vec<String> {
         let alive = alive.iter().copied().collect();
-        self.happens(Happened::Go { alive, adopted: BTreeMap::new(), caller: HURRIED })
+        self.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller: HURRIED })
     }
 
     fn turn(&mut self, event: Event) -> Vec<String> {
         let turn = self.run.ledger().turns;
-        self.happens(Happened::Turn { turn, event })
+        self.happens(RunEvent::Turn { turn, event })
     }
 
     fn status(&mut self, kind: StatusKind) -> Vec<String> {
         let terminal = self.run.ledger().turn().unwrap().terminal;
-        self.happens(Happened::Status { terminal, seen: Seen { kind: Some(kind), ..Seen::default() } })
+        self.happens(RunEvent::Status { terminal, seen: Seen { kind: Some(kind), ..Seen::default() } })
     }
 
-    fn happens(&mut self, happened: Happened) -> Vec<String> {
+    fn happens(&mut self, happened: RunEvent) -> Vec<String> {
         let wall = Wall(self.now.as_millis() as i64 + self.moved);
         let effects = self.run.handle(happened, Mono(self.now), wall);
         for effect in &effects {
@@ -168,8 +168,8 @@ fn words(effect: &Effect) -> String {
         Effect::Accept { n, .. } => format!("accept {n}"),
         Effect::AskLastOutput { .. } => "ask last output".into(),
         Effect::Remind { n, .. } => format!("remind {n}"),
-        Effect::Archive { .. } => "archive".into(),
-        Effect::KeepLate { .. } => "keep late".into(),
+        Effect::Archive { suffix: None, .. } => "archive".into(),
+        Effect::Archive { .. } => "keep late".into(),
         Effect::Notify { event, .. } => format!("notify {event}"),
         Effect::TakeSnapshot => "take snapshot".into(),
         Effect::Mirror { state, .. } => match state.final_status {
@@ -191,12 +191,14 @@ fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
     assert_eq!(started.iter().filter(|words| words.starts_with("start ")).count(), 5, "{started:?}");
     let mut all = Vec::new();
     for (nth, role) in Role::ALL.into_iter().enumerate() {
-        let result = if nth == 2 { Err("no such program".into()) } else { Ok(terminal(nth)) };
-        all.extend(bench.happens(Happened::TerminalStarted { role, result }));
+        all.extend(bench.happens(match nth {
+            2 => RunEvent::TerminalNotStarted { role, why: "no such program".into() },
+            nth => RunEvent::TerminalStarted { role, terminal: terminal(nth) },
+        }));
     }
     let ready = "terminal ready";
     assert_eq!(all, [ready, ready, "terminal lost", ready, ready, "leaving", "end 4 terminals"]);
-    let stopped = bench.happens(Happened::TerminalsAsked);
+    let stopped = bench.happens(RunEvent::TerminalsAsked);
     assert_eq!(stopped, ["stopped", "notify stopped", "rest"], "no state file was written");
     assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
     assert_eq!(bench.last_words(), "the programmer could not be started: no such program");
@@ -207,13 +209,13 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
     let mut bench = Bench::new("{}");
     bench.go(&[]);
     for (nth, role) in Role::ALL.into_iter().enumerate().skip(1) {
-        bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+        bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
     }
     bench.dies();
     assert_eq!(bench.run.ledger().starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
     let alive = all().into_iter().collect();
     let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
-    let went_on = bench.happens(Happened::Go { alive, adopted, caller: HURRIED });
+    let went_on = bench.happens(RunEvent::Go { alive, adopted, caller: HURRIED });
     let expected = ["resumed", "terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
     assert_eq!(went_on, expected, "it is not started a second time");
 }
@@ -222,26 +224,26 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
 fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
-    let stopped = bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     // The state first: who waits for the stop finds it.
     assert_eq!(stopped, ["mirror RUNNING", "stopped", "rest"]);
     assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
     // What was under way comes back to nobody.
     assert!(bench.turn(Event::File(Look::Ready("late".into()))).is_empty());
     assert!(bench.status(Completed).is_empty());
-    assert!(bench.happens(Happened::Time).is_empty());
-    assert!(bench.happens(Happened::Stop { why: "again".into() }).is_empty());
+    assert!(bench.happens(RunEvent::Time).is_empty());
+    assert!(bench.happens(RunEvent::Stop { why: "again".into() }).is_empty());
     let mut bench = Bench::asked(r#"{"cleanup_on_exit": true}"#);
-    let stopped = bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     assert_eq!(stopped, ["leaving", "end 5 terminals"]);
-    assert_eq!(bench.happens(Happened::TerminalsAsked), ["mirror RUNNING", "stopped", "rest"]);
+    assert_eq!(bench.happens(RunEvent::TerminalsAsked), ["mirror RUNNING", "stopped", "rest"]);
 }
 
 #[test]
 fn s_192_a_stop_before_a_run_goes_on_changes_nothing() {
     let mut bench = Bench::asked("{}");
     bench.dies();
-    assert!(bench.happens(Happened::Stop { why: "SIGTERM".into() }).is_empty());
+    assert!(bench.happens(RunEvent::Stop { why: "SIGTERM".into() }).is_empty());
     assert_eq!(bench.run.ledger().status(), RunStatus::Running);
 }
 
@@ -263,7 +265,7 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
             again = [vec!["resumed".into()], bench.turn(Event::File(Look::Absent))].concat();
         }
         assert_eq!(again, ["resumed", "terminal wanted", "start analyst analyst-feed-2"], "asked: {asked}");
-        let new = bench.happens(Happened::TerminalStarted { role: Role::Analyst, result: Ok(terminal(9)) });
+        let new = bench.happens(RunEvent::TerminalStarted { role: Role::Analyst, terminal: terminal(9) });
         assert_eq!(new, ["terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"]);
         let turn = bench.run.ledger().turn().unwrap();
         assert!(turn.terminal == terminal(9) && turn.text.contains("Say hello."), "it is told everything: {turn:?}");
@@ -304,17 +306,17 @@ fn s_116_what_came_too_late_is_kept_and_named() {
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
     bench.now += Duration::from_secs(1_801);
-    assert_eq!(bench.happens(Happened::Time), ["keep late"], "the message waits for the name");
-    assert!(bench.happens(Happened::Time).is_empty());
-    let kept = bench.happens(Happened::KeptLate { turn: 1, name: Some("001-analyst-late.md".into()) });
+    assert_eq!(bench.happens(RunEvent::Time), ["keep late"], "the message waits for the name");
+    assert!(bench.happens(RunEvent::Time).is_empty());
+    let kept = bench.happens(RunEvent::Archived { turn: 1, name: Some("001-analyst-late.md".into()) });
     assert_eq!(kept, ["kept late", "turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"]);
     assert!(bench.last_words().contains("001-analyst-late.md"), "{}", bench.last_words());
     // There was none.
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
     bench.now += Duration::from_secs(1_801);
-    bench.happens(Happened::Time);
-    let failed = bench.happens(Happened::KeptLate { turn: 1, name: None });
+    bench.happens(RunEvent::Time);
+    let failed = bench.happens(RunEvent::Archived { turn: 1, name: None });
     assert_eq!(failed[0], "turn failed");
     assert!(!bench.last_words().contains("kept as"), "{}", bench.last_words());
 }
@@ -323,8 +325,7 @@ fn s_116_what_came_too_late_is_kept_and_named() {
 fn an_older_answer_that_cannot_be_moved_is_never_taken_for_the_new_one() {
     let mut bench = Bench::started("{}");
     bench.status(Idle);
-    let stale = Err("no space left".into());
-    let failed = bench.happens(Happened::StaleCleared { turn: 1, stale, printed: None });
+    let failed = bench.happens(RunEvent::StaleInTheWay { turn: 1, why: "no space left".into() });
     assert_eq!(failed, ["turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"], "nothing is sent");
     assert!(bench.last_words().contains("no space left"), "{}", bench.last_words());
     let again = bench.go(&all());
@@ -337,13 +338,13 @@ fn s_123_a_wall_clock_that_is_set_back_changes_nothing() {
     bench.status(Processing);
     let deadline = bench.run.deadline();
     bench.moved = -HOUR;
-    assert!(bench.happens(Happened::Time).is_empty());
+    assert!(bench.happens(RunEvent::Time).is_empty());
     assert!(bench.status(Processing).is_empty());
     assert_eq!(bench.run.deadline(), deadline);
     bench.status(Completed);
     let grace = bench.run.deadline();
     bench.moved = HOUR;
-    assert!(bench.happens(Happened::Time).is_empty());
+    assert!(bench.happens(RunEvent::Time).is_empty());
     assert_eq!(bench.run.deadline(), grace);
     // Read back with a clock that was set back: no more time than a new turn, and no less than none.
     bench.moved = -HOUR;
@@ -381,16 +382,16 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
     let play = |outcome| {
         let mut bench = Bench::new(config);
         assert_eq!(bench.go(&[]), ["take snapshot"], "before any agent has touched anything");
-        bench.happens(Happened::Snapshot(None));
+        bench.happens(RunEvent::Snapshot(None));
         for (nth, role) in Role::ALL.into_iter().enumerate() {
-            bench.happens(Happened::TerminalStarted { role, result: Ok(terminal(nth)) });
+            bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
         }
         for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
             bench.answer(text);
         }
         let passed = bench.answer("RESULT: PASS\nEVIDENCE:\n- hello");
         assert_eq!(passed.last().map(String::as_str), Some("OpenspecArchive"), "{passed:?}");
-        let next = bench.happens(Happened::StepDone { step: Step::OpenspecArchive, outcome });
+        let next = bench.happens(RunEvent::StepDone { step: Step::OpenspecArchive, outcome });
         (next, bench.run.ledger().status())
     };
     let (next, status) = play(StepOutcome::Failed("it timed out".into()));
@@ -403,7 +404,7 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
 #[test]
 fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
     let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-    let seen = |seen| Happened::Status { terminal: terminal(0), seen };
+    let seen = |seen| RunEvent::Status { terminal: terminal(0), seen };
     assert_eq!(bench.happens(seen(permission("a"))), ["accepting", "accept 1"]);
     assert_eq!(bench.turn(Event::Accepted(Ok(()))), ["accepted"]);
     bench.now += Duration::from_secs(6);
@@ -419,7 +420,7 @@ fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
     assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2, "what was refused does not count");
     bench.status(Completed);
     bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
-    bench.happens(Happened::Archived { turn: 1, name: None });
+    bench.happens(RunEvent::Archived { turn: 1, name: None });
     assert_eq!(bench.run.ledger().turn().unwrap().accepts, 0);
 }
 
@@ -434,7 +435,7 @@ fn roles_are_started_once_each() {
 #[test]
 fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
     let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-    let asks = |n: u32| Happened::Status { terminal: terminal(0), seen: permission(&format!("q{n}")) };
+    let asks = |n: u32| RunEvent::Status { terminal: terminal(0), seen: permission(&format!("q{n}")) };
     for n in 1..=20 {
         assert_eq!(bench.happens(asks(n)), ["accepting", &format!("accept {n}")]);
         bench.turn(Event::Accepted(Ok(())));
@@ -453,7 +454,7 @@ fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
     // Killed and taken up by the next posse, it counts on.
     bench.dies();
     let alive = all().into_iter().collect();
-    bench.happens(Happened::Go { alive, adopted: BTreeMap::new(), caller: None });
+    bench.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller: None });
     bench.now += Duration::from_secs(6);
     assert_eq!(bench.happens(asks(22)), ["accepting", "accept 2"]);
 }

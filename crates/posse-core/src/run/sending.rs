@@ -3,23 +3,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::machine::{Live, Run, runtime};
+use super::machine::{Live, Run};
 use super::{Effect, Entry, Sent, Traces};
 use crate::rounds::Key;
 use crate::status::StatusKind;
-use crate::time::{Mono, Wall};
 use crate::turn::{self, Cause, ErrorKind, Level, Seen, TurnError, files};
 
-/// How long a terminal may take to be quiet before its turn, before people are told (LOOP-32).
+/// How long a terminal may take to be quiet before its turn, before a warning (LOOP-32).
 pub(super) const SETTLE: Duration = Duration::from_secs(10);
 /// How often a prompt that certainly did not arrive is tried again.
 const DELIVERIES: u32 = 3;
 
 impl Run {
-    pub(super) fn begin_turn(&mut self, key: Key, now: Mono, wall: Wall) {
+    pub(super) fn begin_turn(&mut self, key: Key) {
         let role = key.role();
         let Some(terminal) = self.ledger.terminals.get(&role).copied() else {
-            return self.start(BTreeSet::from([role]), wall);
+            return self.start(BTreeSet::from([role]));
         };
         let turn = self.ledger.turns + 1;
         let prompts = &self.ledger.spec.prompts;
@@ -38,9 +37,9 @@ impl Run {
         let attempt = self.ledger.attempts + 1;
         self.undelivered = 0;
         self.seen = None;
-        self.record(Entry::TurnBegun { turn, key, terminal, attempt, text }, wall);
-        self.mirror(wall);
-        self.live = Live::settling(now);
+        self.record(Entry::TurnBegun { turn, key, terminal, attempt, text });
+        self.mirror();
+        self.live = Live::settling(self.now);
         self.out.push(Effect::Watch(terminal));
     }
 
@@ -48,37 +47,37 @@ impl Run {
         format!("{}/.tmp/agent-responses/{}", self.ledger.spec.directory, key.file_name())
     }
 
-    /// The word that ends an answer's heredoc. Nobody can have written it into an answer before: the run's name is random.
+    /// The word that ends an answer's heredoc. No earlier answer can contain it, because the run's name is random.
     pub(super) fn heredoc_word(&self, turn: u64, reminder: u32) -> String {
         let run = u64::from(self.ledger.spec.id.bits());
         files::heredoc_word(run << 32 | (turn & 0xff_ffff) << 8 | u64::from(reminder & 0xff))
     }
 
-    pub(super) fn status(&mut self, seen: Seen, now: Mono, wall: Wall) {
+    pub(super) fn status(&mut self, seen: Seen) {
         match &self.live {
-            Live::Settling { .. } => self.settle(now, wall),
-            Live::Waiting(_) => self.turn_event(turn::Event::Status(seen), now, wall),
+            Live::Settling { .. } => self.settle(),
+            Live::Waiting(_) => self.turn_event(turn::Event::Status(seen)),
             _ => {}
         }
     }
 
     /// A prompt is typed into a quiet terminal only.
-    pub(super) fn settle(&mut self, now: Mono, wall: Wall) {
+    pub(super) fn settle(&mut self) {
         let Live::Settling { since, told, asks } = self.live else { return };
         let Some(turn) = self.ledger.turn() else { return };
         let (id, key, terminal) = (turn.turn, turn.key, turn.terminal);
-        let waited = now.since(since);
+        let waited = self.now.since(since);
         let kind = self.seen.as_ref().and_then(|seen| seen.kind);
-        let asks = (kind == Some(StatusKind::WaitingUserAnswer)).then(|| asks.unwrap_or(now));
+        let asks = (kind == Some(StatusKind::WaitingUserAnswer)).then(|| asks.unwrap_or(self.now));
         self.live = Live::Settling { since, told, asks };
-        match kind {
-            Some(StatusKind::Idle | StatusKind::Completed) => {
-                self.live = Live::Clearing;
-                let number = self.ledger.archived + 1;
-                self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
-            }
+        let ready = match kind {
+            Some(StatusKind::Idle | StatusKind::Completed) => true,
             // An agent that a failing model threw back to its prompt stands there until it is told to go on.
-            Some(StatusKind::Error) if self.ledger.attempts > 1 || self.model_failed() => {
+            Some(StatusKind::Error) => self.ledger.attempts > 1 || self.model_failed(),
+            _ => false,
+        };
+        match kind {
+            _ if ready => {
                 self.live = Live::Clearing;
                 let number = self.ledger.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
@@ -87,25 +86,25 @@ impl Run {
             Some(StatusKind::Error) if waited >= SETTLE => {
                 let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
-                self.fail(runtime(Cause::ErrorState, text), now, wall);
+                self.fail(TurnError::runtime(Cause::ErrorState, text));
             }
-            Some(StatusKind::WaitingUserAnswer) if asks.is_some_and(|asks| now.since(asks) >= SETTLE) => {
+            Some(StatusKind::WaitingUserAnswer) if asks.is_some_and(|asks| self.now.since(asks) >= SETTLE) => {
                 let text = format!(
                     "terminal {terminal} of the {} waits for an answer, and a prompt is not typed into a question; \
                      `posse show {terminal}` says what answers it; then resume",
                     key.role()
                 );
-                self.fail(runtime(Cause::Waiting, text), now, wall);
+                self.fail(TurnError::runtime(Cause::Waiting, text));
             }
             _ if waited > self.timeout() => {
                 let text = format!("terminal {terminal} of the {} did not become quiet", key.role());
                 let error = TurnError { kind: ErrorKind::Timeout, cause: Cause::TimedOut, message: text };
-                self.fail(error, now, wall);
+                self.fail(error);
             }
             _ if waited >= SETTLE && !told => {
                 self.live = Live::Settling { since, told: true, asks };
                 let text = format!("the {} is still busy with what came before; its next prompt waits", key.role());
-                self.say(Level::Warning, text, wall);
+                self.say(Level::Warning, text);
             }
             _ => {}
         }
@@ -118,29 +117,6 @@ impl Run {
         words.into_iter().any(|words| turn::failure::classify(words).is_some())
     }
 
-    pub(super) fn stale_cleared(
-        &mut self,
-        turn: u64,
-        stale: Result<Option<String>, String>,
-        printed: Option<u64>,
-        now: Mono,
-        wall: Wall,
-    ) {
-        if !matches!(self.live, Live::Clearing) {
-            return;
-        }
-        let stale = match stale {
-            Ok(stale) => stale,
-            // Left where it is it would be taken for the answer to this turn.
-            Err(why) => {
-                let text = format!("an older answer is in the way and cannot be moved: {why}");
-                return self.fail(runtime(Cause::Unarchived, text), now, wall);
-            }
-        };
-        self.record(Entry::Dispatching { turn, stale, printed }, wall);
-        self.dispatch();
-    }
-
     /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
     pub(super) fn dispatch(&mut self) {
         if let Some(turn) = self.ledger.turn() {
@@ -150,18 +126,15 @@ impl Run {
         }
     }
 
-    pub(super) fn sent(&mut self, turn: u64, sent: Sent, now: Mono, wall: Wall) {
-        if !matches!(self.live, Live::Sending) {
-            return;
-        }
+    pub(super) fn sent(&mut self, turn: u64, sent: Sent) {
         match sent {
             Sent::Taken => {
-                self.record(Entry::Sent { turn }, wall);
-                self.mirror(wall);
-                self.wait(now, wall);
+                self.record(Entry::Sent { turn });
+                self.mirror();
+                self.wait();
             }
             Sent::Uncertain(why) => {
-                self.say(Level::Warning, format!("nobody knows whether the prompt arrived ({why}); looking"), wall);
+                self.say(Level::Warning, format!("nobody knows whether the prompt arrived ({why}); looking"));
                 if let Some(turn) = self.ledger.turn() {
                     let (text, since) = (turn.text.clone(), turn.dispatching.unwrap_or(turn.begun));
                     let (turn, terminal, key, printed) = (turn.turn, turn.terminal, turn.key, turn.printed);
@@ -172,49 +145,43 @@ impl Run {
             Sent::Not(why) => {
                 self.undelivered += 1;
                 if self.undelivered >= DELIVERIES {
-                    return self.fail(
-                        runtime(Cause::ErrorState, format!("the prompt was not taken: {why}")),
-                        now,
-                        wall,
-                    );
+                    let text = format!("the prompt was not taken: {why}");
+                    return self.fail(TurnError::runtime(Cause::ErrorState, text));
                 }
-                self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"), wall);
-                self.live = Live::settling(now);
+                self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"));
+                self.live = Live::settling(self.now);
                 if let Some(turn) = self.ledger.turn() {
                     self.out.push(Effect::Watch(turn.terminal));
                 }
             }
-            Sent::Gone(why) => self.gone(&why, now, wall),
+            Sent::Gone(why) => self.gone(&why),
         }
     }
 
-    pub(super) fn traces(&mut self, turn: u64, traces: Traces, now: Mono, wall: Wall) {
-        if !matches!(self.live, Live::Tracing) {
-            return;
-        }
+    pub(super) fn traces(&mut self, turn: u64, traces: Traces) {
         match traces {
             Traces::Taken => {
-                self.record(Entry::Sent { turn }, wall);
-                self.wait(now, wall);
+                self.record(Entry::Sent { turn });
+                self.wait();
             }
             Traces::NotTaken => {
                 let why = "the agent has done nothing since and shows nothing of it".to_owned();
-                self.record(Entry::Unsent { turn, why }, wall);
-                self.advance(now, wall);
+                self.record(Entry::Unsent { turn, why });
+                self.advance();
             }
             Traces::Unclear(why) => {
                 let text = format!("nobody knows whether the prompt arrived, and it is not sent twice: {why}");
-                self.fail(runtime(Cause::Unreachable, text), now, wall);
+                self.fail(TurnError::runtime(Cause::Unreachable, text));
             }
         }
     }
 
-    pub(super) fn gone(&mut self, why: &str, now: Mono, wall: Wall) {
+    pub(super) fn gone(&mut self, why: &str) {
         let text = match self.ledger.turn() {
             Some(turn) => format!("terminal {} of the {} is gone: {why}", turn.terminal, turn.key.role()),
             None => format!("a terminal is gone: {why}"),
         };
-        self.fail(runtime(Cause::Gone, text), now, wall);
+        self.fail(TurnError::runtime(Cause::Gone, text));
     }
 }
 

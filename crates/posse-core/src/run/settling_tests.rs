@@ -16,16 +16,16 @@ use crate::turn::Seen;
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
     let (mut run, _) = Run::create(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
-    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
+    let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     for role in Role::ALL {
-        run.handle(Happened::TerminalStarted { role, result: Ok(terminal) }, Mono(Duration::ZERO), Wall(0));
+        run.handle(RunEvent::TerminalStarted { role, terminal }, Mono(Duration::ZERO), Wall(0));
     }
     let mut happened = Vec::new();
     for (second, kind) in seen {
         let now = Mono(Duration::from_secs(*second));
         while let Some(due) = run.deadline().filter(|due| *due <= now) {
-            happened.extend(run.handle(Happened::Time, due, Wall(0)));
+            happened.extend(run.handle(RunEvent::Time, due, Wall(0)));
         }
         let seen = Seen {
             shown: Vec::new(),
@@ -36,10 +36,9 @@ fn check(seen: &[(u64, StatusKind)], expected: &str) {
             epoch: *second,
             reason: "rule x".into(),
             words: None,
-            ended: false,
             unproven: false,
         };
-        happened.extend(run.handle(Happened::Status { terminal, seen }, now, Wall(0)));
+        happened.extend(run.handle(RunEvent::Status { terminal, seen }, now, Wall(0)));
     }
     let outcome = happened.iter().rev().find_map(|effect| match effect {
         Effect::ClearStale { .. } => Some("sent".to_owned()),
@@ -75,15 +74,15 @@ fn a_prompt_waits_for_a_quiet_terminal() {
 #[test]
 fn an_agent_that_stands_at_its_prompt_after_a_failure_of_the_model_is_given_its_next_task() {
     let mut run = Run::create(spec(false), Wall(0)).0;
-    let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
+    let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
     run.handle(go, Mono::default(), Wall(0));
     for (nth, role) in Role::ALL.into_iter().enumerate() {
-        let result = Ok(TerminalId::from_random(nth as u32));
-        run.handle(Happened::TerminalStarted { role, result }, Mono::default(), Wall(0));
+        let terminal = TerminalId::from_random(nth as u32);
+        run.handle(RunEvent::TerminalStarted { role, terminal }, Mono::default(), Wall(0));
     }
     let terminal = run.ledger().turn().unwrap().terminal;
     let words = Some("● API Error: 529 Overloaded\n".to_owned());
     let seen = Seen { kind: Some(Error), words, ..Seen::default() };
-    let next = run.handle(Happened::Status { terminal, seen }, Mono::default(), Wall(0));
+    let next = run.handle(RunEvent::Status { terminal, seen }, Mono::default(), Wall(0));
     assert!(matches!(next[..], [Effect::ClearStale { .. }]), "{next:?}");
 }

@@ -196,17 +196,18 @@ fn a_run_read_back_is_the_run_that_wrote_it() {
 /// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
 fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
     let (mut run, _) = Run::create(world::spec(false), Wall(0));
-    let go = Happened::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED };
+    let go = RunEvent::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED };
     run.handle(go, Mono(Duration::ZERO), Wall(0));
     let mut effects = Vec::new();
     for (role, n) in Role::ALL.into_iter().zip(1..) {
-        let result = match lost.contains(&role) {
-            true => Err(format!("no {role} here")),
-            false => Ok(TerminalId::from_random(n)),
+        let started = if lost.contains(&role) {
+            RunEvent::TerminalNotStarted { role, why: format!("no {role} here") }
+        } else {
+            RunEvent::TerminalStarted { role, terminal: TerminalId::from_random(n) }
         };
-        effects = run.handle(Happened::TerminalStarted { role, result }, Mono(Duration::ZERO), Wall(0));
+        effects = run.handle(started, Mono(Duration::ZERO), Wall(0));
     }
-    effects.extend(run.handle(Happened::TerminalsAsked, Mono(Duration::ZERO), Wall(0)));
+    effects.extend(run.handle(RunEvent::TerminalsAsked, Mono(Duration::ZERO), Wall(0)));
     (effects, run)
 }
 
@@ -234,7 +235,7 @@ fn s_169_the_first_that_could_not_be_started_says_why() {
 #[test]
 fn s_191_the_state_file_is_written_before_a_stop_is_told() {
     let (_, mut run) = started(&[]);
-    let effects = run.handle(Happened::Stop { why: "enough".into() }, Mono(Duration::ZERO), Wall(0));
+    let effects = run.handle(RunEvent::Stop { why: "enough".into() }, Mono(Duration::ZERO), Wall(0));
     let mirror = effects.iter().position(|effect| matches!(effect, Effect::Mirror { .. }));
     let told = effects.iter().position(|effect| matches!(effect, Effect::Record(Entry::Stopped { .. })));
     assert!(mirror.is_some() && mirror < told, "{effects:#?}");
@@ -246,7 +247,7 @@ fn s_191_the_state_file_is_written_before_a_stop_is_told() {
 fn s_158_a_terminal_that_is_gone_before_its_turn_fails_it_at_once() {
     let (_, mut run) = started(&[]);
     let event = crate::turn::Event::Gone("it was deleted".into());
-    let effects = run.handle(Happened::Turn { turn: 1, event }, Mono(Duration::ZERO), Wall(0));
+    let effects = run.handle(RunEvent::Turn { turn: 1, event }, Mono(Duration::ZERO), Wall(0));
     let failed = effects.iter().find_map(|effect| match effect {
         Effect::Record(Entry::TurnFailed { message, .. }) => Some(message.clone()),
         _ => None,

@@ -1,4 +1,4 @@
-//! Whether a prompt arrived of which nobody knows: posse died between writing down that it would be typed and seeing it
+//! Decides whether a prompt arrived: posse died between writing down that it would be typed and seeing it
 //! taken. Typed a second time it might be done twice; never typed, the run would wait for nothing.
 
 use super::Traces;

@@ -3,62 +3,35 @@
 
 use std::collections::BTreeMap;
 
-use regex::RegexSet;
 use serde_json::Value;
 
 use super::Signal;
 use super::rules::{Closes, EventRule, Means, Rule, SignalRules, Word};
 use crate::question::{QuestionReport, ReportEvent, Reported, input_hash, member};
 use crate::status::{Claim, Source, WaitingKind};
+use crate::written::Expression;
 
 /// Stands in the place of an input that was too large to be passed on.
 pub const TOO_LARGE: &str = "posse: too large";
 
-/// Why rules for signals cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("signals.title.{list}: {error}")]
-pub struct BadSignalRules {
-    list: &'static str,
-    error: Box<regex::Error>,
-}
-
-/// Hears what one kind of agent says of itself. Made once, shared by all its terminals.
-#[derive(Debug)]
-pub struct Listener {
-    rules: SignalRules,
-    /// In the order in which they are tried, with what they mean.
-    titles: [(RegexSet, Claim); 3],
-}
-
-impl Listener {
-    pub fn new(rules: SignalRules) -> Result<Self, BadSignalRules> {
-        let title = rules.title.clone().unwrap_or_default();
-        let set = |list, patterns: &[String]| {
-            RegexSet::new(patterns).map_err(|error| BadSignalRules { list, error: Box::new(error) })
-        };
-        let titles = [
-            (set("busy", &title.busy)?, Claim::Working),
-            (set("asking", &title.asking)?, Claim::Asking(None)),
-            (set("quiet", &title.quiet)?, Claim::Ready),
-        ];
-        Ok(Self { rules, titles })
-    }
-
-    pub fn rules(&self) -> &SignalRules {
-        &self.rules
-    }
-
+impl SignalRules {
     /// What came through the terminal.
     pub fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
         match signal {
             Signal::AgentState { payload } => self.agent_state(payload).map(|claim| (Source::Osc, claim)),
             Signal::Title { title } => {
-                self.rules.title.as_ref()?;
-                let found = self.titles.iter().find(|(set, _)| set.is_match(title));
-                Some((Source::Title, found.map_or(Claim::Nothing, |(_, claim)| claim.clone())))
+                let rules = self.title.as_ref()?;
+                let is_one = |patterns: &[Expression]| patterns.iter().any(|pattern| pattern.is_match(title));
+                let claim = match () {
+                    () if is_one(&rules.busy) => Claim::Working,
+                    () if is_one(&rules.asking) => Claim::Asking(None),
+                    () if is_one(&rules.quiet) => Claim::Ready,
+                    () => Claim::Nothing,
+                };
+                Some((Source::Title, claim))
             }
             Signal::Progress { state, .. } => {
-                let rules = self.rules.progress.as_ref()?;
+                let rules = self.progress.as_ref()?;
                 let claim = match state {
                     state if rules.busy.contains(state) => Claim::Working,
                     state if rules.asking.contains(state) => Claim::Asking(None),
@@ -73,20 +46,20 @@ impl Listener {
 
     /// A hook was called: its event, and what it was given.
     pub fn hook(&self, event: &str, payload: &Value) -> Option<(Source, Claim)> {
-        Some((Source::Hook, claim(self.rules.hooks.get(event)?, payload)?))
+        Some((Source::Hook, claim(self.hooks.get(event)?, payload)?))
     }
 
     /// What the same hook tells about questions.
     pub fn hook_report(&self, event: &str, payload: &Value) -> Option<ReportEvent> {
-        self.report(Source::Hook, self.rules.hooks.get(event)?, payload)
+        self.report(Source::Hook, self.hooks.get(event)?, payload)
     }
 
     /// The sources that report what a question is about.
     pub fn reporting(&self) -> Vec<Source> {
         let reports =
             |means: &&Means| matches!(means, Means::Rule(Rule { says: Word::Asking, input_from: Some(_), .. }));
-        let hooks = self.rules.hooks.values().find(reports).map(|_| Source::Hook);
-        let events = self.rules.events.iter().map(|rule| &rule.means).find(reports).map(|_| Source::SessionFile);
+        let hooks = self.hooks.values().find(reports).map(|_| Source::Hook);
+        let events = self.events.iter().map(|rule| &rule.means).find(reports).map(|_| Source::SessionFile);
         hooks.into_iter().chain(events).collect()
     }
 
@@ -109,12 +82,12 @@ impl Listener {
         let Some(Claim::Asking(kind)) = claim(means, with) else { return None };
         let input = input.filter(|input| input.as_str() != Some(TOO_LARGE));
         let reported = Reported { source, kind, tool: tool.unwrap_or_default(), input };
-        Some(ReportEvent::Asked(Box::new(QuestionReport::new(&reported, &self.rules.tool))))
+        Some(ReportEvent::Asked(Box::new(QuestionReport::new(&reported, &self.tool))))
     }
 
     /// The session file has changed.
     pub fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
-        let rules = self.rules.session_file.as_ref()?;
+        let rules = self.session_file.as_ref()?;
         let state = content.get(&rules.field).and_then(Value::as_str);
         let means = state.and_then(|state| rules.states.get(state));
         Some((Source::SessionFile, means.map_or(Some(Claim::Nothing), |means| claim(means, content))?))
@@ -133,7 +106,7 @@ impl Listener {
     fn event_rule(&self, line: &Value, before: Option<&Value>) -> Option<&EventRule> {
         let after = |like: &BTreeMap<String, Value>| before.is_some_and(|before| is_like(before, like));
         let decides = |rule: &&EventRule| is_like(line, &rule.is) && !rule.unless_after.as_ref().is_some_and(after);
-        self.rules.events.iter().find(decides)
+        self.events.iter().find(decides)
     }
 
     /// `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
@@ -143,7 +116,7 @@ impl Listener {
             fields.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
         };
         let app = field("app").unwrap_or_default();
-        if !self.rules.osc_apps.iter().any(|known| known == app) {
+        if !self.osc_apps.iter().any(|known| known == app) {
             return None;
         }
         Some(match field("state")? {
@@ -323,8 +296,8 @@ mod tests {
         means = "working"
     "#;
 
-    fn listener(text: &str) -> Listener {
-        Listener::new(toml::from_str(text).unwrap()).unwrap()
+    fn listener(text: &str) -> SignalRules {
+        toml::from_str(text).unwrap()
     }
 
     #[test]
@@ -360,7 +333,7 @@ mod tests {
 
     #[test]
     fn titles_and_progress_have_meanings() {
-        let heard = |listener: &Listener, title: &str| listener.hear(&Signal::Title { title: title.into() });
+        let heard = |listener: &SignalRules, title: &str| listener.hear(&Signal::Title { title: title.into() });
         let (codex, claude) = (listener(CODEX), listener(CLAUDE_CODE));
         for (title, expected) in [
             ("⠼ Mock task title | proj", Working),
@@ -382,7 +355,7 @@ mod tests {
         assert_eq!(claude.hear(&progress(1)), Some((Source::Progress, Nothing)));
         assert_eq!(codex.hear(&progress(3)), None, "nothing is known of it");
         assert_eq!(codex.hear(&Signal::Bell), None);
-        assert_eq!(heard(&Listener::new(SignalRules::default()).unwrap(), "⠼ x"), None);
+        assert_eq!(heard(&SignalRules::default(), "⠼ x"), None);
     }
 
     #[test]
@@ -483,11 +456,9 @@ mod tests {
             "[session_file]\nfield = 'status'",
             "[[events]]\nmeans = 'ready'",
             "[[events]]\nif = {}\nafter = {}\nmeans = 'ready'",
+            "[title]\nasking = ['(']",
         ] {
             assert!(toml::from_str::<SignalRules>(text).is_err(), "{text}");
         }
-        let bad: SignalRules = toml::from_str("[title]\nasking = ['(']").unwrap();
-        let error = Listener::new(bad).unwrap_err().to_string();
-        assert!(error.starts_with("signals.title.asking: "), "{error}");
     }
 }

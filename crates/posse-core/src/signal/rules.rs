@@ -7,51 +7,42 @@ use serde_json::Value;
 
 use crate::question::ReportedToolRule;
 use crate::status::WaitingKind;
+use crate::written::Expression;
 
 /// Everything that decides what an agent says of itself outside of its screen. What is not mentioned means nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SignalRules {
     /// OSC 7501 is believed from these, by the name they give as `app`.
-    #[serde(default)]
     pub osc_apps: Vec<String>,
     pub title: Option<TitleRules>,
     pub progress: Option<ProgressRules>,
     /// By the name of the hook's event.
-    #[serde(default)]
     pub hooks: BTreeMap<String, Means>,
     pub session_file: Option<SessionFileRules>,
     /// How the dialogs of its tools show what the tools are given.
-    #[serde(default)]
     pub tool: Vec<ReportedToolRule>,
     /// Of the file into which it writes what it does; tried in this order, and the first that holds decides. Another line
     /// says nothing.
-    #[serde(default)]
     pub events: Vec<EventRule>,
 }
 
 /// Regular expressions, in the order in which they are tried. Another title says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TitleRules {
-    #[serde(default)]
-    pub busy: Vec<String>,
-    #[serde(default)]
-    pub asking: Vec<String>,
+    pub busy: Vec<Expression>,
+    pub asking: Vec<Expression>,
     /// Only titles that are never shown while it works or asks.
-    #[serde(default)]
-    pub quiet: Vec<String>,
+    pub quiet: Vec<Expression>,
 }
 
 /// States of OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning. Another state says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ProgressRules {
-    #[serde(default)]
     pub busy: Vec<u8>,
-    #[serde(default)]
     pub asking: Vec<u8>,
-    #[serde(default)]
     pub quiet: Vec<u8>,
 }
 

@@ -347,12 +347,14 @@ impl Life {
 
     fn prompted(&mut self, what: &'static str, now: Mono) {
         self.note(Turns::Some);
-        (self.border, self.asking, self.at_it) = (Some(Border::Prompted(now)), None, false);
+        self.border = Some(Border::Prompted(now));
+        self.asking = None;
         for (source, claim) in Source::ALL.into_iter().zip(&mut self.said) {
             // A title that has just begun to turn does so for this prompt: that it was taken is seen a moment later.
             let of_this = source == Source::Title && now <= self.said_at[source as usize] + LAG;
             claim.take_if(|claim| *claim == Claim::Working && !of_this);
         }
+        self.at_it = self.said[Source::Title as usize] == Some(Claim::Working);
         if !self.shows_question() {
             self.word = Some(Word { by: Speaker::Us(what), claim: Claim::Working, at: now });
         }

@@ -113,7 +113,7 @@ fn weak(rule: &str, status: StatusKind, strength: Strength) -> Event {
 }
 
 pub(super) fn question(id: &str, kind: WaitingKind) -> Reading {
-    let dialog = Dialog { id: id.into(), kind, ..Dialog::empty() };
+    let dialog = Dialog { id: id.into(), kind, ..Dialog::default() };
     Reading { waiting_kind: Some(kind), dialog: Some(dialog), ..reading("dialog", Some(WaitingUserAnswer), 0) }
 }
 
@@ -269,11 +269,16 @@ fn positive_evidence_ends_a_turn_at_once() {
     check_idle(&[turns(), (200, spinner()), (5_000, plain())], &[turned]);
     check_idle(
         &[turns(), (200, spinner()), (5_000, plain()), (5_030, quiet(1))],
-        &[turned, (5_030, Completed, "rule quiet")],
+        &[turned, (5_070, Completed, "rule quiet")],
     );
     check_idle(
         &[turns(), (200, spinner()), (5_000, plain()), (5_030, api_error())],
         &[turned, (5_030, Error, "rule api_error")],
+    );
+    // The row of an error comes with the frame after the one that ends the turn (Codex 0.160.1).
+    check_idle(
+        &[turns(), (200, spinner()), (5_000, plain()), (5_000, quiet(1)), (5_006, api_error())],
+        &[turned, (5_006, Error, "rule api_error")],
     );
     check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, plain())], &[working, (5_990, Completed, "rule quiet")]);
     // It said so, the screen came after it and went on for a while: then the screen need not settle either.
@@ -388,6 +393,22 @@ fn menu_later() -> [(u64, Event); 5] {
     ]
 }
 
+/// Codex 0.130.0 drew a turn of 47 ms in one piece: the title turned, the prompt was taken, and the turn was over.
+#[test]
+fn a_title_that_turns_when_the_prompt_is_taken_proves_the_turn() {
+    let mut life = Life::starting(wall(0));
+    let events = [
+        (100, idle()),
+        (10_000, Said(Title, Working)),
+        (10_000, Prompted),
+        (10_000, Said(Title, Ready)),
+        (10_000, quiet(1)),
+    ];
+    let told = run(&mut life, &events);
+    let (_, last) = told.last().unwrap();
+    assert_eq!((last.kind, last.unproven, last.awaiting_reaction), (Completed, false, false), "{told:?}");
+}
+
 #[test]
 fn a_title_that_turned_for_the_prompt_tells_its_end() {
     let turned = (2_150, Processing, "the agent said working (title)");
@@ -401,7 +422,7 @@ fn a_title_that_turned_for_the_prompt_tells_its_end() {
             (2_030, Said(Title, Ready)),
             (2_040, quiet(1)),
         ],
-        &[(2_010, Processing, "rule title.busy"), (2_040, Completed, "rule quiet")],
+        &[(2_010, Processing, "rule title.busy"), (2_080, Completed, "rule quiet")],
     );
     // A view of the user's hides how it ended.
     check_idle(

@@ -28,6 +28,9 @@ pub(super) const LAG: Duration = Duration::from_millis(300);
 /// after that. A few times that for a busy machine.
 pub(super) const FRAME: Duration = Duration::from_millis(150);
 
+/// How long a screen must be quiet if only the title says that the turn is over: Codex 0.160 draws the row of an error 6 ms
+/// after the frame that ends the turn.
+const ROW: Duration = Duration::from_millis(40);
 /// How long a title that turned must be plain to confirm a hook's claim that the turn is over. Claude Code turns it once
 /// more for 50 ms while it runs its Stop hooks.
 pub(super) const REST: Duration = Duration::from_millis(75);
@@ -209,6 +212,8 @@ pub(super) struct Against<'a> {
     pub(super) unheard: bool,
     /// Its title, which turns while it works, does not.
     pub(super) plain: bool,
+    /// A hook has claimed the end of the turn.
+    pub(super) claimed: bool,
 }
 
 /// When what the screen says is believed, if it stays; `None`: not on its own.
@@ -253,14 +258,15 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 }
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, plain, .. }: Against<'_>) -> Option<Mono> {
+fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, plain, claimed, .. }: Against<'_>) -> Option<Mono> {
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
         _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
         Some(Word { claim: Claim::Failed(_), .. }) => return None,
         Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
-            return Some(seen.since.max(word.at));
+            let only_title = word.by == Speaker::Agent(Source::Title) && !claimed && seen.closed.is_none();
+            return Some(seen.since.max(word.at) + if only_title { ROW } else { Duration::ZERO });
         }
         Some(word) if !word.is_end() && closed(word) => return seen.closed,
         _ if unheard => UNHEARD,

@@ -56,6 +56,7 @@ pub struct Turn {
 impl Turn {
     /// The prompt is being sent (`send_and_wait`): the accept counter is 0, the times count from now. `accepted_at`: the last
     /// accept in this terminal, in whatever turn; the cooldown survives turns.
+    #[cfg(test)]
     pub fn begin(rules: Rules, who: Who, accepted_at: Option<Mono>, now: Mono) -> Self {
         Self::resumed(rules, who, Before::default(), accepted_at, now)
     }
@@ -96,10 +97,12 @@ impl Turn {
     }
 
     /// Whether the agent was seen at work, or time was up for that.
+    #[cfg(test)]
     pub fn started(&self) -> bool {
         self.started
     }
 
+    #[cfg(test)]
     pub fn reminders(&self) -> u32 {
         self.reminders
     }
@@ -169,7 +172,7 @@ impl Turn {
             Event::Time => {}
             Event::Gone(why) => self.gone(&why, effects),
             Event::Accepted(result) => self.accepted(result, now, effects),
-            Event::LastOutput(result) if self.last_output_asked.is_some() => self.take_last_output(result, effects),
+            Event::LastOutput(text) if self.last_output_asked.is_some() => self.take_last_output(text, effects),
             // The turn is decided; only its words are missing.
             _ if self.last_output_asked.is_some() => {}
             Event::LastOutput(_) => {}
@@ -193,8 +196,7 @@ impl Turn {
             Event::FileStirred if self.is_quiet() => self.want_look(Wanted::Stirred, effects),
             Event::FileStirred => {}
             Event::File(look) => self.looked(look, now, effects),
-            Event::Reminded(Ok(())) => {}
-            Event::Reminded(Err(why)) => {
+            Event::NotReminded(why) => {
                 self.say(Level::Warning, |who| format!("{who} could not be reminded of its file: {why}"), effects);
             }
         }
@@ -234,7 +236,7 @@ impl Turn {
     fn judge(&mut self, now: Mono, effects: &mut Vec<Effect>) {
         if let Some(asked) = self.last_output_asked {
             if now > asked + PATIENCE {
-                self.take_last_output(Err("no answer".into()), effects);
+                self.take_last_output(None, effects);
             }
             return;
         }
@@ -262,9 +264,6 @@ impl Turn {
 
     fn error_state(&mut self, seen: &Seen, effects: &mut Vec<Effect>) {
         let words = seen.words.as_deref().unwrap_or_default();
-        if seen.ended {
-            return self.gone(&seen.reason, effects);
-        }
         let mut message = format!("{} is in ERROR state: {}", self.name(), seen.reason);
         if let Some(said) = failure::row(words) {
             message = format!("{message}; it says: {said}");
@@ -360,15 +359,12 @@ impl Turn {
         self.fail(Cause::NoFile, message, effects);
     }
 
-    fn take_last_output(&mut self, result: Result<String, String>, effects: &mut Vec<Effect>) {
-        let why = match result {
-            Ok(text) if !text.trim().is_empty() => {
-                let answer = Answer { text: text.trim().to_owned(), from: AnswerFrom::LastOutput };
-                return self.end(Ok(answer), effects);
-            }
-            Ok(_) => "it has said nothing".to_owned(),
-            Err(why) => format!("its last message could not be read: {why}"),
-        };
+    fn take_last_output(&mut self, text: Option<String>, effects: &mut Vec<Effect>) {
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            let answer = Answer { text: text.trim().to_owned(), from: AnswerFrom::LastOutput };
+            return self.end(Ok(answer), effects);
+        }
+        let why = "no message of the agent is on its screen that came after the prompt";
         let message = format!("{} wrote no answer to {}, and {why}", self.name(), self.who.file);
         self.fail(Cause::NothingSaid, message, effects);
     }

@@ -64,7 +64,7 @@ pub struct TurnError {
 }
 
 impl TurnError {
-    pub(super) fn runtime(cause: Cause, message: String) -> Self {
+    pub(crate) fn runtime(cause: Cause, message: String) -> Self {
         Self { kind: ErrorKind::Runtime, cause, message }
     }
 

@@ -56,9 +56,9 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::FileStirred),
         8 => prop::sample::select(looks).prop_map(Event::File),
         8 => prop::sample::select(accepted).prop_map(Event::Accepted),
-        1 => Just(Event::Reminded(Err("no".into()))),
+        1 => Just(Event::NotReminded("no".into())),
         1 => Just(Event::Unreachable("500".into())),
-        1 => Just(Event::LastOutput(Ok("said".into()))),
+        1 => Just(Event::LastOutput(Some("said".into()))),
         // These end it: rarely, so that most turns grow old.
         1 => prop::sample::select(vec![
             Event::File(Look::Ready("answer".into())),

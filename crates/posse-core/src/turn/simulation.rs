@@ -126,11 +126,8 @@ fn lived(day: &Day) -> Report {
                         report.accepts.push(ms);
                         events.push(Event::Accepted(Ok(())));
                     }
-                    Effect::AskLastOutput => events.push(Event::LastOutput(Ok("said".into()))),
-                    Effect::Remind { .. } => {
-                        report.reminders.push(ms);
-                        events.push(Event::Reminded(Ok(())));
-                    }
+                    Effect::AskLastOutput => events.push(Event::LastOutput(Some("said".into()))),
+                    Effect::Remind { .. } => report.reminders.push(ms),
                     Effect::Say(Level::Warning, text)
                         if text.contains("waits for an answer") || text.contains("never entered") =>
                     {

@@ -44,7 +44,7 @@ pub(super) enum Do {
     /// What becomes of the next accept, instead of success.
     NextAccept(Result<(), AcceptFailure>),
     /// What the last message is.
-    LastOutput(Result<&'static str, &'static str>),
+    LastOutput(Option<&'static str>),
 }
 
 pub(super) fn is(kind: StatusKind) -> Do {
@@ -115,7 +115,7 @@ struct World {
     file: Look,
     hangs: bool,
     accepts: VecDeque<Result<(), AcceptFailure>>,
-    last_output: Result<String, String>,
+    last_output: Option<String>,
     told: Vec<(u64, String)>,
     said: Vec<String>,
     errors: Vec<TurnError>,
@@ -139,10 +139,13 @@ impl World {
                         events.push_back(Event::Accepted(self.accepts.pop_front().unwrap_or(Ok(()))));
                     }
                     Effect::AskLastOutput => events.push_back(Event::LastOutput(self.last_output.clone())),
-                    Effect::Remind { .. } => events.push_back(Event::Reminded(Ok(()))),
                     Effect::End(Err(error)) => self.errors.push(error),
                     Effect::Say(_, text) => self.said.push(text),
-                    Effect::LookAtFile | Effect::Notify(_) | Effect::KeepLateFile | Effect::End(Ok(_)) => {}
+                    Effect::LookAtFile
+                    | Effect::Remind { .. }
+                    | Effect::Notify(_)
+                    | Effect::KeepLateFile
+                    | Effect::End(Ok(_)) => {}
                 }
             }
         }
@@ -159,7 +162,7 @@ impl World {
             Do::Hang => self.hangs = true,
             Do::Happens(event) => self.feed(event, now),
             Do::NextAccept(result) => self.accepts.push_back(result),
-            Do::LastOutput(result) => self.last_output = result.map(str::to_owned).map_err(str::to_owned),
+            Do::LastOutput(text) => self.last_output = text.map(str::to_owned),
         }
     }
 }
@@ -200,10 +203,9 @@ pub(super) fn play(turn: Turn, script: &[(u64, Do)]) -> (Vec<(u64, String)>, Opt
 }
 
 fn run(turn: Turn, script: &[(u64, Do)]) -> World {
-    let last_output = Err("nothing there".into());
     let accepts = VecDeque::new();
     let (file, told, said, errors) = (Look::Absent, Vec::new(), Vec::new(), Vec::new());
-    let mut world = World { turn, file, hangs: false, accepts, last_output, told, said, errors };
+    let mut world = World { turn, file, hangs: false, accepts, last_output: None, told, said, errors };
     let mut script = script.iter().peekable();
     while let Some(deadline) = world.turn.deadline() {
         match script.next_if(|(ms, _)| at(*ms) <= deadline) {

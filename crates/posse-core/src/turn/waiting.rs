@@ -163,8 +163,7 @@ impl Turn {
                 self.tell_if_in_vain(seen, effects);
                 self.accepts.sending(now);
                 self.accepting = Some(Tried { question: seen.question.clone() });
-                let (question, epoch, shown) = (seen.question.clone(), seen.epoch, seen.snippet());
-                effects.push(Effect::Accept { n, cap: CAP, question, epoch, shown });
+                effects.push(Effect::Accept { n, cap: CAP, question: seen.question.clone(), shown: seen.snippet() });
             }
         }
     }
@@ -270,11 +269,5 @@ fn answers(terminal: TerminalId, seen: &Seen) -> String {
 }
 
 fn kind(seen: &Seen) -> &'static str {
-    match seen.waiting {
-        Some(WaitingKind::Permission) => "permission",
-        Some(WaitingKind::Question) => "question",
-        Some(WaitingKind::Plan) => "plan",
-        Some(WaitingKind::Startup) => "startup",
-        None => "unknown kind",
-    }
+    seen.waiting.map_or("unknown kind", WaitingKind::as_str)
 }

@@ -7,7 +7,7 @@ use posse_core::ids::RunId;
 use posse_core::time::Wall;
 
 use super::params::Params;
-use super::{ApiError, App};
+use super::{Answer, ApiError, App};
 use crate::disk;
 use crate::store::{self, AuditSlice, Checked};
 
@@ -17,10 +17,7 @@ const MOST: usize = 10_000;
 /// Read the audit: every answer to a dialog
 #[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery),
     responses((status = 200, description = "Entries, oldest first", body = Vec<AuditEntry>)))]
-pub(super) async fn entries(
-    State(app): State<App>,
-    Params(query): Params<AuditQuery>,
-) -> Result<Json<Vec<AuditEntry>>, ApiError> {
+pub(super) async fn entries(State(app): State<App>, Params(query): Params<AuditQuery>) -> Answer<Vec<AuditEntry>> {
     if let Some(run) = &query.run {
         known_run(&app, run).await?;
     }
@@ -50,7 +47,7 @@ async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
 /// Check the audit: whether an entry was changed, dropped, moved or added, and which
 #[utoipa::path(get, path = "/audit/verify", tag = "audit",
     responses((status = 200, description = "The result of the verification", body = AuditVerdict)))]
-pub(super) async fn verdict(State(app): State<App>) -> Result<Json<AuditVerdict>, ApiError> {
+pub(super) async fn verdict(State(app): State<App>) -> Answer<AuditVerdict> {
     let database = app.paths.database();
     Ok(Json(disk::at(database, store::verify_audit).await.map_err(ApiError::Store)?.into()))
 }

@@ -1,14 +1,11 @@
 //! Pipelines: begin, look at, stop, ask why.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::{AutoView, Success, WhyView};
 use posse_core::auto::Settings;
-use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::plan::budget::{BacklogCap, backlog_levels};
 use posse_core::plan::machine::StopHow;
@@ -16,11 +13,9 @@ use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
 use super::requester::{BroughtConfig, Requester};
-use super::runs::means;
-use super::{ApiError, App, terminals};
-use crate::auto::Wanted;
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use super::runs::launch_context;
+use super::{Answer, ApiError, App, terminals};
+use crate::auto::BacklogParams;
 
 /// How many pipelines are listed unless somebody says otherwise.
 const LISTED: u32 = 20;
@@ -51,30 +46,24 @@ pub(super) async fn begin(
     requester.may_configure(&app, &brought).await?;
     let slug = |name: &String| name.parse::<Slug>().map_err(|error| ApiError::Invalid(format!("{name:?}: {error}")));
     let config = body.config;
-    let (limits, pipeline) = (body.limits, config.pipeline);
+    let pipeline = config.pipeline;
     let settings = Settings {
         mode: body.mode,
         item: body.item.as_ref().map(slug).transpose()?,
         max_items: body.max_items,
-        max_attempts: limits.max_attempts.unwrap_or(pipeline.max_item_attempts).max(1),
-        max_verifications: limits.max_verifications.unwrap_or(pipeline.max_verification_cycles).max(1),
-        item_starts_per_hour: limits.item_starts_per_hour.unwrap_or(config.limits.max_item_starts_per_hour),
-        items_per_hour: limits.items_per_hour.unwrap_or(config.limits.items_per_hour),
-        plan_timeout: limits.plan_timeout_seconds.map_or(pipeline.plan_timeout, Duration::from_secs),
-        verify_timeout: limits.verify_timeout_seconds.map_or(config.task.timeout, Duration::from_secs),
+        max_attempts: pipeline.max_item_attempts,
+        max_verifications: pipeline.max_verification_cycles,
+        item_starts_per_hour: config.limits.max_item_starts_per_hour,
+        items_per_hour: config.limits.items_per_hour,
+        plan_timeout: pipeline.plan_timeout,
+        verify_timeout: config.task.timeout,
         no_wait: body.no_wait,
-        parallel: limits.max_parallel_items.unwrap_or(pipeline.max_parallel_items).max(1),
+        parallel: pipeline.max_parallel_items,
         levels: backlog_levels(&config, body.cap_usd.map(|limit_usd| BacklogCap { limit_usd, since: crate::now() })),
         ..Settings::default()
     };
-    let backlog = &config.backlog;
-    let shelves = body.shelves.unwrap_or_else(|| BacklogDirs {
-        defects: backlog.defects.clone(),
-        features: backlog.features.clone(),
-        completed: backlog.completed.clone(),
-        failed: backlog.failed.clone(),
-    });
-    let wanted = Wanted {
+    let shelves = body.shelves.unwrap_or_else(|| config.backlog.clone());
+    let wanted = BacklogParams {
         directory,
         shelves,
         config,
@@ -88,7 +77,7 @@ pub(super) async fn begin(
         conventions: body.conventions,
         notifications: body.notifications,
     };
-    let view = app.autos.begin(&app, wanted, means(body.means)).await?;
+    let view = app.autos.begin(&app, wanted, launch_context(body.means)).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -109,7 +98,7 @@ pub(super) async fn go_on(
     Run(id): Run,
     Params(body): Params<posse_api::MeansIn>,
 ) -> Answer<AutoView> {
-    Ok(Json(app.autos.go_on(&app, id, means(body)).await?))
+    Ok(Json(app.autos.go_on(&app, id, launch_context(body)).await?))
 }
 
 /// Stop a pipeline; the next one goes on where it was

@@ -8,11 +8,10 @@ use posse_api::{Problem, ProblemKind};
 use posse_core::ids::{BadName, BadRunId, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
 
-use crate::auto::AutoError;
-use crate::hub::{CreateError, KeeperSilent, SettingError};
-use crate::journal::Failed;
-use crate::plans::PlanError;
+use crate::hub::{CreateError, KeeperSilent, StoreRefusal};
 use crate::pump::InputError;
+use crate::run::SupervisorError;
+use crate::run::journal::Failed;
 use crate::runs::RunError;
 use crate::store::StoreError;
 
@@ -47,9 +46,7 @@ pub(crate) enum ApiError {
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
-    Plan(#[from] PlanError),
-    #[error(transparent)]
-    Auto(#[from] AutoError),
+    Supervisor(#[from] SupervisorError),
     #[error(transparent)]
     BadName(#[from] BadName),
     #[error(transparent)]
@@ -103,9 +100,9 @@ pub(crate) enum ApiError {
     #[error("only a process of terminal {0} may report what its agent does")]
     ForeignHook(TerminalId),
     #[error(transparent)]
-    Setting(#[from] SettingError),
+    Setting(#[from] StoreRefusal),
     #[error("this holds until the daemon restarts, but cannot be remembered: {0}")]
-    NotRemembered(SettingError),
+    NotRemembered(StoreRefusal),
     #[error("cannot listen on {0}: {1}")]
     Listen(std::net::SocketAddr, String),
 }
@@ -117,11 +114,6 @@ impl From<QueryRejection> for ApiError {
 }
 
 impl ApiError {
-    /// It is done, but the next daemon will not know of it.
-    pub(crate) fn not_remembered(error: SettingError) -> Self {
-        ApiError::NotRemembered(error)
-    }
-
     /// What happened and what to do next, for where only one text goes.
     pub(crate) fn in_full(&self) -> String {
         let (_, hint) = self.problem();
@@ -143,8 +135,7 @@ impl ApiProblem for ApiError {
             Self::TooMuchInput(_) => (Kind::TooMuchInput, Some("put it into a file and send its path")),
             Self::NoMessage => (Kind::NoMessage, Some("`full` output has everything")),
             Self::Run(error) => error.problem(),
-            Self::Plan(error) => error.problem(),
-            Self::Auto(error) => error.problem(),
+            Self::Supervisor(error) => error.problem(),
             Self::Create(error) => error.problem(),
             Self::Input(error) => error.problem(),
             Self::Journal(error) => error.problem(),

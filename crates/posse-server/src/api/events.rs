@@ -16,7 +16,7 @@ use posse_api::{EventBody, LogEvent, LogQuery};
 use tokio::sync::broadcast;
 
 use super::params::Params;
-use super::{ApiError, App};
+use super::{Answer, ApiError, App};
 use crate::disk;
 use crate::store::{self, Slice};
 
@@ -30,10 +30,7 @@ const ALIVE: Duration = Duration::from_secs(15);
 /// Read the journal
 #[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
     responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>)))]
-pub(super) async fn log(
-    State(app): State<App>,
-    Params(query): Params<LogQuery>,
-) -> Result<Json<Vec<LogEvent>>, ApiError> {
+pub(super) async fn log(State(app): State<App>, Params(query): Params<LogQuery>) -> Answer<Vec<LogEvent>> {
     let slice = Slice {
         after: query.after.unwrap_or(0),
         terminal: query.terminal,

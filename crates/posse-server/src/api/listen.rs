@@ -20,10 +20,10 @@ use tower::util::MapRequest;
 
 use super::params::Params;
 use super::requester::Requester;
-use super::{ApiError, App, door, public_router};
+use super::{Answer, ApiError, App, door, public_router};
 use crate::disk;
 use crate::hub::HubCommand;
-use crate::journal::Failed;
+use crate::run::journal::Failed;
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -154,7 +154,7 @@ pub(super) async fn listen(
     State(app): State<App>,
     requester: Requester,
     Params(body): Params<posse_api::Listen>,
-) -> Result<Json<posse_api::Listening>, ApiError> {
+) -> Answer<posse_api::Listening> {
     requester.may(&app, "open the daemon to other programs").await?;
     let directory = super::terminals::directory(&body.working_directory).await?;
     let place = match body.address {
@@ -183,7 +183,7 @@ pub(super) async fn listen(
     let remembered = place.map(|place| serde_json::to_string(&place)).transpose().map_err(Failed::from)?;
     app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply })
         .await?
-        .map_err(ApiError::not_remembered)?;
+        .map_err(ApiError::NotRemembered)?;
     Ok(Json(answer))
 }
 

@@ -54,6 +54,12 @@ fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
     pairs.map(|pairs| pairs.0).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
 }
 
+/// The parameters in the path.
+async fn path<T: DeserializeOwned + Send, S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<T, ApiError> {
+    let found = Path::from_request_parts(parts, state).await;
+    found.map(|Path(found)| found).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
+}
+
 /// The terminal in the path.
 pub(super) struct Id(pub(super) TerminalId);
 
@@ -61,9 +67,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        let text: String = path(parts, state).await?;
         Ok(Id(text.parse()?))
     }
 }
@@ -75,9 +79,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Run {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        let text: String = path(parts, state).await?;
         Ok(Run(text.parse()?))
     }
 }
@@ -89,9 +91,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RunSession {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path((run, session)) = Path::<(String, String)>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        let (run, session): (String, String) = path(parts, state).await?;
         // A name and nothing else: it becomes part of a path.
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if session.starts_with(['.', '-']) || session.is_empty() || !session.chars().all(fits) {
@@ -108,9 +108,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::Malformed(rejection.body_text()))?;
+        let text: String = path(parts, state).await?;
         // A name that cannot be one is simply not there.
         text.parse().map(Session).map_err(|_| ApiError::NoSession(text.chars().take(100).collect()))
     }

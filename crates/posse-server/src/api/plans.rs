@@ -12,12 +12,10 @@ use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};
 use super::requester::{BroughtConfig, Requester};
-use super::runs::means;
-use super::{ApiError, App, terminals};
-use crate::plans::Wanted;
+use super::runs::launch_context;
+use super::{Answer, ApiError, App, terminals};
+use crate::plans::PlanParams;
 use crate::store::UsageOf;
-
-type Answer<T> = Result<Json<T>, ApiError>;
 
 /// How many runs are listed unless somebody says otherwise.
 const LISTED: u32 = 100;
@@ -45,7 +43,7 @@ pub(super) async fn begin(
     let directory = terminals::directory(&body.directory).await?;
     let brought = BroughtConfig { directory: &directory, config: &body.config, notifications: &body.notifications };
     let only_commands = requester.may_configure(&app, &brought).await?;
-    let wanted = Wanted {
+    let wanted = PlanParams {
         file: body.file,
         only_commands,
         directory,
@@ -64,7 +62,7 @@ pub(super) async fn begin(
             no_wait: body.no_wait,
             skip_after_plan: body.skip_after_plan,
             cap_usd: body.cap_usd,
-            budget: body.budget.into(),
+            budget: body.budget,
             item_limit_usd: None,
             backlog: None,
         },
@@ -74,7 +72,7 @@ pub(super) async fn begin(
         item: None,
         asked: body.asked.map_or_else(crate::now, |asked| Wall(asked.as_millisecond())),
     };
-    let view = app.plans.begin(&app, wanted, means(body.means)).await?;
+    let view = app.plans.begin(&app, wanted, launch_context(body.means)).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -185,9 +183,5 @@ pub(super) async fn clean(
     State(app): State<App>,
     Params(body): Params<posse_api::CleanIn>,
 ) -> Answer<posse_api::CleanView> {
-    let mut found = app.plans.clean_all(body.file.as_deref(), body.remove).await?;
-    if body.file.is_none() {
-        app.autos.clean(body.remove, &mut found).await?;
-    }
-    Ok(Json(found))
+    Ok(Json(crate::run::retention::clean(&app, body.file.as_deref(), body.remove).await?))
 }

@@ -16,11 +16,10 @@ use posse_files::providers::prompt_templates;
 use super::agents::{self, Asked};
 use super::params::{Params, Run};
 use super::requester::Requester;
-use super::{ApiError, App, terminals};
+use super::{Answer, ApiError, App, terminals};
 use crate::disk::{self, Disk};
-use crate::runs::{Means, RunError, RunFiles};
-
-type Answer<T> = Result<Json<T>, ApiError>;
+use crate::run::LaunchContext;
+use crate::runs::{RunError, RunFiles};
 
 /// How many runs are listed unless somebody says otherwise.
 const LISTED: u32 = 100;
@@ -81,7 +80,7 @@ pub(super) async fn create(
         config_hash: body.config_hash,
         imported,
     };
-    let means = means(body.means);
+    let means = launch_context(body.means);
     let view = surely(async move { app.runs.create(&app, spec, means).await }).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
@@ -121,8 +120,8 @@ async fn surely(doing: impl Future<Output = Result<RunView, RunError>> + Send + 
     Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
 }
 
-pub(super) fn means(body: posse_api::MeansIn) -> Means {
-    Means { environment: body.environment }
+pub(super) fn launch_context(body: posse_api::MeansIn) -> LaunchContext {
+    LaunchContext { environment: body.environment }
 }
 
 /// Show a run
@@ -160,7 +159,7 @@ pub(super) async fn resume(
         requester.may(&app, "have a run accept permissions").await?;
     }
     let posse_api::ResumeIn { environment, patient, auto_accept } = body;
-    let means = Means { environment };
+    let means = LaunchContext { environment };
     let caller = Caller { hurry: !patient, auto_accept };
     Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
 }

@@ -11,10 +11,8 @@ use posse_core::screen::Size;
 
 use super::agents::{self, Asked};
 use super::params::{Params, Session};
-use super::{ApiError, App, terminals};
+use super::{Answer, ApiError, App, terminals};
 use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
-
-type Answer<T> = Result<Json<T>, ApiError>;
 
 /// Start a terminal in a session of its own
 #[utoipa::path(post, path = "/sessions", tag = "sessions", params(posse_api::CreateIn), request_body = Option<posse_api::CreateIn>,

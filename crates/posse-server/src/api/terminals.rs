@@ -19,12 +19,11 @@ use tokio::sync::broadcast::error::RecvError;
 use super::agents::{self, Asked};
 use super::params::{Id, Params};
 use super::requester::Requester;
-use super::{ApiError, App};
+use super::{Answer, ApiError, App};
 use crate::disk::{self, Disk};
 use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
 use crate::pump::{self, Answerer, InputError, InputOrigin, PumpHandle, TextPart};
 
-type Answer<T> = Result<Json<T>, ApiError>;
 type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
 
 /// How much output survives the daemon when nobody says otherwise.
@@ -43,20 +42,6 @@ const REASON_PATIENCE: Duration = Duration::from_secs(60);
 const REASON_RETRY: Duration = Duration::from_secs(2);
 /// The longest answer in words: it must fit on a screen to be seen there.
 const MAX_WORDS: usize = 1000;
-
-/// Whether the daemon is well
-#[utoipa::path(get, path = "/health", tag = "daemon",
-    responses((status = 200, description = "The state of the daemon", body = posse_api::Health)))]
-pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> {
-    let health = app.ask(HubCommand::Health).await?;
-    Ok(Json(posse_api::Health {
-        status: "ok".into(),
-        service: "posse".into(),
-        version: posse_api::VERSION.into(),
-        pid: std::process::id(),
-        problem: health.problem,
-    }))
-}
 
 /// List the terminals
 #[utoipa::path(get, path = "/terminals", tag = "terminals",
@@ -517,13 +502,6 @@ pub(super) async fn delete(
         Some(deleted) => posse_api::Deleted { success: deleted.left == 0, processes_left: deleted.left },
         None => posse_api::Deleted { success: false, processes_left: 0 },
     }))
-}
-
-/// Stops the daemon. Only on the private socket.
-pub(super) async fn stop(State(app): State<App>, Params(stop): Params<posse_api::Stop>) -> Answer<posse_api::Stopped> {
-    let stopped = app.ask(|reply| HubCommand::Stop { all: stop.all.unwrap_or(false), reply }).await??;
-    let running = stopped.running.into_iter().map(Terminal::from).collect();
-    Ok(Json(posse_api::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
 
-use super::AutoError;
-use super::ledger::Ledger;
+use super::AutoLedger;
 use super::place::ground_of;
 use crate::api::App;
 use crate::disk::{self, Disk};
@@ -26,14 +25,15 @@ use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::project_files::make_directory;
-use crate::runs::Means;
+use crate::run::LaunchContext;
+use crate::run::SupervisorError;
 use posse_files::providers::prompt_templates;
 
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A pipeline that somebody wants.
-pub(crate) struct Wanted {
+/// A request for a pipeline.
+pub(crate) struct BacklogParams {
     /// The project. Absolute.
     pub(crate) directory: PathBuf,
     pub(crate) shelves: BacklogDirs,
@@ -52,9 +52,10 @@ pub(crate) struct Wanted {
 }
 
 /// The project itself, whatever links lead to it: one project, one name.
-pub(super) async fn project(directory: &Path) -> Result<String, AutoError> {
-    let wrong = |why: String| AutoError::Wrong(format!("{}: {why}", directory.display()));
-    let real = disk::at(directory, Disk::canonicalize).await.map_err(|error| AutoError::Wrong(error.to_string()))?;
+pub(super) async fn project(directory: &Path) -> Result<String, SupervisorError> {
+    let wrong = |why: String| SupervisorError::Wrong(format!("{}: {why}", directory.display()));
+    let real =
+        disk::at(directory, Disk::canonicalize).await.map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     real.into_os_string().into_string().map_err(|_| wrong("its name is not valid UTF-8".into()))
 }
 
@@ -62,11 +63,11 @@ pub(super) async fn project(directory: &Path) -> Result<String, AutoError> {
 pub(super) fn spec(
     disk: &Disk,
     app: &App,
-    wanted: Wanted,
+    wanted: BacklogParams,
     directory: String,
-    last: Option<&Ledger>,
-    means: &Means,
-) -> Result<AutoSpec, AutoError> {
+    last: Option<&AutoLedger>,
+    context: &LaunchContext,
+) -> Result<AutoSpec, SupervisorError> {
     for path in [&wanted.config.plans_dir, &wanted.config.design_dir] {
         inside(path)?;
     }
@@ -77,13 +78,13 @@ pub(super) fn spec(
     if wanted.settings.parallel > 1 && wanted.config.git.isolation == Isolation::InPlace {
         let text = "several items at once need work trees of their own; set `git.isolation` to \"worktree\", or \
                     `pipeline.max_parallel_items` to 1";
-        return Err(AutoError::Wrong(text.into()));
+        return Err(SupervisorError::Wrong(text.into()));
     }
     let agents = agents(disk, &Path::new(&directory).join(&wanted.config.agents_dir))?;
-    let (program, _) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
-    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| AutoError::Wrong(error.to_string()))?;
+    let (program, _) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), context)?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     for name in ["planner", "verifier"] {
-        briefing::agent(&agents, name).map_err(|error| AutoError::Wrong(error.to_string()))?;
+        briefing::agent(&agents, name).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     }
     Ok(AutoSpec {
         id: RunId::from_random(crate::random() as u32),
@@ -92,7 +93,7 @@ pub(super) fn spec(
         config_file: wanted.config_file,
         asked: wanted.asked,
         settings: wanted.settings,
-        carried: last.map(|last| last.pipeline.carried().for_the_next()).unwrap_or_default(),
+        carried: last.map(|last| last.machine.carried().for_the_next()).unwrap_or_default(),
         program,
         provider: wanted.provider,
         sandbox: wanted.sandbox,
@@ -108,23 +109,25 @@ pub(super) fn spec(
 }
 
 /// Directories are the project's own.
-fn inside(path: &str) -> Result<(), AutoError> {
+fn inside(path: &str) -> Result<(), SupervisorError> {
     let plain = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
     match !path.is_empty() && Path::new(path).components().all(plain) {
         true => Ok(()),
-        false => Err(AutoError::Wrong(format!("{path:?} should be a directory within the project, without `..`"))),
+        false => {
+            Err(SupervisorError::Wrong(format!("{path:?} should be a directory within the project, without `..`")))
+        }
     }
 }
 
 /// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
 /// whatever is checked out meanwhile.
-pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), AutoError> {
-    let git = |error: crate::git::GitError| AutoError::Wrong(error.to_string());
+pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), SupervisorError> {
+    let git = |error: crate::git::GitError| SupervisorError::Wrong(error.to_string());
     git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(git)?;
     let areas = Areas::open(ground_of(spec, state, None)).await?;
     if areas.root() != Path::new(&spec.directory) {
         let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
-        return Err(AutoError::Wrong(text));
+        return Err(SupervisorError::Wrong(text));
     }
     spec.branch = Some(areas.branch().to_owned());
     spec.settings.branch.clone_from(&spec.branch);
@@ -137,20 +140,20 @@ pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), Au
 }
 
 /// Nobody else works here as long as this lives, also not under another home.
-pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, AutoError> {
+pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lock, SupervisorError> {
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());
     let locked = disk::run(move |disk| {
-        let wrong = |error: std::io::Error| AutoError::Wrong(error.to_string());
+        let wrong = |error: std::io::Error| SupervisorError::Wrong(error.to_string());
         make_directory(disk, Path::new(&directory), Path::new(&state)).map_err(wrong)?;
         let state = Path::new(&directory).join(state);
         match disk.lock(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
-            Err(LockError::Held(holder)) => Err(AutoError::Locked {
+            Err(LockError::Held(holder)) => Err(SupervisorError::Locked {
                 by: holder.and_then(|holder| holder.purpose).unwrap_or_else(|| "somebody else".into()),
                 directory,
             }),
-            Err(error) => Err(AutoError::Wrong(error.to_string())),
+            Err(error) => Err(SupervisorError::Wrong(error.to_string())),
         }
     });
     locked.await

@@ -12,8 +12,8 @@ use posse_core::auto::words::DeedId;
 
 use super::place::Work;
 use crate::disk::Disk;
-use crate::plans::StepError;
 use crate::plans::briefing::{self as plans, PROMPT, Session, put};
+use crate::run::StepError;
 
 /// Names of everybody who ships with us.
 const OURS: [&str; 3] = ["coder", "code-reviewer", "validator"];

@@ -11,11 +11,11 @@ use posse_core::turn::Level;
 
 use crate::disk::{self, Disk};
 
-pub(super) fn of_pipeline(state: &Path) -> PathBuf {
+pub(crate) fn of_pipeline(state: &Path) -> PathBuf {
     state.join("pipeline.log")
 }
 
-pub(super) fn of_item(state: &Path, item: &Slug) -> PathBuf {
+pub(crate) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(format!("{item}.log"))
 }
 

@@ -22,8 +22,8 @@ use posse_term::text_file::MAX_TEXT;
 use super::scan::plan_file;
 use crate::disk::Disk;
 use crate::git;
-use crate::plans::StepError;
 use crate::plans::areas::{Area, Areas, Gates, Ground};
+use crate::run::StepError;
 
 /// What a session is for, and what its area is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) fn ground_of(spec: &AutoSpec, state: &Path, item: Option<&Slug>) -> G
 }
 
 /// What is kept for an item.
-pub(super) fn of_item(state: &Path, item: &Slug) -> PathBuf {
+pub(crate) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(item.as_str())
 }
 

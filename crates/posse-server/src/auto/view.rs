@@ -1,21 +1,15 @@
 //! Makes the view of a pipeline.
 
-use std::collections::BTreeMap;
-
-use posse_api::{
-    AutoEntry, AutoJournalView, AutoSessionView, AutoView, DoingView, EventBody, HoldView, ItemView, LimitView,
-    PlanRunStatus, WhyLine, WhyView,
-};
+use posse_api::{AutoSessionView, AutoView, DoingView, ItemView, PlanRunStatus, WhyLine, WhyView};
 use posse_core::auto::machine::Doing;
 use posse_core::auto::memory::Standing;
 use posse_core::backlog::Slug;
-use posse_core::ids::RunId;
-use posse_core::time::Wall;
 
-use super::ledger::Ledger;
+use super::AutoLedger;
+use crate::run::view::{hold_view, limit_views};
 
-pub(super) fn auto_view(ledger: &Ledger, files: &str) -> AutoView {
-    let pipeline = &ledger.pipeline;
+pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> AutoView {
+    let pipeline = &ledger.machine;
     let of_this_run = |item: &Slug| {
         let begun = pipeline.carried().items.get(item).and_then(|memory| memory.begun);
         pipeline.candidate(item).is_some() || begun.is_some_and(|begun| begun >= ledger.begun)
@@ -35,18 +29,11 @@ pub(super) fn auto_view(ledger: &Ledger, files: &str) -> AutoView {
             .filter(|(item, ..)| of_this_run(item))
             .map(|(slug, standing, reason)| item(ledger, slug, standing, reason))
             .collect(),
-        hold: pipeline.hold().map(|hold| HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }),
+        hold: pipeline.hold().map(hold_view),
         waits: ledger.waits,
         away: pipeline.away().map(str::to_owned),
         used: pipeline.total().clone(),
-        limits: pipeline
-            .levels()
-            .iter()
-            .filter_map(|level| {
-                let (name, spent) = (level.name.clone(), level.spent.clone());
-                Some(LimitView { name, limit_usd: level.limit_usd?, spent })
-            })
-            .collect(),
+        limits: limit_views(pipeline.levels()),
         provider: ledger.spec.provider.clone(),
         sandbox: ledger.spec.sandbox,
         created: ledger.begun.timestamp(),
@@ -55,35 +42,25 @@ pub(super) fn auto_view(ledger: &Ledger, files: &str) -> AutoView {
     }
 }
 
-/// Adds what the sessions are doing.
-pub(super) fn with_activity(mut view: AutoView, heard: &BTreeMap<Slug, String>) -> AutoView {
-    for doing in &mut view.doing {
-        if let Some(session) = &mut doing.session {
-            session.doing = heard.get(&doing.item).cloned();
-        }
-    }
-    view
-}
-
-fn doing(ledger: &Ledger) -> Vec<DoingView> {
+fn doing(ledger: &AutoLedger) -> Vec<DoingView> {
     let view = |doing: Doing| DoingView {
         session: ledger.launched.get(&doing.id).map(|launched| AutoSessionView {
             agent: launched.agent.clone(),
             model: launched.model.clone(),
             since: launched.at.timestamp(),
-            doing: None,
+            doing: ledger.activity.get(&doing.id).cloned(),
         }),
         item: doing.id.item,
         step: doing.step.to_owned(),
         since: doing.since.timestamp(),
         plan_run: doing.run,
     };
-    ledger.pipeline.doing().into_iter().map(view).collect()
+    ledger.machine.doing().into_iter().map(view).collect()
 }
 
-fn item(ledger: &Ledger, item: Slug, standing: Standing, reason: String) -> ItemView {
-    let candidate = ledger.pipeline.candidate(&item);
-    let memory = ledger.pipeline.carried().items.get(&item);
+fn item(ledger: &AutoLedger, item: Slug, standing: Standing, reason: String) -> ItemView {
+    let candidate = ledger.machine.candidate(&item);
+    let memory = ledger.machine.carried().items.get(&item);
     ItemView {
         path: candidate.map(|candidate| candidate.path.clone()),
         title: candidate.map(|candidate| candidate.title.clone()),
@@ -98,15 +75,9 @@ fn item(ledger: &Ledger, item: Slug, standing: Standing, reason: String) -> Item
     }
 }
 
-pub(super) fn why(ledger: &Ledger, slug: &Slug) -> Option<WhyView> {
-    let why = ledger.pipeline.why(slug)?;
+pub(super) fn why(ledger: &AutoLedger, slug: &Slug) -> Option<WhyView> {
+    let why = ledger.machine.why(slug)?;
     let line = |line: posse_core::auto::memory::Line| WhyLine { at: line.at.timestamp(), text: line.text };
     let item = item(ledger, slug.clone(), why.standing, why.reason);
     Some(WhyView { run: ledger.spec.id, item, history: why.history.into_iter().map(line).collect() })
-}
-
-/// The event for a new entry.
-pub(super) fn entry_event(run_id: RunId, run_seq: i64, at: Wall, entry: &AutoEntry) -> EventBody {
-    let view = AutoJournalView { seq: run_seq, at: at.timestamp(), entry: entry.clone() };
-    EventBody::AutoEntry { run_id, run_seq, view: Some(Box::new(view)) }
 }

@@ -3,57 +3,53 @@
 use std::path::{Path, PathBuf};
 
 use posse_api::AutoSpec;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::UnboundedSender;
 
+use super::driver::BacklogWake;
+use super::executor::BacklogWork;
 use crate::git::WorkTree;
+use crate::run::executor::Signal;
 use crate::watched_files::{FileHint, FileWatch, WatchScope, WatchedFiles};
 
-pub(super) struct Watching {
-    files: WatchedFiles,
-    project: PathBuf,
-    tell: mpsc::UnboundedSender<BacklogChange>,
-    pub(super) changes: mpsc::UnboundedReceiver<BacklogChange>,
-    watches: Vec<FileWatch>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BacklogChange {
+pub(crate) enum BacklogChange {
     Backlog,
     /// Another commit or branch may be checked out, or git began or finished an operation.
     Checkout,
 }
 
-impl Watching {
-    pub(super) fn new(files: WatchedFiles, spec: &AutoSpec) -> Self {
-        let project = PathBuf::from(&spec.directory);
-        let mut wanted = Vec::new();
-        let open = [&spec.shelves.defects, &spec.shelves.features, &spec.config.plans_dir].map(String::clone);
-        // An item may wait for another one that a person moves there.
-        let done = spec.shelves.archives().map(|(directory, _)| directory);
-        for directory in open.into_iter().chain(done) {
-            let directory = project.join(directory);
-            // A rename of the parent moves the directory away, and is reported only there.
-            wanted.extend(directory.parent().map(Path::to_owned));
-            wanted.push(directory);
-        }
-        wanted.sort();
-        wanted.dedup();
-        let (tell, changes) = mpsc::unbounded_channel();
-        let watch = |directory: &PathBuf| {
-            let tell = tell.clone();
-            files.watch(directory, WatchScope::Directory, move |_, _| {
-                let _ = tell.send(BacklogChange::Backlog);
-            })
-        };
-        let watches = wanted.iter().map(watch).collect();
-        Self { files, project, tell, changes, watches }
+/// Sends changes to the driver as long as the watches live.
+pub(super) async fn watch(
+    files: &WatchedFiles,
+    spec: &AutoSpec,
+    signals: UnboundedSender<Signal<BacklogWork>>,
+) -> Vec<FileWatch> {
+    let project = PathBuf::from(&spec.directory);
+    let mut wanted = Vec::new();
+    let open = [&spec.shelves.defects, &spec.shelves.features, &spec.config.plans_dir].map(String::clone);
+    // An item may wait for another one that a person moves there.
+    let done = spec.shelves.archives().map(|(directory, _)| directory);
+    for directory in open.into_iter().chain(done) {
+        let directory = project.join(directory);
+        // A rename of the parent moves the directory away, and is reported only there.
+        wanted.extend(directory.parent().map(Path::to_owned));
+        wanted.push(directory);
     }
-
-    /// Watches the directory in which git records what is checked out.
-    pub(super) async fn watch_checkout(&mut self) {
-        let Some(tree) = WorkTree::find(&self.project).await.ok().flatten() else { return };
-        let tell = self.tell.clone();
-        let watch = self.files.watch(tree.directory(), WatchScope::Directory, move |_, hint| {
+    wanted.sort();
+    wanted.dedup();
+    let send = |signals: &UnboundedSender<_>, change| {
+        let _ = signals.send(Signal::Wake(BacklogWake::Changed(change)));
+    };
+    let mut watches = Vec::new();
+    for directory in &wanted {
+        let signals = signals.clone();
+        watches.push(files.watch(directory, WatchScope::Directory, move |_, _| {
+            send(&signals, BacklogChange::Backlog);
+        }));
+    }
+    // Where git records what is checked out.
+    if let Some(tree) = WorkTree::find(&project).await.ok().flatten() {
+        watches.push(files.watch(tree.directory(), WatchScope::Directory, move |_, hint| {
             let matters = match hint {
                 FileHint::Scan => true,
                 FileHint::Changed(path) | FileHint::Renamed(path) => {
@@ -61,9 +57,9 @@ impl Watching {
                 }
             };
             if matters {
-                let _ = tell.send(BacklogChange::Checkout);
+                send(&signals, BacklogChange::Checkout);
             }
-        });
-        self.watches.push(watch);
+        }));
     }
+    watches
 }

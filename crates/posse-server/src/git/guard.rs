@@ -308,7 +308,7 @@ fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
 }
 
 /// A regular file, and nothing that could block or lead elsewhere.
-fn read_file(disk: &Disk, path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_file(disk: &Disk, path: &Path) -> Option<Vec<u8>> {
     disk.symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     disk.read(path).ok()
 }

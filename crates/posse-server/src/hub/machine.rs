@@ -240,12 +240,12 @@ impl HubMachine {
                 self.farewell_published();
             }
             AfterWrite::Setting(event, reply) => {
-                let done = outcome.refusal().map_or(Ok(()), |why| Err(SettingError(why)));
+                let done = outcome.refusal().map_or(Ok(()), |why| Err(StoreRefusal(why)));
                 self.publish_stored(*event, outcome);
                 self.reply(reply, done);
             }
             AfterWrite::Journal(event, reply) => {
-                let done = outcome.refusal().map_or(Ok(()), |why| Err(JournalError(why)));
+                let done = outcome.refusal().map_or(Ok(()), |why| Err(StoreRefusal(why)));
                 // If the disk refuses, the run asks again.
                 if done.is_ok() {
                     self.publish_stored(*event, outcome);

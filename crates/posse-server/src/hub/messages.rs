@@ -23,9 +23,9 @@ use posse_term::wire::{KeeperRequest, SpawnRefusal, TerminalSummary};
 use tokio::sync::oneshot;
 
 use crate::api::{ApiProblem, hint};
-use crate::pump::{self, PumpHandle};
+use crate::pump::{self, PumpHandle, PumpStart};
 use crate::record::Record;
-use crate::store::{self, JournalEntry, KnownInput, Outcome};
+use crate::store::{self, JournalEntry, Outcome};
 
 /// Everything that can make the hub act.
 pub(crate) enum HubEvent {
@@ -108,8 +108,8 @@ pub(crate) enum AfterWrite {
     },
     /// The last event of the daemon.
     Farewell(Box<LogEvent>),
-    Setting(Box<LogEvent>, oneshot::Sender<Result<(), SettingError>>),
-    Journal(Box<LogEvent>, oneshot::Sender<Result<(), JournalError>>),
+    Setting(Box<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
+    Journal(Box<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
     Input {
         id: TerminalId,
         pump: u64,
@@ -132,21 +132,6 @@ pub(crate) struct LoadTerminal {
     pub(crate) provider: Option<String>,
     /// Whether the last screen is wanted.
     pub(crate) screen: bool,
-}
-
-pub(crate) struct PumpStart {
-    pub(crate) id: TerminalId,
-    pub(crate) record: Record,
-    pub(crate) provider: Option<Arc<Provider>>,
-    /// Input that was written down before this daemon started.
-    pub(crate) known_inputs: Vec<KnownInput>,
-    pub(crate) beginning: PumpBeginning,
-}
-
-/// Where a pump begins; see [`pump::PumpBeginning`].
-pub(crate) enum PumpBeginning {
-    Live { ring: u64, from: u64, caught_up_at: u64, over: bool },
-    Ended(Option<Box<Emulator>>, Exit),
 }
 
 /// Files to be removed if no terminal needs them.
@@ -306,7 +291,7 @@ pub(crate) enum HubCommand {
     Set {
         name: &'static str,
         value: Option<String>,
-        reply: oneshot::Sender<Result<(), SettingError>>,
+        reply: oneshot::Sender<Result<(), StoreRefusal>>,
     },
     /// Record what terminals print from now on, or stop.
     Record(bool),
@@ -314,7 +299,7 @@ pub(crate) enum HubCommand {
     /// An entry of a run's journal. Answered when it is written, or cannot be.
     Journal {
         entry: Box<JournalEntry>,
-        reply: oneshot::Sender<Result<(), JournalError>>,
+        reply: oneshot::Sender<Result<(), StoreRefusal>>,
     },
 }
 
@@ -403,21 +388,16 @@ impl ApiProblem for CreateError {
     }
 }
 
-/// A setting could not be stored.
+/// The store has refused a setting or an entry of a journal.
 #[derive(Debug, thiserror::Error)]
 #[error("the database cannot be written: {0}")]
-pub(crate) struct SettingError(pub(crate) String);
+pub(crate) struct StoreRefusal(pub(crate) String);
 
-impl ApiProblem for SettingError {
+impl ApiProblem for StoreRefusal {
     fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::Disk, Some("free some space and say it again"))
+        (ProblemKind::Disk, Some("free some space and try again"))
     }
 }
-
-/// An entry of a run's journal could not be stored.
-#[derive(Debug, thiserror::Error)]
-#[error("the journal cannot be written: {0}")]
-pub(crate) struct JournalError(pub(crate) String);
 
 /// Why the keeper did not take a request. The request is not carried out later either.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -6,10 +6,11 @@ use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId, resume};
 use posse_core::plan::{Plan, TaskId};
 
+use super::PlanLedger;
+use super::Plans;
 use super::areas::{AreaError, Areas};
-use super::ledger::Ledger;
-use super::{PlanError, Plans};
 use crate::disk::{self, Disk};
+use crate::run::SupervisorError;
 
 impl Plans {
     /// Makes the work areas of such tasks this run's too. A task whose area is gone is done again, as if it had not been tried.
@@ -18,13 +19,13 @@ impl Plans {
         &self,
         areas: &Areas,
         spec: &mut PlanSpec,
-        last: Option<&Ledger>,
-    ) -> Result<(), PlanError> {
-        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
+        last: Option<&PlanLedger>,
+    ) -> Result<(), SupervisorError> {
+        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(SupervisorError::Invalid)?;
         let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
         let in_place = spec.git.isolation == Isolation::InPlace;
         let adoption = last.filter(|_| same_branch).map(|last| areas.adoption(self.state_of(last.spec.id), in_place));
-        let last = last.map(|last| last.run.clone());
+        let last = last.map(|last| last.machine.clone());
         let starts = spec.starts.clone();
         let mut state = spec.state.clone();
         let resume = move |disk: &Disk| {

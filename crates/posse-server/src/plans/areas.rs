@@ -16,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use posse_core::aftermath::{self, Change, GitPath, Snapshot};
+use posse_core::aftermath::{self, Change, GitPath, Snapshot, Status};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 
 use crate::disk::{self, Disk};
 use crate::git::outlived::Outlived;
-use crate::git::{self, GitError, WorkTree};
+use crate::git::{self, Draft, GitError, WorkTree};
 use note::Note;
 
 mod after_plan;
@@ -43,7 +43,7 @@ pub(crate) use gates::{Gates, NotChecked, Stopped};
 pub(crate) use in_place::Earlier;
 pub(super) use merge::at_fault;
 use merge::not_committed;
-pub(super) use note::has_notes;
+pub(crate) use note::has_notes;
 pub(crate) use obstacle::obstacle;
 pub(crate) use tidy::{Keeping, Kept, Sweep};
 
@@ -114,6 +114,9 @@ pub(crate) enum AreaError {
     Note { path: PathBuf, error: serde_json::Error },
 }
 
+/// Where a work tree goes on its way out, within the directory of a run.
+const TRASH: &str = "trash";
+
 /// What a run of a plan works on.
 #[derive(Clone, Debug)]
 pub(crate) struct Ground {
@@ -160,13 +163,28 @@ pub(crate) struct Areas {
     outlived: Vec<Outlived>,
 }
 
-/// What was found out about commits, of which nothing ever changes.
+/// What was found out last, and need not be asked again. Of commits nothing ever changes.
 #[derive(Debug, Default)]
 struct Facts {
     /// The last one that was found to have no submodule.
     simple: std::sync::Mutex<String>,
     /// The last one whose tree was asked for, and that tree.
     tree: std::sync::Mutex<(String, String)>,
+    /// The last one that was made, behind its parent.
+    child: std::sync::Mutex<(String, String)>,
+    /// How the area of the session that ended last stood then.
+    seen: std::sync::Mutex<Option<(PathBuf, (Status, Draft))>>,
+}
+
+impl Facts {
+    /// How an area stood when its session ended. Told once.
+    fn take_seen(&self, root: &Path) -> Option<(Status, Draft)> {
+        locked(&self.seen).take_if(|(of, _)| of.as_path() == root).map(|(_, seen)| seen)
+    }
+}
+
+fn locked<T>(fact: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    fact.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where one session works.
@@ -218,7 +236,7 @@ impl Areas {
                 if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
                     return Err(AreaError::BadBranch(branch));
                 }
-                if make_branch && isolation == Isolation::Worktree && !exists(&root, &full).await? {
+                if make_branch && isolation == Isolation::Worktree && tree.last_of(&full).await?.is_none() {
                     // Made only if nobody else has made it meanwhile.
                     git::ask(&root, &["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
                 }
@@ -229,8 +247,11 @@ impl Areas {
             let plan_file = plan_file.map(|file| disk.canonicalize(&file).unwrap_or(file));
             private(disk, &state)?;
             let state = disk.canonicalize(&state).map_err(|error| AreaError::Write { path: state.clone(), error })?;
-            for name in ["worktrees", "areas", "gates"] {
+            for name in ["worktrees", "areas", "gates", TRASH] {
                 private(disk, &state.join(name))?;
+            }
+            for left in disk.read_dir(&state.join(TRASH)).into_iter().flatten().flatten() {
+                let _ = disk.remove_dir_all(&left.path());
             }
             Ok::<_, AreaError>((plan_file, state))
         };
@@ -276,16 +297,8 @@ impl Areas {
 
     /// The last commit of the branch that gathers the results.
     pub(crate) async fn tip(&self) -> Result<String, AreaError> {
-        let commit = format!("{}^{{commit}}", self.target);
-        let (there, said) = git::hear_either(&self.root, &["rev-parse", "--verify", "--quiet", &commit]).await?;
-        if there {
-            return Ok(String::from_utf8_lossy(said.trim_ascii_end()).into_owned());
-        }
-        if !exists(&self.root, &self.target).await? {
-            return Err(AreaError::BranchGone(self.target.clone()));
-        }
-        // What is wrong with it, in git's words.
-        Ok(git::ask(&self.root, &["rev-parse", "--verify", &commit]).await?)
+        let tip = self.home.last_of(&self.target).await?;
+        tip.ok_or_else(|| AreaError::BranchGone(self.target.clone()))
     }
 
     /// The area of a session, or of the session whose work a validator looks at.
@@ -333,11 +346,12 @@ impl Areas {
             return Ok(self.work_in_place(area).await?.is_there());
         }
         let tree = self.tree(area).await?;
-        let status = tree.status_and_head().await?;
-        if !self.dirty(&tree, &status.changes).is_empty() {
-            return Ok(true);
-        }
-        match status.commit {
+        let (status, draft) = tree.look().await?;
+        let is_dirty = !self.dirty(&tree, &status.changes).is_empty();
+        let head = status.commit.clone();
+        *locked(&self.facts.seen) = Some((tree.root, (status, draft)));
+        match head {
+            _ if is_dirty => Ok(true),
             Some(head) if head != area.base => Ok(!self.commits(&area.base, &head).await?.is_empty()),
             _ => Ok(false),
         }
@@ -385,26 +399,39 @@ impl Areas {
     }
 
     async fn has(&self, descendant: &str, commit: &str) -> Result<bool, AreaError> {
+        if descendant == commit {
+            return Ok(true);
+        }
         Ok(git::holds(&self.root, &["merge-base", "--is-ancestor", commit, descendant]).await?)
     }
 
     async fn tree_of(&self, commit: &str) -> Result<String, AreaError> {
-        let known = self.facts.tree.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = locked(&self.facts.tree).clone();
         if known.0 == commit {
             return Ok(known.1);
         }
         let tree = git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
-        *self.facts.tree.lock().unwrap_or_else(PoisonError::into_inner) = (commit.to_owned(), tree.clone());
+        *locked(&self.facts.tree) = (commit.to_owned(), tree.clone());
         Ok(tree)
     }
 
     /// Whether a commit is known to have no submodule.
     fn is_simple(&self, commit: &str) -> bool {
-        *self.facts.simple.lock().unwrap_or_else(PoisonError::into_inner) == commit
+        *locked(&self.facts.simple) == commit
+    }
+
+    /// Whether the second commit is known to be the first one and one more.
+    fn is_child(&self, parent: &str, commit: &str) -> bool {
+        let child = locked(&self.facts.child);
+        child.0 == parent && child.1 == commit
+    }
+
+    fn found_child(&self, parent: &str, commit: &str) {
+        *locked(&self.facts.child) = (parent.to_owned(), commit.to_owned());
     }
 
     fn found_simple(&self, commit: &str) {
-        commit.clone_into(&mut self.facts.simple.lock().unwrap_or_else(PoisonError::into_inner));
+        commit.clone_into(&mut locked(&self.facts.simple));
     }
 }
 
@@ -421,10 +448,6 @@ fn work_of(run: &RunId) -> RunId {
 fn nothing_of_the_users(tree: &WorkTree) -> Snapshot {
     let root = GitPath(tree.root.clone().into_os_string().into_vec());
     Snapshot { root, dirty: Vec::new(), ignored: Vec::new() }
-}
-
-async fn exists(root: &Path, full_name: &str) -> Result<bool, GitError> {
-    git::holds(root, &["rev-parse", "--verify", "--quiet", full_name]).await
 }
 
 fn text(path: &Path) -> Result<&str, AreaError> {

@@ -16,14 +16,15 @@ use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_files::providers::prompt_templates;
 
-use super::ledger::Ledger;
-use super::{PlanError, briefing, plan_file, read};
+use super::PlanLedger;
+use super::{briefing, plan_file, read};
 use crate::api::App;
 use crate::disk::Disk;
-use crate::runs::Means;
+use crate::run::LaunchContext;
+use crate::run::SupervisorError;
 
-/// A run of a plan that somebody wants.
-pub(crate) struct Wanted {
+/// A request for a run of a plan.
+pub(crate) struct PlanParams {
     pub(crate) file: String,
     /// The project. Absolute.
     pub(crate) directory: PathBuf,
@@ -58,25 +59,25 @@ pub(crate) struct Wanted {
 pub(super) fn spec(
     disk: &Disk,
     app: &App,
-    wanted: Wanted,
+    wanted: PlanParams,
     file: String,
-    last: Option<(&Ledger, &Path)>,
-    means: &Means,
-) -> Result<PlanSpec, PlanError> {
+    last: Option<(&PlanLedger, &Path)>,
+    context: &LaunchContext,
+) -> Result<PlanSpec, SupervisorError> {
     let text = read(disk, Path::new(&file))?;
     let left = last.map(|(last, files)| plan_file::left_by(disk, files, &last.spec.text, &text));
     let last = last.map(|(last, _)| last);
-    let (plan, _) = Plan::read(&file, &text).map_err(PlanError::Invalid)?;
+    let (plan, _) = Plan::read(&file, &text).map_err(SupervisorError::Invalid)?;
     if let Some(allowed) = &wanted.only_commands
         && let Some(gate) = plan.meta.gates.iter().find(|gate| !allowed.contains(&gate.command))
     {
-        return Err(PlanError::Unconfirmed(gate.name.clone()));
+        return Err(SupervisorError::Unconfirmed(gate.name.clone()));
     }
     let mut agents = agents(disk, &wanted.directory.join(&wanted.config.agents_dir))?;
     check_mentions(disk, &file, &plan, &agents, &wanted.directory)?;
     replace_missing_validators(&plan, &mut agents);
-    let (program, tells_costs) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), means)?;
-    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| PlanError::Wrong(error.to_string()))?;
+    let (program, tells_costs) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), context)?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
@@ -92,7 +93,7 @@ pub(super) fn spec(
         id: RunId::from_random(crate::random() as u32),
         state,
         settings,
-        starts: last.map(|last| last.starts.clone()).unwrap_or_default(),
+        starts: last.map(|last| last.machine.starts()).unwrap_or_default(),
         left: BTreeMap::new(),
         directory: wanted.directory.to_string_lossy().into_owned(),
         provider: wanted.provider,
@@ -114,9 +115,9 @@ pub(super) fn spec(
     };
     let policy = spec.policy();
     for name in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
-        let agent = briefing::agent(&spec.agents, name).map_err(|error| PlanError::Wrong(error.to_string()))?;
+        let agent = briefing::agent(&spec.agents, name).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
         // A profile that does not exist is found now, not when its first session is due.
-        policy.grant(name, Some(&agent)).map_err(|error| PlanError::Wrong(format!("agent {name}: {error}")))?;
+        policy.grant(name, Some(&agent)).map_err(|error| SupervisorError::Wrong(format!("agent {name}: {error}")))?;
         if let Some(model) = agent.model {
             spec.settings.agent_models.insert(name.to_owned(), model);
         }
@@ -125,7 +126,7 @@ pub(super) fn spec(
 }
 
 /// What changed in the configuration since the last run of this plan: an agent may have written there.
-fn remarks(wanted: &Wanted, last: Option<&Ledger>) -> Vec<String> {
+fn remarks(wanted: &PlanParams, last: Option<&PlanLedger>) -> Vec<String> {
     let Some(last) = last.map(|last| &last.spec).filter(|last| last.config_file != wanted.config_file) else {
         return Vec::new();
     };
@@ -141,7 +142,7 @@ fn remarks(wanted: &Wanted, last: Option<&Ledger>) -> Vec<String> {
 }
 
 /// The project's agents, as they are now.
-pub(crate) fn agents(disk: &Disk, directory: &Path) -> Result<BTreeMap<String, String>, PlanError> {
+pub(crate) fn agents(disk: &Disk, directory: &Path) -> Result<BTreeMap<String, String>, SupervisorError> {
     let mut agents = BTreeMap::new();
     let Ok(entries) = disk.read_dir(directory) else { return Ok(agents) };
     for path in
@@ -159,13 +160,13 @@ fn check_mentions(
     plan: &Plan,
     agents: &BTreeMap<String, String>,
     project: &Path,
-) -> Result<(), PlanError> {
+) -> Result<(), SupervisorError> {
     let known = |name: &str| agents.contains_key(name) || agent_file::built_in(name).is_some();
     let (problems, _) = plan.missing(known, |path| disk.exists(&project.join(path)));
     if problems.is_empty() {
         return Ok(());
     }
-    Err(PlanError::Invalid(FileProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
+    Err(SupervisorError::Invalid(FileProblems { file: file.to_owned(), problems, warnings: Vec::new() }))
 }
 
 /// Gives validators that no file defines the role of the usual one, so that work is not merged without a validation.
@@ -189,21 +190,22 @@ pub(crate) fn program(
     app: &App,
     provider: &str,
     binary: Option<&str>,
-    means: &Means,
-) -> Result<(String, bool), PlanError> {
-    let provider = disk.provider(&app.providers, provider).map_err(|error| PlanError::Wrong(error.to_string()))?;
+    context: &LaunchContext,
+) -> Result<(String, bool), SupervisorError> {
+    let provider =
+        disk.provider(&app.providers, provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
-        return Err(PlanError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
+        return Err(SupervisorError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
     };
-    let dialect = provider.headless.as_ref().map(|texts| texts.dialect);
+    let dialect = provider.manifest.headless.as_ref().map(|headless| headless.dialect);
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
-    let path = means.environment.get("PATH").map(String::as_str).unwrap_or_default();
+    let path = context.environment.get("PATH").map(String::as_str).unwrap_or_default();
     // A place that depends on where one stands is none: sessions stand elsewhere.
     let found = disk.locate_program(program, path).filter(|found| found.is_absolute());
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
-    let found =
-        found.ok_or_else(|| PlanError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;
+    let found = found
+        .ok_or_else(|| SupervisorError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;
     Ok((found, dialect.is_some_and(Dialect::tells_costs)))
 }
 
@@ -224,14 +226,14 @@ fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId
 
 /// What has become of the tasks so far: what the last run knows, and over it what people have changed in the file since then.
 /// That run may not have been able to write everything there; `left` is what it could.
-fn state(plan: &Plan, last: Option<(&Ledger, &str)>, reset: &[String]) -> Result<State, PlanError> {
+fn state(plan: &Plan, last: Option<(&PlanLedger, &str)>, reset: &[String]) -> Result<State, SupervisorError> {
     let mut state = State::recorded(plan);
     if let Some((last, left)) = last
         && let Ok((left, _)) = Plan::read(&last.spec.file, left)
     {
         for task in plan.tasks() {
             let untouched = left.task(task.id.as_str()).is_some_and(|left| left.record == task.record);
-            if let Some(known) = last.run.state().get(&task.id).filter(|_| untouched) {
+            if let Some(known) = last.machine.state().get(&task.id).filter(|_| untouched) {
                 state.of(&task.id).clone_from(known);
             }
         }
@@ -242,6 +244,6 @@ fn state(plan: &Plan, last: Option<(&Ledger, &str)>, reset: &[String]) -> Result
     Ok(state)
 }
 
-fn task_of(plan: &Plan, task: &str) -> Result<TaskId, PlanError> {
-    plan.task(task).map(|task| task.id.clone()).ok_or_else(|| PlanError::NoTask(task.to_owned()))
+fn task_of(plan: &Plan, task: &str) -> Result<TaskId, SupervisorError> {
+    plan.task(task).map(|task| task.id.clone()).ok_or_else(|| SupervisorError::NoTask(task.to_owned()))
 }

@@ -9,7 +9,7 @@ use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{Abilities, PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_agents::headless::{PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
 use posse_api::PlanSpec;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
@@ -17,9 +17,9 @@ use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
 use posse_core::plan::write_set;
 
-use super::doing::Told;
-use super::step_error::StepError;
+use super::driver::PlanWake;
 use crate::disk::{self, Disk};
+use crate::run::StepError;
 
 /// As much of a backlog item as goes into a prompt; sessions are told where the file is.
 const ITEM: usize = 64 << 10;
@@ -52,13 +52,13 @@ pub(super) struct Briefing {
 impl Briefing {
     /// What the session made of its copy of the plan, if anything. If nothing, the copies go: as many as there are sessions,
     /// each as long as the plan, they would outgrow everything else.
-    pub(super) async fn changed_copy(&self) -> Option<Told> {
+    pub(super) async fn changed_copy(&self) -> Option<PlanWake> {
         let (given, copy) = (self.given.clone(), self.copy.clone());
         let compare = move |disk: &Disk| {
             let was = disk.read_text(&given).ok()?;
             let theirs = disk.read_text(&copy).ok()?;
             if was != theirs {
-                return Some(Told::PlanCopy { given: was, theirs });
+                return Some(PlanWake::CopyEdited { given: was, theirs });
             }
             // The one that says what was given goes last: without the other, nothing has changed.
             for copy in [&copy, &given] {
@@ -291,20 +291,13 @@ pub(crate) struct Session<'a> {
 /// The command, looked at once more before it is started.
 pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, StepError> {
     let Session { provider, policy, config, .. } = session;
-    let dialect = provider.headless.as_ref().ok_or(StepError::NeedsTerminal)?.dialect;
+    let dialect = provider.manifest.headless.as_ref().ok_or(StepError::NeedsTerminal)?.dialect;
     let real = |path: &Path| -> Result<String, StepError> {
         let path = disk.canonicalize(path)?;
         path.into_os_string().into_string().map_err(|path| StepError::NotUtf8(path.into()))
     };
     let scope = Scope { directory: real(session.area)?, results: Some(real(session.results)?) };
-    let request = Request {
-        dialect,
-        sandbox: session.sandbox,
-        profile: session.profile,
-        scope: &scope,
-        policy,
-        abilities: Abilities::default(),
-    };
+    let request = Request { dialect, sandbox: session.sandbox, profile: session.profile, scope: &scope, policy };
     let model = session.model.map(|model| config.model(model));
     let max_budget_usd = session.max_budget_usd;
     let asked = Asked { prompt: session.prompt, model, max_turns: None, max_budget_usd };

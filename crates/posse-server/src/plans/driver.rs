@@ -1,366 +1,302 @@
-//! The driver of one run of a plan: writes down what happens, tells the machine, does what it wants, and nothing else.
-//!
-//! Everything takes its time elsewhere (`doing`) and comes back as something that happened. Only the journal is waited for,
-//! because it has an order. The plan's file, which is for people, follows.
+//! A run of a plan, for the driver of runs.
 
 mod file;
-mod others;
-mod stopping;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use posse_api::{EventBody, PlanEntry};
-use posse_core::plan::budget::{Line, Usage};
+use posse_api::{EventBody, PlanEntry, PlanJournalView, PlanSpec, PlanView};
+use posse_core::file_problem::FileProblems;
+use posse_core::ids::RunId;
+use posse_core::plan::TaskId;
+use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::file::Isolation;
-use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, RunId};
+use posse_core::plan::machine::{self, Effect, Event, MergeResult, Others, Run};
 use posse_core::plan::outcome::Outcome;
-use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::time::Wall;
 use posse_core::turn::Level;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use super::doing::{Doing, Told};
-use super::ledger::Ledger;
-use super::others::Mine;
-use super::plan_file::PlanFile;
-use super::stop_file::StopWatch;
-use super::view;
-use super::{Command, Live, report, words};
+use super::executor::{PlanWork, no_verdict, session_ended};
+use super::plan_file::{PlanFile, Prepared};
+use super::{PlanLedger, PlanShared, Plans, messages, report, view};
 use crate::api::App;
 use crate::disk;
-use crate::journal::{self, Stopping};
-use crate::masking::MaskedEntry;
-use crate::store::{JournalEntry, Kind, RunRow};
+use crate::run::ledger::verdict_word;
+use crate::run::shared_limits::LimitsHandle;
+use crate::run::{
+    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, ViewFields,
+    Workflow, lock,
+};
+use crate::store::Kind;
 
-pub(super) struct Driver {
-    ledger: Ledger,
-    /// The last entry's number.
-    seq: i64,
-    app: App,
-    doing: Doing,
+type Driver = crate::run::Driver<PlanWork>;
+
+/// State that only drivers of plans have.
+pub(crate) struct PlanLocal {
     file: PlanFile,
-    /// There is more to write than what is on its way there.
+    /// The file is to be written when all effects are started: it is for people.
+    write_due: bool,
+    /// There is more to write than what is being written.
     file_behind: bool,
-    told: mpsc::UnboundedReceiver<Told>,
-    commands: mpsc::UnboundedReceiver<Command>,
-    /// Where people look at this run.
-    live: Live,
-    /// How to end the sessions that run.
-    stops: BTreeMap<RunId, watch::Sender<bool>>,
-    /// What nobody can do who does not know the environment.
-    waiting: Vec<Effect>,
-    /// This run among the others.
-    mine: Mine,
-    stop_files: StopWatch,
-    /// Areas whose work is merged. They go when there is time: while the next session works, or at the end.
-    merged: Vec<RunId>,
+    /// Sessions whose work is merged. Their areas are removed while the next session works, or at the end.
+    merged: Vec<machine::RunId>,
 }
 
-/// Why a driver has ended.
-pub(super) enum Ended {
-    /// The run is over.
-    Over,
-    /// The daemon is going.
-    Stopping,
+impl PlanLocal {
+    pub(super) async fn open(spec: &PlanSpec, state: &Path) -> Self {
+        let file = PlanFile::open(&spec.file, state, &spec.text).await;
+        Self { file, write_due: false, file_behind: false, merged: Vec::new() }
+    }
 }
 
-pub(super) struct Parts {
-    pub(super) ledger: Ledger,
-    pub(super) seq: i64,
-    pub(super) app: App,
-    pub(super) doing: Doing,
-    pub(super) told: mpsc::UnboundedReceiver<Told>,
-    pub(super) commands: mpsc::UnboundedReceiver<Command>,
-    pub(super) live: Live,
-    pub(super) mine: Mine,
-    pub(super) stop_files: StopWatch,
+/// An event that only drivers of plans wait for.
+pub(crate) enum PlanWake {
+    Prepared(io::Result<Option<Prepared>>),
+    /// A session has changed the copy of the plan that it was given.
+    CopyEdited {
+        given: String,
+        theirs: String,
+    },
 }
 
-impl Driver {
-    pub(super) async fn new(parts: Parts) -> Self {
-        let Parts { ledger, seq, app, doing, told, commands, live, mine, stop_files } = parts;
-        let file = PlanFile::open(&ledger.spec.file, &doing.state, &ledger.spec.text).await;
-        let (stops, waiting, merged) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let file_behind = false;
-        Self {
-            ledger,
-            seq,
-            app,
-            doing,
-            file,
-            file_behind,
-            told,
-            commands,
-            live,
-            stops,
-            waiting,
-            mine,
-            stop_files,
-            merged,
+impl Workflow for PlanWork {
+    const KIND: Kind = Kind::Plan;
+    const RUN: &'static str = "run of a plan";
+    const WAITS: &'static str = "the daemon was restarted, and nobody is there who knows the environment of sessions; `posse plan run` with the same file goes on";
+    const ENDED: &'static str = "plan_ended";
+
+    type Spec = PlanSpec;
+    type Machine = Run;
+    type Session = machine::RunId;
+    type Entry = PlanEntry;
+    type View = PlanView;
+    type Local = PlanLocal;
+    type Wake = PlanWake;
+    type Shared = PlanShared;
+
+    fn fields(spec: &PlanSpec) -> SpecFields<'_> {
+        SpecFields {
+            id: spec.id,
+            resource: &spec.file,
+            directory: &spec.directory,
+            provider: &spec.provider,
+            config: &spec.config,
+            asked: spec.asked,
+            notifications: &spec.notifications,
+            plan_file: Some(&spec.file),
+            item: spec.item.as_deref(),
         }
     }
 
-    /// Goes on until the run is over.
-    pub(super) async fn drive(mut self) -> Ended {
-        match self.go().await {
-            Ok(()) => Ended::Over,
-            Err(Stopping) => Ended::Stopping,
-        }
+    fn machine(spec: &PlanSpec) -> Result<Run, FileProblems> {
+        let mut run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
+        run.take_over(&spec.left);
+        Ok(run)
     }
 
-    async fn go(&mut self) -> Result<(), Stopping> {
-        // What was asked for and not answered before a crash is asked for again; a new run has asked for nothing.
-        let mut effects: VecDeque<Effect> = self.ledger.run.outstanding().iter().cloned().collect();
-        effects.push_front(Effect::WritePlan);
-        if self.seq == 1 {
-            self.say_first().await?;
-        }
-        effects.extend(self.look_for_stop_file().await?);
-        effects.extend(self.hear_of_others(true).await?);
-        if !self.ledger.started {
-            effects.extend(self.happen(Event::Started).await?);
-        }
-        loop {
-            // The file is for people: it is written once for all of this, when the rest is on its way.
-            let mut behind = false;
-            while let Some(effect) = effects.pop_front() {
-                behind |= effect == Effect::WritePlan;
-                if effect != Effect::WritePlan {
-                    effects.extend(self.begin(effect).await?);
-                }
-            }
-            if behind {
-                effects.extend(self.write_plan().await?);
-                continue;
-            }
-            if self.ledger.ended.is_some() {
-                return self.close().await;
-            }
-            let waits = !self.waiting.is_empty();
-            if self.ledger.waits != waits {
-                self.ledger.waits = waits;
-                let (level, text) = match waits {
-                    true => (Level::Warning, words::WAITS.to_owned()),
-                    false => (Level::Info, "going on".to_owned()),
-                };
-                self.record(PlanEntry::Said { level, text }).await?;
-            }
-            effects.extend(self.next().await?);
-        }
+    fn title(ledger: &PlanLedger) -> String {
+        ledger.machine.plan().name.clone()
     }
 
-    /// The next thing that happens, and what is to be done then.
-    async fn next(&mut self) -> Result<Vec<Effect>, Stopping> {
-        let deadline = self.ledger.run.deadline();
-        let due = async {
-            match deadline {
-                Some(deadline) => {
-                    let left = u64::try_from(deadline.0 - crate::now().0).unwrap_or(0);
-                    tokio::time::sleep(Duration::from_millis(left)).await;
-                }
-                None => std::future::pending().await,
-            }
+    fn used(ledger: &PlanLedger) -> &Total {
+        &ledger.total
+    }
+
+    fn view(ledger: &PlanLedger, files: &str) -> PlanView {
+        view::plan_view(ledger, files)
+    }
+
+    fn view_fields(view: &PlanView) -> ViewFields<'_> {
+        let PlanView { id, status, provider, hold, files, .. } = view;
+        ViewFields { id: *id, status: *status, provider, hold: hold.as_ref(), files }
+    }
+
+    fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {
+        let (session, outcome, usage, verdict) = match input {
+            Event::SessionEnded { run, outcome, usage } => (run, outcome, usage, None),
+            Event::ValidatorEnded { run, outcome, usage, judgement } => (run, outcome, usage, Some(judgement.verdict)),
+            _ => return None,
         };
-        tokio::select! {
-            told = self.told.recv() => match told.ok_or(Stopping)? {
-                Told::Event(event) => {
-                    if let Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } = &*event {
-                        self.stops.remove(run);
-                        self.live.forget(self.ledger.spec.id, run);
-                    }
-                    if let Event::MergeEnded { run, result: MergeResult::Merged { .. } } = &*event {
-                        self.merged.push(run.clone());
-                    }
-                    self.happen(*event).await
-                }
-                Told::Entry(entry) => self.record(entry).await,
-                Told::Heard(run, text) => {
-                    if let Some(text) = text {
-                        self.live.hear(self.ledger.spec.id, &run, text);
-                    }
-                    self.app.publish(EventBody::SessionSaid { run_id: self.ledger.spec.id, session: run.to_string() });
-                    Ok(Vec::new())
-                }
-                Told::PlanCopy { given, theirs } => self.copy_edited(given, theirs).await,
+        Some(SessionEnded {
+            session,
+            phase: if verdict.is_none() { Phase::Task } else { Phase::Validation },
+            outcome: match outcome {
+                Outcome::Done(_) => verdict.map_or("done", verdict_word),
+                Outcome::Failed(_) => "failed",
+                Outcome::Infra(_) => "not_run",
+                Outcome::Suspended { .. } => "asked",
+                Outcome::Interrupted => "interrupted",
+                Outcome::Limited(_) => "limited",
             },
-            command = self.commands.recv() => match command.ok_or(Stopping)? {
-                Command::Event(event, taken) => {
-                    let stops = matches!(*event, Event::Stop(_));
-                    let mut effects = self.happen(*event).await?;
-                    if stops {
-                        effects.extend(self.let_go().await?);
-                    }
-                    let _ = taken.send(());
-                    Ok(effects)
-                }
-                Command::Means(means, taken) => {
-                    self.doing.means = Some(*means);
-                    let _ = taken.send(());
-                    Ok(std::mem::take(&mut self.waiting))
-                }
-            },
-            prepared = self.file.prepared() => self.put_plan(prepared).await,
-            news = self.mine.news.recv() => self.hear_news(news.ok_or(Stopping)?).await,
-            changed = self.stop_files.changed.recv() => {
-                changed.ok_or(Stopping)?;
-                self.look_for_stop_file().await
+            usage,
+            hold: if let Outcome::Limited(hold) = outcome { Some(hold) } else { None },
+        })
+    }
+
+    fn complete_line(ledger: &PlanLedger, session: &machine::RunId, line: &mut Line) {
+        let plan = ledger.machine.plan();
+        line.section = plan.section_of(&session.task).map(|section| section.id.clone());
+        line.task = Some(session.task.to_string());
+        if line.agent.is_empty() {
+            line.agent = plan.task(session.task.as_str()).map(|task| task.agent().to_owned()).unwrap_or_default();
+        }
+    }
+
+    fn session_directory(session: &str) -> Option<PathBuf> {
+        Some(Path::new("sessions").join(session))
+    }
+
+    async fn open(plans: &Plans, ledger: &PlanLedger) -> Result<(Self, PlanLocal), SupervisorError> {
+        let areas = plans.areas(&ledger.spec).await;
+        Ok(plans.opened(&ledger.spec, areas).await)
+    }
+
+    async fn begin(driver: &mut Driver) -> Effects<Self> {
+        if driver.seq == 1 {
+            for text in driver.ledger.spec.remarks.clone() {
+                driver.say(Level::Warning, text).await?;
             }
-            () = due => self.happen(Event::Time).await,
         }
+        Ok(vec![Effect::WritePlan])
     }
 
-    /// Writes down what happened, then tells the machine. What others did to the plan's file happened before.
-    async fn happen(&mut self, event: Event) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = self.file_edited().await?;
-        effects.extend(self.record(PlanEntry::Happened { event: Box::new(event) }).await?);
-        Ok(effects)
-    }
-
-    /// Takes an entry in and writes it down. A disk that refuses is waited for: nothing is done without the journal.
-    async fn record(&mut self, entry: PlanEntry) -> Result<Vec<Effect>, Stopping> {
-        let (entry, sessions) = (entry.masked(), self.ledger.lines.len());
-        let effects = self.ledger.take(&entry, crate::now());
-        self.seq += 1;
-        let id = self.ledger.spec.id;
-        if let PlanEntry::Said { level, text } = &entry {
-            words::log(id, *level, text);
-        }
-        let files = self.doing.state.to_string_lossy();
-        let usage = self.ledger.lines.get(sessions).cloned();
-        let journal = journal_entry(&self.ledger, &files, self.seq, &entry, usage);
-        // Before anybody is told that there is something new to look at.
-        self.live.put(&self.ledger, &files);
-        journal::write_surely(&self.app, journal, &self.ledger.spec.notifications).await?;
-        self.tell_others(&entry);
-        Ok(effects)
-    }
-
-    /// Begins one thing. What becomes of it happens later; what must be done besides is given back.
-    async fn begin(&mut self, effect: Effect) -> Result<Vec<Effect>, Stopping> {
-        if let Effect::MakeArea { run } = &effect
-            && let Some(taken) = self.in_the_way(run)
-        {
-            return self.happen(taken).await;
-        }
+    async fn start(driver: &mut Driver, effect: Effect) -> Effects<Self> {
         match effect {
-            Effect::StartSession { run, launch } => self.start(run, launch).await,
-            Effect::EndSession { run } => self.end(&run).await,
-            Effect::EndChecks => self.end_checks().await,
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan
-                if self.doing.means.is_none() && self.runs_gates(&effect) =>
-            {
-                self.waiting.push(effect);
-                Ok(Vec::new())
-            }
-            Effect::MakeArea { .. } | Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => {
-                self.doing.clone().begin(effect, self.ledger.run.clone());
-                Ok(Vec::new())
-            }
-            // Written when nothing else is left to do.
-            Effect::WritePlan => Ok(vec![effect]),
-            Effect::Notify(notice) => {
-                let (level, text) = words::notice(&notice, &self.ledger.spec.file);
-                if let Some(notice) = words::told(&notice, &self.ledger) {
-                    self.app.notifier.tell(&self.ledger.spec.notifications, notice);
+            Effect::MakeArea { ref run } => {
+                let needed = resources(&driver.ledger.machine, &run.task);
+                match driver.limits.acquire(&run.task, needed) {
+                    Ok(()) => driver.spawn(effect).await,
+                    Err((name, held_by)) => driver.apply(Event::Taken { run: run.clone(), name, held_by }).await,
                 }
-                self.record(PlanEntry::Said { level, text }).await
             }
-            // The end is closed when nothing else is left to do.
+            Effect::StartSession { .. } => {
+                let effects = driver.spawn(effect).await;
+                driver.executor.remove_areas(std::mem::take(&mut driver.local.merged));
+                effects
+            }
+            Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan => driver.spawn(effect).await,
+            Effect::EndSession { run } => driver.end_session(&run).await,
+            Effect::EndChecks => {
+                driver.executor.work.no_checks.send_replace(true);
+                let checks = |effect: &Effect| {
+                    matches!(effect, Effect::RunGates { .. } | Effect::Merge { .. } | Effect::CheckPlan)
+                };
+                driver.drop_waiting(checks).await
+            }
+            Effect::WritePlan => {
+                driver.local.write_due = true;
+                Ok(Vec::new())
+            }
+            Effect::Notify(notice) => {
+                driver.notify(messages::notification(&notice, &driver.ledger));
+                let (level, text) = messages::notice(&notice, &driver.ledger.spec.file);
+                driver.say(level, text).await?;
+                Ok(Vec::new())
+            }
+            // The run is closed when all other effects are started.
             Effect::Finish { .. } => Ok(Vec::new()),
         }
     }
 
-    fn runs_gates(&self, effect: &Effect) -> bool {
-        let spec = &self.ledger.spec;
-        // Where sessions work in the user's checkout, the checks are run before them too.
-        let makes_area = matches!(effect, Effect::MakeArea { .. }) && spec.git.isolation == Isolation::Worktree;
-        spec.settings.has_gates && !makes_area
+    fn session_of(effect: &Effect) -> Option<&machine::RunId> {
+        if let Effect::StartSession { run, .. } = effect { Some(run) } else { None }
     }
 
-    async fn start(&mut self, run: RunId, launch: Launch) -> Result<Vec<Effect>, Stopping> {
-        if self.doing.means.is_none() && !self.doing.is_known(&run).await {
-            self.waiting.push(Effect::StartSession { run, launch });
-            return Ok(Vec::new());
+    async fn needs_context(executor: &Executor<Self>, _: &PlanLedger, effect: &Effect) -> bool {
+        let spec = &executor.spec;
+        match effect {
+            Effect::StartSession { run, .. } => !executor.is_known(run).await,
+            // Where sessions work in the user's checkout, the checks are run before them too.
+            Effect::MakeArea { .. } => spec.settings.has_gates && spec.git.isolation == Isolation::InPlace,
+            _ => spec.settings.has_gates,
         }
-        let (stop, stopped) = watch::channel(false);
-        self.stops.insert(run.clone(), stop);
-        self.doing.clone().run_session(run, launch, self.ledger.run.clone(), stopped);
-        self.doing.clone().remove_areas(std::mem::take(&mut self.merged));
-        Ok(Vec::new())
     }
 
-    async fn end(&mut self, run: &RunId) -> Result<Vec<Effect>, Stopping> {
-        if let Some(stop) = self.stops.get(run) {
-            let _ = stop.send(true);
-            return Ok(Vec::new());
-        }
-        // It was never started, and need not be.
-        let waits = |effect: &Effect| matches!(effect, Effect::StartSession { run: other, .. } if other == run);
-        if !self.waiting.iter().any(waits) {
-            return Ok(Vec::new());
-        }
-        self.waiting.retain(|effect| !waits(effect));
-        let (run, outcome, usage) = (run.clone(), Outcome::Interrupted, Usage::none());
-        self.happen(match run.part {
-            Part::Work => Event::SessionEnded { run, outcome, usage },
-            Part::Validation { .. } => {
-                let judgement = Judgement { verdict: Verdict::Error, findings: Vec::new() };
-                Event::ValidatorEnded { run, judgement, outcome, usage }
+    async fn carry_out(
+        executor: &Executor<Self>,
+        effect: Effect,
+        machine: &Run,
+        stop: watch::Receiver<bool>,
+    ) -> Option<Event> {
+        executor.carry_out_plan(effect, machine, stop).await
+    }
+
+    fn not_started(effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::StartSession { run, .. } => {
+                Some(session_ended(&run, Outcome::Interrupted, no_verdict(), Usage::none()))
             }
-        })
-        .await
-    }
-
-    /// Checks end, and no more are begun. Those that wait for somebody who knows the environment need not wait any more.
-    async fn end_checks(&mut self) -> Result<Vec<Effect>, Stopping> {
-        self.doing.no_checks.send_replace(true);
-        let mut effects = Vec::new();
-        for effect in std::mem::take(&mut self.waiting) {
-            let stopped = match effect {
-                Effect::RunGates { run } => Event::GatesStopped { run },
-                Effect::Merge { run } => Event::MergeEnded { run, result: MergeResult::Stopped },
-                Effect::CheckPlan => Event::PlanCheckStopped,
-                other => {
-                    self.waiting.push(other);
-                    continue;
-                }
-            };
-            effects.extend(self.happen(stopped).await?);
+            // No session is started in an area when a run stops.
+            Effect::MakeArea { run } => Some(Event::AreaReady { run }),
+            Effect::RunGates { run } => Some(Event::GatesStopped { run }),
+            Effect::Merge { run } => Some(Event::MergeEnded { run, result: MergeResult::Stopped }),
+            Effect::CheckPlan => Some(Event::PlanCheckStopped),
+            _ => None,
         }
-        Ok(effects)
     }
 
-    /// The run is to stop: what waits for somebody who knows the environment, and was never begun, need not wait any more.
-    async fn let_go(&mut self) -> Result<Vec<Effect>, Stopping> {
-        let mut effects = Vec::new();
-        for effect in self.waiting.clone() {
-            match effect {
-                Effect::StartSession { run, .. } => effects.extend(self.end(&run).await?),
-                // Nothing is started in an area when a run stops.
-                Effect::MakeArea { run } => {
-                    self.waiting.retain(|effect| !matches!(effect, Effect::MakeArea { run: other } if *other == run));
-                    effects.extend(self.happen(Event::AreaReady { run }).await?);
-                }
-                _ => {}
-            }
+    fn dropped_by_stop(effect: &Effect) -> bool {
+        matches!(effect, Effect::StartSession { .. } | Effect::MakeArea { .. })
+    }
+
+    async fn before_input(driver: &mut Driver) -> Effects<Self> {
+        driver.file_edited().await
+    }
+
+    async fn answered(driver: &mut Driver, input: Event) -> Effects<Self> {
+        if let Event::MergeEnded { run, result: MergeResult::Merged { .. } } = &input {
+            driver.local.merged.push(run.clone());
         }
-        Ok(effects)
+        driver.apply(input).await
     }
 
-    /// The end: what is left of work areas, the report, a notice.
-    async fn close(&mut self) -> Result<(), Stopping> {
-        self.file.settle().await;
-        if let Err(why) = self.write_last().await {
+    async fn settle(driver: &mut Driver) -> Effects<Self> {
+        match std::mem::take(&mut driver.local.write_due) {
+            true => driver.write_plan().await,
+            false => Ok(Vec::new()),
+        }
+    }
+
+    async fn wait(local: &mut PlanLocal, _: &PlanLedger) -> PlanWake {
+        PlanWake::Prepared(local.file.prepared().await)
+    }
+
+    async fn woken(driver: &mut Driver, wake: PlanWake) -> Effects<Self> {
+        match wake {
+            PlanWake::Prepared(prepared) => driver.put_plan(prepared).await,
+            PlanWake::CopyEdited { given, theirs } => driver.copy_edited(given, theirs).await,
+        }
+    }
+
+    fn limits_input(ledger: &PlanLedger, limits: &LimitsHandle, spent: Vec<(String, Total)>) -> Option<Event> {
+        let run = &ledger.machine;
+        let others = Others { taken: limits.taken(run.plan()), spent, hold: limits.held(crate::now()) };
+        (!run.knows(&others)).then_some(Event::Others(others))
+    }
+
+    fn held_resources(machine: &Run) -> Vec<(&TaskId, &str)> {
+        let of_task = |task| resources(machine, task).iter().map(move |name| (task, name.as_str()));
+        machine.begun().flat_map(of_task).collect()
+    }
+
+    fn tasks_in_progress(machine: &Run) -> BTreeSet<&TaskId> {
+        machine.under_way().collect()
+    }
+
+    async fn close(driver: &mut Driver) -> Result<Option<String>, Stopping> {
+        driver.local.file.settle().await;
+        if let Err(why) = driver.write_last().await {
             let text = format!(
                 "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
-                self.ledger.spec.file
+                driver.ledger.spec.file
             );
-            self.record(PlanEntry::Said { level: Level::Warning, text }).await?;
+            driver.say(Level::Warning, text).await?;
         }
-        let kept = self.doing.tidy(self.ledger.left()).await;
-        let path: PathBuf = self.doing.state.join("report.md");
-        let text = report::markdown(&self.ledger, &kept);
+        let kept = driver.executor.tidy(driver.ledger.machine.sessions_left()).await;
+        let path = driver.executor.state.join("report.md");
+        let text = report::markdown(&driver.ledger, &kept);
         let written = disk::at(&path, move |disk, path| disk.write_private(path, text.as_bytes())).await;
         let report = match written {
             Ok(()) => Some(path.display().to_string()),
@@ -369,37 +305,62 @@ impl Driver {
                 None
             }
         };
-        if let Err(error) = report::write_usage(&self.ledger, &self.doing.state).await {
+        if let Err(error) = report::write_usage(&driver.ledger, &driver.executor.state).await {
             tracing::warn!("{error}");
         }
-        if let Some(notice) = words::ended(&self.ledger) {
-            self.app.notifier.tell(&self.ledger.spec.notifications, notice);
-        }
-        self.record(PlanEntry::Closed { report }).await.map(drop)
+        Ok(report)
+    }
+
+    async fn ended(app: &App, spec: &PlanSpec) {
+        lock(&app.plans.shared.in_place).remove(&spec.id);
+        app.plans.clean_up(Some(&spec.file)).await;
     }
 }
 
-/// An entry as it is stored, and what the session has used that it tells of; with the run as it is, where it begins or ends.
-pub(super) fn journal_entry(
-    ledger: &Ledger,
-    files: &str,
-    seq: i64,
-    entry: &PlanEntry,
-    usage: Option<Line>,
-) -> serde_json::Result<JournalEntry> {
-    let row = || {
-        let view = view::plan_view(ledger, files);
-        serde_json::Result::Ok(RunRow {
-            id: view.id,
-            kind: Kind::Plan,
-            status: view.status.as_str().to_owned(),
-            state_file: view.file.clone(),
-            created: ledger.begun,
-            view: serde_json::to_string(&view)?,
-        })
-    };
-    let row = matches!(entry, PlanEntry::Created { .. } | PlanEntry::Closed { .. }).then(row).transpose()?;
-    let text = serde_json::to_string(entry)?;
-    let event = view::entry_event(ledger.spec.id, seq, ledger.changed, entry);
-    Ok(JournalEntry { run: ledger.spec.id, seq, at: ledger.changed, entry: text, event, row, usage })
+/// The exclusive resources of a task.
+fn resources<'a>(run: &'a Run, task: &TaskId) -> &'a [String] {
+    run.plan().task(task.as_str()).map_or(&[], |task| &task.exclusive_resources)
+}
+
+impl RunEntry for PlanEntry {
+    type Work = PlanWork;
+
+    fn created(spec: PlanSpec) -> Self {
+        Self::Created { spec: Box::new(spec) }
+    }
+
+    fn happened(event: Event) -> Self {
+        Self::Happened { event: Box::new(event) }
+    }
+
+    fn said(level: Level, session: Option<&machine::RunId>, text: String) -> Self {
+        let text = session.map(|session| format!("task {}: {text}", session.task)).unwrap_or(text);
+        Self::Said { level, text }
+    }
+
+    fn closed(report: Option<String>) -> Self {
+        Self::Closed { report }
+    }
+
+    fn content(&self) -> EntryContent<'_, PlanWork> {
+        match self {
+            Self::Created { spec } => EntryContent::Created(spec.as_ref()),
+            Self::Happened { event } => EntryContent::Happened(event.as_ref()),
+            Self::Launched { run, agent, model, attempt, .. } => {
+                EntryContent::Launched { session: run, agent, model: model.as_deref(), attempt: Some(*attempt) }
+            }
+            Self::Refused { run, denials } => EntryContent::Refused { session: run, denials },
+            Self::Said { level, text } => EntryContent::Said { level: *level, text: text.into() },
+            Self::Closed { report } => EntryContent::Closed { report: report.as_deref() },
+        }
+    }
+
+    fn event(&self, run_id: RunId, run_seq: i64, at: Wall) -> EventBody {
+        let view = PlanJournalView { seq: run_seq, at: at.timestamp(), entry: self.clone() };
+        EventBody::PlanEntry { run_id, run_seq, view: Some(Box::new(view)) }
+    }
+
+    fn is_by_a_person(event: &Event) -> bool {
+        matches!(event, Event::PlanEdited { .. } | Event::Answered { .. })
+    }
 }

@@ -1,37 +1,26 @@
 //! Work that never got into the user's branch, of all runs that are over: how long it is kept, and its end.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use posse_api::{PlanRunStatus, PlanView};
-use posse_core::ids::RunId;
+use posse_api::{CleanItem, CleanWhat, PlanRunStatus, PlanView};
 use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
-use serde::Serialize;
 
-use super::areas::{Keeping, Kept, Sweep, has_notes};
-use super::{PlanError, Plans};
+use super::Plans;
+use super::areas::{AreaError, Keeping, Kept, Sweep, has_notes};
+use crate::run::SupervisorError;
+use crate::run::retention::ALL;
 use crate::{disk, git};
-
-/// Something that a run has left behind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct KeptWork {
-    pub run: RunId,
-    /// The plan's file.
-    pub file: String,
-    pub directory: PathBuf,
-    /// The branch, or the ref in full.
-    pub branch: String,
-    pub why: String,
-    /// It is not needed any more: it may go, or is gone.
-    pub goes: bool,
-}
 
 impl Plans {
     /// What runs that are over have left, of one plan or of all, and what of it may go, or is gone now. Cut off at any moment it
     /// does the rest when it is asked again.
-    pub(crate) async fn clean(&self, file: Option<&str>, sweep: Sweep) -> Result<Vec<KeptWork>, PlanError> {
-        let _cleaning = self.cleaning.lock().await;
+    pub(crate) async fn clean(
+        &self,
+        file: Option<&str>,
+        sweep: Sweep,
+    ) -> Result<Vec<(CleanItem, bool)>, SupervisorError> {
+        let _cleaning = self.shared.cleaning.lock().await;
         self.left_by_runs(file, sweep).await
     }
 
@@ -39,16 +28,16 @@ impl Plans {
     pub(crate) async fn clean_up(&self, file: Option<&str>) {
         match self.clean(file, Sweep::Remove).await {
             Ok(works) => {
-                for work in works.iter().filter(|work| work.goes) {
-                    tracing::info!(run = %work.run, "removed {}: {}", work.branch, work.why);
+                for (work, _) in works.iter().filter(|(_, gone)| *gone) {
+                    tracing::info!(run = %work.run, "removed {}: {}", work.name, work.why);
                 }
             }
             Err(error) => tracing::warn!("what old runs have left cannot be looked at: {error}"),
         }
     }
 
-    async fn left_by_runs(&self, file: Option<&str>, sweep: Sweep) -> Result<Vec<KeptWork>, PlanError> {
-        let views = self.list(usize::MAX >> 1).await?;
+    async fn left_by_runs(&self, file: Option<&str>, sweep: Sweep) -> Result<Vec<(CleanItem, bool)>, SupervisorError> {
+        let views = self.list(ALL).await?;
         // Newest first: what has become of the tasks by now.
         let mut states: BTreeMap<&str, State> = BTreeMap::new();
         for view in &views {
@@ -62,7 +51,7 @@ impl Plans {
                 continue;
             }
             match self.left_by(view, state, sweep).await {
-                Ok(kept) => works.extend(kept.into_iter().map(|kept| work(view, kept))),
+                Ok(kept) => works.extend(kept.into_iter().map(|kept| kept_work(view, kept))),
                 // The project is gone, or on a disk that is not there: another time.
                 Err(error) => tracing::debug!(run = %view.id, "what it left cannot be looked at: {error}"),
             }
@@ -70,15 +59,15 @@ impl Plans {
         Ok(works)
     }
 
-    async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, PlanError> {
+    async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, SupervisorError> {
         let (ledger, _) = self.load(view.id).await?;
         let spec = &ledger.spec;
         if let Some(branch) = &spec.branch {
             // To look must not make it.
             let full = format!("refs/heads/{branch}");
             let there = git::holds(spec.directory.as_ref(), &["rev-parse", "--verify", "--quiet", &full]).await;
-            if !there.map_err(super::AreaError::from)? {
-                return Err(super::AreaError::BranchGone(full).into());
+            if !there.map_err(AreaError::from)? {
+                return Err(AreaError::BranchGone(full).into());
             }
         }
         let areas = self.areas(spec).await?;
@@ -87,13 +76,9 @@ impl Plans {
     }
 }
 
-fn work(view: &PlanView, kept: Kept) -> KeptWork {
-    KeptWork {
-        run: view.id,
-        file: view.file.clone(),
-        directory: kept.directory,
-        branch: kept.branch,
-        why: kept.why,
-        goes: kept.fate == Some(Fate::Goes),
-    }
+/// Work that a run has left behind, and whether it may go, or is gone.
+fn kept_work(view: &PlanView, kept: Kept) -> (CleanItem, bool) {
+    let name = format!("{} (branch {})", kept.directory.display(), kept.branch);
+    let (run, file) = (view.id, view.file.clone());
+    (CleanItem { what: CleanWhat::WorkTree, name, run, file, why: kept.why }, kept.fate == Some(Fate::Goes))
 }

@@ -5,16 +5,21 @@ use posse_core::plan::Plan;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::isolation::choose;
 
+use super::PlanLedger;
+use super::Plans;
 use super::areas::{self, AreaError, Areas, Earlier};
-use super::ledger::Ledger;
-use super::{PlanError, Plans, lock};
 use crate::environment::Environment;
 use crate::git;
+use crate::run::{SupervisorError, lock};
 
 impl Plans {
     /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
-    pub(super) async fn find_place(&self, spec: &mut PlanSpec, last: Option<&Ledger>) -> Result<Areas, PlanError> {
-        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(PlanError::Invalid)?;
+    pub(super) async fn find_place(
+        &self,
+        spec: &mut PlanSpec,
+        last: Option<&PlanLedger>,
+    ) -> Result<Areas, SupervisorError> {
+        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(SupervisorError::Invalid)?;
         let unused = git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(AreaError::from)?;
         spec.remarks.extend(unused.iter().map(|what| format!("not used by posse's git: {what}")));
         let said = spec.config.isolation(&plan);
@@ -22,7 +27,7 @@ impl Plans {
             Some(Isolation::InPlace) => None,
             _ => areas::obstacle(spec.directory.as_ref()).await?,
         };
-        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers).map_err(PlanError::Wrong)?;
+        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers)?;
         spec.git.isolation = chosen.0;
         spec.remarks.extend(chosen.1);
         let areas = self.areas(spec).await?;
@@ -30,7 +35,7 @@ impl Plans {
         if spec.git.isolation == Isolation::InPlace {
             self.nobody_is_there(&areas)?;
         }
-        let done = |last: &Ledger| matches!(last.ended, Some((outcome, _)) if outcome.is_success());
+        let done = |last: &PlanLedger| last.machine.outcome().is_some_and(|(outcome, _)| outcome.is_success());
         let unfinished = last.filter(|last| !done(last));
         let earlier = last.map(|last| Earlier { state: self.state_of(last.spec.id), unfinished: !done(last) });
         areas.may_begin(spec.git.allow_dirty, earlier.as_ref()).await?;
@@ -44,11 +49,11 @@ impl Plans {
     }
 
     /// Two runs in one checkout could not tell whose is what.
-    fn nobody_is_there(&self, areas: &Areas) -> Result<(), PlanError> {
-        let in_place = lock(&self.in_place);
+    fn nobody_is_there(&self, areas: &Areas) -> Result<(), SupervisorError> {
+        let in_place = lock(&self.shared.in_place);
         match in_place.iter().find(|(_, root)| *root == areas.root()) {
             None => Ok(()),
-            Some((run, root)) => Err(PlanError::Wrong(format!(
+            Some((run, root)) => Err(SupervisorError::Wrong(format!(
                 "run {run} of another plan works in {}; wait until it is over, or stop it",
                 root.display()
             ))),

@@ -31,7 +31,7 @@ pub(super) struct PlanFile {
 }
 
 /// A text that lies beside the plan, noted as ours, and has only to be put in its place.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     text: String,
     edits: u64,
     file: NamedTempFile,

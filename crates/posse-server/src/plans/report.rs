@@ -11,21 +11,21 @@ use posse_core::plan::outcome::Denial;
 use posse_core::plan::usage::{COSTS, Summary};
 use posse_core::plan::{Record, TaskId, TaskStatus};
 
-use super::ledger::Ledger;
+use super::PlanLedger;
 use crate::disk;
 
 /// What every session of the run has used, beside the report.
-pub(super) async fn write_usage(ledger: &Ledger, state: &Path) -> std::io::Result<()> {
-    let name = format!("{}-usage.json", plan_slug(&ledger.run.plan().name, &ledger.spec.file));
+pub(super) async fn write_usage(ledger: &PlanLedger, state: &Path) -> std::io::Result<()> {
+    let name = format!("{}-usage.json", plan_slug(&ledger.machine.plan().name, &ledger.spec.file));
     let text = serde_json::to_vec_pretty(&Summary::of(ledger.lines.clone()))?;
     disk::at(state.join(name), move |disk, path| disk.write_private(path, &text)).await
 }
 
 /// What was done, what it cost, what is open.
-pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
-    let (plan, state) = (ledger.run.plan(), ledger.run.state());
+pub(super) fn markdown(ledger: &PlanLedger, kept: &[String]) -> String {
+    let (plan, state) = (ledger.machine.plan(), ledger.machine.state());
     let mut out = format!("# {}\n\n", line(&plan.name));
-    if let Some((outcome, reason)) = &ledger.ended {
+    if let Some((outcome, reason)) = ledger.machine.outcome() {
         let _ = writeln!(out, "**{}**: {}\n", outcome.words(), line(reason));
     }
     let took = ledger.changed.timestamp().duration_since(ledger.begun.timestamp());
@@ -33,7 +33,7 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
     let _ = writeln!(out, "- Run {} of {}, {minutes} min", ledger.spec.id, ledger.spec.file);
     let total = &ledger.total;
     let _ = writeln!(out, "- {} sessions, {} ({COSTS})", total.sessions, total.cost());
-    for level in ledger.run.levels() {
+    for level in ledger.machine.levels() {
         let Some(limit) = level.limit_usd else { continue };
         let _ = writeln!(out, "- {}: {} of {limit:.2} USD", line(&level.name), level.spent.cost());
     }
@@ -47,7 +47,7 @@ pub(super) fn markdown(ledger: &Ledger, kept: &[String]) -> String {
         out.push_str("- Sessions worked in the checkout itself.\n");
     }
     for gate in ledger.spec.gates(plan).iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
-        let said = ledger.run.plan_checks().iter().find(|check| check.gate == gate.name);
+        let said = ledger.machine.plan_checks().iter().find(|check| check.gate == gate.name);
         let said = said.map_or("not run".into(), |check| check.verdict.to_string());
         let _ = writeln!(out, "- Check `{}` (after_plan): {}", line(&gate.name), line(&said));
     }
@@ -104,7 +104,7 @@ fn details(out: &mut String, record: &Record) {
 }
 
 /// What sessions of a task were not allowed to do, each of it once.
-fn refused(out: &mut String, ledger: &Ledger, task: &TaskId) {
+fn refused(out: &mut String, ledger: &PlanLedger, task: &TaskId) {
     let of_task = ledger.refused.iter().filter(|(run, _)| run.task == *task);
     let denials: BTreeSet<&Denial> = of_task.flat_map(|(_, denials)| denials).collect();
     for denial in denials {

@@ -10,12 +10,12 @@ use posse_agents::start::Confirmed;
 use posse_api::EventBody;
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{
-    self, Answered, Decision, Effect, Event, KeyId, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing,
-    Unanswered, Verified, Wish, identity, question, translate,
+    self, Answered, Decision, Effect, Event, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing, Unanswered,
+    Verified, Wish, identity, question, translate,
 };
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
-use posse_core::ids::{TerminalId, WriterId};
+use posse_core::ids::TerminalId;
 use posse_core::question::{QuestionEvidence, QuestionReports, ReportEvent};
 use posse_core::run::Shown;
 use posse_core::screen::{Painted, Screen};
@@ -23,13 +23,13 @@ use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, Status, StatusKind, WaitingKind};
 use posse_core::time::Mono;
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use super::answering::{AnswerOver, Answering};
+use super::answering::Answering;
+use super::jobs::{By, DeliveryEvent, Do, Over, Queued, Wanted};
 use super::messages::OpenQuestion;
 use super::{Answerer, InputError};
 
-/// A question of the start that comes back is answered this often. Then somebody has to look.
+/// A question of the start that comes back is answered this often. Then a person has to look.
 const START_ANSWERS: usize = 3;
 
 /// How long an automatic answer waits for the agent's report of a question that is on the screen. Reports of Claude Code come
@@ -38,38 +38,6 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often a job that waits for a question is looked after, when nothing happens: the announcement expires.
 const HOLD: Duration = Duration::from_millis(250);
-
-/// What somebody wants of the agent.
-pub(crate) enum Wanted {
-    /// A message: a prompt, or `y` or `n` while a question is open.
-    Message(Order, Answerer),
-    /// The open question answered; if one is named (`identity`), only that one.
-    Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
-}
-
-/// Who hears how it went.
-pub(crate) struct Job {
-    pub(crate) wanted: Wanted,
-    pub(crate) by: By,
-}
-
-/// What waits for its turn.
-enum Queued {
-    Job(Box<Job>),
-    /// Somebody wants to know what is asked.
-    Look(oneshot::Sender<Result<OpenQuestion, InputError>>),
-}
-
-pub(crate) enum By {
-    Request(oneshot::Sender<Result<Option<i64>, InputError>>),
-    /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
-    Noted {
-        writer: WriterId,
-        sequence: u64,
-    },
-    /// The start.
-    Ourselves,
-}
 
 /// What is being done.
 struct Work {
@@ -84,51 +52,6 @@ enum Machine {
         characters: usize,
     },
     Answer(Box<Answering>),
-}
-
-/// What a machine wants, whichever it is.
-enum Act {
-    Type(KeyId, Vec<u8>),
-    Look,
-    Delivered(Result<(), InputError>),
-    Answered(Result<Answered, Unanswered>),
-}
-
-/// What to do now, for the pump.
-pub(super) enum Do {
-    Type(KeyId, Vec<u8>),
-    Look,
-    /// Write this down, and say when it is (`Agent::noted`). Nothing is typed before.
-    Note(Who, Box<audit::Answering>),
-    Over(Box<Over>),
-}
-
-/// A job is over.
-pub(super) struct Over {
-    pub(super) by: By,
-    pub(super) result: Result<(), InputError>,
-    pub(super) log: Option<Box<EventBody>>,
-    /// What it means for the terminal's life.
-    pub(super) life: Option<LifeEvent>,
-    /// What completes its entry in the audit.
-    pub(super) ended: Option<(Who, audit::Ended)>,
-}
-
-impl Do {
-    /// A job that was not even begun.
-    pub(super) fn refused(by: By, error: InputError) -> Self {
-        Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None, ended: None }))
-    }
-}
-
-/// What happened, for the machine at work.
-pub(super) enum Happened {
-    Read,
-    Typed(KeyId),
-    TypingFailed(KeyId),
-    Said(Claim),
-    Time,
-    Gone,
 }
 
 pub(super) struct Agent {
@@ -156,24 +79,11 @@ pub(super) struct Agent {
     held: Option<Mono>,
 }
 
-impl Queued {
-    /// Whether this makes sense only while a question is open.
-    fn is_about_a_question(&self) -> bool {
-        match self {
-            Queued::Look(_) => true,
-            Queued::Job(job) => match &job.wanted {
-                Wanted::Answer { .. } => true,
-                Wanted::Message(order, _) => matches!(order.text.trim(), "y" | "n"),
-            },
-        }
-    }
-}
-
 impl Agent {
     pub(super) fn new(provider: Arc<Provider>, profile: Option<&str>, confirmed: Confirmed) -> Self {
         // What cannot be made for a profile is read as for any.
         let detector = provider.for_profile(profile).unwrap_or_else(|_| provider.detector.clone());
-        let reports = QuestionReports::new(provider.signals.reporting());
+        let reports = QuestionReports::new(provider.manifest.signals.reporting());
         Self {
             provider,
             detector,
@@ -199,7 +109,7 @@ impl Agent {
     pub(super) fn restore(&mut self, status: &Status) {
         let hooks = self.provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
         let reports =
-            hooks.is_some_and(|hooks| !hooks.events.is_empty()) || !self.provider.signals.rules().events.is_empty();
+            hooks.is_some_and(|hooks| !hooks.events.is_empty()) || !self.provider.manifest.signals.events.is_empty();
         self.reports.restore(status.dialog.as_ref(), reports);
     }
 
@@ -252,27 +162,27 @@ impl Agent {
 
     /// What a hook tells about questions.
     pub(super) fn hook_report(&self, payload: &Value) -> Option<ReportEvent> {
-        self.provider.signals.hook_report(payload.get("hook_event_name")?.as_str()?, payload)
+        self.provider.manifest.signals.hook_report(payload.get("hook_event_name")?.as_str()?, payload)
     }
 
     /// What a signal says of the agent.
     pub(super) fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
-        self.provider.signals.hear(signal)
+        self.provider.manifest.signals.hear(signal)
     }
 
     /// What one of the tool's hooks says.
     pub(super) fn hook(&self, payload: &Value) -> Option<(Source, Claim)> {
         let event = payload.get("hook_event_name")?.as_str()?;
-        self.provider.signals.hook(event, payload)
+        self.provider.manifest.signals.hook(event, payload)
     }
 
     pub(super) fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
-        self.provider.signals.session_file(content)
+        self.provider.manifest.signals.session_file(content)
     }
 
-    /// What is on the screen of a prompt nobody is sure of.
+    /// What is on the screen of a prompt that may have arrived.
     pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
-        let text = Recognised::new(text, self.provider.submit.pasted.clone());
+        let text = Recognised::new(text, self.provider.manifest.submit.pasted.clone());
         let draft = self.reading.as_ref().and_then(|reading| reading.draft.as_deref());
         let echo = self.detector.last_prompt(&self.memo);
         // The label of a paste may be of any paste.
@@ -314,7 +224,7 @@ impl Agent {
     }
 
     /// A question of the start that the operator has answered in advance.
-    pub(super) fn start_answer(&mut self) -> Option<Job> {
+    pub(super) fn start_answer(&mut self) -> Option<Queued> {
         let dialog = self.reading.as_ref()?.dialog.as_ref()?;
         let startup = dialog.kind == WaitingKind::Startup && self.work.is_none() && self.queue.is_empty();
         let option = self.provider.manifest.start.as_ref()?.answer(dialog, self.confirmed)?;
@@ -324,24 +234,13 @@ impl Agent {
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
         let answerer = Answerer::allowed(Who::startup());
-        Some(Job { wanted: Wanted::Answer { wish, question, words: None, answerer }, by: By::Ourselves })
+        Some(Queued::job(Wanted::Answer { wish, question, words: None, answerer }, By::Ourselves))
     }
 
-    /// Takes on a job; one is done after the other.
-    pub(super) fn take(&mut self, job: Job, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
-        self.queue.push_back(Queued::Job(Box::new(job)));
-        self.next(bracketed, life, now)
-    }
-
-    /// Says what is asked, once everything before is done and a question that was announced is drawn.
-    pub(super) fn tell_question(
-        &mut self,
-        reply: oneshot::Sender<Result<OpenQuestion, InputError>>,
-        bracketed: bool,
-        life: &Life,
-        now: Mono,
-    ) -> Vec<Do> {
-        self.queue.push_back(Queued::Look(reply));
+    /// Takes on a job, or the wish to know what is asked. One is done after the other, and a question that was announced is
+    /// waited for.
+    pub(super) fn enqueue(&mut self, queued: Queued, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
+        self.queue.push_back(queued);
         self.next(bracketed, life, now)
     }
 
@@ -424,14 +323,7 @@ impl Agent {
     /// Nothing that waits will be begun.
     pub(super) fn refuse_all(&mut self, why: InputError) -> Vec<Do> {
         self.held = None;
-        let refuse = |queued| match queued {
-            Queued::Job(job) => Some(Do::refused(job.by, why)),
-            Queued::Look(reply) => {
-                let _ = reply.send(Err(why));
-                None
-            }
-        };
-        self.queue.drain(..).filter_map(refuse).collect()
+        self.queue.drain(..).filter_map(|queued| queued.refused(why)).collect()
     }
 
     fn begin(&self, wanted: Wanted, bracketed: bool, now: Mono) -> Result<(Machine, Do), InputError> {
@@ -447,7 +339,7 @@ impl Agent {
                 let decision = Decision { also, automatic, ..Decision::new(question, wish) };
                 let in_words = |words: String| {
                     let reading = reading.ok_or(NotAnswered::Vanished)?;
-                    decision.clone().in_words(&words, reading, &self.provider.keys)
+                    decision.clone().in_words(&words, reading, &self.provider.manifest.answer)
                 };
                 match words.map(in_words) {
                     Some(decision) => (decision.map_err(InputError::Question)?, answerer),
@@ -489,7 +381,7 @@ impl Agent {
                     None => NotAnswered::Gone,
                 };
                 self.refused = refused.or(self.refused.take());
-                self.act(Act::Answered(Err(Unanswered { why, presses: 0 }))).into_iter().collect()
+                self.answered(Err(Unanswered { why, presses: 0 })).into_iter().collect()
             }
             None => {
                 let by = self.work.take().map(|work| work.by);
@@ -502,9 +394,9 @@ impl Agent {
         let characters = order.text.chars().count();
         let prompt = if self.detector.has_composer() {
             let order = Order { composer_since: self.composer_since, ..order };
-            let submit = self.provider.submit.clone();
+            let mut submit = self.provider.manifest.submit.clone();
             // Not today's agent: whether this program knows where a paste begins and ends is for it to say.
-            let submit = if self.plain && !bracketed { submit.unbracketed() } else { submit };
+            submit.bracketed &= !self.plain || bracketed;
             Prompt::new(order, submit, now)
         } else {
             Prompt::raw(&order.text, bracketed, now)
@@ -513,11 +405,11 @@ impl Agent {
     }
 
     /// Tells the machine at work what happened.
-    pub(super) fn drive(&mut self, happened: &Happened, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
+    pub(super) fn drive(&mut self, happened: &DeliveryEvent, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let echo;
         let event = match happened {
-            Happened::Read => {
+            DeliveryEvent::Read => {
                 let Some(reading) = &self.reading else { return Vec::new() };
                 echo = self.detector.last_prompt(&self.memo);
                 Event::Read(Seen {
@@ -530,60 +422,79 @@ impl Agent {
                     printed,
                 })
             }
-            Happened::Typed(id) => Event::Typed(*id),
-            Happened::TypingFailed(id) => Event::TypingFailed(*id),
-            Happened::Said(claim) => match said(claim) {
+            DeliveryEvent::Typed(id) => Event::Typed(*id),
+            DeliveryEvent::TypingFailed(id) => Event::TypingFailed(*id),
+            DeliveryEvent::Said(claim) => match said(claim) {
                 Some(claim) => Event::Said(claim),
                 None => return Vec::new(),
             },
-            Happened::Time => Event::Time,
-            Happened::Gone => Event::Gone,
+            DeliveryEvent::Time => Event::Time,
+            DeliveryEvent::Gone => Event::Gone,
         };
-        let acts: Vec<Act> = match &mut work.machine {
-            Machine::Prompt { prompt, .. } => prompt.handle(event, now).into_iter().map(of_prompt).collect(),
-            Machine::Answer(answer) => answer.handle(event, now).into_iter().map(of_answer).collect(),
-        };
-        acts.into_iter().filter_map(|act| self.act(act)).collect()
+        match &mut work.machine {
+            Machine::Prompt { prompt, .. } => {
+                let effects = prompt.handle(event, now);
+                effects.into_iter().filter_map(|effect| self.prompt_effect(effect)).collect()
+            }
+            Machine::Answer(answer) => {
+                let effects = answer.handle(event, now);
+                effects.into_iter().filter_map(|effect| self.answer_effect(effect)).collect()
+            }
+        }
     }
 
-    fn act(&mut self, act: Act) -> Option<Do> {
-        match act {
-            Act::Type(id, bytes) => {
+    fn prompt_effect(&mut self, effect: delivery::PromptEffect) -> Option<Do> {
+        let result = match effect {
+            Effect::Type { id, bytes } => return Some(Do::Type(id, bytes)),
+            Effect::Look => return Some(Do::Look),
+            Effect::Done(_) => Ok(()),
+            Effect::Failed(failure) => Err(InputError::NotDelivered(failure)),
+        };
+        let Work { by, machine: Machine::Prompt { prompt, characters } } = self.work.take()? else { return None };
+        let prompted = if prompt.is_command() { LifeEvent::Commanded } else { LifeEvent::Prompted };
+        let life = result.is_ok().then_some(prompted);
+        let log = EventBody::PromptDelivered { characters, result: described(&result) };
+        Some(Do::Over(Box::new(Over { by, result, log: Some(Box::new(log)), life, ended: None })))
+    }
+
+    fn answer_effect(&mut self, effect: delivery::AnswerEffect) -> Option<Do> {
+        match effect {
+            Effect::Type { id, bytes } => {
                 if let Some(Work { machine: Machine::Answer(answering), .. }) = &mut self.work {
                     answering.typed(&bytes);
                 }
                 Some(Do::Type(id, bytes))
             }
-            Act::Look => Some(Do::Look),
-            Act::Delivered(result) => {
-                let Work { by, machine: Machine::Prompt { prompt, characters } } = self.work.take()? else {
-                    return None;
-                };
-                let prompted = if prompt.is_command() { LifeEvent::Commanded } else { LifeEvent::Prompted };
-                let life = result.is_ok().then_some(prompted);
-                let log = EventBody::PromptDelivered { characters, result: described(&result) };
-                Some(Do::Over(Box::new(Over { by, result, log: Some(Box::new(log)), life, ended: None })))
-            }
-            Act::Answered(result) => self.answered(result),
+            Effect::Look => Some(Do::Look),
+            Effect::Done(answered) => self.answered(Ok(answered)),
+            Effect::Failed(failure) => self.answered(Err(failure)),
         }
     }
 
     fn answered(&mut self, result: Result<Answered, Unanswered>) -> Option<Do> {
-        let Work { machine: Machine::Answer(answering), by } = self.work.take()? else { return None };
-        let AnswerOver { decision, wish, dialog, who, ended, life, report } = answering.over(result)?;
+        let Work { machine: Machine::Answer(mut answering), by } = self.work.take()? else { return None };
+        let ended = answering.ended(result)?;
+        let (wish, life) = answering.described();
+        let Answering { decision, dialog, answerer, .. } = *answering;
         let presses = result.map_or_else(|failure| failure.presses, |answered| answered.presses);
         let another = matches!(&result, Ok(answered) if answered.verified == Verified::Another);
         let again = another && self.reading.as_ref().and_then(question).as_ref() == Some(&decision.question);
         if !again {
             Showing::answered(&mut self.showing, &decision, presses);
         }
-        if let Some(number) = report.filter(|_| result.is_ok()) {
-            self.reports.answered(number);
+        if let Some(report) = dialog.as_ref().and_then(|dialog| dialog.report.as_ref()).filter(|_| result.is_ok()) {
+            self.reports.answered(report.number);
         }
         let result = result.map(|_| ()).map_err(InputError::NotAnswered);
         let log = EventBody::QuestionAnswered { wish, dialog, audit: ended.of, result: described(&result) };
         let life = result.is_ok().then_some(if again { LifeEvent::AskedAgain } else { life });
-        Some(Do::Over(Box::new(Over { by, result, log: Some(Box::new(log)), life, ended: Some((who, ended)) })))
+        Some(Do::Over(Box::new(Over {
+            by,
+            result,
+            log: Some(Box::new(log)),
+            life,
+            ended: Some((answerer.who, ended)),
+        })))
     }
 }
 
@@ -602,23 +513,5 @@ fn said(claim: &Claim) -> Option<delivery::Claim> {
         Claim::Asking(_) => Some(delivery::Claim::Asking),
         Claim::Ready | Claim::TurnOver | Claim::Failed(_) => Some(delivery::Claim::Quiet),
         Claim::Nothing => None,
-    }
-}
-
-fn of_prompt(effect: delivery::PromptEffect) -> Act {
-    match effect {
-        Effect::Type { id, bytes } => Act::Type(id, bytes),
-        Effect::Look => Act::Look,
-        Effect::Done(_) => Act::Delivered(Ok(())),
-        Effect::Failed(failure) => Act::Delivered(Err(InputError::NotDelivered(failure))),
-    }
-}
-
-fn of_answer(effect: delivery::AnswerEffect) -> Act {
-    match effect {
-        Effect::Type { id, bytes } => Act::Type(id, bytes),
-        Effect::Look => Act::Look,
-        Effect::Done(answered) => Act::Answered(Ok(answered)),
-        Effect::Failed(failure) => Act::Answered(Err(failure)),
     }
 }

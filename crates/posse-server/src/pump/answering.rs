@@ -13,14 +13,9 @@ use posse_core::time::Mono;
 use super::messages::Answerer;
 
 pub(super) struct Answering {
-    decision: Decision,
-    meaning: Meaning,
-    /// For the log.
-    wish: String,
-    dialog: Option<Dialog>,
-    answerer: Answerer,
-    /// The number of the agent's report of this question.
-    report: Option<u64>,
+    pub(super) decision: Decision,
+    pub(super) dialog: Option<Dialog>,
+    pub(super) answerer: Answerer,
     given: Option<Given>,
 }
 
@@ -32,31 +27,14 @@ struct Given {
     typed: Vec<String>,
 }
 
-/// What is known of an answer that is over.
-pub(super) struct AnswerOver {
-    pub(super) decision: Decision,
-    /// For the log.
-    pub(super) wish: String,
-    pub(super) dialog: Option<Dialog>,
-    pub(super) who: Who,
-    pub(super) ended: Ended,
-    /// The number of the agent's report of this question.
-    pub(super) report: Option<u64>,
-    /// What it means for the terminal's life if it was given.
-    pub(super) life: LifeEvent,
-}
-
 impl Answering {
     pub(super) fn new(decision: Decision, dialog: Option<&Dialog>, answerer: Answerer) -> Self {
-        let meaning = meaning(decision.wish, dialog);
-        let report = dialog.and_then(|dialog| dialog.report.as_ref()).map(|report| report.number);
-        let wish = described(decision.wish, dialog);
-        Self { decision, meaning, wish, dialog: dialog.cloned(), answerer, report, given: None }
+        Self { decision, dialog: dialog.cloned(), answerer, given: None }
     }
 
     /// What is to be written down before the first key.
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
-        let machine = Answer::new(self.decision.clone(), provider.keys.clone(), Mono::default());
+        let machine = Answer::new(self.decision.clone(), provider.manifest.answer.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
         let mut answering = audit::Answering::new(self.decision.wish, reading.dialog.as_ref(), tail.to_vec(), keys);
         if let Some(words) = &self.decision.words {
@@ -75,7 +53,7 @@ impl Answering {
     /// It is written down under this number.
     pub(super) fn noted(&mut self, seq: i64, showing: Option<&Showing>, provider: &Provider, now: Mono) {
         Showing::complete(showing, &mut self.decision);
-        let machine = Answer::new(self.decision.clone(), provider.keys.clone(), now);
+        let machine = Answer::new(self.decision.clone(), provider.manifest.answer.clone(), now);
         self.given = Some(Given { seq, machine, typed: Vec::new() });
     }
 
@@ -94,36 +72,27 @@ impl Answering {
         }
     }
 
-    /// It is over. `None` if it was never written down.
-    pub(super) fn over(self, result: Result<Answered, Unanswered>) -> Option<AnswerOver> {
-        let Self { decision, meaning, wish, dialog, answerer: Answerer { who, .. }, report, given } = self;
-        let Given { seq, typed, .. } = given?;
-        let ended = match result {
+    /// Completes its entry, when it is over. `None` if it was never written down.
+    pub(super) fn ended(&mut self, result: Result<Answered, Unanswered>) -> Option<Ended> {
+        let Given { seq, typed, .. } = self.given.take()?;
+        Some(match result {
             Ok(answered) => Ended::answered(seq, answered.verified, typed),
             Err(failure) => Ended::failed(seq, failure, typed),
-        };
-        let life = if meaning == Meaning::Deny { LifeEvent::Denied } else { LifeEvent::Answered };
-        Some(AnswerOver { decision, wish, dialog, who, ended, report, life })
+        })
     }
-}
 
-/// For the log.
-fn described(wish: Wish, dialog: Option<&Dialog>) -> String {
-    match wish {
-        Wish::Accept => "accept".into(),
-        Wish::Deny => "deny".into(),
-        Wish::Option(at) => {
-            let label = dialog.and_then(|dialog| dialog.options.get(at)).map(|option| option.label.as_str());
-            format!("option {}: {}", at + 1, label.unwrap_or("?"))
+    /// The wish for the log, and what it means for the terminal's life if it was given.
+    pub(super) fn described(&self) -> (String, LifeEvent) {
+        match self.decision.wish {
+            Wish::Accept => ("accept".into(), LifeEvent::Answered),
+            Wish::Deny => ("deny".into(), LifeEvent::Denied),
+            Wish::Option(at) => {
+                let option = self.dialog.as_ref().and_then(|dialog| dialog.options.get(at));
+                let denies = option.is_some_and(|option| option.meaning == Meaning::Deny);
+                let life = if denies { LifeEvent::Denied } else { LifeEvent::Answered };
+                (format!("option {}: {}", at + 1, option.map_or("?", |option| &option.label)), life)
+            }
         }
-    }
-}
-
-fn meaning(wish: Wish, dialog: Option<&Dialog>) -> Meaning {
-    match wish {
-        Wish::Accept => Meaning::Accept,
-        Wish::Deny => Meaning::Deny,
-        Wish::Option(at) => dialog.and_then(|dialog| dialog.options.get(at)).map_or(Meaning::Other, |one| one.meaning),
     }
 }
 

@@ -7,10 +7,10 @@ use posse_core::question::ReportEvent;
 use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
-use super::agent::{By, Do, Happened, Job, Over, Wanted};
-use super::{Answerer, InputError, InputOrigin, OpenQuestion, Pump, PumpInput};
+use super::agent::Agent;
+use super::jobs::{By, DeliveryEvent, Do, Over, Queued, Wanted};
+use super::{Answerer, InputError, InputOrigin, Pump, PumpInput};
 use crate::hub::{HubEvent, PumpReport};
 use crate::store::KnownInput;
 
@@ -26,15 +26,18 @@ impl Pump {
         if let Some(agent) = &mut self.agent {
             agent.looked(event);
         }
-        self.drive(&Happened::Read);
+        self.drive(&DeliveryEvent::Read);
         self.next_job_if_held();
-        if let Some(job) = self.agent.as_mut().and_then(super::agent::Agent::start_answer) {
-            self.take(job);
+        if let Some(answer) = self.agent.as_mut().and_then(Agent::start_answer) {
+            self.enqueue(answer);
         }
     }
 
-    /// Something happened in the terminal's life; everyone is told if its status is another one now.
+    /// Applies an event of the terminal's life, and publishes the status if it is another one now.
     pub(super) fn live(&mut self, event: &LifeEvent) {
+        if event.is_beyond_output() {
+            self.tape.evidence(event);
+        }
         let change = self.life.handle(event, crate::mono(), crate::now()).cloned();
         self.tell_status(change);
     }
@@ -77,7 +80,7 @@ impl Pump {
     pub(super) fn said(&mut self, source: Source, claim: Claim) {
         let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
         self.live(&LifeEvent::Said(source, claim.clone()));
-        self.drive(&Happened::Said(claim));
+        self.drive(&DeliveryEvent::Said(claim));
         // What was said may be about the question on the screen.
         if open && !self.emulator.in_frame() {
             self.read_screen();
@@ -87,20 +90,20 @@ impl Pump {
     /// Time has passed.
     pub(super) fn agent_time(&mut self) {
         self.live(&LifeEvent::Time);
-        self.drive(&Happened::Time);
+        self.drive(&DeliveryEvent::Time);
         self.next_job_if_held();
     }
 
     fn next_job_if_held(&mut self) {
-        if self.agent.as_ref().is_some_and(super::agent::Agent::holds) {
+        if self.agent.as_ref().is_some_and(Agent::holds) {
             self.next_job();
         }
     }
 
     /// What was held back while something was being delivered. It was typed at what was on the screen then: at another
-    /// question it would mean something else, and choose an option nobody has seen.
+    /// question it would mean something else, and choose an option that was not on the screen.
     fn let_others_type(&mut self) {
-        while !self.agent.as_ref().is_some_and(super::agent::Agent::works)
+        while !self.agent.as_ref().is_some_and(Agent::works)
             && let Some((input, at)) = self.held_back.pop_front()
         {
             if self.link.is_some() && self.has_moved_on(at.as_ref()) {
@@ -114,7 +117,7 @@ impl Pump {
     /// Whether another question is open than this one, or is about to be. One that was answered in vain counts as
     /// another: the key may still be unread, and what comes after it would reach the next question.
     fn has_moved_on(&self, at: Option<&Showing>) -> bool {
-        let showing = self.agent.as_ref().and_then(super::agent::Agent::showing);
+        let showing = self.agent.as_ref().and_then(Agent::showing);
         showing != at || (at.is_none() && self.life.about_to_ask(crate::mono()))
     }
 
@@ -128,17 +131,12 @@ impl Pump {
         self.obey(acts.unwrap_or_default());
     }
 
-    /// What a request wants of the agent.
-    pub(super) fn ask_agent(&mut self, wanted: Wanted, reply: oneshot::Sender<Result<Option<i64>, InputError>>) {
-        self.take(Job { wanted, by: By::Request(reply) });
-    }
-
-    pub(super) fn tell_question(&mut self, reply: oneshot::Sender<Result<OpenQuestion, InputError>>) {
+    pub(super) fn enqueue(&mut self, queued: Queued) {
         let bracketed = self.emulator.input_modes().bracketed_paste;
         let acts = match &mut self.agent {
-            Some(agent) if self.link.is_some() => agent.tell_question(reply, bracketed, &self.life, crate::mono()),
-            Some(_) => return drop(reply.send(Err(self.no_reader()))),
-            None => return drop(reply.send(Err(InputError::NoAgent))),
+            Some(agent) if self.link.is_some() => agent.enqueue(queued, bracketed, &self.life, crate::mono()),
+            Some(_) => queued.refused(self.no_reader()).into_iter().collect(),
+            None => queued.refused(InputError::NoAgent).into_iter().collect(),
         };
         self.obey(acts);
     }
@@ -174,22 +172,13 @@ impl Pump {
         let Some((order, answerer)) = self.undelivered.remove(&(writer, sequence)) else { return };
         if written {
             self.remember_before();
-            self.take(Job { wanted: Wanted::Message(order, answerer), by: By::Noted { writer, sequence } });
+            self.enqueue(Queued::job(Wanted::Message(order, answerer), By::Noted { writer, sequence }));
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));
         }
     }
 
-    fn take(&mut self, job: Job) {
-        let bracketed = self.emulator.input_modes().bracketed_paste;
-        let acts = match &mut self.agent {
-            Some(agent) if self.link.is_some() => agent.take(job, bracketed, &self.life, crate::mono()),
-            _ => vec![Do::refused(job.by, self.no_reader())],
-        };
-        self.obey(acts);
-    }
-
-    pub(super) fn drive(&mut self, happened: &Happened) {
+    pub(super) fn drive(&mut self, happened: &DeliveryEvent) {
         let printed = self.emulator.offset();
         let Some(agent) = &mut self.agent else { return };
         let acts = agent.drive(happened, &self.life, printed, crate::mono());
@@ -245,7 +234,7 @@ impl Pump {
         self.obey(acts.unwrap_or_default());
     }
 
-    /// Completes the entry of an answer. Gives back who has yet to be told.
+    /// Completes the entry of an answer. Returns the origin that has yet to hear of it.
     fn complete(&self, by: By, result: Result<(), InputError>, ended: Option<(Who, Ended)>) -> Option<By> {
         let Some((who, ended)) = ended else { return Some(by) };
         let seq = ended.of;

@@ -17,7 +17,7 @@ impl Pump {
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
 
-    /// Why nobody reads what is typed.
+    /// Why nothing reads what is typed.
     pub(super) fn no_reader(&self) -> InputError {
         if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended }
     }
@@ -55,8 +55,8 @@ impl Pump {
             (InputOrigin::Request(reply), outcome) => {
                 let _ = reply.send(outcome);
             }
-            (InputOrigin::Agent(key), Ok(())) => self.drive(&Happened::Typed(key)),
-            (InputOrigin::Agent(key), Err(_)) => self.drive(&Happened::TypingFailed(key)),
+            (InputOrigin::Agent(key), Ok(())) => self.drive(&DeliveryEvent::Typed(key)),
+            (InputOrigin::Agent(key), Err(_)) => self.drive(&DeliveryEvent::TypingFailed(key)),
             (InputOrigin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
             (InputOrigin::Watcher(watcher), Err(why)) => {
                 let (why, _) = why.problem();

@@ -1,26 +1,26 @@
-//! What a pump is told and asked, and how it answers.
+//! Events, commands and answers of a pump.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_agents::start::Confirmed;
 use posse_api::ProblemKind;
 use posse_core::audit::Who;
 use posse_core::delivery::{Failure, KeyId, Left, NotAnswered, Order, Unanswered, Why, Wish};
 use posse_core::detect::Explanation;
-use posse_core::ids::{TerminalId, WriterId};
+use posse_core::ids::WriterId;
 use posse_core::question::ReportEvent;
 use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
 use posse_term::client::KeeperLink;
-use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_term::emulator::Emulator;
 use posse_term::wire::KeeperEvent;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::api::{ApiProblem, hint};
 use crate::hub::HubEvent;
+use crate::record::Record;
 use crate::recording::Recorder;
 use crate::store::KnownInput;
 use crate::watch::Start;
@@ -163,7 +163,7 @@ pub(crate) struct PumpInput {
 }
 
 /// The status of a terminal and what a driver needs with it, all of the same moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observation {
     pub(crate) status: Status,
     pub(crate) exit: Option<Exit>,
@@ -173,9 +173,17 @@ pub(crate) struct Observation {
     pub(crate) answered: bool,
 }
 
+impl Observation {
+    /// As far as the status says it.
+    pub(crate) fn of(status: Status, exit: Option<Exit>) -> Self {
+        Self { status, exit, excerpt: None, answered: false }
+    }
+}
+
 pub(crate) enum PumpCommand {
-    Observe(oneshot::Sender<Observation>),
-    /// Whether its program runs. Known here before everyone is told.
+    /// Subscribe to the observation: its value now, and each change of it.
+    Observe(oneshot::Sender<watch::Receiver<Observation>>),
+    /// Whether its program runs. Known here before the hub hears of the end.
     Alive(oneshot::Sender<bool>),
     Screen(oneshot::Sender<Screen>),
     Text(TextPart, oneshot::Sender<Option<String>>),
@@ -204,14 +212,14 @@ pub(crate) enum PumpCommand {
     },
     /// How the screen is read now; `None` in a terminal without an agent.
     Explain(oneshot::Sender<Option<Explained>>),
-    /// What is seen of a message nobody is sure of; `None` in a terminal without an agent.
+    /// What is seen of a message that may have arrived; `None` in a terminal without an agent.
     Traces {
         text: String,
         reply: oneshot::Sender<Option<Shown>>,
     },
-    /// Show the recording what the screen looks like: it goes on from there.
+    /// Show the recording what the screen looks like: it continues from there.
     Picture,
-    /// The size it has when nobody looks.
+    /// The size it has while no viewer is attached.
     Resize(Size),
     Watch {
         from: Option<u64>,
@@ -242,7 +250,7 @@ pub(crate) enum PumpEvent {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(PumpCommand),
-    /// A hook of the agent, as it told.
+    /// What a hook of the agent reports.
     Hook(serde_json::Value),
     /// What the agent has written down of itself.
     SessionFile(serde_json::Value),
@@ -279,33 +287,35 @@ impl PumpHandle {
     }
 }
 
+/// A pump to start.
+pub(crate) struct PumpStart {
+    pub(crate) record: Record,
+    pub(crate) provider: Option<Arc<Provider>>,
+    /// Messages of which something was written down before this daemon began.
+    pub(crate) known_inputs: Vec<KnownInput>,
+    pub(crate) beginning: PumpBeginning,
+}
+
 /// How a pump begins.
 pub(crate) enum PumpBeginning {
     /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
     /// everything up to `caught_up_at` has been seen.
     ///
-    /// `over`: it has ended, though how is told only behind its output.
-    Live { link: KeeperLink, ring: u64, from: u64, caught_up_at: u64, over: bool },
+    /// `over`: it has ended, though how is reported only behind its output.
+    Live { ring: u64, from: u64, caught_up_at: u64, over: bool },
     /// The program ended before this daemon began; this is its last screen, if it was kept.
     Ended(Option<Box<Emulator>>, Exit),
 }
 
+/// What a pump works with.
 pub(crate) struct PumpSettings {
-    pub(crate) id: TerminalId,
-    /// Messages of which something was written down before this daemon began.
-    pub(crate) known_inputs: Vec<KnownInput>,
-    pub(crate) size: Size,
-    pub(crate) status: Status,
-    pub(crate) history: HistoryLimit,
+    /// The connection to the keeper, if the program runs.
+    pub(crate) link: Option<KeeperLink>,
     /// Where the last screen goes when the program ends.
     pub(crate) last_screen: PathBuf,
     /// Where the agent writes its events, if it does.
     pub(crate) events_file: PathBuf,
-    /// The process of the program.
-    pub(crate) pid: Option<u32>,
     pub(crate) files: WatchedFiles,
-    /// The agent in it, its profile, and what the operator said.
-    pub(crate) agent: Option<(Arc<Provider>, Option<String>, Confirmed)>,
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
     pub(crate) recorder: Recorder,
 }

@@ -112,6 +112,36 @@ impl Played {
     }
 }
 
+/// A driver decides from what is pushed, and what it writes down must come after the event of the terminal.
+#[tokio::test]
+async fn drivers_are_pushed_what_the_hub_has_heard_of() {
+    let mut played = Played::asking("ls");
+    let mut observed = played.scene.pump.ask(PumpCommand::Observe).await.unwrap();
+    assert_eq!(observed.borrow_and_update().status.kind, StatusKind::WaitingUserAnswer);
+    let asked_at = observed.borrow().status.epoch;
+    while played.scene.hub.try_recv().is_ok() {}
+
+    played.print(QUIET);
+    observed.changed().await.unwrap();
+    let now = observed.borrow_and_update().clone();
+    assert!(now.status.kind != StatusKind::WaitingUserAnswer && now.status.epoch > asked_at, "{now:?}");
+    let heard = |played: &mut Played, what: fn(&PumpReport) -> bool| {
+        let mut reports = std::iter::from_fn(|| played.scene.hub.try_recv().ok());
+        reports.any(|event| matches!(event, HubEvent::Pump(_, _, report) if what(&report)))
+    };
+    assert!(heard(&mut played, |report| matches!(report, PumpReport::Status(_))));
+
+    // The same screen once more is no news.
+    played.print(QUIET);
+    assert_eq!(played.scene.pump.ask(PumpCommand::Alive).await, Some(true));
+    assert!(!observed.has_changed().unwrap());
+
+    played.scene.pump.send(PumpEvent::KeeperLost);
+    observed.changed().await.unwrap();
+    assert_eq!(observed.borrow_and_update().exit, Some(Exit::Lost));
+    assert!(heard(&mut played, |report| matches!(report, PumpReport::Ended { .. })));
+}
+
 #[tokio::test]
 async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
     let cases: [(&str, &[String]); 3] = [

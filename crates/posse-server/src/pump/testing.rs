@@ -8,6 +8,7 @@ use posse_files::providers::Providers;
 use posse_term::client::SentRequests;
 
 use super::*;
+use crate::record::Record;
 use crate::recording;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
@@ -39,21 +40,19 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
     let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
     let settings = PumpSettings {
-        id: TerminalId::from_random(1),
-        known_inputs: Vec::new(),
-        size: Size::DEFAULT,
-        status: Life::starting(crate::now()).status().clone(),
-        history: HistoryLimit::default(),
+        link: Some(link),
         last_screen: directory.path().join("screen"),
         events_file: directory.path().join("events"),
-        pid: None,
         files: crate::watched_files::WatchedFiles::start(),
-        agent: Some((provider, None, Confirmed { trusted: true, mode: Mode::Ask })),
         hub,
         recorder,
     };
-    let beginning = PumpBeginning::Live { link, ring: 1 << 20, from: 0, caught_up_at: behind, over };
-    Scene { pump: start(settings, beginning), directory, hub: messages, keeper: requests, recorder: thread }
+    let confirmed = Some(Confirmed { trusted: true, mode: Mode::Ask });
+    let status = Life::starting(crate::now()).status().clone();
+    let record = Record { confirmed, status, pid: None, ..Record::sample(1) };
+    let beginning = PumpBeginning::Live { ring: 1 << 20, from: 0, caught_up_at: behind, over };
+    let begin = PumpStart { record, provider: Some(provider), known_inputs: Vec::new(), beginning };
+    Scene { pump: start(begin, settings), directory, hub: messages, keeper: requests, recorder: thread }
 }
 
 impl Scene {

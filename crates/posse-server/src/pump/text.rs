@@ -1,13 +1,14 @@
 //! What is on a terminal, as text: all of it, the end of it, what is new.
 
 use posse_core::status::StatusKind;
+use tokio::time::Instant;
 
 use super::{Observation, Pump, TextPart};
 
 /// Lines of an excerpt, in which a driver looks for the words of a failure.
 const EXCERPT: usize = 20;
 
-/// What an agent showed before it was told something.
+/// What an agent showed before it got a message.
 pub(super) struct Before {
     answer: Option<String>,
     rows: Vec<String>,
@@ -41,17 +42,49 @@ impl Pump {
         }
     }
 
+    /// Whether the agent has said more than its screen shows so far: it says that a turn is over before it draws the end.
+    pub(super) fn is_drawing(&self) -> bool {
+        let status = self.life.status();
+        let quiet = matches!(status.kind, StatusKind::Idle | StatusKind::Completed) && !status.awaiting_reaction;
+        let behind = self.agent.as_ref().is_some_and(|agent| agent.reads() == Some(StatusKind::Processing));
+        self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
+    }
+
+    /// Answers who waits for the last answer, when it is there or does not come.
+    pub(super) fn tell_last_answer(&mut self) {
+        let (drawing, now) = (self.is_drawing(), Instant::now());
+        for (reply, until) in std::mem::take(&mut self.last_wanted) {
+            if drawing && now < until {
+                self.last_wanted.push((reply, until));
+            } else {
+                let _ = reply.send(self.text(TextPart::Last));
+            }
+        }
+    }
+
     pub(super) fn observe(&self) -> Observation {
-        let status = self.life.status().clone();
-        let at_rest = !status.is_busy();
+        let mut observation = Observation::of(self.life.status().clone(), self.exit);
+        let status = &observation.status;
+        if status.is_busy() {
+            return observation;
+        }
         // A failed service may be reported in any state (LOOP-46).
-        let new = self.new_lines().filter(|new| at_rest && !new.is_empty());
-        let excerpt = match status.kind {
+        let new = self.new_lines().filter(|new| !new.is_empty());
+        observation.answered = status.unproven && self.text(TextPart::Answer).is_some();
+        observation.excerpt = match status.kind {
             StatusKind::Error | StatusKind::WaitingUserAnswer => new.or_else(|| self.text(TextPart::Tail(EXCERPT))),
             _ => new,
         };
-        let answered = at_rest && status.unproven && self.text(TextPart::Answer).is_some();
-        Observation { status, exit: self.exit, excerpt, answered }
+        observation
+    }
+
+    /// Pushes the observation to drivers if it has changed. The hub is told first, so that what a driver writes down comes
+    /// after the event of the terminal. For the end, `ended` sees to that.
+    pub(super) fn push_observation(&self) {
+        if self.exit.is_none() && self.observed.receiver_count() > 0 {
+            let now = self.observe();
+            self.observed.send_if_modified(|last| std::mem::replace(last, now.clone()) != now);
+        }
     }
 
     /// Returns the last filled rows that were not there before the last prompt.

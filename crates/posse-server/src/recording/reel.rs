@@ -118,6 +118,11 @@ impl Reel {
         }
     }
 
+    pub(super) fn evidence(&mut self, json: &str, at: Duration, out: &mut Vec<u8>) {
+        let at = self.since(at);
+        self.encoder.evidence(at, json, out);
+    }
+
     pub(super) fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {
         let at = self.since(at);
         self.encoder.finish(at, out);

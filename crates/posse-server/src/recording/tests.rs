@@ -53,7 +53,7 @@ fn replay(path: &Path) -> Vec<String> {
         match event.unwrap().what {
             cast::CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
             cast::CastEventKind::Resized(size) => emulator.resize(size),
-            cast::CastEventKind::Mark(_) => {}
+            cast::CastEventKind::Mark(_) | cast::CastEventKind::Evidence(_) => {}
         }
     }
     emulator.screen().rows

@@ -97,6 +97,10 @@ impl Writer {
                 Some(reel) => reel.resized(size, at, &mut self.scratch),
                 None => self.ask(id, paused, outcome),
             },
+            What::Evidence(json) => match self.reels.get_mut(&id) {
+                Some(reel) => reel.evidence(&json, at, &mut self.scratch),
+                None => self.ask(id, paused, outcome),
+            },
             What::End => {
                 if let Some(mut reel) = self.reels.remove(&id) {
                     reel.finish(at, &mut self.scratch);

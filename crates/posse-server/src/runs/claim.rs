@@ -1,7 +1,7 @@
 //! A run's claim to its files. Two runs in one project would take each other's answers, two with one state file would each
 //! believe that it is theirs. Within a home the store knows; against the posse of another home only the kernel helps.
 //!
-//! Held while the run is driven. One that rests claims nothing: whoever goes on with it makes sure again.
+//! Held while the run is driven. A run that rests claims nothing, and takes its claim again when it is resumed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,38 +1,38 @@
-//! The driver of one run: tells the machine what happens, does what it wants, and nothing else.
+//! The driver of one run: hands events to the machine and has its effects carried out.
 //!
 //! `send_and_wait` of the spec is a turn of this loop: `Effect::Send` (`send_input`), then what the terminal says
-//! (`get_status`) and what happens to the file (`wait_for_response_file`) until the machine has its answer, or
-//! `get_last_output` where the run allows that. Each of these is a function of its own in `doing`.
+//! (`get_status`: the pump pushes each change of it) and what happens to the file (`wait_for_response_file`) until the
+//! machine has its answer, or `get_last_output` where the run allows that.
 //!
-//! Everything takes its time elsewhere: what an effect leads to comes back as something that happened. Only the journal
-//! is waited for, because nothing may be done before it is written down.
+//! Effects run in tasks of their own, and their results come back as events. The driver waits only for the journal, because
+//! nothing may be done before it is written down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use posse_api::LogEvent;
 use posse_core::ids::{RunId, TerminalId};
-use posse_core::run::{Caller, Effect, Entry, Happened, Ledger, Run};
+use posse_core::run::{Caller, Effect, Entry, Ledger, Run, RunEvent};
 use posse_core::status::StatusKind;
-use posse_core::turn;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use posse_core::turn::{self, Seen};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::Command;
 use super::claim::Claim;
-use super::doing::{self, Doing};
+use super::executor::{self, LoopExecutor};
 use super::files::RunFiles;
 use super::view;
-use super::{Command, Means};
 use crate::api::App;
 use crate::disk;
-use crate::hub;
-use crate::journal;
+use crate::pump::Observation;
+use crate::run::LaunchContext;
+use crate::run::journal;
+use crate::run::messages;
 use crate::store::{JournalEntry, Kind, RunRow};
 use crate::watched_files::{FileWatch, WatchedFiles};
 
 pub(super) struct Driver {
     run: Run,
-    /// The run as far as it is written down. The machine is ahead of that while its effects are carried out, and what
-    /// is told of a run must not be.
+    /// The run as far as it is written down. The machine is ahead of that while its effects are carried out, and views of
+    /// the run must not be.
     written: Ledger,
     id: RunId,
     /// The last entry's number.
@@ -40,62 +40,60 @@ pub(super) struct Driver {
     app: App,
     files: RunFiles,
     watched_files: WatchedFiles,
-    happened: mpsc::UnboundedSender<Happened>,
-    inbox: mpsc::UnboundedReceiver<Happened>,
+    happened: mpsc::UnboundedSender<RunEvent>,
+    inbox: mpsc::UnboundedReceiver<RunEvent>,
     commands: mpsc::UnboundedReceiver<Command>,
-    events: broadcast::Receiver<Arc<LogEvent>>,
     /// What starting an agent takes. Never stored.
-    means: Option<Means>,
-    /// Who it was that has it go on.
+    means: Option<LaunchContext>,
+    /// The caller that had the run go on.
     caller: Option<Caller>,
-    /// As long as it drives.
+    /// Held while the run is driven.
     _claim: Claim,
-    /// The terminal whose status is told, and the status it had when its turn began.
-    watching: Option<TerminalId>,
+    /// The terminal that is followed and what its pump pushes, and the epoch of its status when the turn began.
+    watching: Option<(TerminalId, watch::Receiver<Observation>)>,
     first_epoch: Option<u64>,
     watched_turn: u64,
     /// Reports changes of the response file of the turn, and whether it was renamed into place.
     response_changed: mpsc::UnboundedReceiver<bool>,
     response_watch: Option<FileWatch>,
     placed: bool,
-    /// Told once the run goes on.
+    /// Sent once the run has begun or resumed.
     begun: Option<oneshot::Sender<()>>,
 }
 
 /// Why a driver has ended.
 pub(super) enum Ended {
-    /// The run is over, or rests until somebody resumes it.
+    /// The run is over, or rests until it is resumed.
     Rests,
     /// The daemon is going.
     Stopping,
 }
 
 /// A run to drive.
-pub(super) struct Charge {
+pub(super) struct LoopDriverParams {
     pub(super) run: Run,
     /// The last entry's number.
     pub(super) seq: i64,
-    pub(super) caller: Option<(Means, Caller)>,
-    /// Nobody else uses its files.
+    pub(super) caller: Option<(LaunchContext, Caller)>,
+    /// The claim to its files.
     pub(super) claim: Claim,
 }
 
 impl Driver {
     pub(super) fn new(
-        charge: Charge,
+        params: LoopDriverParams,
         app: App,
         watched_files: WatchedFiles,
         commands: mpsc::UnboundedReceiver<Command>,
         begun: oneshot::Sender<()>,
     ) -> Self {
-        let Charge { run, seq, caller, claim } = charge;
+        let LoopDriverParams { run, seq, caller, claim } = params;
         let (means, caller) = caller.unzip();
         let (happened, inbox) = mpsc::unbounded_channel();
         let spec = &run.ledger().spec;
         Self {
             id: spec.id,
             files: RunFiles::new(&spec.directory, &spec.stamp, &spec.state_file),
-            events: app.events.subscribe(),
             written: run.ledger().clone(),
             run,
             seq,
@@ -120,7 +118,7 @@ impl Driver {
     /// Goes on until the run is over or rests.
     pub(super) async fn drive(mut self) -> Ended {
         let (alive, adopted) = self.living().await;
-        let go = Happened::Go { alive, adopted, caller: self.caller };
+        let go = RunEvent::Go { alive, adopted, caller: self.caller };
         let mut next = Some(go);
         loop {
             let happened = match next.take() {
@@ -138,7 +136,7 @@ impl Driver {
                             return Ended::Stopping;
                         }
                     }
-                    Effect::Watch(terminal) => next = self.watch(terminal).await.or(next),
+                    Effect::Watch(terminal) => next = Some(self.watch(terminal).await),
                     // Here, and in order: the file must not be written again after it was archived.
                     Effect::Mirror { state, at, dispatched } => {
                         let files = self.files.clone();
@@ -149,7 +147,7 @@ impl Driver {
                         disk::run(move |disk| files.archive_state(disk)).await;
                     }
                     Effect::Rest => return Ended::Rests,
-                    effect => self.doing().begin(effect),
+                    effect => self.executor().begin(effect),
                 }
             }
             if let Some(begun) = self.begun.take() {
@@ -159,50 +157,46 @@ impl Driver {
     }
 
     /// The next thing that happens. `None`: the daemon is going.
-    async fn next(&mut self) -> Option<Happened> {
-        loop {
-            let deadline = self.run.deadline();
-            let due = async {
-                match deadline {
-                    Some(deadline) => tokio::time::sleep_until(crate::instant(deadline)).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                happened = self.inbox.recv() => return happened,
-                command = self.commands.recv() => match command? {
-                    Command::Stop { why } => return Some(Happened::Stop { why }),
-                    Command::Came { means, caller, taken } => {
-                        self.means = Some(means);
-                        let _ = taken.send(());
-                        return Some(Happened::Came(caller));
-                    }
-                },
-                event = self.events.recv() => match event {
-                    Ok(event) if !self.watching.is_some_and(|terminal| event.changes(terminal)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                    // A change of our terminal, or so much that one may have been missed.
-                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                        if let Some(happened) = self.status().await {
-                            return Some(happened);
-                        }
-                    }
-                },
-                Some(placed) = self.response_changed.recv() => {
-                    self.placed = placed;
-                    let turn = self.run.ledger().turns;
-                    return Some(Happened::Turn { turn, event: turn::Event::FileStirred });
-                }
-                () = due => return Some(Happened::Time),
+    async fn next(&mut self) -> Option<RunEvent> {
+        let deadline = self.run.deadline();
+        let due = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(crate::instant(deadline)).await,
+                None => std::future::pending().await,
             }
+        };
+        tokio::select! {
+            happened = self.inbox.recv() => happened,
+            command = self.commands.recv() => Some(match command? {
+                Command::Stop { why } => RunEvent::Stop { why },
+                Command::Came { means, caller, taken } => {
+                    self.means = Some(means);
+                    let _ = taken.send(());
+                    RunEvent::Came(caller)
+                }
+            }),
+            Some(there) = is_pushed(&mut self.watching) => {
+                self.watching = self.watching.take().filter(|_| there);
+                Some(self.status())
+            }
+            Some(placed) = self.response_changed.recv() => {
+                self.placed = placed;
+                Some(self.of_turn(turn::Event::FileStirred))
+            }
+            () = due => Some(RunEvent::Time),
         }
+    }
+
+    /// Something about the turn under way.
+    fn of_turn(&self, event: turn::Event) -> RunEvent {
+        RunEvent::Turn { turn: self.run.ledger().turns, event }
     }
 
     /// Writes an entry down. A disk that refuses is waited for: the run must not go on without its journal.
     async fn record(&mut self, entry: Entry) -> bool {
         self.seq += 1;
         if let Entry::Said { level, text } = &entry {
-            doing::log(self.id, *level, text);
+            messages::log(self.id, *level, text);
         }
         self.written.apply(&entry, self.run.ledger().changed);
         let journal = journal_entry(&self.written, self.seq, &entry);
@@ -211,8 +205,7 @@ impl Driver {
     }
 
     /// Follows this terminal from now on, and no other; and the response file of the turn.
-    async fn watch(&mut self, terminal: TerminalId) -> Option<Happened> {
-        self.watching = Some(terminal);
+    async fn watch(&mut self, terminal: TerminalId) -> RunEvent {
         let turn = self.run.ledger().turns;
         if self.watched_turn != turn {
             (self.watched_turn, self.first_epoch) = (turn, None);
@@ -223,25 +216,31 @@ impl Driver {
             self.response_changed = changed;
             self.placed = false;
         }
-        self.status().await
+        let observed = executor::observe(&self.app, terminal).await;
+        self.watching = observed.map(|observed| (terminal, observed));
+        self.status()
     }
 
     /// What the watched terminal is now.
-    async fn status(&mut self) -> Option<Happened> {
-        let terminal = self.watching?;
-        let turn = self.run.ledger().turns;
-        let (seen, answered) = match doing::get_status(&self.app, terminal).await {
-            Ok(seen) => seen,
-            Err(event) => return Some(Happened::Turn { turn, event }),
+    fn status(&mut self) -> RunEvent {
+        let Some((terminal, observed)) = &mut self.watching else {
+            return self.of_turn(turn::Event::Gone("it was deleted".into()));
         };
+        let terminal = *terminal;
+        let Observation { status, exit, excerpt, answered } = observed.borrow_and_update().clone();
+        if let Some(exit) = exit {
+            self.watching = None;
+            return self.of_turn(turn::Event::Gone(format!("its program {exit}")));
+        }
+        let seen = Seen { words: excerpt, ..Seen::of(&status) };
         // An agent that is quiet under another number has worked in between, however short it was.
         let first = *self.first_epoch.get_or_insert(seen.epoch);
         let quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
         let worked = if seen.unproven { answered } else { seen.epoch > first + 1 };
         if quiet && worked {
-            let _ = self.happened.send(Happened::Turn { turn, event: turn::Event::MessageChanged });
+            let _ = self.happened.send(self.of_turn(turn::Event::MessageChanged));
         }
-        Some(Happened::Status { terminal, seen })
+        RunEvent::Status { terminal, seen }
     }
 
     /// Which of the run's terminals live, and those that were being started when the last daemon ended.
@@ -249,32 +248,26 @@ impl Driver {
         let ledger = self.run.ledger();
         let mut alive = BTreeSet::new();
         for terminal in ledger.terminals.values() {
-            if doing::is_alive(&self.app, *terminal).await {
+            if executor::is_alive(&self.app, *terminal).await {
                 alive.insert(*terminal);
             }
         }
-        let views = self.app.ask(hub::HubCommand::List).await.unwrap_or_default();
         let mut adopted = BTreeMap::new();
-        let patience = tokio::time::Instant::now() + doing::GETTING_READY;
+        let patience = tokio::time::Instant::now() + executor::GETTING_READY;
         for (role, name) in &ledger.starting {
-            let found = views.iter().find(|view| {
-                view.record.name.as_str() == name
-                    && view.record.session == ledger.spec.session
-                    && view.record.exit.is_none()
-            });
-            let Some(view) = found else { continue };
-            if doing::is_alive(&self.app, view.record.id).await
-                && doing::gets_ready(&self.app, view.record.id, patience).await
+            if let Some(terminal) = executor::find_running(&self.app, &ledger.spec, name).await
+                && executor::is_alive(&self.app, terminal).await
+                && executor::gets_ready(&self.app, terminal, patience).await
             {
-                adopted.insert(*role, view.record.id);
-                alive.insert(view.record.id);
+                adopted.insert(*role, terminal);
+                alive.insert(terminal);
             }
         }
         (alive, adopted)
     }
 
-    fn doing(&self) -> Doing {
-        Doing {
+    fn executor(&self) -> LoopExecutor {
+        LoopExecutor {
             app: self.app.clone(),
             spec: self.run.ledger().spec.clone(),
             files: self.files.clone(),
@@ -283,6 +276,11 @@ impl Driver {
             placed: self.placed,
         }
     }
+}
+
+/// Waits for a change of the watched terminal. Returns whether it is still there.
+async fn is_pushed(watching: &mut Option<(TerminalId, watch::Receiver<Observation>)>) -> Option<bool> {
+    Some(watching.as_mut()?.1.changed().await.is_ok())
 }
 
 /// An entry as it is stored, with the run as it is after it.

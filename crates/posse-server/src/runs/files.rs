@@ -53,7 +53,7 @@ impl RunFiles {
         &self.archive
     }
 
-    /// Makes the directories, again if somebody has removed them.
+    /// Makes the directories, again if they were removed.
     pub(super) fn prepare(&self, disk: &Disk) -> io::Result<()> {
         for directory in [&self.responses, &self.archive] {
             make_directory(disk, &self.project, directory.strip_prefix(&self.project).unwrap_or(directory))?;
@@ -142,14 +142,17 @@ impl RunFiles {
         for (name, value) in self.of_others(disk) {
             state.other.entry(name).or_insert(value);
         }
-        let text = state.write();
-        let written = make_room(disk, &self.project, &self.state_file);
-        if let Err(error) = written.and_then(|()| disk.write_private(&self.state_file, text.as_bytes())) {
+        let write = || {
+            let text = state.write()?;
+            make_room(disk, &self.project, &self.state_file)?;
+            disk.write_private(&self.state_file, text.as_bytes())
+        };
+        if let Err(error) = write() {
             tracing::warn!("the state file {} cannot be written: {error}", self.state_file.display());
         }
     }
 
-    /// What somebody else has written into the state file of a run that goes on (LOOP-48).
+    /// What other programs have written into the state file of a run that is not over (LOOP-48).
     fn of_others(&self, disk: &Disk) -> Map<String, Value> {
         let text = disk.read_text(&self.state_file).unwrap_or_default();
         let known = StateFile::read(&text).ok().filter(|state| state.final_status == FinalStatus::Running);

@@ -9,7 +9,7 @@ use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::writer::WriteError;
-use super::{StoreError, read_only};
+use super::{StoreError, query};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::disk::Disk;
 
@@ -150,8 +150,7 @@ pub(crate) struct AuditSlice {
 /// Reads entries, with their hashes. What can no longer be read as one is left out: the check names it. Blocking: for a
 /// thread that may wait.
 pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
-    let read = || -> rusqlite::Result<Vec<(String, String)>> {
-        let connection = read_only(disk, path)?;
+    let rows: Vec<(String, String)> = query(disk, path, |connection| {
         let mut statement = connection.prepare(
             "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
              (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
@@ -161,8 +160,7 @@ pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result
         statement
             .query_map(params![slice.run, slice.terminal, since, limit], |row| Ok((lossy(row, 0)?, lossy(row, 1)?)))?
             .collect()
-    };
-    let rows = read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })?;
+    })?;
     Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
 }
 
@@ -177,9 +175,8 @@ pub(crate) struct Checked {
 
 /// Checks the whole audit against itself and its head. Blocking: for a thread that may wait.
 pub(crate) fn verify_audit(disk: &Disk, path: &Path) -> Result<Checked, StoreError> {
-    let wrap = |error| StoreError::Sqlite { path: path.to_owned(), error };
     let mut head = read_head(disk, path);
-    let mut read = read_links(disk, path).map_err(wrap)?;
+    let mut read = query(disk, path, read_links)?;
     for _ in 0..TRIES {
         // The two are read one after the other, and posse may write in between.
         let again = read_head(disk, path);
@@ -187,7 +184,7 @@ pub(crate) fn verify_audit(disk: &Disk, path: &Path) -> Result<Checked, StoreErr
             break;
         }
         head = again;
-        read = read_links(disk, path).map_err(wrap)?;
+        read = query(disk, path, read_links)?;
     }
     let (verifier, entries, hash) = read;
     Ok(Checked { entries, hash, flaws: verifier.finish(head.as_ref()) })
@@ -196,13 +193,11 @@ pub(crate) fn verify_audit(disk: &Disk, path: &Path) -> Result<Checked, StoreErr
 /// The hashes of all entries, by number. What is no hash was tampered with, and is like no other. Blocking: for a thread
 /// that may wait.
 pub(crate) fn audit_hashes(disk: &Disk, path: &Path) -> Result<BTreeMap<i64, Hash>, StoreError> {
-    let read = || -> rusqlite::Result<BTreeMap<i64, Hash>> {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let mut statement = connection.prepare("SELECT seq, hash FROM audit ORDER BY seq")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, lossy(row, 1)?)))?;
         rows.map(|row| row.map(|(seq, hash)| (seq, hash.parse().unwrap_or(Hash::BEGINNING)))).collect()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 /// Text, also if someone has put there what is none.
@@ -212,8 +207,7 @@ fn lossy(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<String> {
 }
 
 /// Reads the whole audit, row by row: how many there are, and the last hash.
-fn read_links(disk: &Disk, path: &Path) -> rusqlite::Result<(Verifier, usize, Option<String>)> {
-    let connection = read_only(disk, path)?;
+fn read_links(connection: &Connection) -> rusqlite::Result<(Verifier, usize, Option<String>)> {
     let mut statement = connection.prepare("SELECT seq, entry, previous, hash FROM audit ORDER BY seq")?;
     let rows = statement.query_map([], |row| {
         Ok(Row { seq: row.get(0)?, text: lossy(row, 1)?, previous: lossy(row, 2)?, hash: lossy(row, 3)? })

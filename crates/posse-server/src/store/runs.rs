@@ -9,7 +9,7 @@ use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
-use super::{StoreError, json, read_only, text};
+use super::{StoreError, json, query, text};
 use crate::disk::Disk;
 
 /// What a run is of.
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Loop => "loop",
             Self::Plan => "plan",
@@ -93,37 +93,31 @@ pub(crate) fn journal<E: DeserializeOwned>(
     run: RunId,
     after: i64,
 ) -> Result<Vec<(i64, Wall, E)>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let mut statement =
             connection.prepare("SELECT seq, at, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq")?;
         let rows = statement
             .query_map((run.as_str(), after), |row| Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?)))?;
         rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 /// All runs of a kind, newest first, as JSON. Blocking.
 pub(crate) fn runs(disk: &Disk, path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
         let mut statement = connection.prepare(select)?;
         let rows = statement.query_map((kind.as_str(), limit as i64), |row| row.get(0))?;
         rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 /// One run, as JSON. Blocking.
 pub(crate) fn run(disk: &Disk, path: &Path, kind: Kind, run: RunId) -> Result<Option<String>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
         connection.query_row(find, (kind.as_str(), run.as_str()), |row| row.get(0)).optional()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 /// The run that uses this file now. Blocking.
@@ -140,11 +134,9 @@ pub(crate) fn newest_of(disk: &Disk, path: &Path, kind: Kind, state_file: &str) 
 }
 
 fn of_file(disk: &Disk, path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         connection.query_row(find, (kind.as_str(), state_file), |row| text(row, "id")).optional()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }
 
 /// Another run that goes on in this directory. Blocking.
@@ -154,11 +146,9 @@ pub(crate) fn going_on_in(
     directory: &str,
     besides: RunId,
 ) -> Result<Option<RunId>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let find = "SELECT id FROM runs
                     WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
         connection.query_row(find, (directory, besides.as_str()), |row| text(row, "id")).optional()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }

@@ -7,7 +7,7 @@ use posse_core::time::Wall;
 use rusqlite::{Transaction, params};
 
 use super::runs::JournalEntry;
-use super::{StoreError, json, read_only};
+use super::{StoreError, json, query};
 use crate::disk::Disk;
 
 /// Which of them. What is not said does not matter.
@@ -24,7 +24,7 @@ pub(crate) struct UsageOf {
 
 pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rusqlite::Result<()> {
     let Some(line) = &entry.usage else { return Ok(()) };
-    let text = serde_json::to_string(line).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let text = super::writer::json(line)?;
     let insert = "INSERT INTO usage (run, seq, at, project, plan, item, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let row = params![entry.run.as_str(), entry.seq, line.at.0, line.project, line.plan, line.item, text];
     transaction.prepare_cached(insert)?.execute(row)?;
@@ -33,8 +33,7 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 
 /// Sessions, oldest first. Blocking: for a thread that may wait.
 pub(crate) fn usage(disk: &Disk, path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> {
-    let read = || {
-        let connection = read_only(disk, path)?;
+    query(disk, path, |connection| {
         let select = "SELECT line FROM usage
                       WHERE at >= ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR project = ?3)
                         AND (?4 IS NULL OR plan = ?4) AND (?5 IS NULL OR item = ?5)
@@ -44,6 +43,5 @@ pub(crate) fn usage(disk: &Disk, path: &Path, of: &UsageOf) -> Result<Vec<Line>,
         let rows =
             statement.query_map(params![since, of.run, of.project, of.plan, of.item], |row| json(row, "line"))?;
         rows.collect::<rusqlite::Result<_>>()
-    };
-    read().map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
+    })
 }

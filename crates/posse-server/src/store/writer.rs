@@ -280,37 +280,30 @@ fn fill(transaction: &Transaction<'_>, group: &[Batch], chain: &mut Chain) -> Re
     Ok(numbers)
 }
 
+/// Writes one change. Returns the number that the log or the audit gave to it.
 fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> Result<Option<i64>, WriteError> {
     match change {
-        Change::Audit(note) => audit::append(transaction, chain, note).map(Some),
+        Change::Audit(note) => return audit::append(transaction, chain, note).map(Some),
         Change::Event(event) => {
             let mut insert = transaction
                 .prepare_cached("INSERT INTO events (at, terminal, output_offset, body) VALUES (?1, ?2, ?3, ?4)")?;
             let terminal = event.terminal.map(|id| id.to_string());
             let offset = event.offset.map(u64::cast_signed);
-            let body = serde_json::to_string(&event.body)
-                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            insert.execute(params![event.at.as_millisecond(), terminal, offset, body])?;
-            Ok(Some(transaction.last_insert_rowid()))
+            insert.execute(params![event.at.as_millisecond(), terminal, offset, json(&event.body)?])?;
+            return Ok(Some(transaction.last_insert_rowid()));
         }
-        Change::Put(record) => {
-            put(transaction, record)?;
-            Ok(None)
-        }
+        Change::Put(record) => put(transaction, record)?,
         Change::Drop(id) => {
             transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
             transaction.prepare_cached("DELETE FROM inputs WHERE terminal = ?1")?.execute([id.as_str()])?;
-            Ok(None)
         }
         Change::Setting(name, Some(value)) => {
             let put = "INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)";
             transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
-            Ok(None)
         }
         Change::Ahead { terminal, writer, sequence } => {
             let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 0)";
             transaction.prepare_cached(put)?.execute(params![terminal.as_str(), writer.0 as i64, *sequence as i64])?;
-            Ok(None)
         }
         Change::Settled { terminal, writer, sequence, arrived } => {
             let key = params![terminal.as_str(), writer.0 as i64, *sequence as i64];
@@ -324,24 +317,19 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
                 let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence = ?3 AND done = 0";
                 transaction.prepare_cached(forget)?.execute(key)?;
             }
-            Ok(None)
         }
-        Change::Journal(entry) => {
-            super::runs::append(transaction, entry)?;
-            Ok(None)
-        }
+        Change::Journal(entry) => super::runs::append(transaction, entry)?,
         Change::Trim { before, keep } => {
             let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
             transaction.prepare_cached(trim)?.execute([before, keep])?;
             // A part of the freed pages each time: a round must not hold up the next event for long.
             transaction.pragma_update(None, "incremental_vacuum", 1000)?;
-            Ok(None)
         }
         Change::Setting(name, None) => {
             transaction.prepare_cached("DELETE FROM settings WHERE name = ?1")?.execute([name])?;
-            Ok(None)
         }
     }
+    Ok(None)
 }
 
 fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
@@ -370,6 +358,6 @@ fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
+pub(super) fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }

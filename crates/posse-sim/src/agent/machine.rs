@@ -10,7 +10,6 @@ mod play;
 mod report;
 mod review_loop;
 mod screen;
-mod template;
 
 use std::path::PathBuf;
 use std::time::Duration;

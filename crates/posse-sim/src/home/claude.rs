@@ -9,7 +9,7 @@ use crate::model::ModelServer;
 
 const KEY: &str = "sk-ant-dummy-0123456789-0123456789";
 
-pub(super) fn settle(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<()> {
+pub(super) fn move_in(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<Vec<String>> {
     home.set("ANTHROPIC_BASE_URL", &server.url());
     home.set("ANTHROPIC_API_KEY", KEY);
     for switch in ["DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] {
@@ -38,6 +38,6 @@ pub(super) fn settle(home: &mut ScriptedHome, server: &ModelServer, options: &Ho
         home.set("IS_SANDBOX", "1");
     }
     home.write(".claude/settings.json", &settings.to_string())?;
-    home.add(["--permission-mode", if options.bypass { "bypassPermissions" } else { "default" }]);
-    Ok(())
+    let mode = if options.bypass { "bypassPermissions" } else { "default" };
+    Ok(vec!["--permission-mode".into(), mode.into()])
 }

@@ -5,12 +5,12 @@ use std::io;
 use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
-pub(super) fn settle(
+pub(super) fn move_in(
     home: &mut ScriptedHome,
     version: &str,
     server: &ModelServer,
     options: &HomeOptions,
-) -> io::Result<()> {
+) -> io::Result<Vec<String>> {
     // Codex warns about models that the version does not know.
     let old = minor(version).is_some_and(|minor| minor < 156);
     let model = if old { "gpt-5.5" } else { "gpt-6-sol" };
@@ -43,16 +43,14 @@ env_key = "SCRIPTED_API_KEY"
     let place = home.home().join(".codex").display().to_string();
     home.set("CODEX_HOME", &place);
     home.set("SCRIPTED_API_KEY", "dummy");
-    if !old {
-        // The daemon of Codex would outlive the terminal.
-        home.add(["--no-daemon"]);
-    }
-    if options.bypass {
-        home.add(["--dangerously-bypass-approvals-and-sandbox"]);
+    // The daemon of Codex would outlive the terminal.
+    let no_daemon: &[&str] = if old { &[] } else { &["--no-daemon"] };
+    let mode: &[&str] = if options.bypass {
+        &["--dangerously-bypass-approvals-and-sandbox"]
     } else {
-        home.add(["--ask-for-approval", "on-request", "--sandbox", "workspace-write"]);
-    }
-    Ok(())
+        &["--ask-for-approval", "on-request", "--sandbox", "workspace-write"]
+    };
+    Ok(no_daemon.iter().chain(mode).map(|&argument| argument.to_owned()).collect())
 }
 
 /// Returns the second number of a version.

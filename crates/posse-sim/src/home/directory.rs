@@ -53,10 +53,6 @@ impl ScriptedHome {
         self.env.insert(name.to_owned(), value.to_owned());
     }
 
-    pub(super) fn add<S: Into<String>>(&mut self, arguments: impl IntoIterator<Item = S>) {
-        self.command.extend(arguments.into_iter().map(Into::into));
-    }
-
     /// Writes a file below the home directory.
     pub(super) fn write(&self, path: &str, content: &str) -> io::Result<()> {
         let path = self.home().join(path);

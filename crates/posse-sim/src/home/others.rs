@@ -7,7 +7,11 @@ use serde_json::json;
 use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
-pub(super) fn opencode(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<()> {
+pub(super) fn opencode(
+    home: &mut ScriptedHome,
+    server: &ModelServer,
+    options: &HomeOptions,
+) -> io::Result<Vec<String>> {
     let asks = if options.bypass { "allow" } else { "ask" };
     let config = json!({
         "$schema": "https://opencode.ai/config.json",
@@ -24,10 +28,10 @@ pub(super) fn opencode(home: &mut ScriptedHome, server: &ModelServer, options: &
     for switch in ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_MODELS_FETCH"] {
         home.set(switch, "1");
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
-pub(super) fn qwen(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<()> {
+pub(super) fn qwen(home: &mut ScriptedHome, server: &ModelServer, options: &HomeOptions) -> io::Result<Vec<String>> {
     let mut settings = json!({
         "security": { "auth": { "selectedType": "openai" }, "folderTrust": { "enabled": !options.trusted } },
         "general": { "disableAutoUpdate": true, "disableUpdateNag": true, "enableAutoUpdate": false },
@@ -41,6 +45,5 @@ pub(super) fn qwen(home: &mut ScriptedHome, server: &ModelServer, options: &Home
     home.set("OPENAI_API_KEY", "dummy");
     home.set("OPENAI_BASE_URL", &server.openai_url());
     home.set("OPENAI_MODEL", "scripted");
-    home.add(["--approval-mode", if options.bypass { "yolo" } else { "default" }]);
-    Ok(())
+    Ok(vec!["--approval-mode".into(), if options.bypass { "yolo" } else { "default" }.into()])
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
 use crate::model::request::{
-    ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, reminders, said, string, texts,
+    ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, reminders, said, string, texts,
 };
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -15,13 +15,13 @@ const NOT_THE_USER: [&str; 5] =
 /// Claude Code returns it with the thought; it is never checked.
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
-pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> ModelQuery {
+pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> ModelRequest {
     let messages = list(&body["messages"]);
     let from_user = messages.iter().filter(|message| message["role"] == "user");
     let from_user: Vec<&str> = from_user.flat_map(|message| texts(&message["content"])).collect();
     let user_texts: Vec<String> = from_user.iter().filter_map(|text| said(text, &NOT_THE_USER)).collect();
     let answered = messages.iter().rposition(|message| message["role"] == "assistant");
-    let mut asked = ModelQuery::new(body, &user_texts, messages, answered, |messages| {
+    let mut asked = ModelRequest::new(body, &user_texts, messages, answered, |messages| {
         let blocks = messages.iter().flat_map(|message| list(&message["content"]));
         blocks.filter(|block| block["type"] == "tool_result").map(tool_result).collect()
     });
@@ -40,7 +40,7 @@ fn offered(tool: &Value) -> OfferedTool {
     OfferedTool { name: string(&tool["name"]), namespace: None, freeform: false }
 }
 
-fn kind(body: &Value, asked: &ModelQuery, agent_id: Option<&str>) -> RequestKind {
+fn kind(body: &Value, asked: &ModelRequest, agent_id: Option<&str>) -> RequestKind {
     let side = |name, answer| RequestKind::Side { name, answer };
     // Only requests for a title have a schema in these versions.
     if !body["output_config"]["format"].is_null() {
@@ -86,7 +86,7 @@ pub(crate) struct MessagesReply {
 }
 
 impl MessagesReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
+    pub(crate) fn new(asked: &ModelRequest, request: u64) -> Self {
         let message = json!({
             "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(),

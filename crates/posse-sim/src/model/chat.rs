@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::openai::refusal;
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, pieces};
-use crate::model::request::{ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
+use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
 /// The starts of user messages that Qwen Code writes itself.
@@ -13,7 +13,7 @@ const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
 /// In the system prompt of the model that extracts memories from a finished turn for Qwen Code.
 const REMEMBERS: &str = "managed memory extraction subagent";
 
-pub(crate) fn read(body: &Value) -> ModelQuery {
+pub(crate) fn read(body: &Value) -> ModelRequest {
     let messages = list(&body["messages"]);
     let user_texts: Vec<String> = messages
         .iter()
@@ -22,7 +22,7 @@ pub(crate) fn read(body: &Value) -> ModelQuery {
         .filter_map(|text| said(text, &NOT_THE_USER))
         .collect();
     let answered = messages.iter().rposition(|message| message["role"] == "assistant");
-    let mut asked = ModelQuery::new(body, &user_texts, messages, answered, |messages| {
+    let mut asked = ModelRequest::new(body, &user_texts, messages, answered, |messages| {
         messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
     });
     asked.directory = messages.iter().flat_map(|message| texts(&message["content"])).find_map(directory);
@@ -60,7 +60,7 @@ pub(crate) struct ChatReply {
 }
 
 impl ChatReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
+    pub(crate) fn new(asked: &ModelRequest, request: u64) -> Self {
         let head = json!({
             "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
         });

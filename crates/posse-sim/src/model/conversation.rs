@@ -1,7 +1,6 @@
 //! Selects the turn for a request.
 
-use crate::model::log::RequestRole;
-use crate::model::request::{ModelQuery, RequestKind};
+use crate::model::request::{ModelRequest, RequestKind, RequestRole};
 use crate::scenario::{Scenario, ScriptTurn};
 
 pub(crate) struct ConversationScript {
@@ -36,7 +35,7 @@ impl ConversationScript {
 
     /// Returns the next turn. An agent repeats a request that failed: then the last turn is returned again. `None` means
     /// that the script has no turn for this request.
-    pub(crate) fn take(&mut self, asked: &ModelQuery) -> (RequestRole, Option<ScriptTurn>) {
+    pub(crate) fn take(&mut self, asked: &ModelRequest) -> (RequestRole, Option<ScriptTurn>) {
         if let RequestKind::Side { name, .. } = asked.kind {
             return (RequestRole::Side(name), None);
         }
@@ -56,7 +55,7 @@ impl ConversationScript {
         (RequestRole::Turn { scenario: number, turn, attempt }, steps)
     }
 
-    fn find(&mut self, asked: &ModelQuery) -> Option<(usize, &mut ScriptedConversation)> {
+    fn find(&mut self, asked: &ModelRequest) -> Option<(usize, &mut ScriptedConversation)> {
         let fits = |scenario: &Scenario| match &scenario.opening {
             Some(words) => asked.opening.contains(words.as_str()),
             None => asked.kind == RequestKind::Conversation,
@@ -69,9 +68,9 @@ impl ConversationScript {
     }
 
     /// Notes that a request was answered to its end.
-    pub(crate) fn answered(&mut self, role: &RequestRole, asked: &ModelQuery) {
-        let RequestRole::Turn { scenario, .. } = role else { return };
-        let newest = self.conversations.get_mut(*scenario).and_then(|conversation| conversation.newest.as_mut());
+    pub(crate) fn answered(&mut self, asked: &ModelRequest) {
+        let RequestRole::Turn { scenario, .. } = asked.role else { return };
+        let newest = self.conversations.get_mut(scenario).and_then(|conversation| conversation.newest.as_mut());
         if let Some(newest) = newest.filter(|newest| newest.fingerprint == asked.fingerprint()) {
             newest.answered = true;
         }
@@ -83,8 +82,8 @@ mod tests {
     use super::*;
     use crate::scenario::ScriptStep;
 
-    fn asked(user_text: &str) -> ModelQuery {
-        ModelQuery { opening: "first".into(), user_text: user_text.into(), ..ModelQuery::default() }
+    fn asked(user_text: &str) -> ModelRequest {
+        ModelRequest { opening: "first".into(), user_text: user_text.into(), ..ModelRequest::default() }
     }
 
     fn turn(text: &str) -> ScriptTurn {
@@ -98,7 +97,7 @@ mod tests {
         let role = |turn, attempt| RequestRole::Turn { scenario: 0, turn, attempt };
         assert_eq!(take(&mut script, "one"), role(Some(0), 1));
         assert_eq!(take(&mut script, "one"), role(Some(0), 2));
-        script.answered(&role(Some(0), 2), &asked("one"));
+        script.answered(&ModelRequest { role: role(Some(0), 2), ..asked("one") });
         assert_eq!(take(&mut script, "one"), role(Some(1), 1), "the same words again are a new prompt");
         assert_eq!(take(&mut script, "two"), role(None, 1), "the script is over");
     }
@@ -107,12 +106,12 @@ mod tests {
     fn opening_selects_the_scenario_and_side_requests_use_no_turn() {
         let named = Scenario { opening: Some("fir".into()), ..Scenario::of([turn("named")]) };
         let mut script = ConversationScript::new(vec![Scenario::of([turn("any")]), named]);
-        let side = ModelQuery { kind: RequestKind::Side { name: "title", answer: "" }, ..asked("one") };
+        let side = ModelRequest { kind: RequestKind::Side { name: "title", answer: "" }, ..asked("one") };
         assert_eq!(script.take(&side).0, RequestRole::Side("title"));
         assert_eq!(script.take(&asked("one")).1, Some(turn("named")));
-        let other = ModelQuery { opening: "else".into(), ..asked("one") };
+        let other = ModelRequest { opening: "else".into(), ..asked("one") };
         assert_eq!(script.take(&other).1, Some(turn("any")));
-        let helper = ModelQuery { kind: RequestKind::Subagent, opening: "else".into(), ..asked("two") };
+        let helper = ModelRequest { kind: RequestKind::Subagent, opening: "else".into(), ..asked("two") };
         assert_eq!(script.take(&helper).0, RequestRole::Side("subagent"));
     }
 }

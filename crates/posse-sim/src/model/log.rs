@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::request::{ModelQuery, ModelToolResult};
+use crate::model::request::{ModelRequest, ModelToolResult, RequestRole};
 
 /// An event and its time.
 #[derive(Clone, Debug)]
@@ -53,42 +53,6 @@ pub enum ModelEvent {
         path: String,
         status: u16,
     },
-}
-
-/// A request to the model.
-#[derive(Clone, Debug)]
-pub struct ModelRequest {
-    pub role: RequestRole,
-    pub model: String,
-    pub streamed: bool,
-    /// The last message of the user.
-    pub user_text: String,
-    /// What Claude Code adds to the user's words, such as project instructions.
-    pub reminders: String,
-    /// The tool results in this request.
-    pub tool_results: Vec<ModelToolResult>,
-}
-
-/// How a request relates to the scenarios.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestRole {
-    /// The request plays a turn (`None` when the script is over). `attempt` counts the requests for it from 1.
-    Turn { scenario: usize, turn: Option<usize>, attempt: u32 },
-    /// A request of the agent itself, such as one for a title. It uses no turn.
-    Side(&'static str),
-}
-
-impl ModelRequest {
-    pub(crate) fn new(role: RequestRole, asked: &ModelQuery) -> Self {
-        Self {
-            role,
-            model: asked.model.clone(),
-            streamed: asked.streamed,
-            user_text: asked.user_text.clone(),
-            reminders: asked.reminders.clone(),
-            tool_results: asked.tool_results.clone(),
-        }
-    }
 }
 
 /// All events, in order.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
-use crate::model::request::{ModelQuery, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
+use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
 /// The starts of user messages that Codex writes itself.
@@ -17,7 +17,7 @@ const NOT_THE_USER: [&str; 7] = [
     "<subagent_notification",
 ];
 
-pub(crate) fn read(body: &Value) -> ModelQuery {
+pub(crate) fn read(body: &Value) -> ModelRequest {
     // A single prompt may be a plain string.
     let alone = [json!({ "role": "user", "content": body["input"] })];
     let items = if body["input"].is_string() { &alone } else { list(&body["input"]) };
@@ -30,7 +30,7 @@ pub(crate) fn read(body: &Value) -> ModelQuery {
         .collect();
     let is_models = |item: &Value| item["role"] == "assistant" || item["type"].as_str().is_some_and(is_call);
     let answered = items.iter().rposition(is_models);
-    let mut asked = ModelQuery::new(body, &user_texts, items, answered, |items| {
+    let mut asked = ModelRequest::new(body, &user_texts, items, answered, |items| {
         let is_result = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("call_output"));
         items.iter().filter(is_result).map(tool_result).collect()
     });
@@ -140,7 +140,7 @@ pub(crate) struct ResponsesReply {
 }
 
 impl ResponsesReply {
-    pub(crate) fn new(asked: &ModelQuery, request: u64) -> Self {
+    pub(crate) fn new(asked: &ModelRequest, request: u64) -> Self {
         let response = json!({
             "id": format!("resp_scripted{request:06}"), "object": "response", "created_at": 1_800_000_000,
             "model": asked.model, "status": "in_progress", "output": [],

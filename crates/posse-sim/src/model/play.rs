@@ -4,26 +4,20 @@ use std::net::TcpStream;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::model::log::{ModelEvent, RequestRole};
+use crate::model::log::ModelEvent;
 use crate::model::reply::{PIECE, Protocol, ReplyWriter};
-use crate::model::request::{ModelQuery, RequestKind};
+use crate::model::request::{ModelRequest, RequestKind};
 use crate::model::shared::{ConnectionGone, ServerShared};
 use crate::model::{http, tools};
 use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, Span, ToolUse};
 
-pub(crate) struct ReplyPlayer<'a> {
-    pub(crate) shared: &'a ServerShared,
-    pub(crate) to: &'a TcpStream,
-    pub(crate) protocol: Protocol,
-    pub(crate) query: &'a ModelQuery,
-    pub(crate) role: RequestRole,
-    pub(crate) request: u64,
-}
-
 /// A reply in progress.
-struct PlayedReply<'a> {
-    player: &'a ReplyPlayer<'a>,
-    attempt: u32,
+pub(crate) struct ReplyPlayer<'a> {
+    shared: &'a ServerShared,
+    to: &'a TcpStream,
+    protocol: Protocol,
+    query: &'a ModelRequest,
+    request: u64,
     writer: Box<dyn ReplyWriter>,
     /// Whether the head of the stream was sent.
     begun: bool,
@@ -36,9 +30,20 @@ impl From<std::io::Error> for ConnectionGone {
     }
 }
 
-impl ReplyPlayer<'_> {
+impl<'a> ReplyPlayer<'a> {
+    pub(crate) fn new(
+        shared: &'a ServerShared,
+        to: &'a TcpStream,
+        protocol: Protocol,
+        query: &'a ModelRequest,
+        request: u64,
+    ) -> Self {
+        let writer = protocol.writer(query, request);
+        Self { shared, to, protocol, query, request, writer, begun: false, calls: 0 }
+    }
+
     /// Answers the request with its turn.
-    pub(crate) fn play(&self, turn: Option<ScriptTurn>) {
+    pub(crate) fn play(&mut self, turn: Option<ScriptTurn>) {
         let turn = turn.unwrap_or_else(|| {
             ScriptTurn::of([ScriptStep::say(match self.query.kind {
                 RequestKind::Side { answer, .. } => answer,
@@ -46,16 +51,11 @@ impl ReplyPlayer<'_> {
                 RequestKind::Conversation => "The script is over.",
             })])
         });
-        let attempt = if let RequestRole::Turn { attempt, .. } = self.role { attempt } else { 1 };
-        let writer = self.protocol.writer(self.query, self.request);
-        let mut reply = PlayedReply { player: self, attempt, writer, begun: false, calls: 0 };
-        if reply.all(&turn.steps).is_err() {
+        if self.all(&turn.steps).is_err() {
             self.shared.lose(self.request);
         }
     }
-}
 
-impl PlayedReply<'_> {
     fn all(&mut self, steps: &[ScriptStep]) -> Result<(), ConnectionGone> {
         for step in steps {
             if self.step(step)?.is_break() {
@@ -79,14 +79,14 @@ impl PlayedReply<'_> {
                     Span::Forever => self.pause(Duration::MAX)?,
                 }
             }
-            ScriptStep::Tool(call) => self.call(&tools::as_written(self.player.query, call))?,
-            ScriptStep::Run(run) => self.call(&tools::run(self.player.query, run))?,
-            ScriptStep::Write(file) => self.call(&tools::write(self.player.query, file))?,
+            ScriptStep::Tool(call) => self.call(&tools::as_written(self.query, call))?,
+            ScriptStep::Run(run) => self.call(&tools::run(self.query, run))?,
+            ScriptStep::Write(file) => self.call(&tools::write(self.query, file))?,
             ScriptStep::Pause(time) => self.pause(*time)?,
-            ScriptStep::WaitFor(gate) => self.player.shared.pass_gate(self.player.request, gate)?,
-            ScriptStep::Fail(failure) if !failure.applies(self.attempt) => {}
+            ScriptStep::WaitFor(gate) => self.shared.pass_gate(self.request, gate)?,
+            ScriptStep::Fail(failure) if !failure.applies(self.query.attempt()) => {}
             ScriptStep::Fail(failure) if failure.dropped => {
-                self.player.shared.record(self.player.request, ModelEvent::Dropped);
+                self.shared.record(self.request, ModelEvent::Dropped);
                 return Ok(ControlFlow::Break(()));
             }
             ScriptStep::Fail(failure) => return self.fail(failure).map(ControlFlow::Break),
@@ -94,26 +94,27 @@ impl PlayedReply<'_> {
             ScriptStep::Print(_)
             | ScriptStep::Ask(_)
             | ScriptStep::Answer(_)
-            | ScriptStep::Osc(_)
             | ScriptStep::Crash(_)
-            | ScriptStep::Exit(_) => {}
+            | ScriptStep::Exit(_)
+            | ScriptStep::Report(_)
+            | ScriptStep::Result(_) => {}
         }
         Ok(ControlFlow::Continue(()))
     }
 
     fn pause(&self, time: Duration) -> Result<(), ConnectionGone> {
-        self.player.shared.pause(self.player.request, time)
+        self.shared.pause(self.request, time)
     }
 
     fn begin(&mut self) -> Result<(), ConnectionGone> {
-        if self.begun || !self.player.query.streamed {
+        if self.begun || !self.query.streamed {
             return Ok(());
         }
         self.begun = true;
-        http::stream_head(self.player.to)?;
-        self.player.shared.record(self.player.request, ModelEvent::FirstByte);
+        http::stream_head(self.to)?;
+        self.shared.record(self.request, ModelEvent::FirstByte);
         for event in self.writer.open() {
-            http::chunk(self.player.to, &event)?;
+            http::chunk(self.to, &event)?;
         }
         Ok(())
     }
@@ -126,8 +127,8 @@ impl PlayedReply<'_> {
     ) -> Result<(), ConnectionGone> {
         self.begin()?;
         for event in part(&mut *self.writer) {
-            if self.player.query.streamed {
-                http::chunk(self.player.to, &event)?;
+            if self.query.streamed {
+                http::chunk(self.to, &event)?;
             }
             if let Some(rate) = rate {
                 self.pause(Duration::from_secs_f64(PIECE as f64 / f64::from(rate)))?;
@@ -138,18 +139,18 @@ impl PlayedReply<'_> {
 
     fn call(&mut self, call: &ToolUse) -> Result<(), ConnectionGone> {
         self.calls += 1;
-        let id = format!("toolu_scripted{:06}x{}", self.player.request, self.calls);
+        let id = format!("toolu_scripted{:06}x{}", self.request, self.calls);
         self.send(None, |writer| writer.call(&id, call))?;
         let event = ModelEvent::ToolAsked { id, name: call.name.clone(), input: call.input.clone() };
-        self.player.shared.record(self.player.request, event);
+        self.shared.record(self.request, event);
         Ok(())
     }
 
     fn fail(&mut self, failure: &ServiceFailure) -> Result<(), ConnectionGone> {
         let status = if failure.status == 0 { 500 } else { failure.status };
-        let to = self.player.to;
+        let to = self.to;
         let in_stream = self.begun.then(|| self.writer.failure(failure));
-        let refusal = self.player.protocol.refusal(failure).to_string();
+        let refusal = self.protocol.refusal(failure).to_string();
         let headers = failure.headers_now();
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         self.finish(ModelEvent::Failed { status }, || match in_stream {
@@ -161,8 +162,8 @@ impl PlayedReply<'_> {
     fn end(&mut self) -> Result<(), ConnectionGone> {
         self.begin()?;
         let (events, reason) = self.writer.close();
-        let to = self.player.to;
-        let streamed = self.player.query.streamed;
+        let to = self.to;
+        let streamed = self.query.streamed;
         let whole = self.writer.whole().to_string();
         self.finish(ModelEvent::Ended { reason }, || {
             if streamed { http::last_chunks(to, &events) } else { http::answer(to, 200, &[], &whole, true) }
@@ -171,18 +172,17 @@ impl PlayedReply<'_> {
 
     /// Sends the end of a reply and logs it in one step, so that the agent's reaction always follows it in the log.
     fn finish(&self, event: ModelEvent, send: impl FnOnce() -> std::io::Result<()>) -> Result<(), ConnectionGone> {
-        let ReplyPlayer { shared, query, role, request, .. } = self.player;
-        shared.change(|state| {
+        self.shared.change(|state| {
             send()?;
             if let ModelEvent::Ended { .. } = event {
-                state.script.answered(role, query);
+                state.script.answered(self.query);
             }
-            if !query.streamed {
-                state.record(Some(*request), ModelEvent::FirstByte);
+            if !self.query.streamed {
+                state.record(Some(self.request), ModelEvent::FirstByte);
             }
-            state.record(Some(*request), event);
+            state.record(Some(self.request), event);
             // A connection that ends after this does not count as lost.
-            state.connections.remove(request);
+            state.connections.remove(&self.request);
             Ok(())
         })
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::request::ModelQuery;
+use crate::model::request::ModelRequest;
 use crate::model::{anthropic, chat, openai};
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -43,7 +43,7 @@ impl Protocol {
         by_end.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, protocol)| protocol)
     }
 
-    pub(crate) fn read(self, body: &Value, agent_id: Option<&str>) -> ModelQuery {
+    pub(crate) fn read(self, body: &Value, agent_id: Option<&str>) -> ModelRequest {
         match self {
             Self::Messages => anthropic::read(body, agent_id),
             Self::Responses => openai::read(body),
@@ -51,7 +51,7 @@ impl Protocol {
         }
     }
 
-    pub(crate) fn writer(self, asked: &ModelQuery, request: u64) -> Box<dyn ReplyWriter> {
+    pub(crate) fn writer(self, asked: &ModelRequest, request: u64) -> Box<dyn ReplyWriter> {
         match self {
             Self::Messages => Box::new(anthropic::MessagesReply::new(asked, request)),
             Self::Responses => Box::new(openai::ResponsesReply::new(asked, request)),

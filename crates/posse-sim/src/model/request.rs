@@ -5,21 +5,39 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ModelQuery {
-    pub(crate) model: String,
-    pub(crate) streamed: bool,
-    /// The first and the last message of the user, without additions of the agent.
-    pub(crate) opening: String,
-    pub(crate) user_text: String,
+pub struct ModelRequest {
+    pub role: RequestRole,
+    pub model: String,
+    pub streamed: bool,
+    /// The last message of the user, without additions of the agent.
+    pub user_text: String,
     /// What Claude Code adds to the user's words, such as project instructions.
-    pub(crate) reminders: String,
-    pub(crate) tool_results: Vec<ModelToolResult>,
+    pub reminders: String,
+    /// The tool results since the model's last reply.
+    pub tool_results: Vec<ModelToolResult>,
+    /// The first message of the user.
+    pub(crate) opening: String,
     pub(crate) offered: Vec<OfferedTool>,
     pub(crate) kind: RequestKind,
     /// The directory of the agent, if the request names it.
     pub(crate) directory: Option<String>,
     /// The number of user messages and tool results so far.
     pub(crate) heard: usize,
+}
+
+/// How a request relates to the scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestRole {
+    /// The request plays a turn (`None` when the script is over). `attempt` counts the requests for it from 1.
+    Turn { scenario: usize, turn: Option<usize>, attempt: u32 },
+    /// A request of the agent itself, such as one for a title. It uses no turn.
+    Side(&'static str),
+}
+
+impl Default for RequestRole {
+    fn default() -> Self {
+        RequestRole::Side("")
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +69,7 @@ pub(crate) struct OfferedTool {
     pub(crate) freeform: bool,
 }
 
-impl ModelQuery {
+impl ModelRequest {
     /// Reads what all protocols have in common. `messages` is the conversation, of which the first `answered` messages
     /// are older than the model's last reply.
     pub(crate) fn new(
@@ -60,16 +78,21 @@ impl ModelQuery {
         messages: &[Value],
         answered: Option<usize>,
         results_in: impl Fn(&[Value]) -> Vec<ModelToolResult>,
-    ) -> ModelQuery {
-        ModelQuery {
+    ) -> ModelRequest {
+        ModelRequest {
             model: string(&body["model"]),
             streamed: body["stream"] == true,
             opening: user_texts.first().cloned().unwrap_or_default(),
             user_text: user_texts.last().cloned().unwrap_or_default(),
             tool_results: results_in(&messages[answered.map_or(0, |at| at + 1)..]),
             heard: user_texts.len() + results_in(messages).len(),
-            ..ModelQuery::default()
+            ..ModelRequest::default()
         }
+    }
+
+    /// The number of this attempt at its turn, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        if let RequestRole::Turn { attempt, .. } = self.role { attempt } else { 1 }
     }
 
     /// Returns a value that is the same for a request and its repetitions only. Codex repeats a request with the part of

@@ -9,14 +9,13 @@ use crate::model::conversation::ConversationScript;
 use crate::model::log::{ModelEvent, ModelLog, ModelLogEntry};
 
 pub(crate) struct ServerShared {
-    started: Instant,
     state: Mutex<ServerState>,
     /// Signals a change of the state.
     changed: Condvar,
 }
 
 pub(crate) struct ServerState {
-    started: Instant,
+    pub(crate) started: Instant,
     pub(crate) log: ModelLog,
     pub(crate) script: ConversationScript,
     pub(crate) open_gates: BTreeSet<String>,
@@ -49,9 +48,8 @@ pub(crate) struct ConnectionGone;
 
 impl ServerShared {
     pub(crate) fn new(script: ConversationScript) -> Self {
-        let started = Instant::now();
         let state = ServerState {
-            started,
+            started: Instant::now(),
             log: ModelLog::default(),
             script,
             open_gates: BTreeSet::new(),
@@ -60,11 +58,7 @@ impl ServerShared {
             lost: BTreeSet::new(),
             requests: 0,
         };
-        Self { started, state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    pub(crate) fn started(&self) -> Instant {
-        self.started
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, ServerState> {

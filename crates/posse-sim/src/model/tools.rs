@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::model::request::ModelQuery;
+use crate::model::request::ModelRequest;
 use crate::scenario::{CommandUse, FileWrite, ToolUse};
 
 /// Codex requires a reason, and shows it.
 const WHY: &str = "The scenario asks for it";
 
-pub(crate) fn run(asked: &ModelQuery, wanted: &CommandUse) -> ToolUse {
+pub(crate) fn run(asked: &ModelRequest, wanted: &CommandUse) -> ToolUse {
     let command = wanted.command.as_str();
     let offers = |name| asked.offers(name).is_some();
     let described = || json!({ "command": command, "description": "Run the scripted command" });
@@ -34,7 +34,7 @@ pub(crate) fn run(asked: &ModelQuery, wanted: &CommandUse) -> ToolUse {
     offered_way(asked, name, input)
 }
 
-pub(crate) fn write(asked: &ModelQuery, wanted: &FileWrite) -> ToolUse {
+pub(crate) fn write(asked: &ModelRequest, wanted: &FileWrite) -> ToolUse {
     let FileWrite { path, text, .. } = wanted;
     let offers = |name| asked.offers(name).is_some();
     if offers("Write") {
@@ -59,16 +59,16 @@ pub(crate) fn write(asked: &ModelQuery, wanted: &FileWrite) -> ToolUse {
 }
 
 /// Returns the call of the scenario, in the form that the agent offers.
-pub(crate) fn as_written(asked: &ModelQuery, call: &ToolUse) -> ToolUse {
+pub(crate) fn as_written(asked: &ModelRequest, call: &ToolUse) -> ToolUse {
     offered_way(asked, &call.name, call.input.clone())
 }
 
 /// Returns whether the agent has only the tool `exec`, as newer models of Codex do. They call other tools from its JavaScript.
-fn in_code_mode(asked: &ModelQuery) -> bool {
+fn in_code_mode(asked: &ModelRequest) -> bool {
     asked.offers("exec").is_some_and(|tool| tool.freeform)
 }
 
-fn offered_way(asked: &ModelQuery, name: &str, input: Value) -> ToolUse {
+fn offered_way(asked: &ModelRequest, name: &str, input: Value) -> ToolUse {
     if asked.offers(name).is_some() || !in_code_mode(asked) {
         return ToolUse::new(name, input);
     }
@@ -84,13 +84,13 @@ mod tests {
     use crate::model::request::OfferedTool;
     use crate::scenario::WriteMode;
 
-    fn offering(tools: &[(&str, bool)]) -> ModelQuery {
+    fn offering(tools: &[(&str, bool)]) -> ModelRequest {
         let of = |(name, freeform): &(&str, bool)| OfferedTool {
             name: (*name).into(),
             namespace: None,
             freeform: *freeform,
         };
-        ModelQuery { offered: tools.iter().map(of).collect(), ..ModelQuery::default() }
+        ModelRequest { offered: tools.iter().map(of).collect(), ..ModelRequest::default() }
     }
 
     #[test]
@@ -112,10 +112,10 @@ mod tests {
 
     #[test]
     fn file_uses_the_tool_that_is_offered() {
-        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into(), how: WriteMode::default() };
+        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into(), how: WriteMode::default(), commit: false };
         assert_eq!(write(&offering(&[("Write", false)]), &wish).input["file_path"], "/a");
         let relative = FileWrite { path: "a".into(), ..wish.clone() };
-        let there = ModelQuery { directory: Some("/project".into()), ..offering(&[("write_file", false)]) };
+        let there = ModelRequest { directory: Some("/project".into()), ..offering(&[("write_file", false)]) };
         assert_eq!(write(&there, &relative).input["file_path"], "/project/a");
         assert_eq!(write(&there, &wish).input["file_path"], "/a");
         let patch = write(&offering(&[("apply_patch", true)]), &wish);

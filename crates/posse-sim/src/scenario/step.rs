@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::ScenarioPlayer;
@@ -40,29 +40,33 @@ pub enum ScriptStep {
     /// Writes the answer that the review loop asked for.
     #[serde(deserialize_with = "answer")]
     Answer(AgentAnswer),
-    /// Sends an OSC with this payload.
-    Osc(String),
     /// Dies by this signal and leaves the terminal as it is.
     #[serde(deserialize_with = "signal")]
     Crash(i32),
     /// Restores the terminal and exits.
     Exit(u8),
-    /// Waits until the test releases this gate. A released gate stays open.
+    /// Waits until the test releases this gate. For models a released gate stays open.
     WaitFor(String),
+    /// Writes the report that a session of a plan or of the backlog has to give.
+    #[serde(deserialize_with = "report")]
+    Report(SessionReport),
+    /// Sets how the session ends.
+    Result(SessionResult),
 }
 
 impl ScriptStep {
-    /// Returns the name of the step and the only player that understands it, if there is just one.
-    pub(super) fn needs(&self) -> Option<(&'static str, ScenarioPlayer)> {
-        use ScenarioPlayer::{Agent, Model};
+    /// Returns the name of the step and the players that understand it, unless all do.
+    pub(super) fn needs(&self) -> Option<(&'static str, &'static [ScenarioPlayer])> {
+        use ScenarioPlayer::{Agent, Model, Session};
         match self {
-            ScriptStep::Ask(_) => Some(("ask", Agent)),
-            ScriptStep::Answer(_) => Some(("answer", Agent)),
-            ScriptStep::Osc(_) => Some(("osc", Agent)),
-            ScriptStep::Crash(_) => Some(("crash", Agent)),
-            ScriptStep::Exit(_) => Some(("exit", Agent)),
-            ScriptStep::WaitFor(_) => Some(("wait_for", Model)),
-            ScriptStep::Print(_) => Some(("print", Agent)),
+            ScriptStep::Ask(_) => Some(("ask", &[Agent])),
+            ScriptStep::Answer(_) => Some(("answer", &[Agent])),
+            ScriptStep::Crash(_) => Some(("crash", &[Agent])),
+            ScriptStep::Exit(_) => Some(("exit", &[Agent, Session])),
+            ScriptStep::Print(_) => Some(("print", &[Agent, Session])),
+            ScriptStep::Report(_) => Some(("report", &[Session])),
+            ScriptStep::Result(_) => Some(("result", &[Session])),
+            ScriptStep::WaitFor(_) => Some(("wait_for", &[Model, Session])),
             _ => None,
         }
     }
@@ -132,6 +136,9 @@ pub struct ToolUse {
     pub output: Option<String>,
     #[serde(default, rename = "for")]
     pub time: Span,
+    /// A session reports that the tool was not allowed.
+    #[serde(default)]
+    pub refused: bool,
 }
 
 fn shell_tool() -> String {
@@ -140,11 +147,11 @@ fn shell_tool() -> String {
 
 impl ToolUse {
     pub fn new(name: &str, input: Value) -> ToolUse {
-        ToolUse { name: name.to_owned(), input, output: None, time: Span::default() }
+        ToolUse { name: name.to_owned(), input, output: None, time: Span::default(), refused: false }
     }
 
     pub(crate) fn shell(command: String, output: Option<String>, time: Span) -> ToolUse {
-        ToolUse { name: shell_tool(), input: Value::String(command), output, time }
+        ToolUse { output, time, ..ToolUse::new(&shell_tool(), Value::String(command)) }
     }
 }
 
@@ -170,6 +177,9 @@ pub struct FileWrite {
     pub text: String,
     #[serde(default)]
     pub how: WriteMode,
+    /// A session also commits the file.
+    #[serde(default)]
+    pub commit: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -182,6 +192,36 @@ pub enum WriteMode {
     Plain,
     /// Creates a directory of that name instead.
     Directory,
+}
+
+/// The report of a session. `fields` are added to those every report has, or replace them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SessionReport {
+    pub status: String,
+    #[serde(default)]
+    pub message: String,
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, Value>,
+}
+
+/// How a session ends.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SessionResult {
+    /// The last message.
+    pub text: String,
+    /// In USD; `nan` if the session does not know it.
+    pub cost: f64,
+    pub turns: u32,
+    pub error: bool,
+    /// The exit status.
+    pub code: u8,
+}
+
+impl Default for SessionResult {
+    fn default() -> SessionResult {
+        SessionResult { text: "done".to_owned(), cost: 0.25, turns: 2, error: false, code: 0 }
+    }
 }
 
 /// A failure of the service behind the agent.
@@ -441,6 +481,12 @@ fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::
     Ok(answer)
 }
 
+fn report<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionReport, D::Error> {
+    word_or_table(deserializer, "a status, or a table", |status| {
+        Ok(SessionReport { status: status.to_owned(), message: "done".to_owned(), fields: BTreeMap::new() })
+    })
+}
+
 /// Reads a value that is a word (`"3s"`) or a table (`{ for = "3s", … }`).
 pub(crate) fn word_or_table<'de, D, T>(
     deserializer: D,
@@ -467,22 +513,20 @@ where
     deserializer.deserialize_any(WordOrTable(expected, word))
 }
 
+/// A value, or a list of them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum OneOrSeveral<T> {
+    One(T),
+    Several(Vec<T>),
+}
+
 /// Reads `1` or `[1, 2]`; numbers count from 1.
 pub(super) fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
-    struct OneOrMore;
-    impl<'de> Visitor<'de> for OneOrMore {
-        type Value = Vec<usize>;
-        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-            f.write_str("a number, or a list of them")
-        }
-        fn visit_i64<E: Error>(self, number: i64) -> Result<Vec<usize>, E> {
-            usize::try_from(number).map(|number| vec![number]).map_err(E::custom)
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Vec<usize>, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(seq))
-        }
-    }
-    let numbers = deserializer.deserialize_any(OneOrMore)?;
+    let numbers = match OneOrSeveral::deserialize(deserializer)? {
+        OneOrSeveral::One(number) => vec![number],
+        OneOrSeveral::Several(numbers) => numbers,
+    };
     if numbers.contains(&0) { Err(D::Error::custom("numbers count from 1")) } else { Ok(numbers) }
 }
 

@@ -26,6 +26,7 @@ impl Default for HistoryLimit {
     }
 }
 
+#[derive(Default)]
 pub(super) struct History {
     limit: HistoryLimit,
     /// All lines, one behind the other: thousands of small strings would take twice the memory.
@@ -43,15 +44,7 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new(limit: HistoryLimit) -> Self {
-        Self {
-            limit,
-            text: String::new(),
-            start: 0,
-            lengths: VecDeque::new(),
-            open: false,
-            rows: 0,
-            row: String::new(),
-        }
+        Self { limit, ..Self::default() }
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = &str> {

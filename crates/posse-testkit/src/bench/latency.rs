@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 }
 
 /// `None` if there is nothing to say, which is an error elsewhere.
-pub(super) fn row(name: String, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
+pub(super) fn row(name: impl Into<String>, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
     let delays = Samples::new(delays.into_iter().map(ms).collect())?;
     let row = Row::new(name, "ms")
         .figure_within("p50", delays.median(), p50)

@@ -36,7 +36,7 @@ echo "end $(date +%s%N) $POSSE_TASK_ID" >> '@LOG@'
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let mut rows = between(bench, bench.choose(15, 100))?;
-    rows.push(check(bench)?);
+    rows.extend(check(bench)?);
     rows.extend(many(bench)?);
     Ok(rows)
 }
@@ -235,7 +235,6 @@ fn between(bench: &Bench, tasks: usize) -> Result<Vec<Row>, BenchError> {
     let stage = Stage::open(bench, tasks)?;
     stage.run()?;
     let gaps = stage.gaps(tasks)?;
-    let samples = |of: Part| Samples::new(gaps.iter().map(of).collect());
     let commands = median(gaps.iter().map(|gap| f64::from(gap.commands)).collect());
     let mut rows = Vec::new();
     let parts: [(&str, Part, Option<f64>); 4] = [
@@ -245,33 +244,21 @@ fn between(bench: &Bench, tasks: usize) -> Result<Vec<Row>, BenchError> {
         ("beyond git and the agent", |gap| gap.ours, Some(BETWEEN)),
     ];
     for (what, of, limit) in parts {
-        let Some(samples) = samples(of) else { continue };
-        let row = Row::new(format!("from the end of a session of a plan to the next: {what}"), "ms")
-            .figure_within("p50", samples.median(), limit)
-            .figure_within("p99", samples.percentile(99.0), limit);
-        rows.push(if what == "git" { row.note(format!("{commands} commands")) } else { row });
+        let name = format!("from the end of a session of a plan to the next: {what}");
+        let row = Row::percentiles(name, "ms", gaps.iter().map(of).collect(), limit);
+        rows.extend(row.map(|row| if what == "git" { row.note(format!("{commands} commands")) } else { row }));
     }
     Ok(rows)
 }
 
-fn check(bench: &Bench) -> Result<Row, BenchError> {
+fn check(bench: &Bench) -> Result<Option<Row>, BenchError> {
     let stage = Stage::open(bench, 1000)?;
-    let check = || {
+    let times = bench.time(|| {
         let mut command = stage.env.command(["plan", "check"]);
-        command.arg(&stage.plan).stdout(Stdio::null()).status()
-    };
-    // Once before it counts: the first reads the program from the disk.
-    check()?;
-    let mut times = Vec::new();
-    for _ in 0..bench.choose(10, 50) {
-        bench.go_on()?;
-        let start = Instant::now();
-        check()?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
-    }
-    let row = Row::new("posse plan check, 1000 tasks", "ms");
-    let Some(times) = Samples::new(times) else { return Ok(row) };
-    Ok(row.figure_within("p50", times.median(), CHECK).figure_within("p99", times.percentile(99.0), CHECK))
+        command.arg(&stage.plan).stdout(Stdio::null()).status()?;
+        Ok(())
+    })?;
+    Ok(Row::percentiles("posse plan check, 1000 tasks", "ms", times, Some(CHECK)))
 }
 
 /// A plan of many tasks must cost no more at its end than at its beginning.

@@ -40,10 +40,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let mut rows = idle(bench)?;
     for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
-        let scenario = subject.env.work().join("thinking.toml");
-        std::fs::write(&scenario, THINKING)?;
-        let (posse, scenario) = (bench.posse.to_string_lossy(), scenario.to_string_lossy());
-        subject.as_agent(&[&posse, "actor", &scenario])?;
+        subject.env.script_agent("claude_code", THINKING);
         let (spent, bytes) = busy(bench, &subject, count, &[])?;
         let note = format!("screens read; {bytes:.0} bytes per second each");
         rows.push(row(format!("processor, {count} scripted agents at work"), &spent, Some(limit)).note(note));

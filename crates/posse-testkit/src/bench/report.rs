@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use super::stats::Samples;
+
 /// One line of the report: one or more figures of the same unit.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -23,6 +25,18 @@ struct Figure {
 impl Row {
     pub fn new(name: impl Into<String>, unit: &'static str) -> Self {
         Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
+    }
+
+    /// A row with the median and the 99th percentile, both within the limit; `None` of no values.
+    pub(super) fn percentiles(
+        name: impl Into<String>,
+        unit: &'static str,
+        values: Vec<f64>,
+        limit: Option<f64>,
+    ) -> Option<Self> {
+        let samples = Samples::new(values)?;
+        let row = Self::new(name, unit).figure_within("p50", samples.median(), limit);
+        Some(row.figure_within("p99", samples.percentile(99.0), limit))
     }
 
     #[must_use]

@@ -2,33 +2,33 @@
 
 /// Measured values of one thing, sorted.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Samples(Vec<f64>);
+pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
     /// `None` of nothing: there is no percentile of no values.
-    pub(super) fn new(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         (!values.is_empty()).then_some(Self(values))
     }
 
     /// The smallest value that `percent` of all values do not exceed. Always one that was measured: between
     /// two far-apart values a mean of both would be a time that never happened.
-    pub(super) fn percentile(&self, percent: f64) -> f64 {
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
-    pub(super) fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         self.percentile(50.0)
     }
 
-    pub(super) fn max(&self) -> f64 {
+    pub(crate) fn max(&self) -> f64 {
         self.percentile(100.0)
     }
 }
 
 /// Nanoseconds as milliseconds.
-pub(super) fn ms(nanoseconds: u64) -> f64 {
+pub(crate) fn ms(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }
 

@@ -55,19 +55,7 @@ impl<'a> Subject<'a> {
         Ok(Self { env, http, bench, keeper, daemon })
     }
 
-    /// From now on this command is what runs as Claude Code: its screens are read.
-    pub(super) fn as_agent(&self, command: &[&str]) -> Result<(), BenchError> {
-        let directory = self.env.paths().providers();
-        let (program, arguments) = command.split_first().unwrap_or((&"", &[]));
-        let manifest = format!(
-            "[launch]\nprogram = {program:?}\nalways = {{ arguments = {arguments:?} }}\n\
-             modes = {{ ask = {{ arguments = [] }} }}\nhooks = {{ events = [], arguments = [] }}\n"
-        );
-        std::fs::create_dir_all(&directory)?;
-        Ok(std::fs::write(directory.join("claude_code.toml"), manifest)?)
-    }
-
-    /// Starts a command; an empty one is the agent.
+    /// Starts a command; an empty one is Claude Code, for which the environment has a scripted agent.
     pub(super) fn launch(&self, command: &[&str]) -> Result<TerminalId, BenchError> {
         let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
         let mut environment: BTreeMap<String, String> = variable("PATH").into_iter().collect();

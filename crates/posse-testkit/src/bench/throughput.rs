@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
 use super::report::Row;
-use super::stats::{Samples, ms};
+use super::stats::Samples;
 use super::subject::Subject;
 use super::{Bench, BenchError, READY, latency};
 
@@ -34,10 +34,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         Row::new("the same on a bare terminal", "MB/s").figure("", bare.median()).larger_is_better(),
         Row::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()).larger_is_better(),
     ];
-    rows.extend(Samples::new(delays.into_iter().map(ms).collect()).map(|delays| {
-        let row = Row::new("output of another terminal to watcher meanwhile", "ms");
-        row.figure("p50", delays.median()).figure("p99", delays.percentile(99.0)).figure("max", delays.max())
-    }));
+    rows.extend(latency::row("output of another terminal to watcher meanwhile", delays, None, None));
     Ok(rows)
 }
 

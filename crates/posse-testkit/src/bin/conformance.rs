@@ -1,6 +1,6 @@
 //! `cargo run --release -p posse-testkit --bin conformance`: see docs/conformance.md.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use clap::Parser;
 use posse_sim::conformance::cases;
 use posse_testkit::bench::report::machine;
 use posse_testkit::conformance::run::{Setup, run};
-use posse_testkit::conformance::subject::{ConformanceSubject, SUBJECTS};
+use posse_testkit::conformance::subject::SUBJECTS;
 use posse_testkit::conformance::{readme, report};
 
 /// Measures whether posse's statuses are right, with the real agents
@@ -17,8 +17,7 @@ use posse_testkit::conformance::{readme, report};
 /// Runs the `posse` beside this program, in homes of their own; nothing is left behind but recordings and timelines.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once. A whole name may
-    /// have a version that is not played otherwise
+    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
     /// Only scenarios whose name contains this; may be given more than once
@@ -39,21 +38,15 @@ struct Arguments {
     /// Play nothing; for `--write` from what was kept
     #[arg(long)]
     no_run: bool,
-    /// Print the timelines of scenarios that are not green
-    #[arg(long)]
-    timelines: bool,
-    /// The program under test, if it is not the one beside this program
-    #[arg(long, value_name = "FILE")]
-    posse: Option<PathBuf>,
-    /// Where recordings and timelines are kept
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/conformance")]
-    artefacts: PathBuf,
 }
+
+/// The directory in which recordings and timelines are kept.
+const ARTEFACTS: &str = "target/conformance";
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("posse")));
-    let Some(posse) = arguments.posse.clone().or(beside).filter(|path| arguments.no_run || path.exists()) else {
+    let Some(posse) = beside.filter(|path| arguments.no_run || path.exists()) else {
         eprintln!("posse is missing; build it with `cargo build --release -p posse`");
         return ExitCode::FAILURE;
     };
@@ -65,12 +58,7 @@ fn main() -> ExitCode {
     }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
-    let mut subjects: Vec<ConformanceSubject> =
-        SUBJECTS.into_iter().filter(|subject| wanted(&subject.name())).collect();
-    let other = |name: &String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
-    subjects
-        .extend(arguments.agent.iter().filter(|name| other(name)).filter_map(|name| ConformanceSubject::named(name)));
-    for subject in subjects.into_iter().filter(|_| !arguments.no_run) {
+    for subject in SUBJECTS.into_iter().filter(|subject| !arguments.no_run && wanted(&subject.name())) {
         for scenario in cases(subject.maker) {
             let named = |part: &String| scenario.name.contains(part);
             if (arguments.smoke && !scenario.smoke)
@@ -78,21 +66,17 @@ fn main() -> ExitCode {
             {
                 continue;
             }
-            let artefacts = &arguments.artefacts;
-            let setup = Setup { posse: &posse, subject, artefacts, stop: &stop };
+            let setup = Setup { posse: &posse, subject, artefacts: Path::new(ARTEFACTS), stop: &stop };
             let outcome = run(setup, &scenario);
             if stop.load(Ordering::Relaxed) {
                 return ExitCode::from(130);
             }
             println!("{}", report::line(&outcome));
-            if arguments.timelines && !outcome.is_green() {
-                println!("{}", outcome.timeline);
-            }
             outcomes.push(outcome);
         }
     }
     if arguments.write
-        && let Err(error) = write(&arguments.artefacts, &arguments.note)
+        && let Err(error) = write(&arguments.note)
     {
         eprintln!("cannot write docs/conformance.md: {error}");
         return ExitCode::FAILURE;
@@ -108,9 +92,9 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn write(artefacts: &Path, note: &str) -> std::io::Result<()> {
+fn write(note: &str) -> std::io::Result<()> {
     let date = jiff::Zoned::now().date().to_string();
-    let document = report::document(&report::kept(artefacts)?, &machine(), &date, note);
+    let document = report::document(&report::kept(Path::new(ARTEFACTS))?, &machine(), &date, note);
     std::fs::write("docs/conformance.md", document)
 }
 

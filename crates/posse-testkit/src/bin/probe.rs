@@ -62,9 +62,9 @@ struct Samples {
     count: u32,
 }
 
-fn range(text: &str) -> Result<Range<u64>, String> {
+fn range(text: &str) -> Result<Range<u64>, &'static str> {
     let numbers = text.split_once("..").and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
-    numbers.filter(|range| !range.is_empty()).ok_or_else(|| "a range is written A..B, with A less than B".into())
+    numbers.filter(|range| !range.is_empty()).ok_or("a range is written A..B, with A less than B")
 }
 
 fn main() -> ExitCode {

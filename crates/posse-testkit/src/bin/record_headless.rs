@@ -9,7 +9,7 @@ use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
 use posse_sim::headless::HeadlessCase;
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker};
 use posse_testkit::headless::{HeadlessSession, SessionRequest, spawn};
 use serde_json::Value;
 
@@ -41,8 +41,9 @@ fn main() -> ExitCode {
 type Named = (&'static str, &'static str, Result<Agent, posse_testkit::agents::InstallError>, Dialect);
 
 fn agents() -> Vec<Named> {
-    let claude = CLAUDE.map(|version| ("claude_code", version, Agent::claude(version), Dialect::Claude));
-    let codex = CODEX.map(|version| ("codex", version, Agent::codex(version), Dialect::Codex));
+    let claude =
+        CLAUDE.map(|version| ("claude_code", version, Agent::installed(Maker::Claude, version), Dialect::Claude));
+    let codex = CODEX.map(|version| ("codex", version, Agent::installed(Maker::Codex, version), Dialect::Codex));
     claude.into_iter().chain(codex).collect()
 }
 

@@ -1,8 +1,7 @@
-//! A run's recording, played again with `posse explain --recording`: are the statuses those that were told live?
+//! Compares the statuses of a replayed recording (`posse explain --recording`) with those of the live run.
 //!
-//! The recording has the bytes of the terminal and their times. It has nothing of what the agent's hooks and files said,
-//! of what posse itself did, and of the process; what only these have told cannot be in it. In practice the first two
-//! change when something is told, not what; the end of the process is left out here.
+//! The recording has the output and the evidence that posse had besides, each with its time. The end of the process is not
+//! in it, and is left out of the comparison.
 
 use std::path::Path;
 use std::process::Command;

@@ -6,9 +6,10 @@ use std::path::Path;
 use posse_sim::conformance::{ConformanceAgent, cases};
 
 use super::run::{ConformanceOutcome, artefact_name};
-use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR, percentile};
+use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR};
 use super::subject::SUBJECTS;
 use super::truth::Millis;
+use crate::bench::stats::Samples;
 
 const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
 
@@ -108,9 +109,8 @@ fn played(outcomes: &[&ConformanceOutcome]) -> String {
 fn replays(outcomes: &[ConformanceOutcome]) -> String {
     let replayed = outcomes.iter().filter_map(|outcome| outcome.replayed.as_ref());
     format!(
-        "Every run is recorded, and every recording was played again with `posse explain --recording`: {} of {} told the same\n\
-         statuses in the same order as live. A recording has the terminal's bytes and their times, nothing of hooks, session files\n\
-         and processes; the end of the process is left out of the comparison.\n\n",
+        "Every run is recorded, and every recording was replayed with `posse explain --recording`: {} of {} gave the same statuses\n\
+         in the same order as live. The end of the process is not in a recording and is left out of the comparison.\n\n",
         replayed.clone().filter(|replayed| replayed.is_alike()).count(),
         replayed.count()
     )
@@ -138,11 +138,9 @@ fn figures(outcomes: &[&ConformanceOutcome]) -> String {
     let ends = scores().flat_map(|score| &score.wrong).filter(|wrong| wrong.is_end()).count();
     let lags = |dialog: bool| {
         let fits = |lag: &&Lag| lag.dialog == dialog;
-        let lags: Vec<Millis> = scores().flat_map(|score| &score.lags).filter(fits).map(|lag| lag.ms).collect();
-        match (percentile(&lags, 0.5), percentile(&lags, 0.99)) {
-            (Some(half), Some(most)) => format!("{half} / {most} ms"),
-            _ => "–".to_owned(),
-        }
+        let lags = scores().flat_map(|score| &score.lags).filter(fits).map(|lag| lag.ms as f64);
+        let text = |lags: Samples| format!("{} / {} ms", lags.median(), lags.percentile(99.0));
+        Samples::new(lags.collect()).map_or_else(|| "–".to_owned(), text)
     };
     format!(
         "{right}/{total} ({share:.1} %) | {:.1} % | {wrong} ({ends}) | {} | {}",

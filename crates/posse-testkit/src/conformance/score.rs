@@ -162,14 +162,6 @@ fn false_states(truth: &[Interval], told: &[ReportedStatus]) -> Vec<False> {
     wrong
 }
 
-/// The value below which this share of them lies; nearest rank.
-pub fn percentile(values: &[Millis], share: f64) -> Option<Millis> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer as Waiting};
@@ -247,12 +239,5 @@ mod tests {
         let wrong = score(&truth, &told(WaitingKind::Permission));
         assert_eq!((wrong.right, wrong.other_kinds), (wrong.total, 1), "the status is right");
         assert!(!wrong.is_green(), "and what is asked is not");
-    }
-
-    #[test]
-    fn percentiles() {
-        let values: Vec<Millis> = (1..=100).rev().collect();
-        assert_eq!((percentile(&values, 0.5), percentile(&values, 0.99)), (Some(50), Some(99)));
-        assert_eq!(percentile(&[], 0.5), None);
     }
 }

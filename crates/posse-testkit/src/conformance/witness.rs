@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use posse_api::{EventBody, LogEvent, StatusView};
 use posse_core::ids::TerminalId;
@@ -92,16 +92,8 @@ impl Witness {
     }
 
     fn within(&self, patience: Duration, fits: impl Fn(&WitnessState) -> bool) -> bool {
-        let end = Instant::now() + patience;
-        let mut seen = self.shared.seen();
-        while !fits(&seen) {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            seen = self.shared.news.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let waited = self.shared.news.wait_timeout_while(self.shared.seen(), patience, |seen| !fits(seen));
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     pub(super) fn screen_text(&self) -> String {

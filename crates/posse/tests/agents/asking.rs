@@ -7,7 +7,7 @@ use posse_core::screen::Screen;
 use posse_sim::scenario::ToolUse;
 use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, HomeOptions, or_skip};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, HomeOptions, Maker, or_skip};
 use serde_json::{Value, json};
 
 use crate::{PATIENCE, env};
@@ -52,7 +52,7 @@ impl Stage {
 
     #[track_caller]
     fn done(&self) {
-        self.env.run(["wait", &self.id, "--until", "completed", "--timeout", "60s"]).ok();
+        self.env.run(["wait", &self.id, "--until", "completed", "--timeout", "300s"]).ok();
     }
 
     fn audit(&self) -> Value {
@@ -179,7 +179,7 @@ fn a_question_is_never_a_permission(agent: &Agent) {
     });
     let stage = Stage::open(agent, &[("AskUserQuestion", json!({ "questions": [question] }))]);
     stage.env.run(["send", &stage.id, "go on"]).ok();
-    stage.env.run(["wait", &stage.id, "--until", "waiting_user_answer", "--timeout", "60s"]).ok();
+    stage.env.run(["wait", &stage.id, "--until", "waiting_user_answer", "--timeout", "300s"]).ok();
     let refused = stage.env.run(["send", &stage.id, "y"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     let requests = stage.server.log().turns().count();
@@ -260,22 +260,22 @@ macro_rules! versions {
             use super::*;
             #[test]
             fn caption_is_not_the_command() {
-                let Some(agent) = or_skip(Agent::claude($version)) else { return };
+                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
                 super::caption_is_not_the_command(&agent);
             }
             #[test]
             fn what_scrolled_off_is_audited() {
-                let Some(agent) = or_skip(Agent::claude($version)) else { return };
+                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
                 super::what_scrolled_off_is_audited(&agent);
             }
             #[test]
             fn a_question_is_never_a_permission() {
-                let Some(agent) = or_skip(Agent::claude($version)) else { return };
+                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
                 super::a_question_is_never_a_permission(&agent);
             }
             #[test]
             fn painted_dialog_gets_no_automatic_yes() {
-                let Some(agent) = or_skip(Agent::claude($version)) else { return };
+                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
                 super::painted_dialog_gets_no_automatic_yes(&agent);
             }
         }

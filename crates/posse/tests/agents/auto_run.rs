@@ -1,14 +1,14 @@
 //! A backlog on the real Claude Code without a terminal: the defect of the example, from its plan to the archive.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use posse_sim::ModelServer;
-use posse_testkit::agents::{Agent, CLAUDE, HomeOptions, or_skip};
+use posse_testkit::agents::{Agent, CLAUDE, HomeOptions, Maker, or_skip};
+use posse_testkit::git::{commit_all, copy_example, git};
 
 use crate::env;
-use crate::plan_run::{copy, report, session, text, write};
+use crate::plan_run::{report, session, text, write};
 
 /// What the planner writes, with the day that is in the name of its design.
 fn plan(design: &str) -> String {
@@ -51,17 +51,9 @@ fn run(command: &str) -> String {
 fn works_through_the_example(agent: &Agent) {
     let server = ModelServer::start([]).unwrap();
     let home = agent.home(&server, &HomeOptions::default());
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &home.directory);
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["init", "-q", "-b", "main"]);
-    git(&["config", "user.name", "U"]);
-    git(&["config", "user.email", "u@example.org"]);
-    git(&["add", "-A"]);
-    git(&["commit", "-q", "-m", "first"]);
+    copy_example(&home.directory);
+    commit_all(&home.directory);
+    let git = |arguments: &[&str]| git(&home.directory, arguments);
     fs::write(home.directory.join("USAGE.md"), "mine\n").unwrap();
     let design = format!("docs/plans/{}-1-line-break-design.md", jiff::Timestamp::now().strftime("%F"));
     let [elsewhere, mended] = ["elsewhere.txt", "mended.txt"].map(|name| home.home().join(name));
@@ -91,7 +83,10 @@ fn works_through_the_example(agent: &Agent) {
                     report("1.1"),
                 ],
             ),
-            session("1.1-1-v0-1", &[run("sh tests/run"), text("[PASS] sh tests/run passes\n**Verdict: PASS**")]),
+            session(
+                "Validate task 1.1:",
+                &[run("sh tests/run"), text("[PASS] sh tests/run passes\n**Verdict: PASS**")],
+            ),
             session(
                 "Verify this: a defect of the backlog",
                 &[
@@ -112,14 +107,16 @@ fn works_through_the_example(agent: &Agent) {
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         (output.status.code(), said)
     };
+    let (code, said) = posse(&["plan", "trust"]);
+    assert_eq!(code, Some(0), "{said}");
     let (code, said) = posse(&["auto", "--once"]);
     assert_eq!(code, Some(0), "{said}\n{}", server.log());
-    assert!(said.contains("1-line-break: planned") && said.contains("\n1 done\n"), "{said}");
+    assert!(said.contains("1-line-break: planned") && said.contains("\nverified: 1 done\n"), "{said}");
     // What they were let do, and what not.
     assert!(!elsewhere.exists() && !mended.exists(), "{said}");
     let log = server.log();
     let tests = log.tool_results().filter(|result| result.text.contains("ok   tests/line_break.test")).count();
-    assert_eq!(tests, 3, "worker, reviewer and verifier have run them: {log}");
+    assert_eq!(tests, 1, "the worker has run them, and sessions that only read have not: {log}");
     // The work and the item are where they belong, and the user's own is as it was.
     let tests = Command::new("sh").arg("tests/run").current_dir(&home.directory).output().unwrap();
     let passed = String::from_utf8_lossy(&tests.stdout);
@@ -140,11 +137,11 @@ fn works_through_the_example(agent: &Agent) {
 #[test]
 #[ignore = "./test --full"]
 fn claude_2_1_197_works_through_the_example() {
-    or_skip(Agent::claude(CLAUDE[0])).iter().for_each(works_through_the_example);
+    or_skip(Agent::installed(Maker::Claude, CLAUDE[0])).iter().for_each(works_through_the_example);
 }
 
 #[test]
 #[ignore = "./test --full"]
 fn claude_2_1_325_works_through_the_example() {
-    or_skip(Agent::claude(CLAUDE[1])).iter().for_each(works_through_the_example);
+    or_skip(Agent::installed(Maker::Claude, CLAUDE[1])).iter().for_each(works_through_the_example);
 }

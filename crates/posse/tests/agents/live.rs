@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, or_skip};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, Maker, or_skip};
 use posse_testkit::process::{self, Process};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -84,21 +84,21 @@ fn fits(agent: &Agent, provider: &str) {
 #[test]
 #[ignore = "./test --full"]
 fn claude_fits() {
-    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Claude, CLAUDE[1])) else { return };
     fits(&agent, "claude_code");
 }
 
 #[test]
 #[ignore = "./test --full"]
 fn codex_fits() {
-    let Some(agent) = or_skip(Agent::codex(CODEX[1])) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Codex, CODEX[1])) else { return };
     fits(&agent, "codex");
 }
 
 #[test]
 #[ignore = "./test --full"]
 fn an_older_codex_fits() {
-    let Some(agent) = or_skip(Agent::codex(CODEX[0])) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Codex, CODEX[0])) else { return };
     fits(&agent, "codex");
 }
 
@@ -106,7 +106,7 @@ fn an_older_codex_fits() {
 #[test]
 #[ignore = "./test --full"]
 fn a_rule_that_does_not_fit_is_named() {
-    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Claude, CLAUDE[1])) else { return };
     let user = User::with(&agent);
     let directory = user.env.paths().providers();
     std::fs::create_dir_all(&directory).unwrap();
@@ -137,7 +137,7 @@ fn a_rule_that_does_not_fit_is_named() {
 #[test]
 #[ignore = "./test --full"]
 fn interrupted_it_clears_everything_away() {
-    let Some(agent) = or_skip(Agent::claude(CLAUDE[1])) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Claude, CLAUDE[1])) else { return };
     let user = User::with(&agent);
     let mut check = user.check(&["claude_code"]).stdout(Stdio::null()).spawn().unwrap();
     let end = Instant::now() + crate::PATIENCE;

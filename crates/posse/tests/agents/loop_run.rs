@@ -10,7 +10,7 @@ use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry, ModelRequest};
 use posse_sim::scenario::{CommandUse, FileWrite, WriteMode};
 use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, or_skip};
+use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
 use posse_testkit::env::kill;
 use posse_testkit::{TestEnv, process};
 use serde_json::{Value, json};
@@ -127,9 +127,12 @@ impl Stage {
                     format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
                 ScriptStep::Run(CommandUse { command, escalated: true, ..CommandUse::default() })
             }
-            By::Tool => {
-                ScriptStep::Write(FileWrite { path, text: format!("{}\n", part.answer), how: WriteMode::default() })
-            }
+            By::Tool => ScriptStep::Write(FileWrite {
+                path,
+                text: format!("{}\n", part.answer),
+                how: WriteMode::default(),
+                commit: false,
+            }),
         }
     }
 
@@ -324,7 +327,10 @@ const OLDER: usize = 0;
 const NEWER: usize = 1;
 
 fn agents(which: usize) -> Option<(Agent, Agent)> {
-    Some((or_skip(Agent::claude(CLAUDE[which]))?, or_skip(Agent::codex(CODEX[which]))?))
+    Some((
+        or_skip(Agent::installed(Maker::Claude, CLAUDE[which]))?,
+        or_skip(Agent::installed(Maker::Codex, CODEX[which]))?,
+    ))
 }
 
 /// Something to be asked about before the answer.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use posse_sim::ModelServer;
 use posse_sim::model::{ModelLog, RequestRole};
 use posse_testkit::PATIENCE;
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, OPENCODE, QWEN, or_skip};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker, OPENCODE, QWEN, or_skip};
 use posse_testkit::watch::Watch;
 use posse_testkit::{TestEnv, agents::AgentHome};
 
@@ -129,7 +129,7 @@ fn shows_a_refused_key(agent: &Agent, looks: &Looks) {
     session.watch.until("an error", PATIENCE, looks.error);
     let log = server.log();
     assert!(log.words().chunks(2).all(|pair| pair == ["opened", "failed"]), "{log}");
-    let attempts = log.turns().map(|(_, opened)| opened.role.clone()).enumerate();
+    let attempts = log.turns().map(|(_, opened)| opened.role).enumerate();
     for (number, role) in attempts {
         assert_eq!(role, RequestRole::Turn { scenario: 0, turn: Some(0), attempt: number as u32 + 1 }, "{log}");
     }
@@ -200,9 +200,9 @@ macro_rules! agent {
     };
 }
 
-agent!(claude_2_1_197, Agent::claude(CLAUDE[0]), seen::CLAUDE);
-agent!(claude_2_1_325, Agent::claude(CLAUDE[1]), seen::CLAUDE);
-agent!(codex_0_145, Agent::codex(CODEX[0]), seen::CODEX);
-agent!(codex_0_166, Agent::codex(CODEX[1]), seen::CODEX);
-agent!(opencode, Agent::opencode(OPENCODE), seen::OPENCODE, [asks_before_a_tool]);
-agent!(qwen, Agent::qwen(QWEN), seen::QWEN, [asks_before_a_tool]);
+agent!(claude_2_1_197, Agent::installed(Maker::Claude, CLAUDE[0]), seen::CLAUDE);
+agent!(claude_2_1_325, Agent::installed(Maker::Claude, CLAUDE[1]), seen::CLAUDE);
+agent!(codex_0_145, Agent::installed(Maker::Codex, CODEX[0]), seen::CODEX);
+agent!(codex_0_166, Agent::installed(Maker::Codex, CODEX[1]), seen::CODEX);
+agent!(opencode, Agent::installed(Maker::Opencode, OPENCODE), seen::OPENCODE, [asks_before_a_tool]);
+agent!(qwen, Agent::installed(Maker::Qwen, QWEN), seen::QWEN, [asks_before_a_tool]);

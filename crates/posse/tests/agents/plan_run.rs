@@ -1,11 +1,11 @@
 //! Plans on the real agents without a terminal: one task, from its prompt to the merge; and the example, all of it.
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use posse_sim::{ModelServer, Scenario};
-use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, or_skip};
+use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
+use posse_testkit::git::{commit_all, copy_example, git};
 
 use crate::env;
 
@@ -28,11 +28,7 @@ fn carries_out_a_task(agent: &Agent, provider: &str) {
 ```""" }]"#,
     );
     let home = agent.home(&server, &HomeOptions::default());
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let git = |arguments: &[&str]| git(&home.directory, arguments);
     git(&["init", "-q", "-b", "main"]);
     git(&["config", "user.name", "U"]);
     git(&["config", "user.email", "u@example.org"]);
@@ -59,7 +55,7 @@ fn carries_out_a_task(agent: &Agent, provider: &str) {
 #[test]
 #[ignore = "./test --full"]
 fn claude_code_carries_out_a_task() {
-    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::claude(version))) {
+    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::installed(Maker::Claude, version))) {
         carries_out_a_task(&agent, "claude_code");
     }
 }
@@ -67,7 +63,7 @@ fn claude_code_carries_out_a_task() {
 #[test]
 #[ignore = "./test --full"]
 fn codex_carries_out_a_task() {
-    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {
+    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::installed(Maker::Codex, version))) {
         carries_out_a_task(&agent, "codex");
     }
 }
@@ -76,11 +72,6 @@ const SEARCH: &str = "sh commands/list.sh | grep -F -- \"$*\"";
 const SEARCH_TEST: &str = "./notes add buy milk\n[ \"$(./notes search milk)\" = '1 buy milk' ]";
 const COUNT: &str = "wc -l < \"$NOTES_FILE\" | tr -d ' '";
 const COUNT_TEST: &str = "./notes add buy milk\n[ \"$(./notes count)\" = 1 ]";
-
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let copied = Command::new("cp").arg("-r").arg(from.join(".")).arg(to).status().unwrap();
-    assert!(copied.success());
-}
 
 /// One conversation: found by something that only this session is told, then these turns.
 pub(crate) fn session(opening: &str, turns: &[String]) -> Scenario {
@@ -128,22 +119,13 @@ fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
                     report("1.2"),
                 ],
             ),
-            session("1.1-1-v0-1", std::slice::from_ref(&pass)),
-            session("1.2-1-v0-1", std::slice::from_ref(&pass)),
+            session("Validate task 1.1:", std::slice::from_ref(&pass)),
+            session("Validate task 1.2:", std::slice::from_ref(&pass)),
             session(&work("2.1"), &documented),
         ])
         .unwrap();
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &home.directory);
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).current_dir(&home.directory).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    git(&["init", "-q", "-b", "main"]);
-    git(&["config", "user.name", "U"]);
-    git(&["config", "user.email", "u@example.org"]);
-    git(&["add", "-A"]);
-    git(&["commit", "-q", "-m", "first"]);
+    copy_example(&home.directory);
+    commit_all(&home.directory);
     let env = env();
     let posse = |words: &[&str]| {
         let mut command = env.command(words);
@@ -152,6 +134,8 @@ fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         (output.status.code(), said)
     };
+    let (code, said) = posse(&["plan", "trust", "plan.yaml"]);
+    assert_eq!(code, Some(0), "{said}");
     let (code, said) = posse(&["plan", "run", "--provider", provider, "plan.yaml"]);
     assert_eq!(code, Some(0), "{said}\n{}", server.log());
     assert!(!outside.exists(), "the sandbox is on: {said}");
@@ -177,7 +161,7 @@ fn claude_code_carries_out_the_example() {
         "{ tool = { name = \"Read\", input = { file_path = \"USAGE.md\" } } }",
         "{ tool = { name = \"Edit\", input = { file_path = \"USAGE.md\", old_string = \"# notes\", new_string = \"# notes\\n\\n- `notes count`\" } } }",
     ];
-    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::claude(version))) {
+    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::installed(Maker::Claude, version))) {
         carries_out_the_example(&agent, "claude_code", &documents);
     }
 }
@@ -186,7 +170,7 @@ fn claude_code_carries_out_the_example() {
 #[ignore = "./test --full"]
 fn codex_carries_out_the_example() {
     let documents = ["{ run = { command = \"printf -- '- `notes count`\\\\n' >> USAGE.md\" } }"];
-    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::codex(version))) {
+    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::installed(Maker::Codex, version))) {
         carries_out_the_example(&agent, "codex", &documents);
     }
 }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use posse_sim::ModelServer;
 use posse_testkit::TestEnv;
-use posse_testkit::agents::{Agent, HomeOptions, OPENCODE, QWEN, or_skip};
+use posse_testkit::agents::{Agent, HomeOptions, Maker, OPENCODE, QWEN, or_skip};
 use serde_json::Value;
 
 use crate::env;
 
 #[track_caller]
 fn wait(env: &TestEnv, id: &str, until: &str) -> Value {
-    env.run(["wait", id, "--until", until, "--timeout", "60s"]).ok();
+    env.run(["wait", id, "--until", until, "--timeout", "300s"]).ok();
     env.run(["show", id, "--json"]).json()
 }
 
@@ -54,11 +54,11 @@ fn a_turn(agent: &Agent, provider: &str) {
     env.run(["send", id, "make another"]).ok();
     wait(&env, id, "waiting_user_answer");
     env.run(["deny", id]).ok();
-    env.run(["wait", id, "--until", "idle,completed", "--timeout", "30s"]).ok();
+    env.run(["wait", id, "--until", "idle,completed", "--timeout", "300s"]).ok();
     assert!(!home.directory.join("other.txt").exists());
 
     env.run(["exit", id]).ok();
-    env.run(["wait", id, "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", id, "--until", "exited", "--timeout", "300s"]).ok();
 }
 
 fn trust(agent: &Agent, provider: &str) {
@@ -75,7 +75,7 @@ fn trust(agent: &Agent, provider: &str) {
     let shown = env.run(["show", "asks"]).ok();
     assert!(shown.contains("posse approve asks"), "{shown}");
     env.run(["approve", "asks"]).ok();
-    env.run(["wait", "asks", "--until", "idle", "--timeout", "60s"]).ok();
+    env.run(["wait", "asks", "--until", "idle", "--timeout", "300s"]).ok();
     env.run(["kill", "asks"]).ok();
     let refused = env.run(["launch", provider, "--directory", home.directory.to_str().unwrap()]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
@@ -89,7 +89,7 @@ const QUESTION: &str = r#"{ tool = { name = "AskUserQuestion", input = { questio
 /// A question is answered with an option and in words, and a refusal carries its reason.
 #[test]
 fn claude_questions_are_answered_and_refusals_explained() {
-    let Some(agent) = or_skip(Agent::claude("2.1.325")) else { return };
+    let Some(agent) = or_skip(Agent::installed(Maker::Claude, "2.1.325")) else { return };
     let say = |text: &str| format!("[[turn]]\nsteps = [{{ say = \"{text}\" }}]\n");
     let ask = format!("[[turn]]\nsteps = [{QUESTION}]\n");
     let run = "[[turn]]\nsteps = [{ run = { command = \"echo other > other.txt\", escalated = true } }]\n";
@@ -133,7 +133,7 @@ mod opencode {
 
     #[test]
     fn a_turn_by_provider() {
-        let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
+        let Some(agent) = or_skip(Agent::installed(Maker::Opencode, OPENCODE)) else { return };
         a_turn(&agent, "opencode");
     }
 
@@ -141,7 +141,7 @@ mod opencode {
     #[test]
     #[ignore = "./test --full"]
     fn it_reports_itself() {
-        let Some(agent) = or_skip(Agent::opencode(OPENCODE)) else { return };
+        let Some(agent) = or_skip(Agent::installed(Maker::Opencode, OPENCODE)) else { return };
         let server = ModelServer::script("[[turn]]\nsteps = [{ say = \"Good\" }, { wait_for = \"never\" }]");
         let home = agent.home(&server, &HomeOptions::default());
         let env = env();
@@ -182,8 +182,8 @@ macro_rules! provider {
 
 provider! {
     #[ignore = "./test --full"]
-    claude_197: Agent::claude("2.1.197"), "claude_code";
-    claude_325: Agent::claude("2.1.325"), "claude_code";
-    codex_166: Agent::codex("0.166.0"), "codex";
-    qwen_0_15: Agent::qwen(QWEN), "qwen";
+    claude_197: Agent::installed(Maker::Claude, "2.1.197"), "claude_code";
+    claude_325: Agent::installed(Maker::Claude, "2.1.325"), "claude_code";
+    codex_166: Agent::installed(Maker::Codex, "0.166.0"), "codex";
+    qwen_0_15: Agent::installed(Maker::Qwen, QWEN), "qwen";
 }

@@ -2,40 +2,31 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
+use posse_testkit::files::{records, when_changed};
 use serde_json::Value;
 
 use crate::env;
 
-/// Puts a scripted agent in the place of a real one: the user's own manifest says what is run.
-pub(crate) fn actor(env: &TestEnv, provider: &str, scenario: &str) -> PathBuf {
-    let directory = env.paths().providers();
-    fs::create_dir_all(&directory).unwrap();
-    let file = directory.join(format!("{provider}.scenario"));
-    let log = directory.join(format!("{provider}.jsonl"));
-    fs::write(&file, format!("log = {log:?}\n{scenario}")).unwrap();
-    let manifest = format!(
-        "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {file:?}] }}\nmodes = {{ ask = {{ arguments = [] }}, edits = {{ arguments = [] }} }}\n\
-         hooks = {{ events = [], arguments = [] }}\ntrusted = {{ arguments = [] }}\n",
-        env.posse_path()
-    );
-    fs::write(directory.join(format!("{provider}.toml")), manifest).unwrap();
-    log
+/// How often something happened, as the agent saw it.
+pub(crate) fn count(log: &Path, event: &str) -> usize {
+    records(log, event).len()
 }
 
-/// How often something happened, as the agent saw it.
-pub(crate) fn count(log: &PathBuf, event: &str) -> usize {
-    let log = fs::read_to_string(log).unwrap_or_default();
-    log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\""))).count()
+/// The same, once it happened so often: the agent logs a key a moment after its screen shows the effect.
+#[track_caller]
+pub(crate) fn logged(log: &Path, event: &str, expected: usize) -> usize {
+    let enough = || Some(count(log, event)).filter(|count| *count >= expected);
+    when_changed(log.parent().unwrap(), &format!("{expected} × {event}"), PATIENCE, enough)
 }
 
 #[track_caller]
 pub(crate) fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
-    env.run(["wait", name, "--until", until, "--timeout", "20s"]).ok();
+    env.run(["wait", name, "--until", until, "--timeout", &format!("{}s", PATIENCE.as_secs())]).ok();
     env.run(["show", name, "--json"]).json()
 }
 
@@ -87,14 +78,14 @@ const CODEX: &str = r#"
 
 fn a_turn(provider: &str, scenario: &str) {
     let env = env();
-    let log = actor(&env, provider, scenario);
+    let log = env.script_agent(provider, scenario);
     let launched = env.run(["launch", provider, "--trust", "--name", "a", "--json"]).json();
     assert_eq!((&launched["status"], &launched["mode"]), (&"idle".into(), &"ask".into()), "{launched}");
 
     env.run(["send", "a", "what is it?"]).ok();
     let shown = wait(&env, "a", "completed");
     assert_eq!(shown["waiting_kind"], Value::Null);
-    assert_eq!(count(&log, "submitted"), 1);
+    assert_eq!(logged(&log, "submitted", 1), 1);
     let last = env.run(["output", "a", "--last"]).ok();
     assert_eq!(last.trim(), "Here is the answer, bit by bit, for everyone.");
 
@@ -104,11 +95,11 @@ fn a_turn(provider: &str, scenario: &str) {
     let refused = env.run(["send", "a", "and another thing"]);
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("question") && refused.stderr.contains("posse approve"), "{}", refused.stderr);
-    assert_eq!(count(&log, "submitted"), 2, "nothing was typed into the dialog");
+    assert_eq!(logged(&log, "submitted", 2), 2, "nothing was typed into the dialog");
     assert_eq!(count(&log, "dialog_closed"), 0);
     env.run(["send", "a", "y"]).ok();
     wait(&env, "a", "completed");
-    assert_eq!(count(&log, "dialog_closed"), 1);
+    assert_eq!(logged(&log, "dialog_closed", 1), 1);
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":true"));
 
     env.run(["send", "a", "danger again"]).ok();
@@ -116,13 +107,13 @@ fn a_turn(provider: &str, scenario: &str) {
     let wrong = env.run(["approve", "a", "--question", "0123"]);
     assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
     env.run(["deny", "a", "--question", shown["dialog"]["id"].as_str().unwrap()]).ok();
-    env.run(["wait", "a", "--until", "idle,completed", "--timeout", "20s"]).ok();
+    env.run(["wait", "a", "--until", "idle,completed", "--timeout", "300s"]).ok();
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":false"));
     let log = env.run(["logs"]).ok();
     assert!(log.contains("question_answered") && log.contains("prompt_delivered"), "{log}");
 
     env.run(["exit", "a"]).ok();
-    env.run(["wait", "a", "--until", "exited", "--timeout", "20s"]).ok();
+    env.run(["wait", "a", "--until", "exited", "--timeout", "300s"]).ok();
 }
 
 #[test]
@@ -138,7 +129,7 @@ fn a_turn_of_codex() {
 #[test]
 fn an_error_of_the_service_is_an_error() {
     let env = env();
-    actor(&env, "claude_code", CLAUDE);
+    env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "please fail"]).ok();
     let shown = wait(&env, "a", "error");
@@ -154,7 +145,7 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
         start = [{ ask = { kind = "startup", text = "Quick safety check", options = ["No, exit", "Yes, I trust this folder"], accept = 2, numbered = false } }]
     "#;
     let env = env();
-    let log = actor(&env, "claude_code", scenario);
+    let log = env.script_agent("claude_code", scenario);
     // Where nobody can be asked it is not even started.
     let refused = env.run(["launch", "claude_code", "--name", "a"]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
@@ -181,7 +172,7 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
 
     let launched = env.run(["launch", "claude_code", "--name", "b", "--trust", "--json"]).json();
     assert_eq!(launched["status"], "idle", "{launched}");
-    assert_eq!(count(&log, "dialog_closed"), 2);
+    assert_eq!(logged(&log, "dialog_closed", 2), 2);
 }
 
 #[test]
@@ -211,8 +202,7 @@ fn provider_check_fails_for_rules_that_call_a_menu_ready() {
         env.run(["provider", "check", "mine"])
     };
     let idle = "[[screen.rule]]\nid = 'ready'\nstatus = 'idle'\nany = ['^ *❯']\nwhy = ''\n";
-    let checked = mine(idle);
-    assert_eq!(checked.code, Some(1), "{checked:?}");
+    let checked = mine(idle).ends(1);
     let said = format!("{}{}", checked.stdout, checked.stderr);
     assert!(said.contains("rule \"ready\" says idle while a menu stands on the screen"), "{said}");
     let menu =
@@ -249,7 +239,7 @@ fn a_live_check_without_a_model_says_what_it_can() {
 #[test]
 fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     let env = env();
-    let log = actor(&env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "danger"]).ok();
     let before = question(&env, "a");
@@ -258,7 +248,7 @@ fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
     assert_eq!(after["dialog"]["id"], before["dialog"]["id"], "{after}");
     env.run(["approve", "a", "--question", before["dialog"]["id"].as_str().unwrap()]).ok();
     wait(&env, "a", "completed");
-    assert_eq!(count(&log, "dialog_closed"), 1);
+    assert_eq!(logged(&log, "dialog_closed", 1), 1);
 }
 
 /// Somebody has read one question, and comes to answer when another one is open.
@@ -275,12 +265,11 @@ fn only_the_question_that_was_read_is_answered() {
         ]
     "#;
     let env = env();
-    let log = actor(&env, "claude_code", scenario);
+    let log = env.script_agent("claude_code", scenario);
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     env.run(["send", "a", "go"]).ok();
     let first = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
-    let approved = env.run(["approve", "a", "--question", &first[..4]]);
-    assert_eq!(approved.code, Some(0), "{approved:?}");
+    let approved = env.run(["approve", "a", "--question", &first[..4]]).ends(0);
     assert_eq!(approved.stderr, format!("approve: Bash ls ({})\n", &first[..4]));
     let second = loop {
         let id = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
@@ -289,8 +278,7 @@ fn only_the_question_that_was_read_is_answered() {
         }
     };
     for verb in ["approve", "deny"] {
-        let refused = env.run([verb, "a", "--question", &first[..4]]);
-        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let refused = env.run([verb, "a", "--question", &first[..4]]).ends(1);
         let answers = format!("`posse approve a --question {}`", &second[..4]);
         for part in ["another question is open now", "Bash rm -r target", &answers] {
             assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
@@ -307,27 +295,26 @@ fn only_the_question_that_was_read_is_answered() {
     let shown = question(&env, "a");
     let options = shown["dialog"]["options"].as_array().unwrap();
     let wide = 1 + options.iter().position(|option| option["meaning"] == "widen").unwrap();
-    let refused = env.run(["approve", "a", "--option", &wide.to_string()]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let refused = env.run(["approve", "a", "--option", &wide.to_string()]).ends(1);
     for part in ["allows more than this once", "posse attach"] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
-    assert_eq!(count(&log, "dialog_closed"), 1);
-    let approved = env.run(["approve", "a"]);
-    assert_eq!(approved.code, Some(0), "{approved:?}");
+    assert_eq!(logged(&log, "dialog_closed", 1), 1);
+    let approved = env.run(["approve", "a"]).ends(0);
     assert_eq!(approved.stderr, format!("approve: Bash rm -r target ({})\n", &second[..4]));
-    assert_eq!(count(&log, "dialog_closed"), 2);
+    assert_eq!(logged(&log, "dialog_closed", 2), 2);
 }
 
 /// The reason is the agent's next prompt, and part of the audit.
 #[test]
 fn deny_with_a_reason_tells_the_agent_and_the_audit_why() {
     let env = env();
-    let log = actor(&env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "danger"]).ok();
     question(&env, "a");
     env.run(["deny", "a", "--reason", "Use the other directory."]).ok();
+    logged(&log, "submitted", 2);
     let told = fs::read_to_string(&log).unwrap();
     let prompts: Vec<&str> = told.lines().filter(|line| line.contains("\"event\":\"submitted\"")).collect();
     assert!(prompts.len() == 2 && prompts[1].contains("Use the other directory."), "{told}");
@@ -345,7 +332,7 @@ fn answer_chooses_the_option_that_is_named() {
         steps = [{ ask = { kind = "question", text = "Which one?", options = ["SQLite", "Postgres"] } }, { say = "Fine." }]
     "#;
     let env = env();
-    let log = actor(&env, "claude_code", scenario);
+    let log = env.script_agent("claude_code", scenario);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     env.run(["send", "a", "go"]).ok();
     let shown = question(&env, "a");
@@ -364,7 +351,7 @@ fn answer_chooses_the_option_that_is_named() {
 #[test]
 fn a_status_can_be_explained() {
     let env = env();
-    actor(&env, "claude_code", CLAUDE);
+    env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     let explained = env.run(["explain", "a"]).ok();
     assert!(explained.contains("box.idle") && explained.contains("decided"), "{explained}");
@@ -408,7 +395,7 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
     "#;
     let env = env();
     let home = env.work();
-    actor(&env, "claude_code", &scenario.replace("HOME", home.to_str().unwrap()));
+    env.script_agent("claude_code", &scenario.replace("HOME", home.to_str().unwrap()));
     let manifest = env.paths().providers().join("claude_code.toml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("session_file = ['{{NO_SUCH}}/x', '{}/state-of-it.json']\n{text}", home.display()))
@@ -424,8 +411,7 @@ fn what_an_agent_writes_down_of_itself_is_heard() {
 #[test]
 fn what_an_agent_writes_down_of_what_it_does_is_heard() {
     let env = env();
-    actor(
-        &env,
+    env.script_agent(
         "claude_code",
         "look = \"claude\"\nosc = []\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
     );

@@ -7,7 +7,7 @@ use posse_core::audit::Hash;
 use posse_testkit::TestEnv;
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, actor, question, wait};
+use crate::agents::{CLAUDE, question, wait};
 use crate::env;
 
 /// A home whose audit is anchored in a file, with two answers in it.
@@ -15,7 +15,7 @@ fn anchored() -> (TestEnv, std::path::PathBuf) {
     let env = env();
     let anchor = env.work().join("anchor");
     fs::write(env.paths().config.join("config.toml"), format!("[audit]\nanchor = {anchor:?}\n")).unwrap();
-    actor(&env, "claude_code", CLAUDE);
+    env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for _ in 0..2 {
         env.run(["send", "a", "danger"]).ok();

@@ -13,7 +13,7 @@ const LARGE: (u16, u16) = (30, 100);
 fn sit(env: &TestEnv, arguments: &[&str], (rows, cols): (u16, u16)) -> Seat {
     let mut command = env.command(arguments);
     command.env("TERM", "xterm-256color");
-    let seat = Seat::new(command, Size::clamped(rows, cols));
+    let seat = Seat::new(&command, Size::clamped(rows, cols));
     // What is typed before the window is there is not meant for the program, and dropped.
     seat.until(|screen| screen.alternate);
     seat

@@ -6,7 +6,7 @@ use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, actor, count, question, wait};
+use crate::agents::{CLAUDE, count, logged, question, wait};
 use crate::env;
 
 /// An agent whose dialogs take no key for longer than any test lasts.
@@ -56,7 +56,7 @@ fn database(env: &TestEnv) -> rusqlite::Connection {
 #[test]
 fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     let env = env();
-    let log = actor(&env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     assert_eq!(entries(&env), Vec::<Value>::new());
     intact(&env, 0);
@@ -72,7 +72,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
 
     let answered = env.run(["approve", "a", "--question", id, "--json"]).json();
     assert_eq!(answered, json!({ "success": true, "audit": 1 }));
-    assert_eq!(count(&log, "dialog_closed"), 1);
+    assert_eq!(logged(&log, "dialog_closed", 1), 1);
     let audit = entries(&env);
     assert_eq!(audit.len(), 2, "{audit:#?}");
     let before = &audit[0];
@@ -138,7 +138,7 @@ fn a_question_of_the_start_is_audited_too() {
         start = [{ ask = { kind = "startup", text = "Quick safety check", options = ["No, exit", "Yes, I trust this folder"], accept = 2, numbered = false } }]
     "#;
     let env = env();
-    actor(&env, "claude_code", scenario);
+    env.script_agent("claude_code", scenario);
     env.run(["launch", "claude_code", "--name", "a", "--trust"]).ok();
     let audit = when_written(&env, 2);
     assert_eq!((&audit[0]["by"], &audit[0]["answering"]["wish"]), (&json!("startup"), &json!("option 2")));
@@ -152,7 +152,7 @@ fn a_question_of_the_start_is_audited_too() {
 #[test]
 fn what_somebody_does_to_it_is_found_and_named() {
     let env = env();
-    actor(&env, "claude_code", CLAUDE);
+    env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for _ in 0..2 {
         ask(&env);
@@ -190,7 +190,7 @@ fn what_somebody_does_to_it_is_found_and_named() {
 #[test]
 fn an_answer_that_was_cut_off_is_accounted_for() {
     let env = env();
-    let log = actor(&env, "claude_code", DEAF);
+    let log = env.script_agent("claude_code", DEAF);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     ask(&env);
     let mut approve = env.command(["approve", "a"]).stderr(std::process::Stdio::null()).spawn().unwrap();
@@ -206,8 +206,7 @@ fn an_answer_that_was_cut_off_is_accounted_for() {
     assert_eq!(count(&log, "dialog_closed"), 0);
 
     // In vain, and seen to be.
-    let failed = env.run(["approve", "a"]);
-    assert_eq!(failed.code, Some(1), "{failed:?}");
+    env.run(["approve", "a"]).ends(1);
     let audit = entries(&env);
     assert_eq!(audit.len(), 4, "{audit:#?}");
     assert_ne!(audit[3]["outcome"]["end"], "answered");
@@ -219,14 +218,13 @@ fn an_answer_that_was_cut_off_is_accounted_for() {
 #[test]
 fn no_answer_without_its_record() {
     let env = env();
-    let log = actor(&env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     ask(&env);
     let head = env.paths().database().with_file_name("audit.head");
     std::fs::create_dir(&head).unwrap();
     for answer in [["approve", "a"].as_slice(), &["deny", "a"], &["send", "a", "y"]] {
-        let refused = env.run(answer);
-        assert_eq!(refused.code, Some(1), "{refused:?}");
+        let refused = env.run(answer).ends(1);
         assert!(refused.stderr.contains("nothing is typed"), "{}", refused.stderr);
     }
     assert_eq!((count(&log, "dialog_closed"), entries(&env).len()), (0, 0));
@@ -247,7 +245,7 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
         steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
     "#;
     let env = env();
-    let log = actor(&env, "claude_code", scenario);
+    let log = env.script_agent("claude_code", scenario);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for round in 0..ROUNDS {
         ask(&env);
@@ -262,7 +260,7 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
             // May fail: a key of before may be on its way.
             env.run(["approve", "a"]);
         }
-        assert_eq!(count(&log, "dialog_closed"), round + 1);
+        assert_eq!(logged(&log, "dialog_closed", round + 1), round + 1);
     }
     let audit = env.run(["audit", "show", "-n", "1000", "--json"]).json();
     let audit = audit.as_array().unwrap();

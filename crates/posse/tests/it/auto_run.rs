@@ -9,19 +9,20 @@ mod together;
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
+use posse_testkit::git::{commit_all, git};
 use serde_json::{Value, json};
 
 use crate::env;
-use crate::loop_actor::when;
+use crate::steps::{DONE, ask, commit, limited, reports, result, sh, wait_for};
 
 /// A planner that does what it is told: one task, named after the item.
-pub(crate) const PLANNER: &str = r##"
+pub(crate) const PLANNER: &str = r##"{ run = { command = '''
 design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
 case $POSSE_ITEM in *bug*) kind=defect;; *) kind=feature;; esac
 mkdir -p docs/plans .posse/plans
@@ -43,11 +44,11 @@ sections:
         agent: coder
         target_acs: [AC1]
 EOF
-report completed planned
-"##;
-const VALID: &str = r"words='[PASS] it is good\n**Verdict: PASS**'";
-const VERIFIED: &str = r"words='[PASS] S1: tried, gone\n[PASS] AC1: tried, holds\n**Verdict: PASS**'";
-const WANTING: &str = r"words='[FAIL] S1: it is still there\n**Verdict: FAIL**'";
+''' } }, { report = { status = "completed", message = "planned" } },"##;
+const VALID: &str = r#"{ result = { text = "[PASS] it is good\n**Verdict: PASS**" } },"#;
+const VERIFIED: &str =
+    r#"{ result = { text = "[PASS] S1: tried, gone\n[PASS] AC1: tried, holds\n**Verdict: PASS**" } },"#;
+const WANTING: &str = r#"{ result = { text = "[FAIL] S1: it is still there\n**Verdict: FAIL**" } },"#;
 
 /// A project with one commit and a backlog, and who works through it.
 pub(crate) struct Scene {
@@ -93,14 +94,10 @@ impl Scene {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
-        let claude = ScriptedClaude::install(&outside);
+        let claude = ScriptedClaude::install(&outside, env.posse_path());
         let scene = Self { claude, env };
-        scene.git(&["init", "-q", "-b", "main"]);
-        scene.git(&["config", "user.name", "U"]);
-        scene.git(&["config", "user.email", "u@example.org"]);
         make(&scene.env.work());
-        scene.git(&["add", "-A"]);
-        scene.git(&["commit", "-q", "-m", "first"]);
+        commit_all(&scene.env.work());
         scene.env.run(["ls"]).ok();
         scene
     }
@@ -111,23 +108,20 @@ impl Scene {
 
     /// Whoever works on this item does it, and is found to have done it.
     pub(crate) fn does(&self, item: &str) {
-        self.claude.play(&format!("do-{item}.1"), &format!("commit {item} done\nreport completed done"));
+        self.claude.play(&format!("do-{item}.1"), commit(item, "done") + DONE);
         self.claude.play(&format!("do-{item}"), VALID);
     }
 
     /// The same, however often it is planned anew: each time with another result.
-    fn does_again_and_again(&self, item: &str, work: &str) {
-        let script = format!(
-            "if [ $((number % 2)) = 1 ]; then {work}\ncommit {item} $number; report completed done; else {VALID}; fi"
-        );
-        self.claude.play(&format!("do-{item}"), &script);
+    fn does_again_and_again(&self, item: &str) {
+        let work = commit(item, "{number}") + DONE;
+        let turns = format!("[[turn]]\nnth = [1, 3, 5, 7]\nsteps = [{work}]\n[[turn]]\nsteps = [{VALID}]\n");
+        self.claude.play_turns(&format!("do-{item}"), &turns);
     }
 
     #[track_caller]
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        git(&self.env.work(), arguments)
     }
 
     fn means(&self) -> Value {
@@ -247,7 +241,7 @@ fn a_defect_and_a_feature_are_planned_carried_out_verified_and_archived() {
     assert_eq!(scene.claude.sessions(), 7);
 
     let planner = scene.claude.called("plan", 1).unwrap();
-    assert!(planner.prompt().contains("The file is empty, whatever one does."), "{}", planner.prompt());
+    assert!(planner.prompt.contains("The file is empty, whatever one does."), "{}", planner.prompt);
     assert_ne!(planner.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
     assert!(!planner.arguments.iter().any(|argument| argument.contains("dangerously")), "{:?}", planner.arguments);
     let verifier = scene.claude.called("verify", 1).unwrap();
@@ -288,8 +282,8 @@ fn gates_of_a_plan_that_is_there_already_are_not_run() {
 #[test]
 fn who_says_done_and_did_nothing_is_not_archived() {
     let scene = Scene::new(&["1-more"]);
-    scene.claude.play("do-1-more", "report completed 'all done'");
-    let id = scene.begin(&json!({ "limits": { "max_attempts": 1 } }));
+    scene.claude.play("do-1-more", reports("completed", "all done"));
+    let id = scene.begin(&json!({ "config": { "pipeline": { "max_item_attempts": 1 } } }));
     let (outcome, reason) = scene.ended(&id);
     assert_eq!(outcome, "failed", "{reason}");
     assert_eq!(scene.there("docs/completed-backlog/features"), Vec::<String>::new());
@@ -302,34 +296,36 @@ fn who_says_done_and_did_nothing_is_not_archived() {
 #[test]
 fn t95_a_planner_without_a_plan_has_failed() {
     let scene = Scene::new(&["1-more"]);
-    scene.claude.play("plan", "report completed 'the plan is in my head'");
+    scene.claude.play("plan", reports("completed", "the plan is in my head"));
     let id = scene.begin(&json!({}));
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "failed: 1-more"), "{:#}", scene.journal(&id));
     assert!(scene.there("docs/failed-backlog").contains(&"1-more.md".to_owned()));
     assert_eq!(scene.claude.sessions(), 2, "two attempts, and no task");
     let second = scene.claude.called("plan", 2).unwrap();
-    assert!(second.prompt().contains("the planner wrote no plan"), "{}", second.prompt());
+    assert!(second.prompt.contains("the planner wrote no plan"), "{}", second.prompt);
 }
 
 #[test]
 fn a_broken_plan_is_repaired_once() {
     let scene = Scene::new(&["1-more"]);
     scene.does("1-more");
-    scene.claude.play("plan.1", &PLANNER.replace("agent: coder", "agent: nobody"));
-    scene.claude.play("plan", "sed -i 's/nobody/coder/' .posse/plans/1-more.yaml\nreport completed mended");
+    scene.claude.play("plan.1", PLANNER.replace("agent: coder", "agent: nobody"));
+    scene
+        .claude
+        .play("plan", sh("sed -i 's/nobody/coder/' .posse/plans/1-more.yaml") + &reports("completed", "mended"));
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
     let second = scene.claude.called("plan", 2).unwrap();
-    assert!(second.prompt().contains("there is no agent `nobody`"), "{}", second.prompt());
+    assert!(second.prompt.contains("there is no agent `nobody`"), "{}", second.prompt);
 }
 
 #[test]
 fn t96_three_verifications_in_vain_and_daemons_that_die_in_between() {
     let scene = Scene::new(&["1-bug"]);
     scene.claude.gate("gate");
-    scene.does_again_and_again("1-bug", "");
-    scene.claude.play("verify", &format!("await gate\n{WANTING}"));
+    scene.does_again_and_again("1-bug");
+    scene.claude.play("verify", wait_for("gate") + WANTING);
     let id = scene.begin(&json!({}));
     for number in 1..=3 {
         when("the verifier", || scene.claude.waits("verify", number).then_some(()));
@@ -351,10 +347,13 @@ fn t96_three_verifications_in_vain_and_daemons_that_die_in_between() {
 #[test]
 fn t97_a_verifier_that_never_answers_costs_no_verification() {
     let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug", "");
+    scene.does_again_and_again("1-bug");
     scene.claude.gate("never");
-    scene.claude.play("verify", "await never");
-    let id = scene.begin(&json!({ "limits": { "verify_timeout_seconds": 1 } }));
+    scene.claude.play("verify", wait_for("never"));
+    // The plan has a time of its own, so only the verifier has to hurry.
+    let backoff = "  backoff_base: 1\n";
+    scene.claude.play("plan", PLANNER.replace(backoff, &format!("{backoff}  timeout_default: 600\n")));
+    let id = scene.begin(&json!({ "config": { "task": { "timeout": { "secs": 1, "nanos": 0 } } } }));
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("suspended", "waiting for a person: 1-bug"));
     let (standing, reason, _) = scene.why("1-bug");
@@ -373,8 +372,8 @@ fn t97_a_verifier_that_never_answers_costs_no_verification() {
 fn t84_a_stop_file_keeps_what_was_done() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
-    scene.claude.play("do-1-more.1", "commit 1-more done\nreport completed done");
-    scene.claude.play("do-1-more", &format!("await gate\n{VALID}"));
+    scene.claude.play("do-1-more.1", commit("1-more", "done") + DONE);
+    scene.claude.play("do-1-more", wait_for("gate") + VALID);
     let id = scene.begin(&json!({}));
     when("the validator", || scene.claude.waits("do-1-more", 2).then_some(()));
     let stop = scene.env.work().join(".posse/state/stop");
@@ -398,7 +397,7 @@ fn t84_a_stop_file_keeps_what_was_done() {
 fn stop_now_ends_a_planner() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
-    scene.claude.play("plan", "await gate");
+    scene.claude.play("plan", wait_for("gate"));
     let id = scene.begin(&json!({}));
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let stopped = scene.env.http().post(&format!("/auto/{id}/stop"), &json!({ "how": "now" })).unwrap();
@@ -470,7 +469,7 @@ fn the_daemon_may_die_at_any_time_of_a_pipeline() {
     scene.does("1-bug");
     scene.does("2-more");
     scene.claude.gate("gate");
-    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
+    scene.claude.play("plan.1", wait_for("gate") + PLANNER);
     let id = scene.begin(&json!({}));
     let kills = scene.killed_till_over(&id, 12, 3);
     let (outcome, reason) = scene.ended(&id);
@@ -488,7 +487,7 @@ fn the_daemon_may_die_at_any_time_of_a_pipeline() {
 fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
     let items = ["1-more", "2-more", "3-more", "4-more", "5-more"];
     let scene = Scene::new(&items);
-    scene.claude.play("plan", "error=true code=1 words='' cost=0");
+    scene.claude.play("plan", result("error = true, code = 1, text = \"\", cost = 0"));
     let id = scene.begin(&json!({}));
     let (outcome, reason) = scene.ended(&id);
     assert_eq!(outcome, "circuit_open", "{reason}");
@@ -501,8 +500,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
 #[test]
 fn t71_a_limit_while_planning_holds_everybody() {
     let scene = Scene::new(&["1-more"]);
-    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $(( $(date +%s) + 3600 ))\nerror=true code=1";
-    scene.claude.play("plan", limited);
+    scene.claude.play("plan", limited(3600));
     let id = scene.begin(&json!({ "no_wait": true }));
     assert_eq!(scene.ended(&id).0, "rate_limited", "{:#}", scene.journal(&id));
     let (standing, _, history) = scene.why("1-more");
@@ -525,9 +523,8 @@ fn t71_a_limit_while_planning_holds_everybody() {
 fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
     let scene = Scene::new(&["1-more", "2-more"]);
     scene.does("2-more");
-    let ask = "report suspended 'I wonder' '\"question\": \"Which colour?\"'";
-    scene.claude.play("do-1-more.1", ask);
-    scene.claude.play("do-1-more.2", "commit 1-more blue\nreport completed done");
+    scene.claude.play("do-1-more.1", ask("Which colour?"));
+    scene.claude.play("do-1-more.2", commit("1-more", "blue") + DONE);
     scene.claude.play("do-1-more", VALID);
     scene.begin(&json!({ "mode": "watch" }));
     let archived =
@@ -540,7 +537,7 @@ fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
     let mut answer = scene.env.command(["plan", "answer", ".posse/plans/1-more.yaml", "do-1-more", "blue"]);
     assert!(answer.status().unwrap().success());
     when("it is archived", || archived("1-more"));
-    assert!(scene.claude.called("do-1-more", 2).unwrap().prompt().contains("Which colour?"));
+    assert!(scene.claude.called("do-1-more", 2).unwrap().prompt.contains("Which colour?"));
 }
 
 #[test]

@@ -134,11 +134,10 @@ fn a_killed_keeper_is_told_and_the_rest_goes_on() {
     text_when(&env, stubborn, |text| text.contains("before"));
     let keeper = env.keeper_pid().unwrap();
     posse_testkit::env::kill(keeper);
-    let waited = env.run(["wait", lost.as_str(), "--until", "error", "--timeout", "30s"]).ok();
+    let waited = env.run(["wait", lost.as_str(), "--until", "error", "--timeout", "300s"]).ok();
     assert_eq!(waited, "error (lost: its keeper is gone)\n");
     assert!(env.run(["output", lost.as_str()]).ok().contains("before"), "what was on its screen is still known");
-    let refused = env.run(["send", lost.as_str(), "x"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
+    env.run(["send", lost.as_str(), "x"]).ends(1);
     // A new keeper takes new terminals, and what hid from the hang-up is ended, as nobody could see it any more.
     let next = env.run(["launch", "--", "sh", "-c", "echo after; exec sleep 1000"]).ok().trim().parse().unwrap();
     text_when(&env, next, |text| text.contains("after"));

@@ -32,7 +32,7 @@ fn a_terminal_from_launch_to_kill() {
     assert!(shown.contains("processing") && shown.contains("42"), "{shown}");
 
     env.run(["send", "shell", "exit 3"]).ok();
-    let waited = env.run(["wait", "shell", "--until", "exited", "--timeout", "30s"]).ok();
+    let waited = env.run(["wait", "shell", "--until", "exited", "--timeout", "300s"]).ok();
     assert_eq!(waited, "exited with 3\n");
     let listed = env.run(["ls", "--json"]).json();
     assert_eq!(listed[0]["status"], "error");
@@ -54,7 +54,7 @@ fn a_terminal_from_launch_to_kill() {
 fn an_ended_terminal_is_there_after_a_restart_too() {
     let env = env();
     let id = env.launch(&["sh", "-c", "seq 1 100; printf '\\033[31mred\\033[0m'; exit 7"]);
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let before = env.run(["output", id.as_str()]).ok();
     assert!(before.starts_with("1\n2\n3\n") && before.trim_end().ends_with("100\nred"), "{before}");
     env.run(["stop"]).ok();
@@ -69,7 +69,7 @@ fn exit_asks_and_kill_does_not() {
     let polite = env.launch(&["sh", "-c", "trap 'echo bye; exit 5' HUP; echo ready; while :; do sleep 0.05; done"]);
     text_when(&env, polite, |text| text.contains("ready"));
     env.run(["exit", polite.as_str()]).ok();
-    let waited = env.run(["wait", polite.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    let waited = env.run(["wait", polite.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     assert_eq!(waited, "exited with 5\n");
 
     let stubborn = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.05; done"]);
@@ -88,8 +88,7 @@ fn keys_and_raw_text_reach_the_program_as_they_are() {
         .ok();
     // od prints whole rows of eight bytes: ESC [ A ^C CR y ESC O
     text_when(&env, id, |text| text.contains(r"033   [   A 003  \r   y 033   O"));
-    let unknown = env.run(["send", id.as_str(), "--key", "entr"]);
-    assert_eq!(unknown.code, Some(64), "{unknown:?}");
+    env.run(["send", id.as_str(), "--key", "entr"]).ends(64);
 }
 
 #[test]
@@ -112,7 +111,7 @@ fn events_can_be_followed_and_resumed_without_a_gap() {
     assert_eq!(exited["terminal"], first.as_str());
     drop(live);
     let second = env.launch(&["sh", "-c", "printf '\\033]2;a title\\007'; exit 2"]);
-    env.run(["wait", second.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", second.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let mut resumed = env.http().events(exited["seq"].as_i64()).unwrap();
     let mut last = exited["seq"].as_i64().unwrap();
     loop {
@@ -173,7 +172,7 @@ fn plain_posse_shows_help_and_starts_nothing() {
 fn what_it_takes_on_disk_is_told() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 0"]);
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let usage: serde_json::Value = env.http().get("/usage").unwrap();
     assert!(usage["database_bytes"].as_u64().unwrap() > 0 && usage["screens_bytes"].as_u64().unwrap() > 0, "{usage}");
     assert!(usage["events"].as_i64().unwrap() >= 4, "{usage}");

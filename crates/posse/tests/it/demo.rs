@@ -126,8 +126,7 @@ fn what_is_kept_can_be_looked_at() {
     assert!(audit.contains("cargo test") && audit.contains("./greet"), "{audit}");
     posse(&["stop", "--all"]);
 
-    let again = env.run(["demo", "--fast", "--keep", "kept"]);
-    assert_eq!(again.code, Some(64), "{again:?}");
+    let again = env.run(["demo", "--fast", "--keep", "kept"]).ends(64);
     assert!(again.stderr.contains("is not empty"), "{again:?}");
     fs::remove_dir_all(paths(&home).runtime).unwrap_or_default();
 }
@@ -154,7 +153,7 @@ fn in_a_window_five_terminals_are_seen_at_work() {
     let env = env();
     let mut command = env.command(["demo"]);
     command.env("TERM", "xterm-256color").env("TMPDIR", env.work());
-    let seat = Seat::new(command, Size::clamped(24, 80));
+    let seat = Seat::new(&command, Size::clamped(24, 80));
     let roles = ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"];
     let screen = seat.until(|screen| {
         let text = screen.text();

@@ -13,15 +13,15 @@ use posse_core::screen::Size;
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
 use posse_testkit::docs::{self, Typed};
-use posse_testkit::files::when_changed;
+use posse_testkit::files::{when, when_changed};
+use posse_testkit::git::{commit_all, copy_example};
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};
 
 use crate::cli::pid;
 use crate::env;
-use crate::loop_actor::when;
-use crate::plan_example::copy;
+use crate::steps::{DONE, ask, commit, end, reports};
 
 /// What ends otherwise than with 0, and why.
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
@@ -67,14 +67,16 @@ impl Scene {
     fn agents(&self) {
         let posse = self.env.posse_path();
         std::os::unix::fs::symlink(posse, self.outside.join("bin/posse")).unwrap();
-        let plans = ScriptedClaude::install(&self.outside.join("plans"));
+        let plans = ScriptedClaude::install(&self.outside.join("plans"), self.env.posse_path());
         // With the check that the sample asks for.
         plans.play(
             "1.1",
-            "commit Makefile 'test: ; true'\ncommit hello.sh 'echo hello'\nreport completed 'it says hello'",
+            commit("Makefile", "test: ; true")
+                + &commit("hello.sh", "echo hello")
+                + &reports("completed", "it says hello"),
         );
-        plans.play("1.2", "commit hello.sh 'echo hello, $1'\nreport completed 'it says whom'");
-        plans.play("2.1", "report suspended 'I wonder' '\"question\": \"Which colour?\"'");
+        plans.play("1.2", commit("hello.sh", "echo hello, $1") + &reports("completed", "it says whom"));
+        plans.play("2.1", ask("Which colour?"));
         for (name, version, scenario) in
             [("claude", "2.1.325 (Claude Code)", CLAUDE), ("codex", "codex-cli 0.166.0", CODEX)]
         {
@@ -99,12 +101,7 @@ impl Scene {
     fn project(&self) {
         let work = self.env.work();
         fs::write(work.join("README.md"), "# A project\n").unwrap();
-        for line in
-            ["git init -q -b main", "git add .", "git -c user.name=U -c user.email=u@example.org commit -q -m first"]
-        {
-            assert!(self.env.shell(line).status().unwrap().success(), "{line}");
-        }
-        self.env.shell("git config user.name U; git config user.email u@example.org").status().unwrap();
+        commit_all(&work);
         match self.file {
             "docs/loop.md" => {
                 fs::copy(docs::root().join("examples/loop/prompt.md"), work.join("task.md")).unwrap();
@@ -118,17 +115,16 @@ impl Scene {
 
     /// The example, and who works through it.
     fn backlog(&self) {
-        copy(&docs::root().join("examples/plan"), &self.env.work());
+        copy_example(&self.env.work());
         assert!(self.env.shell("git add -A && git commit -q -m example").status().unwrap().success());
-        let claude = ScriptedClaude::install(&self.outside.join("plans"));
+        let claude = ScriptedClaude::install(&self.outside.join("plans"), self.env.posse_path());
         claude.play("plan", PLANNER);
         claude.play("verify", VERIFIER);
         // Whoever comes second looks at the work of the first.
-        claude.play(
-            "1.1",
-            "if [ $((number % 2)) = 1 ]; then commit work-$number done; report completed done\n\
-             else words='[PASS] it is there\\n**Verdict: PASS**'; fi",
-        );
+        let work = commit("work-{number}", "done") + DONE;
+        let judge = end("[PASS] it is there\n**Verdict: PASS**");
+        claude
+            .play_turns("1.1", &format!("[[turn]]\nnth = [1, 3, 5]\nsteps = [{work}]\n[[turn]]\nsteps = [{judge}]\n"));
     }
 
     /// The agent that is taught there, by the very manifest that stands there.
@@ -237,7 +233,7 @@ impl Scene {
     fn attach(&self, line: &str, place: &str) {
         let mut command = self.shell(&format!("exec {line}"));
         command.env("TERM", "xterm-256color");
-        let seat = Seat::new(command, Size::clamped(24, 80));
+        let seat = Seat::new(&command, Size::clamped(24, 80));
         seat.until(|screen| !screen.text().trim().is_empty());
         seat.type_keys(b"\x1d");
         assert_eq!(seat.exit_code(), Some(0), "{place}");
@@ -255,7 +251,8 @@ sections:
 
 /// What it is asked stands in the last word: where the design and the plan go, and which criteria there are.
 const PLANNER: &str = r##"
-for asked; do :; done
+{ run = { command = '''
+asked=$(cat)
 of() { printf '%s\n' "$asked" | sed -n "$1" | head -n 1; }
 design=$(of 's/.*Write the design document \([^:]*\):.*/\1/p') plan=$(of 's/.*Write the plan \([^,]*\),.*/\1/p')
 mkdir -p "$(dirname "$design")" "$(dirname "$plan")"
@@ -275,16 +272,18 @@ sections:
         target_acs: [$(printf '%s\n' "$asked" | sed -n 's/^\(AC[0-9]*\): .*/\1,/p' | sort -u | tr -d '\n')]
         description: As the design says.
 END
-report completed planned
+''' } },
+{ report = { status = "completed", message = "planned" } },
 "##;
 /// Says of every point that it is as it should be.
 const VERIFIER: &str = r#"
-for asked; do :; done
-words=
-for point in $(printf '%s\n' "$asked" | sed -n 's/^\(AC[0-9]*\|S[0-9]*\): .*/\1/p' | sort -u); do
-  words="$words[PASS] $point: tried\n"
+{ run = { command = '''
+for point in $(sed -n 's/^\(AC[0-9]*\|S[0-9]*\): .*/\1/p' | sort -u); do
+  echo "[PASS] $point: tried"
 done
-words="$words**Verdict: PASS**"
+echo '**Verdict: PASS**'
+''' } },
+{ result = { text = "{output}" } },
 "#;
 
 /// One test for each document, and each document has one.

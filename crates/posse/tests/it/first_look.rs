@@ -139,7 +139,7 @@ fn nobody_gets_colours_who_does_not_want_them() {
     let shown = |no_color: &str, line: &str, until: &str| {
         let mut command = env.command(line.split(' '));
         command.env("NO_COLOR", no_color).env("TERM", "xterm-256color");
-        let seat = Seat::new(command, Size::clamped(80, 120));
+        let seat = Seat::new(&command, Size::clamped(80, 120));
         seat.until(|screen| screen.text().contains(until));
         String::from_utf8_lossy(&seat.bytes()).into_owned()
     };

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use posse_testkit::{PATIENCE, TestEnv};
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, actor, count, question, wait};
+use crate::agents::{CLAUDE, count, logged, question, wait};
 use crate::env;
 use crate::plan_run::{ONE, Scene};
+use crate::steps::{DONE, sh};
 
 /// Runs a line in a terminal of its own and gives what it printed and its exit code.
 #[track_caller]
@@ -65,7 +66,7 @@ fn when_complete(env: &TestEnv) -> Vec<Value> {
 }
 
 fn asking(env: &TestEnv) -> (std::path::PathBuf, Value) {
-    let log = actor(env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     env.run(["send", "a", "danger"]).ok();
     question(env, "a");
@@ -98,7 +99,7 @@ fn an_answer_from_a_terminal_is_recorded_and_refused() {
         // A person still can.
         env.run(["approve", "a"]).ok();
         wait(&env, "a", "completed");
-        assert_eq!(count(&log, "dialog_closed"), 1, "{line}");
+        assert_eq!(logged(&log, "dialog_closed", 1), 1, "{line}");
     }
 }
 
@@ -114,7 +115,7 @@ fn an_attempt_is_recorded_once_for_each_question() {
 #[test]
 fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
     let env = env();
-    let log = actor(&env, "claude_code", CLAUDE);
+    let log = env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     // Also before anything is asked: the keys would wait for the question.
     for line in ["posse send a --key 1", "posse send a --raw 1", "posse send a --no-enter 1"] {
@@ -154,7 +155,7 @@ fn the_operator_can_allow_answers_from_terminals() {
     let (said, code) = inside(&env, "posse approve a");
     assert_eq!(code, "0", "{said}");
     wait(&env, "a", "completed");
-    assert_eq!(count(&log, "dialog_closed"), 1);
+    assert_eq!(logged(&log, "dialog_closed", 1), 1);
     let audit = audit(&env);
     let shell = env.run(["show", "shell", "--json"]).json();
     assert_eq!((&audit[0]["by"], &audit[0]["from"]), (&json!("terminal"), &shell["id"]));
@@ -167,7 +168,7 @@ fn a_terminal_cannot_open_other_ways_to_answer() {
     env.run(["ls"]).ok();
     let project = env.work().join("project");
     fs::create_dir_all(&project).unwrap();
-    actor(&env, "codex", "look = 'codex'\n[[turn]]\nsteps = [{ say = 'Done.' }]");
+    env.script_agent("codex", "look = 'codex'\n[[turn]]\nsteps = [{ say = 'Done.' }]");
     let task = env.run(["loop", "--template"]).ok().replace("<", "").replace(">", "");
     fs::write(project.join("task.md"), task).unwrap();
     for line in [
@@ -224,14 +225,12 @@ fn session_of_a_plan_confirms_no_commands() {
     let posse = scene.env.posse_path().display();
     scene.claude.play(
         "t",
-        &format!(
+        sh(&format!(
             "mkdir .posse; echo \"test_command = 'make evil'\" > .posse/config.toml
-            env -i POSSE_HOME=$POSSE_HOME PATH=$PATH {posse} plan trust > a 2>&1
-            report completed done"
-        ),
+            env -i POSSE_HOME=$POSSE_HOME PATH=$PATH {posse} plan trust > a 2>&1"
+        )) + DONE,
     );
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "run", &[]);
     let said = scene.git(&["show", "HEAD:a"]);
     assert!(said.contains("may not confirm commands"), "{said}");
 }

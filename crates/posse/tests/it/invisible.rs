@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::agents::{actor, question, wait};
+use crate::agents::{question, wait};
 use crate::env;
 
 /// What turns text around, and what takes no room.
@@ -19,7 +19,7 @@ fn what_cannot_be_seen_is_shown_by_every_command() {
     let env = env();
     let scenario = "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \
                     \"rm -rf \u{202e}a\u{2066}b\u{200b}c\u{feff}d\" } }, { say = \"Done \u{202e}it\u{200b}.\" }]\n";
-    actor(&env, "claude_code", scenario);
+    env.script_agent("claude_code", scenario);
     let evil = env.work().join("evil\u{202e}\u{200b}");
     fs::create_dir(&evil).unwrap();
     let directory = evil.to_str().unwrap();

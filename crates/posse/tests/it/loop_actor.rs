@@ -2,16 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use posse_core::turn::{failure, files};
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
-use posse_testkit::files::when_changed;
+use posse_testkit::files::{records, when_changed};
 use posse_testkit::http::Events;
 use serde_json::{Value, json};
 
-use crate::agents::actor;
 use crate::env;
 
 const PROVIDERS: [(&str, &str); 2] = [("claude_code", "claude"), ("codex", "codex")];
@@ -27,7 +25,7 @@ struct Scene {
 impl Scene {
     fn open(provider: &str, look: &str, scenario: &str) -> Scene {
         let env = env();
-        let log = actor(&env, provider, &format!("look = \"{look}\"\nplay = \"loop\"\n{scenario}"));
+        let log = env.script_agent(provider, &format!("look = \"{look}\"\nplay = \"loop\"\n{scenario}"));
         // Starts the daemon, so that nothing is missed of what it tells.
         env.run(["ls"]).ok();
         let events = env.http().events(None).unwrap();
@@ -80,9 +78,7 @@ impl Scene {
     #[track_caller]
     fn records(&self, event: &str, count: usize) -> Vec<Value> {
         let records = when_changed(self.log.parent().unwrap(), event, PATIENCE, || {
-            let log = fs::read_to_string(&self.log).ok()?;
-            let lines = log.lines().filter(|line| line.contains(&format!("\"event\":\"{event}\"")));
-            let records: Vec<Value> = lines.map_while(|line| serde_json::from_str(line).ok()).collect();
+            let records = records(&self.log, event);
             (records.len() >= count).then_some(records)
         });
         assert_eq!(records.len(), count, "{records:?}");
@@ -100,19 +96,6 @@ fn prompt(file: &Path) -> String {
     let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
     let instruction = files::instruction(&Default::default(), file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
     format!("You are one of five agents. Round 1, cycle 1.\n\n{background}\n{instruction}")
-}
-
-/// Looks until it is so, where nothing tells of it.
-#[track_caller]
-pub(crate) fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < give_up, "{what} never came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -367,7 +350,7 @@ fn who_replaces_a_dead_agent_carries_on() {
             scene.until("completed");
             fs::remove_file(scene.answer_file("analyst_review.md")).unwrap();
             scene.ask_for("analyst_review.md");
-            scene.env.run(["wait", "a", "--until", "exited", "--timeout", "20s"]).ok();
+            scene.env.run(["wait", "a", "--until", "exited", "--timeout", "300s"]).ok();
             assert!(!scene.answer_file("analyst_review.md").exists());
 
             scene.id = launch(&scene.env, provider, "b");

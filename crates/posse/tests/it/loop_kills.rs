@@ -12,23 +12,21 @@
 //! on us; what the machine makes of them may differ.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::PathBuf;
-use std::process::Child;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use posse_api::{AuditEntry, Health, LoopJournalView, RunView};
+use posse_api::{AuditEntry, LoopJournalView, RunView};
 use posse_core::rounds::Key;
 use posse_core::run::{Entry, RunStatus};
 use posse_testkit::PATIENCE;
-use posse_testkit::{TestEnv, http, process};
+use posse_testkit::files::records;
+use posse_testkit::{TestEnv, process};
 use serde_json::Value;
 
-use crate::agents::actor;
 use crate::env;
+use crate::kills::{Follower, Random, first_seed, journal_line, kill_daemon, until_entry, until_killed};
 
 /// Kills in one run. More of them and it is more often dead than alive.
 const KILLS_PER_RUN: u32 = 25;
@@ -113,24 +111,9 @@ const ENTRIES: [&str; 12] = [
     "finished",
 ];
 
-pub(crate) struct Random(u64);
-
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        let mut random = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        random.below(2);
-        random
-    }
-
-    pub(crate) fn below(&mut self, below: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % below
-    }
-
     fn moment(&mut self) -> Moment {
-        let entry = (self.below(3) > 0).then(|| ENTRIES[self.below(ENTRIES.len() as u64) as usize]);
+        let entry = (self.below(3) > 0).then(|| self.one_of(&ENTRIES));
         let after = match entry {
             // A prompt takes some tens of milliseconds to be typed, a permission to be accepted.
             Some(_) => self.below(120) * self.below(2),
@@ -153,22 +136,19 @@ struct Scene {
     env: TestEnv,
     cleanup: bool,
     logs: [PathBuf; 2],
-    followed: PathBuf,
-    /// The command that follows the run now.
-    follower: Mutex<Option<Child>>,
-    over: AtomicBool,
+    follower: Follower,
 }
 
 impl Scene {
     /// `cleanup`: the agents are asked to leave whenever the run stops or is over.
-    fn open(cleanup: bool) -> Arc<Scene> {
+    fn open(cleanup: bool) -> Scene {
         let env = env();
         let logs = [("claude_code", "claude"), ("codex", "codex")]
-            .map(|(provider, look)| actor(&env, provider, &scenario(look)));
+            .map(|(provider, look)| env.script_agent(provider, &scenario(look)));
         fs::write(env.work().join("loop.json"), CONFIG.replace("CLEANUP", &cleanup.to_string())).unwrap();
         fs::write(env.work().join("prompt.md"), PROMPT).unwrap();
-        let followed = env.paths().home.join("followed");
-        Arc::new(Scene { env, cleanup, logs, followed, follower: Mutex::default(), over: AtomicBool::new(false) })
+        let follower = Follower::new(&env);
+        Scene { env, cleanup, logs, follower }
     }
 
     fn runs(&self) -> Option<Vec<RunView>> {
@@ -189,23 +169,10 @@ impl Scene {
                 Some(run) => arguments.extend(["--resume".into(), run.id.to_string()]),
                 None => arguments.extend(["loop.json", "--prompt-file", "prompt.md", "--trust"].map(str::to_owned)),
             }
-            self.follow(&arguments, give_up);
+            let mut command = self.env.command(arguments);
+            command.env("AUTO_ACCEPT_PERMISSIONS", "1").stdin(std::process::Stdio::null());
+            assert!(self.follower.follow(&mut command, give_up), "it does not come to an end\n{}", self.told());
         }
-    }
-
-    fn follow(&self, arguments: &[String], give_up: Instant) {
-        let output = File::options().create(true).append(true).open(&self.followed).unwrap();
-        let mut command = self.env.command(arguments);
-        command.env("AUTO_ACCEPT_PERMISSIONS", "1").stdin(std::process::Stdio::null());
-        let child = command.stdout(output.try_clone().unwrap()).stderr(output).spawn().unwrap();
-        let pid = child.id();
-        *self.follower.lock().unwrap() = Some(child);
-        let ended = process::ends_within(pid, give_up.saturating_duration_since(Instant::now()));
-        let child = self.follower.lock().unwrap().take();
-        if let Some(mut child) = child {
-            let _ = child.kill().and_then(|()| child.wait());
-        }
-        assert!(ended, "it does not come to an end\n{}", self.told());
     }
 
     fn journal(&self) -> Vec<LoopJournalView> {
@@ -217,28 +184,14 @@ impl Scene {
     /// Everything that helps to understand what went wrong.
     fn told(&self) -> String {
         let journal = self.journal();
-        let journal = journal.iter().map(|it| {
-            let mut entry = serde_json::to_string(&it.entry).unwrap();
-            entry.truncate((0..=300).rev().find(|at| entry.is_char_boundary(*at)).unwrap_or(0));
-            format!("{} {} {entry}\n", it.seq, it.at)
-        });
-        let journal: String = journal.collect();
-        let tail = |path: &PathBuf| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            lines[lines.len().saturating_sub(60)..].join("\n")
-        };
-        let log = tail(&self.env.paths().log());
-        format!("journal:\n{journal}\nfollowed:\n{}\ndaemon:\n{log}", tail(&self.followed))
+        let journal: String =
+            journal.iter().map(|it| journal_line(it.seq, it.at, serde_json::to_string(&it.entry).unwrap())).collect();
+        format!("journal:\n{journal}\n{}", self.follower.told(&self.env))
     }
 
     /// What the agents wrote down of this kind.
     fn records(&self, event: &str) -> Vec<Value> {
-        let logs = self.logs.iter().map(|log| fs::read_to_string(log).unwrap_or_default());
-        let records = logs.flat_map(|log| {
-            log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>()
-        });
-        records.filter(|record| record["event"] == event).collect()
+        self.logs.iter().flat_map(|log| records(log, event)).collect()
     }
 
     fn agents(&self) -> Vec<u32> {
@@ -252,13 +205,11 @@ impl Scene {
     // ---- the killer ----
 
     fn kill_daemon(&self, looked_after: bool) -> u32 {
-        let Ok(Health { pid, .. }) = self.env.http().get::<Health>("/health") else { return 0 };
-        posse_testkit::env::kill(pid);
-        let _ = process::ends(pid);
+        let kills = kill_daemon(&self.env);
         if looked_after {
             let _ = self.runs();
         }
-        1
+        kills
     }
 
     fn kill_an_agent(&self, random: &mut Random) -> u32 {
@@ -274,10 +225,7 @@ impl Scene {
         match moment.victim {
             Victim::Daemon => self.kill_daemon(moment.looked_after),
             Victim::DaemonThreeTimes => (0..3).map(|_| self.kill_daemon(true)).sum(),
-            Victim::Follower => match &mut *self.follower.lock().unwrap() {
-                Some(follower) => u32::from(follower.kill().is_ok()),
-                None => 0,
-            },
+            Victim::Follower => self.follower.kill(),
             Victim::Agent => self.kill_an_agent(random),
             Victim::AgentAndDaemon => self.kill_an_agent(random) + self.kill_daemon(moment.looked_after),
         }
@@ -286,15 +234,10 @@ impl Scene {
     /// Kills so often, or until the run is over. Gives the kills there were.
     fn disturb(&self, kills: u32, random: &mut Random, entries: &Receiver<String>) -> u32 {
         let mut done = 0;
-        while done < kills && !self.over.load(Ordering::Relaxed) {
+        while done < kills && !self.follower.is_over() {
             let moment = random.moment();
             if let Some(wanted) = moment.entry {
-                let until = Instant::now() + Duration::from_millis(1500);
-                while let Ok(entry) = entries.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                    if entry == wanted {
-                        break;
-                    }
-                }
+                until_entry(entries, wanted, Duration::from_millis(1500));
             }
             std::thread::sleep(moment.after);
             done += self.kill(moment, random);
@@ -384,24 +327,10 @@ impl Scene {
     }
 }
 
-/// Tells the entries of the journal as they come, as well as one can who loses the connection all the time.
-fn listen(scene: &Scene, entries: &Sender<String>) {
-    let client: http::Client = scene.env.http();
-    while !scene.over.load(Ordering::Relaxed) {
-        let Ok(mut events) = client.events(None) else {
-            // Nobody listens for a few milliseconds, and there is nothing to wait on for that.
-            std::thread::sleep(Duration::from_millis(1));
-            continue;
-        };
-        while let Ok(Some(event)) = events.next_event() {
-            if let (true, Some(entry)) = (event["kind"] == "loop_entry", event["data"]["entry"].as_str()) {
-                let _ = entries.send(entry.to_owned());
-                if entry == "finished" {
-                    return;
-                }
-            }
-        }
-    }
+/// The name of the entry that an event is about.
+fn entry(event: &Value) -> Option<String> {
+    let entry = event["data"]["entry"].as_str()?;
+    (event["kind"] == "loop_entry").then(|| entry.to_owned())
 }
 
 /// A run with so many kills at most. Gives those there were.
@@ -410,46 +339,17 @@ fn play(seed: u64, kills: u32) -> u32 {
     let begun = Instant::now();
     let scene = Scene::open(seed.is_multiple_of(2));
     let mut random = Random::new(seed);
-    let (tell, entries) = channel();
-    let listener = {
-        let scene = scene.clone();
-        std::thread::spawn(move || listen(&scene, &tell))
+    let check = |run: &RunView, done| {
+        println!("seed {seed}: {done} kills, {} turns, {:.1} s", run.turns, begun.elapsed().as_secs_f64());
+        scene.check(run, kills > 0);
     };
-    let person = {
-        let scene = scene.clone();
-        std::thread::spawn(move || {
-            let run = scene.see_it_through();
-            scene.over.store(true, Ordering::Relaxed);
-            run
-        })
-    };
-    let done = scene.disturb(kills, &mut random, &entries);
-    let run = person.join();
-    scene.over.store(true, Ordering::Relaxed);
-    let run = run.unwrap_or_else(|_| panic!("seed {seed}, {done} kills: see above"));
-    println!("seed {seed}: {done} kills, {} turns, {:.1} s", run.turns, begun.elapsed().as_secs_f64());
-    scene.check(&run, kills > 0);
-    let _ = listener.join();
-    done
-}
-
-pub(crate) fn first_seed() -> u64 {
-    std::env::var("POSSE_KILLS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1)
+    let disturb = |entries: &_| scene.disturb(kills, &mut random, entries);
+    scene.follower.play(&scene.env, entry, || scene.see_it_through(), disturb, check)
 }
 
 #[test]
 fn an_undisturbed_run_gives_the_answers_the_others_are_compared_with() {
     assert_eq!(play(first_seed(), 0), 0);
-}
-
-/// Plays runs until so many kills have hit: on a fast machine a run may be over before it was disturbed often enough.
-pub(crate) fn until_killed(enough: u32, play: impl Fn(u64) -> u32) {
-    let (mut kills, mut seed) = (0, first_seed());
-    while kills < enough {
-        kills += play(seed);
-        seed += 1;
-    }
-    println!("{kills} kills in {} runs", seed - first_seed());
 }
 
 #[test]

@@ -23,11 +23,10 @@ use std::time::{Duration, Instant};
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
-use posse_testkit::files::when_changed;
+use posse_testkit::files::{records, when, when_changed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::agents::actor;
 use crate::env;
 
 const STATE: &str = ".tmp/agnostic-3agents-loop-state.json";
@@ -55,7 +54,7 @@ impl Play {
     /// All roles are played as this scenario says.
     pub(crate) fn new(scenario: &str) -> Self {
         let env = env();
-        let log = actor(&env, "codex", &format!("look = \"codex\"\nplay = \"loop\"\n{scenario}"));
+        let log = env.script_agent("codex", &format!("look = \"codex\"\nplay = \"loop\"\n{scenario}"));
         fs::write(env.work().join("task.md"), TASK).unwrap();
         let play = Self { env, log };
         play.configure(json!({}));
@@ -64,7 +63,7 @@ impl Play {
 
     /// The roles that are given to it are played by the other agent, as this scenario says.
     fn and_claude(self, scenario: &str) -> Self {
-        actor(&self.env, "claude_code", &format!("look = \"claude\"\nplay = \"loop\"\n{scenario}"));
+        self.env.script_agent("claude_code", &format!("look = \"claude\"\nplay = \"loop\"\n{scenario}"));
         self
     }
 
@@ -118,16 +117,14 @@ impl Play {
 
     /// What the run wrote down, of this kind.
     fn journal(&self, kind: &str) -> Vec<Value> {
-        let text = self.env.run(["run", "logs", &self.id(), "--all"]).ok();
+        let text = self.env.run(["run", "logs", &self.id(), "--json"]).ok();
         let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.filter(|entry| entry["entry"] == kind).collect()
     }
 
     /// What the agents wrote down, of this kind.
     fn records(&self, kind: &str) -> Vec<Value> {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let records = log.lines().map_while(|line| serde_json::from_str::<Value>(line).ok());
-        records.filter(|record| record["event"] == kind).collect()
+        records(&self.log, kind)
     }
 
     /// Waits for as many of these.
@@ -273,19 +270,6 @@ impl Followed {
         assert!(Instant::now() < give_up, "it does not end: {}", self.stdout);
         let code = self.child.wait().unwrap().code();
         Ran { stdout: self.stdout, stderr: self.stderr.join().unwrap(), code }
-    }
-}
-
-/// Looks until it is so, where nothing tells of it: a process, somebody else's daemon.
-#[track_caller]
-fn when<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < give_up, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use posse_testkit::files::when;
 use posse_testkit::process;
 
-use crate::loop_actor::when;
-use crate::plan_run::{ONE, Scene, ended};
+use crate::plan_run::{ONE, Scene, ended, ended_with};
+use crate::steps::{DONE, commit, wait_for};
 
 /// ONE, with a check of the whole plan.
 fn checked(command: &str, more: &str) -> String {
@@ -22,7 +23,7 @@ fn report(text: &str) -> String {
 fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
     for place in ["", ", isolation: in_place"] {
         let scene = Scene::new(&checked("grep -q good a || { echo it is not good; exit 1; }", place));
-        scene.claude.play("t", "commit a bad\nreport completed done");
+        scene.claude.play("t", commit("a", "bad") + DONE);
         let (code, text) = scene.plan("run", &[]);
         assert_eq!((code, scene.claude.sessions()), (1, 1), "the task itself is done: {text}");
         assert!(text.contains("the plan as a whole does not hold: e2e: exited with 1"), "{text}");
@@ -47,15 +48,13 @@ fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
 #[test]
 fn what_was_red_before_and_what_cannot_be_run() {
     let scene = Scene::new(&checked("echo \"test old ... FAILED\"; exit 1", ""));
-    scene.claude.play("t", "commit a alpha\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(report(&text).contains("(after_plan): red, as it was before: old"), "{text}");
 
     let scene = Scene::new(&checked("echo no server; exit 77", ""));
-    scene.claude.play("t", "commit a alpha\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(text.contains("completed with warnings: every task is done; e2e: not run"), "{text}");
     assert!(report(&text).contains("(after_plan): not run: it says that it cannot"), "{text}");
 }
@@ -64,9 +63,8 @@ fn what_was_red_before_and_what_cannot_be_run() {
 #[test]
 fn a_check_that_was_left_out_is_still_to_be_made() {
     let scene = Scene::new(&checked("grep -q good a", ""));
-    scene.claude.play("t", "commit a bad\nreport completed done");
-    let (code, text) = scene.plan("run", &["--skip-smoke"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "bad") + DONE);
+    let text = scene.plan_ends(0, "run", &["--skip-smoke"]);
     assert!(text.contains("completed with warnings: every task is done; the checks of the whole plan were left out"));
     assert!(text.contains("run it again without --skip-smoke"), "{text}");
     assert!(report(&text).contains("- Check `e2e` (after_plan): not run"), "{text}");
@@ -84,7 +82,7 @@ fn the_daemon_dies_while_the_plan_is_checked() {
     scene.claude.gate("gate");
     let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
     fs::write(&scene.plan, checked(&command, "")).unwrap();
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     let run = scene.begin(&[]);
     let starts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
     when("the check", || (starts() == 1).then_some(()));
@@ -106,7 +104,7 @@ fn with_a_slow_check(where_: &str, more: &str) -> Scene {
         format!("! {where_} || test -e {} || {{ sleep 600 & echo $$ $! > {}; wait; }}", ok.display(), pids.display());
     let gates = format!("backoff_base: 1, gates: [{{name: slow, cmd: '{command}'{more}}}]");
     fs::write(&scene.plan, ONE.replace("backoff_base: 1", &gates)).unwrap();
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     scene
 }
 
@@ -123,7 +121,7 @@ fn t85_stop_now_ends_a_check_that_runs() {
         let scene = with_a_slow_check(where_, more);
         if where_.contains(" b") {
             scene.claude.gate("gate");
-            scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
+            scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + DONE);
         }
         let run = scene.begin(&[]);
         if where_.contains(" b") {
@@ -134,8 +132,7 @@ fn t85_stop_now_ends_a_check_that_runs() {
             scene.claude.open_gate("gate");
         }
         let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
-        let (code, text) = scene.plan("stop", &["now"]);
-        assert_eq!(code, 0, "{text}");
+        scene.plan_ends(0, "stop", &["now"]);
         let (code, text) = ended(run);
         assert!(code == 3 && text.contains(says), "{code}: {text}");
         for pid in pids.split_whitespace() {
@@ -181,8 +178,7 @@ fn a_check_that_was_stopped_is_not_begun_again_after_a_crash() {
     let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
     scene.env.kill_daemon();
-    let (code, text) = ended(run);
-    assert_eq!(code, 3, "{text}");
+    let text = ended_with(3, run);
     for pid in pids.split_whitespace() {
         assert!(process::ends(pid.parse().unwrap()), "{pid} lives on: {text}");
     }
@@ -196,10 +192,9 @@ fn a_check_that_was_stopped_is_not_begun_again_after_a_crash() {
 fn work_that_failed_is_kept_for_a_while() {
     let gates = "backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a'}]";
     let scene = Scene::new(&ONE.replace("backoff_base: 1", gates));
-    scene.claude.play("t.1", "commit a bad\nreport completed done");
-    scene.claude.play("t.2", "commit a good\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t.1", commit("a", "bad") + DONE);
+    scene.claude.play("t.2", commit("a", "good") + DONE);
+    let text = scene.plan_ends(0, "run", &[]);
     let branches = || scene.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
     let kept = branches();
     assert!(kept.lines().count() == 1 && kept.trim().ends_with("/t/1"), "{kept}");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::plan_run::{ONE, Scene};
+use crate::steps::{DONE, ask, commit, reports};
 
 fn runs(scene: &Scene) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
@@ -15,11 +16,10 @@ fn runs(scene: &Scene) -> Vec<PathBuf> {
 #[test]
 fn it_shows_first_and_never_takes_work_that_is_not_merged() {
     let scene = Scene::new(&ONE.replace("backoff_base: 1", "backoff_base: 1, max_attempts_default: 1"));
-    scene.claude.play("t.1", "commit a alpha\nreport failed 'I give up'");
-    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    scene.claude.play("t.1", commit("a", "alpha") + &reports("failed", "I give up"));
+    scene.claude.play("t.2", commit("a", "beta") + DONE);
     assert_eq!(scene.plan("run", &[]).0, 1);
-    let (code, text) = scene.plan("clean", &[]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "clean", &[]);
     assert!(text.contains("its work is not merged") && text.contains("there is nothing to remove"), "{text}");
 
     assert_eq!(scene.plan("retry", &["t"]).0, 0);
@@ -37,8 +37,7 @@ fn it_shows_first_and_never_takes_work_that_is_not_merged() {
     // Merged by hand, or given up by hand: then it goes.
     let branch = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
     scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
-    let (code, text) = scene.plan("clean", &["--yes"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "clean", &["--yes"]);
     assert!(runs(&scene).is_empty() && scene.git(&["branch", "--list", "plan/*"]).is_empty(), "{text}");
     assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
     let (code, text) = scene.plan("log", &["t"]);
@@ -49,11 +48,11 @@ fn it_shows_first_and_never_takes_work_that_is_not_merged() {
 #[test]
 fn what_is_old_goes_by_itself() {
     let scene = Scene::new(ONE);
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     assert_eq!(scene.plan("run", &[]).0, 0);
     let unfinished = scene.plan.with_file_name("unfinished.yaml");
     fs::write(&unfinished, ONE.replace("id: t", "id: u")).unwrap();
-    scene.claude.play("u", "report suspended hm '\"question\": \"Why?\"'");
+    scene.claude.play("u", ask("Why?"));
     assert_eq!(scene.command(&["run", unfinished.to_str().unwrap()]).status().unwrap().code(), Some(7));
     let before = runs(&scene);
     assert_eq!(before.len(), 2);
@@ -66,7 +65,7 @@ fn what_is_old_goes_by_itself() {
     assert_eq!(aged, 2);
     drop(database);
     scene.env.run(["ls"]).ok();
-    crate::loop_actor::when("the old run has gone", || (runs(&scene).len() == 1).then_some(()));
+    posse_testkit::files::when("the old run has gone", || (runs(&scene).len() == 1).then_some(()));
     let (code, text) = scene.plan("log", &[]);
     assert!(code == 0 && text.contains("task t is done"), "what happened is still known: {text}");
     let asked = scene.command(&["log", unfinished.to_str().unwrap(), "u"]).output().unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::plan_run::{ONE, Scene, TWO, said};
+use crate::steps::{DONE, commit, sh};
 
 impl Scene {
     /// The project's configuration.
@@ -24,13 +25,13 @@ impl Scene {
 fn checks_of_the_project_are_run_for_every_task() {
     let scene = Scene::new(ONE);
     scene.configure("test_command = 'grep -q good a || { echo it is not good; exit 1; }'\n");
-    scene.claude.play("t.1", "commit a bad\nreport completed done");
-    scene.claude.play("t.2", "commit a good\nreport completed done");
+    scene.claude.play("t.1", commit("a", "bad") + DONE);
+    scene.claude.play("t.2", commit("a", "good") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
     assert!(text.contains("check test failed"), "{text}");
     let second = scene.claude.called("t", 2).unwrap();
-    assert!(second.prompt().contains("it is not good"), "{}", second.prompt());
+    assert!(second.prompt.contains("it is not good"), "{}", second.prompt);
     let (code, text) = scene.plan("run", &["--dry-run"]);
     assert!(code == 0 && text.contains("nothing is left to do"), "{text}");
 }
@@ -43,14 +44,13 @@ fn a_run_goes_by_the_configuration_it_began_with() {
     let config = scene.env.work().join(".posse/config.toml");
     scene.claude.play(
         "1.1",
-        &format!("commit a alpha\necho 'test_command = \"echo\"' > {}\nreport completed done", config.display()),
+        commit("a", "alpha") + &sh(&format!("echo 'test_command = \"echo\"' > {}", config.display())) + DONE,
     );
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (1, 2), "the check still fails: {text}");
     assert!(text.contains("check test failed") && !text.contains("is not as it was"), "{text}");
-    let (code, text) = scene.plan("run", &["--reset", "1.2"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "run", &["--reset", "1.2"]);
     assert!(text.contains("is not as it was when this plan was last run"), "{text}");
     assert!(text.contains(r#"test_command was "test ! -e b", is "echo""#), "{text}");
     let (_, text) = scene.plan("run", &[]);
@@ -60,7 +60,7 @@ fn a_run_goes_by_the_configuration_it_began_with() {
 #[test]
 fn a_project_cannot_loosen_what_sessions_are_held_by() {
     let scene = Scene::new(ONE);
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     let before = scene.text();
     for (text, words) in [
         ("[sandbox]\nenabled = false", "`--no-sandbox`"),
@@ -99,8 +99,8 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
 #[test]
 fn one_task_at_a_time() {
     let scene = Scene::new(TWO);
-    scene.claude.play("1.1", "commit a alpha\nreport completed done");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.1", commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     for done in [1, 2, 2] {
         let (code, text) = scene.plan("run", &["--single-task"]);
         assert_eq!((code, scene.claude.sessions()), (0, done), "{text}");
@@ -111,7 +111,7 @@ fn one_task_at_a_time() {
 #[test]
 fn the_user_may_say_which_program_it_is() {
     let scene = Scene::new(ONE);
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     let program = scene.claude.path().split(':').next().unwrap().to_owned();
     scene.configure_user(&format!("[plans.claude]\nbinary = '{program}/claude'\n"));
     let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
@@ -165,7 +165,7 @@ fn init_writes_a_configuration_that_says_nothing() {
 #[test]
 fn commands_of_a_project_need_a_yes() {
     let scene = Scene::new(&ONE.replacen("meta: {", "meta: {gates: [{name: mine, cmd: 'touch ../gate-ran'}], ", 1));
-    scene.claude.play("t", "commit a a\nreport completed done");
+    scene.claude.play("t", commit("a", "a") + DONE);
     fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
     let config = scene.env.work().join(".posse/config.toml");
     fs::write(&config, "test_command = 'touch ../test-ran'\n").unwrap();

@@ -1,13 +1,14 @@
 //! The plan in examples/plan, carried out by a scripted `claude`: a newcomer's first run.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use posse_sim::headless::ScriptedClaude;
+use posse_testkit::git::copy_example;
 
 use crate::env;
 use crate::plan_run::Scene;
+use crate::steps::{DONE, refused, reports, sh};
 
 const SEARCH: &str = "\
 cat > commands/search.sh <<'END'
@@ -33,26 +34,15 @@ cat > tests/count.test <<'END'
 [ \"$(./notes count)\" = 1 ]
 END
 ";
-const PASS: &str = r"words='[PASS] tests/run passes\n**Verdict: PASS**'";
-
-pub(crate) fn copy(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let (entry, target) = (entry.as_ref().unwrap(), to.join(entry.as_ref().unwrap().file_name()));
-        if entry.file_type().unwrap().is_dir() {
-            fs::create_dir_all(&target).unwrap();
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
+const PASS: &str = r#"{ result = { text = "[PASS] tests/run passes\n**Verdict: PASS**" } },"#;
 
 fn example() -> Scene {
     let env = env();
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), &env.work());
+    copy_example(&env.work());
     let outside = env.work().parent().unwrap().join("outside");
     fs::create_dir(&outside).unwrap();
-    let scene = Scene { claude: ScriptedClaude::install(&outside), plan: env.work().join("plan.yaml"), env };
+    let scene =
+        Scene { claude: ScriptedClaude::install(&outside, env.posse_path()), plan: env.work().join("plan.yaml"), env };
     scene.commit_all();
     scene
 }
@@ -64,8 +54,7 @@ fn it_is_in_order_and_its_tests_pass() {
     assert!(code == 0 && text.contains("is in order: 3 tasks") && !text.contains("warning"), "{text}");
     let tests = Command::new("sh").arg("tests/run").current_dir(scene.env.work()).output().unwrap();
     assert!(tests.status.success(), "{tests:?}");
-    let (code, text) = scene.plan("run", &["--dry-run"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "run", &["--dry-run"]);
     // Both commands in the first step, the documentation in the second.
     let steps: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with(['1', '2'])).collect();
     assert!(steps[0].contains("1.1") && steps[1].contains("1.2") && steps[2].contains("2.1"), "{text}");
@@ -79,19 +68,19 @@ fn it_is_in_order_and_its_tests_pass() {
 fn a_newcomer_runs_it() {
     let scene = example();
     let outside = scene.env.work().parent().unwrap().join("outside.txt");
-    scene.claude.play("1.1.1", &format!("{SEARCH}report completed 'search is there'"));
+    scene.claude.play("1.1.1", sh(SEARCH) + &reports("completed", "search is there"));
     scene.claude.play("1.1.2", PASS);
     // It tries to write elsewhere, is refused, and goes on; its first test is wrong, so the check sends it back.
-    let elsewhere = format!("refused Write {}", outside.display());
-    scene.claude.play("1.2.1", &format!("{elsewhere}\n{COUNT}echo false >> tests/count.test\nreport completed done"));
-    scene.claude.play("1.2.2", &format!("{COUNT}report completed 'count is there'"));
+    let wrong = format!("{COUNT}echo false >> tests/count.test");
+    scene.claude.play("1.2.1", refused("Write", outside.to_str().unwrap()) + &sh(&wrong) + DONE);
+    scene.claude.play("1.2.2", sh(COUNT) + &reports("completed", "count is there"));
     scene.claude.play("1.2.3", PASS);
-    scene
-        .claude
-        .play("2.1", "printf -- '- `notes search TEXT`\\n- `notes count`\\n' >> USAGE.md\nreport completed documented");
+    scene.claude.play(
+        "2.1",
+        sh("printf -- '- `notes search TEXT`\\n- `notes count`\\n' >> USAGE.md") + &reports("completed", "documented"),
+    );
 
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
     assert_eq!(scene.claude.sessions(), 6, "{text}");
     assert!(text.contains(&format!("task 1.2: refused: Write {}", outside.display())), "{text}");
     assert!(text.contains("task 1.2: check test failed") && text.contains("task 1.1: PASS"), "{text}");
@@ -114,7 +103,7 @@ fn a_newcomer_runs_it() {
     }
     // The reviewer may not write, and sees what was done.
     let reviewer = scene.claude.called("1.1", 2).unwrap();
-    assert!(reviewer.arguments.contains(&"Write".to_owned()) && reviewer.prompt().contains("commands/search.sh"));
+    assert!(reviewer.arguments.contains(&"Write".to_owned()) && reviewer.prompt.contains("commands/search.sh"));
     // The attempt that the check sent back is kept for a while, and named.
     assert!(report.contains("## Work that is kept") && report.contains("its work is not merged"), "{report}");
 }

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::loop_actor::when;
+use posse_testkit::files::when;
+use posse_testkit::git::git;
+
 use crate::plan_run::{ONE, Scene, TWO, ended, said};
+use crate::steps::{DONE, ask, commit, end, limited, refused, reports, say, uses, wait_for};
 
 /// One task that fails at once, and one that needs it.
 const NEEDS: &str = "\
@@ -23,15 +25,16 @@ fn one(meta: &str) -> String {
 
 #[test]
 fn every_end_has_its_code() {
-    let done = "commit a alpha\nreport completed done";
-    let warned = r"words='[WARN] a could be better\n**Verdict: WARN**'";
+    let done: &str = &(commit("a", "alpha") + DONE);
+    let fails = |message| reports("failed", message);
+    let warned = r#"{ result = { text = "[WARN] a could be better\n**Verdict: WARN**" } },"#;
     let validated = one("validation: {enabled: true}");
     let broken = one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s");
     let once = one("max_attempts_default: 1");
     for (name, plan, options, plays, code, word) in [
         ("verified", ONE, &[][..], &[("t", done)][..], 0, "verified: every task is done"),
         ("with warnings", &validated, &[], &[("t.1", done), ("t.2", warned)], 0, "completed with warnings"),
-        ("a task failed", &once, &[], &[("t", "report failed 'it is too hard'")], 1, "it is too hard"),
+        ("a task failed", &once, &[], &[("t", fails("it is too hard").as_str())], 1, "it is too hard"),
         (
             "out of money",
             TWO,
@@ -40,10 +43,10 @@ fn every_end_has_its_code() {
             2,
             "out of money: this run: 0.25 USD of 0.20 USD",
         ),
-        ("nothing works", &broken, &[], &[("t", "report failed no")], 4, "sessions fail one after the other"),
-        ("deadlocked", NEEDS, &[], &[("a", "report failed no")], 5, "deadlocked: b: it waits for a (failed)"),
-        ("a question", ONE, &[], &[("t", "report suspended hm '\"question\": \"Why?\"'")], 7, "waits for an answer"),
-        ("out of quota", ONE, &["--no-wait"], &[("t", "limited 3600")], 75, "out of quota"),
+        ("nothing works", &broken, &[], &[("t", fails("no").as_str())], 4, "sessions fail one after the other"),
+        ("deadlocked", NEEDS, &[], &[("a", fails("no").as_str())], 5, "deadlocked: b: it waits for a (failed)"),
+        ("a question", ONE, &[], &[("t", ask("Why?").as_str())], 7, "waits for an answer"),
+        ("out of quota", ONE, &["--no-wait"], &[("t", limited(3600).as_str())], 75, "out of quota"),
         ("an unknown option", ONE, &["--frobnicate"], &[], 64, "unexpected argument"),
         ("an unknown task", ONE, &["--only", "nobody"], &[], 64, "there is no task \"nobody\" in this plan"),
         ("two displays", ONE, &["--quiet", "--verbose"], &[], 64, "cannot be used with"),
@@ -65,7 +68,7 @@ fn every_end_has_its_code() {
 fn a_pause_after_failures_is_told() {
     let scene =
         Scene::new(&one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s"));
-    scene.claude.play("t", "report failed no");
+    scene.claude.play("t", reports("failed", "no"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (4, 2), "{text}");
     assert!(text.contains("paused: sessions failed one after the other; one more is tried in 1 min"), "{text}");
@@ -85,8 +88,7 @@ fn where_no_plan_can_be_run() {
     );
     let (code, text) = run(&elsewhere, &["run", plan]);
     assert!(code == 1 && text.contains("is not in a git repository") && text.contains("git init"), "{code} {text}");
-    let git =
-        |words: &[&str]| assert!(Command::new("git").args(words).current_dir(&elsewhere).status().unwrap().success());
+    let git = |words: &[&str]| git(&elsewhere, words);
     git(&["init", "-q"]);
     let (code, text) = run(&elsewhere, &["run", plan]);
     assert!(code == 1 && text.contains("has no commit yet"), "{code} {text}");
@@ -104,8 +106,8 @@ fn where_no_plan_can_be_run() {
 #[test]
 fn what_is_chosen_is_done_and_nothing_else() {
     let plays = |scene: &Scene| {
-        scene.claude.play("1.1", "commit a alpha\nreport completed done");
-        scene.claude.play("1.2", "commit b beta\nreport completed done");
+        scene.claude.play("1.1", commit("a", "alpha") + DONE);
+        scene.claude.play("1.2", commit("b", "beta") + DONE);
     };
     let scene = Scene::new(TWO);
     plays(&scene);
@@ -122,7 +124,7 @@ fn what_is_chosen_is_done_and_nothing_else() {
     assert!(code == 0 && scene.claude.sessions() == 2 && text.contains("every task is done"), "{text}");
 
     // Again, from the beginning: that one and no other.
-    scene.claude.play("1.1", "commit a again\nreport completed done");
+    scene.claude.play("1.1", commit("a", "again") + DONE);
     let (code, text) = scene.plan("run", &["--dry-run", "--reset", "1.1"]);
     assert!(code == 0 && text.contains("1.1") && !text.contains("1.2"), "{text}");
     let (code, text) = scene.plan("run", &["--reset", "1.1"]);
@@ -148,7 +150,7 @@ fn what_is_chosen_is_done_and_nothing_else() {
 fn a_run_that_goes_on_is_joined_or_left_alone() {
     let scene = Scene::new(ONE);
     scene.claude.gate("gate");
-    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
     let first = scene.begin(&["--parallel=3"]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     for (options, without) in [
@@ -157,8 +159,7 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
         (&["--budget-cap", "0", "--quota-ceiling", "1.5"], "--budget-cap 0, --quota-ceiling 1.5"),
         (&["--max-budget-pct", "50", "--reserved-budget", "2"], "--max-budget-pct 50, --reserved-budget 2"),
     ] {
-        let (code, text) = scene.plan("run", options);
-        assert_eq!(code, 6, "{text}");
+        let text = scene.plan_ends(6, "run", options);
         let without = format!("goes on already, without {without}");
         assert!(text.contains(&without) && text.contains("posse plan stop"), "{text}");
     }
@@ -174,11 +175,11 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
 /// What sessions do is shown to who asks for it; who asks for quiet hears the end, and nothing else.
 #[test]
 fn as_much_is_shown_as_was_asked_for() {
-    let play =
-        "say 'I look around.'\nuses Read src/a.py\nrefused Write /etc/passwd\ncommit a alpha\nreport completed done";
+    let tools = uses("Read", "src/a.py") + &refused("Write", "/etc/passwd");
+    let play = say("I look around.") + &tools + &commit("a", "alpha") + DONE;
     let run = |options: &[&str]| {
         let scene = Scene::new(ONE);
-        scene.claude.play("t", play);
+        scene.claude.play("t", &play);
         let output = scene.command(&[&["run", scene.plan.to_str().unwrap()], options].concat()).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
@@ -212,8 +213,8 @@ fn as_much_is_shown_as_was_asked_for() {
 fn what_was_done_before_a_stop_is_not_done_again() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
     scene.claude.gate("gate");
-    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("t.2", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("t.2", end("[PASS] a is there\n**Verdict: PASS**"));
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     assert_eq!(scene.plan("stop", &[]).0, 0);
@@ -228,9 +229,9 @@ fn what_was_done_before_a_stop_is_not_done_again() {
     // If the work is gone, it is done again; that it was there once costs no attempt.
     let scene = Scene::new(&one("validation: {enabled: true}, max_attempts_default: 1"));
     scene.claude.gate("gate");
-    scene.claude.play("t.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("t.2", "commit a beta\nreport completed done");
-    scene.claude.play("t.3", r"words='[PASS] a is there\n**Verdict: PASS**'");
+    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("t.2", commit("a", "beta") + DONE);
+    scene.claude.play("t.3", end("[PASS] a is there\n**Verdict: PASS**"));
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     assert_eq!(scene.plan("stop", &[]).0, 0);

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use crate::loop_actor::when;
+use posse_testkit::files::when;
+
 use crate::plan_run::{ONE, Scene, TWO, ended};
+use crate::steps::{DONE, commit, reports, say, sh, wait_for};
 
 fn in_place(plan: &str) -> String {
     plan.replace("backoff_base: 1", "backoff_base: 1, isolation: in_place")
@@ -11,9 +13,6 @@ fn in_place(plan: &str) -> String {
 }
 
 /// As it is told to commit where the user may have staged something.
-const COMMIT: &str = "commit_only() { echo \"$2\" > \"$1\"; git add \"$1\"; \
-    git -c user.name=a -c user.email=a@b commit -q -m \"change $1\" -- \"$1\"; }\n";
-
 /// Everything of the user's: what is staged, what is changed, what git does not know.
 fn users(scene: &Scene) -> [String; 3] {
     [&["diff", "--cached"][..], &["diff"], &["ls-files", "--others"]].map(|arguments| scene.git(arguments))
@@ -22,10 +21,9 @@ fn users(scene: &Scene) -> [String; 3] {
 #[test]
 fn sessions_work_in_the_checkout_one_after_the_other() {
     let scene = Scene::new(&in_place(TWO));
-    scene.claude.play("1.1", "commit a alpha\nreport completed 'a is there'");
-    scene.claude.play("1.2", "cat a > b\nreport completed 'b is there'");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("1.1", commit("a", "alpha") + &reports("completed", "a is there"));
+    scene.claude.play("1.2", sh("cat a > b") + &reports("completed", "b is there"));
+    scene.plan_ends(0, "run", &[]);
     assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
     assert_eq!(scene.git(&["log", "--format=%s"]), "task 1.2: Write b\nchange a\nfirst\n", "nothing was merged");
@@ -33,7 +31,7 @@ fn sessions_work_in_the_checkout_one_after_the_other() {
     for task in ["1.1", "1.2"] {
         let called = scene.claude.called(task, 1).unwrap();
         assert_eq!(called.directory, scene.env.work().canonicalize().unwrap().to_str().unwrap());
-        assert!(called.prompt().contains("Stay on branch `main`"), "{}", called.prompt());
+        assert!(called.prompt.contains("Stay on branch `main`"), "{}", called.prompt);
     }
     let (code, text) = scene.plan("run", &["--parallel"]);
     assert!(code != 0 && text.contains("only one can run; leave out `parallel`"), "{code}: {text}");
@@ -52,21 +50,18 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
     assert!(code != 0 && text.contains("not committed: README, loose, staged; commit them"), "{code}: {text}");
     assert_eq!((scene.claude.sessions(), scene.text()), (0, plan), "nothing was begun");
 
-    scene.claude.play("t", &format!("{COMMIT}commit_only a alpha\necho beta > b\nreport completed done"));
-    let (code, text) = scene.plan("run", &["--allow-dirty"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "alpha") + &sh("echo beta > b") + DONE);
+    let text = scene.plan_ends(0, "run", &["--allow-dirty"]);
     assert_eq!(users(&scene), before);
     assert_eq!(scene.git(&["log", "--format=", "--name-only", "-2"]), "b\na\n");
-    assert!(scene.claude.called("t", 1).unwrap().prompt().contains("README\nloose\nstaged\n"), "{text}");
+    assert!(scene.claude.called("t", 1).unwrap().prompt.contains("README\nloose\nstaged\n"), "{text}");
 }
 
 #[test]
 fn a_session_that_sweeps_up_the_users_changes_has_failed() {
     let scene = Scene::new(&in_place(ONE));
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
-    scene
-        .claude
-        .play("t", "echo its >> README\ngit -c user.name=a -c user.email=a@b commit -qam all\nreport completed done");
+    scene.claude.play("t", sh("echo its >> README\ngit -c user.name=a -c user.email=a@b commit -qam all") + DONE);
     let (code, text) = scene.plan("run", &["--allow-dirty"]);
     assert_eq!((code, scene.claude.sessions()), (1, 1), "another attempt would not help: {text}");
     assert!(text.contains("had uncommitted changes before the session began: README"), "{text}");
@@ -84,8 +79,8 @@ fn a_session_that_sweeps_up_the_users_changes_has_failed() {
 fn t85_stop_and_go_on() {
     let scene = Scene::new(&in_place(ONE));
     scene.claude.gate("gate");
-    scene.claude.play("t.1", "echo half > a\nawait gate");
-    scene.claude.play("t.2", "echo whole >> a\nreport completed done");
+    scene.claude.play("t.1", sh("echo half > a") + &wait_for("gate"));
+    scene.claude.play("t.2", sh("echo whole >> a") + DONE);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
@@ -102,7 +97,7 @@ fn t85_stop_and_go_on() {
 fn t87_a_session_that_ends_while_the_daemon_is_dead() {
     let scene = Scene::new(&in_place(ONE));
     scene.claude.gate("gate");
-    scene.claude.play("t", "await gate\necho alpha > a\nreport completed done");
+    scene.claude.play("t", wait_for("gate") + &sh("echo alpha > a") + DONE);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     scene.env.kill_daemon();
@@ -123,9 +118,9 @@ fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
     scene.git(&["add", "staged"]);
     let before = [scene.git(&["diff", "--cached"]), scene.git(&["diff"])];
     scene.claude.gate("gate");
-    let work = "say working\nawait gate\ncommit_only a alpha\necho x > left\nreport completed done";
-    scene.claude.play("1.1", &format!("{COMMIT}{work}"));
-    scene.claude.play("1.2", "cat a > b\nreport completed done");
+    let work = say("working") + &wait_for("gate") + &commit("a", "alpha") + &sh("echo x > left") + DONE;
+    scene.claude.play("1.1", work);
+    scene.claude.play("1.2", sh("cat a > b") + DONE);
     let mut run = scene.begin(&["--allow-dirty"]);
     let mut kills = 0;
     while run.try_wait().unwrap().is_none() {
@@ -162,7 +157,7 @@ fn where_work_trees_do_not_work_the_checkout_does() {
     scene.git(&[&["-C", inner][..], &identity, &["commit", "-q", "--allow-empty", "-m", "x"]].concat());
     scene.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "lib"]);
     scene.git(&["commit", "-q", "-m", "lib"]);
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     let plan = scene.text();
     let asks = |isolation: &str| plan.replace("backoff_base: 1", &format!("backoff_base: 1, isolation: {isolation}"));
     fs::write(&scene.plan, asks("worktree")).unwrap();
@@ -181,7 +176,7 @@ fn where_work_trees_do_not_work_the_checkout_does() {
 fn two_plans_do_not_share_a_checkout() {
     let scene = Scene::new(&in_place(ONE));
     scene.claude.gate("gate");
-    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     let other = scene.plan.with_file_name("other.yaml");
@@ -203,13 +198,11 @@ fn a_run_that_waits_for_its_environment_can_be_stopped() {
     let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
     let gates = format!("isolation: in_place\n  gates: [{{name: slow, cmd: '{command}'}}]");
     fs::write(&scene.plan, in_place(TWO).replace("isolation: in_place", &gates)).unwrap();
-    let (code, text) = scene.plan("run", &["--detach"]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "run", &["--detach"]);
     when("the check", || started.exists().then_some(()));
     scene.env.kill_daemon();
     when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
-    let (code, text) = scene.plan("stop", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "stop", &[]);
     when("it has stopped", || scene.text().contains("status: stopped").then_some(()));
     assert!(!scene.text().contains("attempts") && scene.claude.sessions() == 0, "{}", scene.text());
 }
@@ -238,9 +231,8 @@ fn file_in_git_lfs_is_committed_as_its_pointer() {
     fs::set_permissions(&payload, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let extension = format!("git config lfs.extension.evil.clean '{} %f'", payload.display());
     let attack = format!("{extension}; git config lfs.extension.evil.priority 0");
-    scene.claude.play("t", &format!("{attack}\necho new > new.bin\necho changed > old.bin\nreport completed done"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", sh(&format!("{attack}\necho new > new.bin\necho changed > old.bin")) + DONE);
+    scene.plan_ends(0, "run", &[]);
     assert_eq!(scene.git(&["log", "--format=%s", "-1"]), "task t: Write a\n");
     for (name, content) in [("new.bin", "new\n"), ("old.bin", "changed\n")] {
         let (_, committed) = shell(&format!("git show HEAD:{name}"));

@@ -11,22 +11,22 @@
 //!
 //! Every run prints its seed; `POSSE_KILLS_SEED=…` begins with that one.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::Child;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use posse_api::{Health, PlanEntry, PlanJournalView, PlanRunStatus, PlanView};
+use posse_api::{PlanEntry, PlanJournalView, PlanRunStatus, PlanView};
 use posse_core::plan::machine::{Event, MergeResult, RunOutcome};
+use posse_core::plan::outcome::Outcome;
 use posse_testkit::PATIENCE;
 use posse_testkit::{env, process};
+use serde_json::Value;
 
-use crate::loop_kills::{Random, first_seed, until_killed};
+use crate::kills::{Follower, Random, first_seed, journal_line, kill_daemon, until_entry, until_killed};
 use crate::plan_run::Scene;
+use crate::steps::{DONE, ask, commit, end, say, sh};
 
 /// Kills in one run. More of them and it is more often dead than alive.
 const KILLS_PER_RUN: u32 = 15;
@@ -54,27 +54,34 @@ const TASKS: [&str; 7] = ["first", "left", "right", "asks", "judged", "late", "a
 fn plays(scene: &Scene) {
     let work = |task: &str| {
         // All of them change one file too, each at its own place.
-        format!(
-            "say working\nsleep 0.6\nsed -i 's/^{task}:.*/{task}: done/' shared\ncommit {task} {task}\ngit commit -q -am shared\nsay nearly\nsleep 0.3\nreport completed done\n: > \"$me/finished\"\n"
-        )
+        [
+            say("working"),
+            sh(&format!("sleep 0.6; sed -i 's/^{task}:.*/{task}: done/' shared")),
+            commit(task, task),
+            sh("git commit -q -am shared"),
+            say("nearly"),
+            sh("sleep 0.3"),
+            DONE.to_owned(),
+            sh(": > \"$session/finished\""),
+        ]
+        .concat()
     };
     for task in TASKS {
-        scene.claude.play(task, &work(task));
+        scene.claude.play(task, work(task));
     }
-    let adds = "printf '      - {id: added, name: Added}\\n' >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\"\n";
-    scene.claude.play("first", &format!("{adds}{}", work("first")));
+    let adds = sh("printf '      - {id: added, name: Added}\\n' >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\"");
+    scene.claude.play("first", adds + &work("first"));
     // Until it has its answer.
-    let asks = format!(
-        "case \"$*\" in *'blue of course'*)\n{}\n;;\n*) sleep 0.1; report suspended wondering '\"question\": \"Which colour?\"' ;;\nesac",
-        work("asks")
-    );
-    scene.claude.play("asks", &asks);
+    let asks = sh("sleep 0.1") + &ask("Which colour?");
+    scene.claude.play_turns("asks", &told("blue of course", &work("asks"), &asks));
     // A validator is told what was reported; who works is told to report.
-    let judged = format!(
-        "case \"$*\" in *result.json*)\n{}\n;;\n*) sleep 0.1; words='[PASS] fine\\n**Verdict: PASS**' ;;\nesac",
-        work("judged")
-    );
-    scene.claude.play("judged", &judged);
+    let judges = sh("sleep 0.1") + &end("[PASS] fine\n**Verdict: PASS**");
+    scene.claude.play_turns("judged", &told("result.json", &work("judged"), &judges));
+}
+
+/// The turns of a session that does one thing if its prompt has these words, and otherwise another.
+fn told(words: &str, then: &str, otherwise: &str) -> String {
+    format!("[[turn]]\non = '{words}'\nsteps = [{then}]\n[[turn]]\nsteps = [{otherwise}]\n")
 }
 
 /// What the user has that is not committed, to the byte.
@@ -155,21 +162,17 @@ const MOMENTS: [&str; 10] = [
 
 struct Disturbed {
     scene: Scene,
-    followed: PathBuf,
-    /// The command that follows the run now.
-    follower: Mutex<Option<Child>>,
-    over: AtomicBool,
+    follower: Follower,
     keeper_kills: AtomicU32,
 }
 
 impl Disturbed {
-    fn open() -> Arc<Self> {
+    fn open() -> Self {
         let scene = Scene::new(PLAN);
         plays(&scene);
         leave_work_about(&scene);
-        let followed = scene.env.paths().home.join("followed");
-        let (follower, over, keeper_kills) = Default::default();
-        Arc::new(Self { scene, followed, follower, over, keeper_kills })
+        let follower = Follower::new(&scene.env);
+        Self { scene, follower, keeper_kills: AtomicU32::new(0) }
     }
 
     /// Newest first.
@@ -191,7 +194,8 @@ impl Disturbed {
                 Some(outcome) => panic!("{outcome:?}\n{}", self.told()),
                 None => {}
             }
-            self.follow(give_up);
+            let mut command = self.scene.command(&["run", self.scene.plan.to_str().unwrap(), "--parallel=3"]);
+            assert!(self.follower.follow(&mut command, give_up), "it does not come to an end\n{}", self.told());
         }
     }
 
@@ -199,7 +203,7 @@ impl Disturbed {
     /// posse wrote in between.
     fn add_a_task(&self) {
         while !self.scene.claude.session("first", 1).exists() {
-            if self.over.load(Ordering::Relaxed) {
+            if self.follower.is_over() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -220,20 +224,6 @@ impl Disturbed {
         }
     }
 
-    fn follow(&self, give_up: Instant) {
-        let output = File::options().create(true).append(true).open(&self.followed).unwrap();
-        let mut command = self.scene.command(&["run", self.scene.plan.to_str().unwrap(), "--parallel=3"]);
-        let child = command.stdout(output.try_clone().unwrap()).stderr(output).spawn().unwrap();
-        let pid = child.id();
-        *self.follower.lock().unwrap() = Some(child);
-        let ended = process::ends_within(pid, give_up.saturating_duration_since(Instant::now()));
-        let child = self.follower.lock().unwrap().take();
-        if let Some(mut child) = child {
-            let _ = child.kill().and_then(|()| child.wait());
-        }
-        assert!(ended, "it does not come to an end\n{}", self.told());
-    }
-
     fn journals(&self) -> Vec<PlanJournalView> {
         let runs = self.runs().unwrap_or_default();
         let journal = |run: &PlanView| -> Vec<PlanJournalView> {
@@ -244,55 +234,42 @@ impl Disturbed {
 
     /// Everything that helps to understand what went wrong.
     fn told(&self) -> String {
-        let journal = self.journals();
-        let journal = journal.iter().map(|it| {
-            let mut entry = serde_json::to_string(&it.entry).unwrap();
-            entry.truncate((0..=300).rev().find(|at| entry.is_char_boundary(*at)).unwrap_or(0));
-            format!("{} {} {entry}\n", it.seq, it.at)
-        });
-        let tail = |path: &PathBuf| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            lines[lines.len().saturating_sub(60)..].join("\n")
-        };
-        let (journal, log) = (journal.collect::<String>(), tail(&self.scene.env.paths().log()));
+        let entry = |it: &PlanJournalView| journal_line(it.seq, it.at, serde_json::to_string(&it.entry).unwrap());
+        let journal: String = self.journals().iter().map(entry).collect();
         format!(
-            "journal:\n{journal}\nfollowed:\n{}\nplan:\n{}\ndaemon:\n{log}",
-            tail(&self.followed),
-            self.scene.text()
+            "journal:\n{journal}\n{}\nplan:\n{}\nreports:\n{}",
+            self.follower.told(&self.scene.env),
+            self.scene.text(),
+            self.reports()
         )
+    }
+
+    /// The reports of all runs.
+    fn reports(&self) -> String {
+        let plans = fs::read_dir(self.scene.env.paths().home.join("plans")).into_iter().flatten();
+        plans.map(|plan| fs::read_to_string(plan.unwrap().path().join("report.md")).unwrap_or_default()).collect()
     }
 
     // ---- the killer ----
 
-    fn kill_daemon(&self) -> u32 {
-        let Ok(Health { pid, .. }) = self.scene.env.http().get::<Health>("/health") else { return 0 };
-        env::kill(pid);
-        let _ = process::ends(pid);
-        1
-    }
-
     fn kill(&self, victim: Victim) -> u32 {
         match victim {
-            Victim::Daemon => self.kill_daemon(),
+            Victim::Daemon => kill_daemon(&self.scene.env),
             Victim::DaemonThreeTimes => (0..3)
                 .map(|_| {
                     self.scene.env.run(["serve"]);
-                    self.kill_daemon()
+                    kill_daemon(&self.scene.env)
                 })
                 .sum(),
-            Victim::Follower => match &mut *self.follower.lock().unwrap() {
-                Some(follower) => u32::from(follower.kill().is_ok()),
-                None => 0,
-            },
+            Victim::Follower => self.follower.kill(),
             // Once in a run: a task whose session is lost again and again is given up, and should be.
-            Victim::Keeper if self.keeper_kills.load(Ordering::Relaxed) > 0 => self.kill_daemon(),
+            Victim::Keeper if self.keeper_kills.load(Ordering::Relaxed) > 0 => kill_daemon(&self.scene.env),
             Victim::Keeper => {
                 let Some(keeper) = self.scene.env.keeper_pid() else { return 0 };
                 self.keeper_kills.fetch_add(1, Ordering::Relaxed);
                 env::kill(keeper);
                 let _ = process::ends(keeper);
-                1 + self.kill_daemon()
+                1 + kill_daemon(&self.scene.env)
             }
         }
     }
@@ -300,8 +277,8 @@ impl Disturbed {
     /// Kills so often, or until the run is over. Gives the kills there were.
     fn disturb(&self, kills: u32, random: &mut Random, entries: &Receiver<String>) -> u32 {
         let mut done = 0;
-        while done < kills && !self.over.load(Ordering::Relaxed) {
-            let wanted = (random.below(3) > 0).then(|| MOMENTS[random.below(MOMENTS.len() as u64) as usize]);
+        while done < kills && !self.follower.is_over() {
+            let wanted = (random.below(3) > 0).then(|| random.one_of(&MOMENTS));
             let after = match wanted {
                 // While the session works, for the most part.
                 Some("launched") => random.below(900),
@@ -315,12 +292,7 @@ impl Disturbed {
                 _ => Victim::Keeper,
             };
             if let Some(wanted) = wanted {
-                let until = Instant::now() + Duration::from_millis(1000);
-                while let Ok(entry) = entries.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                    if entry == wanted {
-                        break;
-                    }
-                }
+                until_entry(entries, wanted, Duration::from_millis(1000));
             }
             std::thread::sleep(Duration::from_millis(after));
             done += self.kill(victim);
@@ -350,10 +322,32 @@ impl Disturbed {
         assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}\n{}", told());
         assert_eq!(users(scene), *before, "{}", told());
         scene.git(&["fsck", "--no-dangling"]);
+        let branches = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
+        // A git that died with its session may have left a lock in the user's repository. Only the user can know that nobody
+        // holds it, so posse leaves it there, keeps what it cannot remove, and says so.
+        let locked = scene.env.work().join(".git/packed-refs.lock").exists();
+        let reports = self.reports();
+        for branch in branches.lines().filter(|branch| !(locked && reports.contains(&format!("branch {branch})")))) {
+            // A session that was lost with its keeper may have committed something. That is kept for a person.
+            let name = branch.rsplitn(3, '/').take(2).collect::<Vec<_>>();
+            assert!(self.lost_sessions().contains(&format!("{}-{}", name[1], name[0])), "{branch}\n{}", told());
+            assert_ne!(scene.git(&["log", "--oneline", &format!("main..{branch}")]), "", "{branch}\n{}", told());
+        }
         let worktrees = scene.git(&["worktree", "list"]);
-        assert_eq!(worktrees.lines().count(), 1, "{worktrees}\n{}", told());
-        assert_eq!(scene.git(&["branch", "--list", "plan/*"]), "", "{}", told());
+        assert!(worktrees.lines().count() <= 1 + branches.lines().count(), "{worktrees}\n{}", told());
         self.check_sessions();
+    }
+
+    /// The sessions that ended without a report because the keeper was killed.
+    fn lost_sessions(&self) -> BTreeSet<String> {
+        let is_lost = |entry: &PlanEntry| match entry {
+            PlanEntry::Happened { event } => match &**event {
+                Event::SessionEnded { run, outcome: Outcome::Infra(_), .. } => Some(run.to_string()),
+                _ => None,
+            },
+            _ => None,
+        };
+        self.journals().iter().filter_map(|view| is_lost(&view.entry)).collect()
     }
 
     /// Nothing is done again of which the result was written down.
@@ -395,28 +389,13 @@ impl Disturbed {
     }
 }
 
-/// Tells the entries of the journal as they come, as well as one can who loses the connection all the time.
-fn listen(disturbed: &Disturbed, entries: &Sender<String>) {
-    let client = disturbed.scene.env.http();
-    while !disturbed.over.load(Ordering::Relaxed) {
-        let Ok(mut events) = client.events(None) else {
-            // Nobody listens for a few milliseconds, and there is nothing to wait on for that.
-            std::thread::sleep(Duration::from_millis(1));
-            continue;
-        };
-        while let Ok(Some(event)) = events.next_event() {
-            let data = &event["data"];
-            let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
-            let name = happened.or_else(|| data["event"].as_str().map(str::to_owned));
-            let name = name.or_else(|| data["entry"].as_str().map(str::to_owned));
-            if let (true, Some(name)) = (event["kind"] == "plan_entry", name) {
-                let _ = entries.send(name);
-            }
-            if disturbed.over.load(Ordering::Relaxed) {
-                return;
-            }
-        }
-    }
+/// The name of the entry that an event is about.
+fn entry(event: &Value) -> Option<String> {
+    let data = &event["data"];
+    let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
+    let name = happened.or_else(|| data["event"].as_str().map(str::to_owned));
+    let name = name.or_else(|| data["entry"].as_str().map(str::to_owned));
+    name.filter(|_| event["kind"] == "plan_entry")
 }
 
 /// A run with so many kills at most. Gives those there were.
@@ -426,40 +405,22 @@ fn play(seed: u64, kills: u32) -> u32 {
     let disturbed = Disturbed::open();
     let before = users(&disturbed.scene);
     let mut random = Random::new(seed);
-    let (tell, entries) = channel();
-    let listener = {
-        let disturbed = disturbed.clone();
-        std::thread::spawn(move || listen(&disturbed, &tell))
+    let check = |runs: &Vec<PlanView>, done| {
+        println!(
+            "seed {seed}: {done} kills ({} of the keeper), {} runs, {} sessions, {:.1} s",
+            disturbed.keeper_kills.load(Ordering::Relaxed),
+            runs.len(),
+            disturbed.scene.claude.sessions(),
+            begun.elapsed().as_secs_f64()
+        );
+        disturbed.check(&before);
     };
-    let person = {
-        let disturbed = disturbed.clone();
-        std::thread::spawn(move || {
-            let runs = disturbed.see_it_through();
-            disturbed.over.store(true, Ordering::Relaxed);
-            runs
-        })
-    };
-    let editor = {
-        let disturbed = disturbed.clone();
-        std::thread::spawn(move || disturbed.add_a_task())
-    };
-    let done = disturbed.disturb(kills, &mut random, &entries);
-    let runs = person.join();
-    disturbed.over.store(true, Ordering::Relaxed);
-    editor.join().unwrap();
-    let runs = runs.unwrap_or_else(|_| panic!("seed {seed}, {done} kills: see above"));
-    println!(
-        "seed {seed}: {done} kills ({} of the keeper), {} runs, {} sessions, {:.1} s",
-        disturbed.keeper_kills.load(Ordering::Relaxed),
-        runs.len(),
-        disturbed.scene.claude.sessions(),
-        begun.elapsed().as_secs_f64()
-    );
-    disturbed.check(&before);
-    // Whoever listens hears the end of the daemon.
-    disturbed.scene.env.run(["stop", "--all"]);
-    let _ = listener.join();
-    done
+    let disturb = |entries: &_| disturbed.disturb(kills, &mut random, entries);
+    std::thread::scope(|scope| {
+        scope.spawn(|| disturbed.add_a_task());
+        let see_it_through = || disturbed.see_it_through();
+        disturbed.follower.play(&disturbed.scene.env, entry, see_it_through, disturb, check)
+    })
 }
 
 #[test]

@@ -2,21 +2,23 @@
 
 use std::fs;
 
-use crate::loop_actor::when;
-use crate::plan_run::{ONE, Scene, ended};
+use posse_testkit::files::when;
+
+use crate::plan_run::{ONE, Scene, ended, ended_with};
+use crate::steps::{DONE, commit, end, sh, wait_for};
 
 fn one(meta: &str) -> String {
     ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {meta}"))
 }
 
-const PASS: &str = r"words='[PASS] it is there\n**Verdict: PASS**'";
+const PASS: &str = r#"{ result = { text = "[PASS] it is there\n**Verdict: PASS**" } },"#;
 
 /// Something of the user's was in the way, and the run ended before they put it elsewhere.
 #[test]
 fn what_could_not_be_merged_is_merged_by_the_next_run() {
     // One attempt is all it has.
     let scene = Scene::new(&one("max_attempts_default: 1"));
-    scene.claude.play("t", "commit README two\nreport completed done");
+    scene.claude.play("t", commit("README", "two") + DONE);
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (7, 1), "{text}");
@@ -25,8 +27,7 @@ fn what_could_not_be_merged_is_merged_by_the_next_run() {
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (7, 1), "{text}");
     scene.git(&["checkout", "README"]);
-    let (code, text) = scene.plan("answer", &["t", "it is out of the way"]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "answer", &["t", "it is out of the way"]);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions(), scene.file("README").as_deref()), (0, 1, Some("two\n")), "{text}");
     assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
@@ -37,9 +38,9 @@ fn what_could_not_be_merged_is_merged_by_the_next_run() {
 #[test]
 fn what_was_not_judged_is_judged_by_the_next_run() {
     let scene = Scene::new(&one("validation: {enabled: true}"));
-    scene.claude.play("t.1", "commit a alpha\nreport completed done");
+    scene.claude.play("t.1", commit("a", "alpha") + DONE);
     for session in ["t.2", "t.3", "t.4"] {
-        scene.claude.play(session, "words='I do not know.'");
+        scene.claude.play(session, end("I do not know."));
     }
     scene.claude.play("t.5", PASS);
     let (code, text) = scene.plan("run", &[]);
@@ -54,14 +55,13 @@ fn what_was_not_judged_is_judged_by_the_next_run() {
 fn what_was_done_in_the_checkout_is_judged_by_the_next_run() {
     let scene = Scene::new(&one("isolation: in_place, validation: {enabled: true}"));
     scene.claude.gate("gate");
-    scene.claude.play("t.1", "await gate\ncommit a alpha\necho left > left\nreport completed done");
-    scene.claude.play("t.2", &format!("echo x > by-validator\n{PASS}"));
+    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + &sh("echo left > left") + DONE);
+    scene.claude.play("t.2", sh("echo x > by-validator") + PASS);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     assert_eq!(scene.plan("stop", &[]).0, 0);
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!(code, 3, "{text}");
+    ended_with(3, run);
     fs::write(scene.env.work().join("mine"), "mine\n").unwrap();
     let (code, text) = scene.plan("run", &[]);
     assert!(code != 0 && text.contains("not committed: mine; commit them"), "{text}");
@@ -72,14 +72,13 @@ fn what_was_done_in_the_checkout_is_judged_by_the_next_run() {
     assert_eq!(scene.git(&["ls-files", "--others"]), "by-validator\nmine\n");
 
     // A plan that runs there next may use what the validator left, and not what the user has begun.
-    scene.claude.play("u", "commit b beta\nreport completed done");
+    scene.claude.play("u", commit("b", "beta") + DONE);
     let plan = fs::read_to_string(&scene.plan).unwrap();
     fs::write(&scene.plan, format!("{plan}      - {{id: u, name: Write b}}\n")).unwrap();
     scene.claude.play("u.2", PASS);
-    let (code, text) = scene.plan("run", &["--allow-dirty"]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "run", &["--allow-dirty"]);
     let prompt = scene.claude.called("u", 1).unwrap();
-    let prompt = prompt.prompt();
+    let prompt = &prompt.prompt;
     assert!(prompt.contains("\nmine\n") && !prompt.contains("by-validator"), "{prompt}");
 }
 
@@ -93,9 +92,8 @@ fn a_plan_file_that_is_behind_is_not_believed() {
         "until grep -q in_progress {plan}; do sleep 0.02; done\n\
          mv {plan} {plan}.old\nuntil mkdir {plan} 2> /dev/null; do rm -f {plan}; done"
     );
-    scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", sh(&spoil) + &commit("a", "alpha") + DONE);
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(text.contains("does not show how this run ended"), "{text}");
     fs::remove_dir(&scene.plan).unwrap();
     fs::rename(scene.plan.with_extension("yaml.old"), &scene.plan).unwrap();
@@ -104,9 +102,8 @@ fn a_plan_file_that_is_behind_is_not_believed() {
     assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
     assert!(scene.text().contains("status: verified"), "{}", scene.text());
     // What people write into it counts.
-    let (code, text) = scene.plan("retry", &["t"]);
-    assert_eq!(code, 0, "{text}");
-    scene.claude.play("t", "commit a beta\nreport completed done");
+    scene.plan_ends(0, "retry", &["t"]);
+    scene.claude.play("t", commit("a", "beta") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("beta\n")), "{text}");
 }
@@ -115,12 +112,12 @@ fn a_plan_file_that_is_behind_is_not_believed() {
 #[test]
 fn a_session_that_spoils_its_work_area() {
     let scene = Scene::new(&one("max_attempts_default: 2"));
-    scene.claude.play("t.1", "commit a alpha\nrm .git\nreport completed done");
-    scene.claude.play("t.2", "commit a beta\nreport completed done");
+    scene.claude.play("t.1", commit("a", "alpha") + &sh("rm .git") + DONE);
+    scene.claude.play("t.2", commit("a", "beta") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("beta\n")), "{text}");
     let told = scene.claude.called("t", 2).unwrap();
-    assert!(told.prompt().contains("is not a work area any more"), "{}", told.prompt());
+    assert!(told.prompt.contains("is not a work area any more"), "{}", told.prompt);
 }
 
 /// What somebody makes of the file while the plan runs is not lost, even if it is no text any more.
@@ -129,7 +126,7 @@ fn a_plan_file_that_is_no_text() {
     let scene = Scene::new(ONE);
     let plan = scene.plan.display();
     let spoil = format!("until grep -q in_progress {plan}; do sleep 0.02; done\nprintf 'mine \\377\\n' > {plan}");
-    scene.claude.play("t", &format!("{spoil}\ncommit a alpha\nreport completed done"));
+    scene.claude.play("t", sh(&spoil) + &commit("a", "alpha") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
     let kept =
@@ -144,7 +141,7 @@ fn a_plan_file_that_is_no_text() {
 fn a_run_whose_journal_cannot_be_read() {
     let scene = Scene::new(ONE);
     scene.claude.gate("gate");
-    scene.claude.play("t", "await gate\ncommit a alpha\nreport completed done");
+    scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     scene.env.kill_daemon();
@@ -153,11 +150,10 @@ fn a_run_whose_journal_cannot_be_read() {
     assert_eq!(spoilt, 1);
     drop(database);
     ended(run);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 1, "{text}");
+    let text = scene.plan_ends(1, "run", &[]);
     assert!(text.contains("what it did cannot be read") && text.contains("copy the plan to a file"), "{text}");
     let copy = scene.plan.with_file_name("copy.yaml");
     fs::copy(&scene.plan, &copy).unwrap();
-    scene.claude.play("t", "commit a alpha\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
     assert_eq!(scene.command(&["run", copy.to_str().unwrap()]).status().unwrap().code(), Some(0));
 }

@@ -6,8 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::loop_actor::when;
+use posse_testkit::files::when;
+
 use crate::plan_run::{ONE, Scene, TWO, ended};
+use crate::steps::{DONE, ask, commit, reports, say, sh, uses, wait_for};
 
 /// Where the runs of this scene keep their files.
 fn runs(scene: &Scene) -> PathBuf {
@@ -25,12 +27,14 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
     let scene = Scene::new(&ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {gates}")));
     let (code, text) = scene.plan("log", &[]);
     assert!(code == 1 && text.contains("no run of") && text.contains("posse plan run"), "{text}");
-    scene.claude.play("t.1", "say 'I write a.'\nuses Write a\ncommit a bad\nreport completed 'it is there'");
-    scene.claude.play("t.2", "say 'Now really.'\ncommit a good\nreport completed done\necho trouble >&2");
+    scene.claude.play(
+        "t.1",
+        say("I write a.") + &uses("Write", "a") + &commit("a", "bad") + &reports("completed", "it is there"),
+    );
+    scene.claude.play("t.2", say("Now really.") + &commit("a", "good") + DONE + &sh("echo trouble >&2"));
     assert_eq!(scene.plan("run", &[]).0, 0);
 
-    let (code, text) = scene.plan("log", &["t"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "log", &["t"]);
     let parts = [
         "task t: coder (WRITE)",
         "flags: --allowedTools",
@@ -81,8 +85,8 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
 fn it_follows_until_the_end() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "say 'the first'\nawait gate\nsay 'the second'\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "say 'the third'\ncommit b beta\nreport completed done");
+    scene.claude.play("1.1", say("the first") + &wait_for("gate") + &say("the second") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", say("the third") + &commit("b", "beta") + DONE);
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("1.1", 1).then_some(()));
     let mut log = scene.command(&["log", scene.plan.to_str().unwrap(), "-f"]);
@@ -106,11 +110,12 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     // The check does not say it in one piece, or the plan would hold it.
     let plan = "meta:\n  name: One\n  backoff_base: 1\n  gates:\n    - name: good\n      cmd: |\n        grep -q good a && exit\n        printf 'ghp_%s' a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2; exit 1";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", plan));
-    let session = format!("say 'the key is {secret}'\nuses Bash 'curl -H {secret}'\necho {secret} >&2\n");
-    scene.claude.play("t.1", &format!("{session}commit a bad\nreport completed 'with {secret}'"));
-    scene.claude.play("t.2", &format!("{session}report suspended hm '\"question\": \"is {secret} right?\"'"));
-    let (code, text) = scene.plan("run", &["--verbose"]);
-    assert_eq!(code, 7, "{text}");
+    let session = say(&format!("the key is {secret}"))
+        + &uses("Bash", &format!("curl -H {secret}"))
+        + &sh(&format!("echo {secret} >&2"));
+    scene.claude.play("t.1", session.clone() + &commit("a", "bad") + &reports("completed", &format!("with {secret}")));
+    scene.claude.play("t.2", session + &ask(&format!("is {secret} right?")));
+    let text = scene.plan_ends(7, "run", &["--verbose"]);
     assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
     for words in
         [&["log"][..], &["log", "t"], &["log", "t", "--raw"], &["log", "t", "--json"], &["why", "t"], &["status"]]

@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use posse_testkit::files::when;
 use serde_json::Value;
 
-use crate::loop_actor::when;
 use crate::plan_run::{ONE, Scene, TWO, ended, said};
+use crate::steps::{DONE, commit, reports, result, say, wait_for};
 
 impl Scene {
     fn usage(&self, arguments: &[&str]) -> Value {
@@ -28,8 +29,8 @@ impl Scene {
 fn t73_a_plan_stops_when_its_money_is_spent() {
     let meta = "name: Two\n  budget: {quota_ceiling_usd: 0.5, max_quota_percent: 80, reserved_budget_usd: 0.25}";
     let scene = Scene::new(&TWO.replace("name: Two", meta));
-    scene.claude.play("1.1", "commit a alpha\nreport completed done");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.1", commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
     assert!(text.contains("this plan: 0.25 USD of 0.25 USD are spent"), "{text}");
@@ -51,10 +52,9 @@ fn t73_a_plan_stops_when_its_money_is_spent() {
 fn t77_the_window_is_shared_by_all_plans_and_processes() {
     let scene = Scene::new(ONE);
     scene.configure_user("[plans.budget]\nquota_ceiling_usd = 0.25\nwindow = '7d'\n");
-    scene.claude.play("t", "commit a alpha\nreport completed done");
-    scene.claude.play("other", "commit b beta\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "alpha") + DONE);
+    scene.claude.play("other", commit("b", "beta") + DONE);
+    scene.plan_ends(0, "run", &[]);
     scene.env.kill_daemon();
     let other = scene.other_plan("other.yaml", &ONE.replace("id: t", "id: other"));
     let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
@@ -76,9 +76,9 @@ fn what_another_run_spends_counts_at_once() {
     let scene = Scene::new(TWO);
     scene.configure("[budget]\nquota_ceiling_usd = 0.5\nwindow = '7d'\n");
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
-    scene.claude.play("t", "commit c gamma\nreport completed done");
+    scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
+    scene.claude.play("t", commit("c", "gamma") + DONE);
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
     let other = scene.other_plan("other.yaml", ONE);
@@ -97,10 +97,10 @@ fn t74_t75_t76_every_session_is_counted() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
     scene.claude.gate("gate");
-    let pass = r"words='[PASS] a is good\n**Verdict: PASS**'";
-    scene.claude.play("t.1", "say thinking\nawait gate");
-    scene.claude.play("t.2", "report completed 'and did nothing'\ncost=0.5");
-    scene.claude.play("t.3", "commit a good\nreport completed done\ncost=null");
+    let pass = r#"{ result = { text = "[PASS] a is good\n**Verdict: PASS**" } },"#;
+    scene.claude.play("t.1", say("thinking") + &wait_for("gate"));
+    scene.claude.play("t.2", reports("completed", "and did nothing") + &result("cost = 0.5"));
+    scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = nan"));
     scene.claude.play("t.4", pass);
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("t", 1).then_some(()));
@@ -148,7 +148,7 @@ fn a_session_without_money_costs_no_attempt() {
     let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));
     scene.claude.play(
         "t",
-        "printf '{\"type\":\"result\",\"subtype\":\"error_max_budget_usd\",\"is_error\":true,\"num_turns\":3,\"total_cost_usd\":1.01,\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}\\n'\nexit 1",
+        r#"{ print = '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}' }, { print = "\n" }, { exit = 1 }"#,
     );
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");

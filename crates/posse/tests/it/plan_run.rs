@@ -7,9 +7,11 @@ use std::process::{Child, Command, Output, Stdio};
 use posse_api::PlanView;
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
+use posse_testkit::git::{commit_all, git};
 
 use crate::env;
-use crate::loop_actor::when;
+use crate::steps::{DONE, ask, commit, end, reports, say, sh, wait_for};
 
 /// A project with one commit, a plan outside of it, and who carries it out.
 pub(crate) struct Scene {
@@ -24,7 +26,7 @@ impl Scene {
         let env = env();
         let outside = env.work().parent().unwrap().join("outside");
         fs::create_dir(&outside).unwrap();
-        let claude = ScriptedClaude::install(&outside);
+        let claude = ScriptedClaude::install(&outside, env.posse_path());
         let file = outside.join("plan.yaml");
         fs::write(&file, plan).unwrap();
         let scene = Self { claude, plan: file, env };
@@ -35,18 +37,12 @@ impl Scene {
 
     /// What is there is the project, and has one commit.
     pub(crate) fn commit_all(&self) {
-        self.git(&["init", "-q", "-b", "main"]);
-        self.git(&["config", "user.name", "U"]);
-        self.git(&["config", "user.email", "u@example.org"]);
-        self.git(&["add", "-A"]);
-        self.git(&["commit", "-q", "-m", "first"]);
+        commit_all(&self.env.work());
     }
 
     #[track_caller]
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let output = Command::new("git").args(arguments).current_dir(self.env.work()).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        git(&self.env.work(), arguments)
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -67,6 +63,14 @@ impl Scene {
         let mut arguments = vec![command, self.plan.to_str().unwrap()];
         arguments.extend(more);
         said(&self.command(&arguments).output().unwrap())
+    }
+
+    /// Runs a `posse plan` command that has to end with this code, and returns what it said.
+    #[track_caller]
+    pub(crate) fn plan_ends(&self, code: i32, command: &str, more: &[&str]) -> String {
+        let (found, text) = self.plan(command, more);
+        assert_eq!(found, code, "{text}");
+        text
     }
 
     /// Begins to run it, and goes on.
@@ -92,6 +96,14 @@ pub(crate) fn said(output: &Output) -> (i32, String) {
 #[track_caller]
 pub(crate) fn ended(child: Child) -> (i32, String) {
     said(&child.wait_with_output().unwrap())
+}
+
+/// Waits for the end, which has to have this code, and returns what it said.
+#[track_caller]
+pub(crate) fn ended_with(code: i32, child: Child) -> String {
+    let (found, text) = ended(child);
+    assert_eq!(found, code, "{text}");
+    text
 }
 
 pub(crate) const TWO: &str = "\
@@ -130,12 +142,11 @@ fn a_plan_is_carried_out_and_merged() {
     scene.git(&["add", "staged"]);
     fs::write(scene.env.work().join("loose"), "loose\n").unwrap();
     let before = scene.git(&["status", "--porcelain=v2"]);
-    scene.claude.play("1.1", "say working\ncommit a alpha\nreport completed 'a is there'");
+    scene.claude.play("1.1", say("working") + &commit("a", "alpha") + &reports("completed", "a is there"));
     // Left uncommitted: posse commits it.
-    scene.claude.play("1.2", "cat a > b\nreport completed 'b is there'");
+    scene.claude.play("1.2", sh("cat a > b") + &reports("completed", "b is there"));
 
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(text.contains("verified: every task is done"), "{text}");
     assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
     assert_eq!(scene.git(&["status", "--porcelain=v2"]), before, "the user's changes");
@@ -149,13 +160,13 @@ fn a_plan_is_carried_out_and_merged() {
 
     let first = scene.claude.called("1.1", 1).unwrap();
     assert!(first.stdin.ends_with("/prompt.md"), "{}", first.stdin);
-    assert!(!first.arguments.iter().any(|word| word.contains(first.prompt())), "{:?}", first.arguments);
+    assert!(!first.arguments.iter().any(|word| word.contains(&first.prompt)), "{:?}", first.arguments);
     assert_eq!(first.variable("CLAUDECODE"), None);
     assert_eq!(first.flag("--permission-mode"), Some("acceptEdits"));
     assert_eq!(first.arguments.last().unwrap(), "--print", "no list is open at the end: {first:?}");
     assert_ne!(first.directory, scene.env.work().to_str().unwrap(), "a work tree of its own");
     assert!(!first.arguments.contains(&scene.env.work().to_str().unwrap().to_owned()), "{first:?}");
-    assert!(first.prompt().contains("Write the file a.") && first.prompt().contains("fresh start"), "{first:?}");
+    assert!(first.prompt.contains("Write the file a.") && first.prompt.contains("fresh start"), "{first:?}");
 
     // Nothing is left to do, and nothing is done.
     let (code, text) = scene.plan("run", &[]);
@@ -172,19 +183,18 @@ fn a_plan_is_carried_out_and_merged() {
 #[test]
 fn who_says_done_and_did_nothing_has_failed() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 2"));
-    scene.claude.play("t", "report completed 'all done'");
+    scene.claude.play("t", reports("completed", "all done"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (1, 2), "{text}");
     assert!(text.contains("there is no commit and no changed file"), "{text}");
     let second = scene.claude.called("t", 2).unwrap();
-    assert!(second.prompt().contains("no_evidence"), "{}", second.prompt());
+    assert!(second.prompt.contains("no_evidence"), "{}", second.prompt);
     let plan = scene.text();
     assert!(plan.contains("status: failed") && plan.contains("failure_kind: attempts_exhausted"), "{plan}");
 
     // A person wants it to be tried again.
-    scene.claude.play("t", "commit a alpha\nreport completed 'now really'");
-    let (code, text) = scene.plan("retry", &["t"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "alpha") + &reports("completed", "now really"));
+    scene.plan_ends(0, "retry", &["t"]);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
 }
@@ -194,12 +204,12 @@ fn who_says_done_and_did_nothing_has_failed() {
 fn what_a_check_finds_is_told_to_the_next_attempt() {
     let gates = "meta: {name: One, backoff_base: 1, gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]}";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", gates));
-    scene.claude.play("t.1", "commit a bad\nreport completed done");
-    scene.claude.play("t.2", "commit a good\nreport completed done");
+    scene.claude.play("t.1", commit("a", "bad") + DONE);
+    scene.claude.play("t.2", commit("a", "good") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
     let second = scene.claude.called("t", 2).unwrap();
-    assert!(second.prompt().contains("it is not good") && second.prompt().contains("Attempt 2"), "{}", second.prompt());
+    assert!(second.prompt.contains("it is not good") && second.prompt.contains("Attempt 2"), "{}", second.prompt);
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
     assert!(!scene.git(&["log", "--format=%H", "main", "--", "a"]).is_empty());
     assert!(scene.text().contains("attempts: 2"), "{}", scene.text());
@@ -209,19 +219,16 @@ fn what_a_check_finds_is_told_to_the_next_attempt() {
 #[test]
 fn a_question_waits_for_its_answer() {
     let scene = Scene::new(ONE);
-    scene.claude.play("t.1", "report suspended 'I wonder' '\"question\": \"Which colour?\"'");
-    scene.claude.play("t.2", "commit a blue\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 7, "{text}");
+    scene.claude.play("t.1", ask("Which colour?"));
+    scene.claude.play("t.2", commit("a", "blue") + DONE);
+    let text = scene.plan_ends(7, "run", &[]);
     assert!(text.contains("Which colour?"), "{text}");
-    let (code, text) = scene.plan("answer", &["t", "blue", "of", "course"]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "answer", &["t", "blue", "of", "course"]);
     let (code, text) = scene.plan("answer", &["t", "green"]);
     assert_eq!(code, 1, "it asks only once: {text}");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.plan_ends(0, "run", &[]);
     let second = scene.claude.called("t", 2).unwrap();
-    assert!(second.prompt().contains("Which colour?") && second.prompt().contains("blue of course"), "{second:?}");
+    assert!(second.prompt.contains("Which colour?") && second.prompt.contains("blue of course"), "{second:?}");
 }
 
 /// T84 without a pipeline, and T85.
@@ -229,23 +236,21 @@ fn a_question_waits_for_its_answer() {
 fn stop_lets_what_runs_finish_or_ends_it() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "await gate\nreport completed done");
+    scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", wait_for("gate") + DONE);
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
     let (code, text) = scene.plan("status", &[]);
-    assert!(code == 0 && text.contains("task 1.1 by coder, attempt 1"), "{text}");
+    assert!(code == 0 && text.contains("▸ 1.1") && text.contains("  coder"), "{text}");
     assert_eq!(scene.plan("stop", &[]).0, 0);
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!(code, 3, "{text}");
+    let text = ended_with(3, run);
     assert_eq!((scene.file("a").as_deref(), scene.claude.sessions()), (Some("alpha\n"), 1), "{text}");
 
     let run = scene.begin(&[]);
     when("the second session", || scene.claude.waits("1.2", 1).then_some(()));
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
-    let (code, text) = ended(run);
-    assert_eq!(code, 3, "{text}");
+    ended_with(3, run);
     // Ended on request, it costs no attempt.
     let plan = scene.text();
     assert!(!plan.contains("in_progress") && plan.matches("attempts: 1").count() == 1, "{plan}");
@@ -255,14 +260,13 @@ fn stop_lets_what_runs_finish_or_ends_it() {
 fn a_session_goes_on_when_the_daemon_dies() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "say before\nawait gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.1", say("before") + &wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!(code, 0, "{text}");
+    let text = ended_with(0, run);
     assert_eq!(scene.claude.sessions(), 2, "no session was started twice: {text}");
     assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());
     assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
@@ -272,10 +276,9 @@ fn a_session_goes_on_when_the_daemon_dies() {
 fn a_run_that_nobody_follows_waits_for_its_environment() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
-    let (code, text) = scene.plan("run", &["--detach"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
+    scene.plan_ends(0, "run", &["--detach"]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
@@ -292,8 +295,8 @@ fn a_session_may_add_tasks_but_not_vouch_for_others() {
     let scene = Scene::new(ONE);
     let add =
         "cat >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\" <<'EOF'\n      - id: more\n        name: More\nEOF\n";
-    scene.claude.play("t", &format!("commit a alpha\n{add}report completed done"));
-    scene.claude.play("more", "commit b beta\nreport completed done");
+    scene.claude.play("t", commit("a", "alpha") + &sh(add) + DONE);
+    scene.claude.play("more", commit("b", "beta") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
     assert!(scene.text().contains("id: more"), "{}", scene.text());
@@ -322,11 +325,11 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
     // In fields, and in words.
-    let fail = r#"words='```json\n{\"task_id\": \"t\", \"nonce\": \"'$POSSE_RUN_ID'\", \"status\": \"completed\", \"message\": \"m\", \"verdict\": \"FAIL\", \"findings\": [\"[FAIL] a is bad\"], \"evidence\": \"seen\"}\n```'"#;
-    let pass = r"words='[PASS] a is good\n**Verdict: PASS**'";
-    scene.claude.play("t.1", "commit a bad\nreport completed done");
-    scene.claude.play("t.2", fail);
-    scene.claude.play("t.3", "commit a good\nreport completed done");
+    let fail = r#"{"task_id": "t", "nonce": "{nonce}", "status": "completed", "message": "m", "verdict": "FAIL", "findings": ["[FAIL] a is bad"], "evidence": "seen"}"#;
+    let pass = r#"{ result = { text = "[PASS] a is good\n**Verdict: PASS**" } },"#;
+    scene.claude.play("t.1", commit("a", "bad") + DONE);
+    scene.claude.play("t.2", end(&format!("```json\n{fail}\n```")));
+    scene.claude.play("t.3", commit("a", "good") + DONE);
     scene.claude.play("t.4", pass);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
@@ -338,7 +341,7 @@ fn a_validator_looks_at_the_work_before_it_is_merged() {
         validator.stdin
     );
     assert_eq!(validator.arguments.last().unwrap(), "--print", "{:?}", validator.arguments);
-    assert!(scene.claude.called("t", 3).unwrap().prompt().contains("[FAIL] a is bad"), "{text}");
+    assert!(scene.claude.called("t", 3).unwrap().prompt.contains("[FAIL] a is bad"), "{text}");
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }
 
@@ -367,13 +370,13 @@ fn plan_of_the_original_orchestrator_runs_with_warnings() {
         let (code, text) = scene.plan(command, &["--strict"]);
         assert_eq!((code, scene.claude.sessions()), (5, 0), "{command}: {text}");
     }
-    scene.claude.play("t.1", "commit a good\nreport completed done");
-    scene.claude.play("t.2", r"words='[PASS] a is good\n**Verdict: PASS**'");
+    scene.claude.play("t.1", commit("a", "good") + DONE);
+    scene.claude.play("t.2", end("[PASS] a is good\n**Verdict: PASS**"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
     assert!(warnings.iter().all(|warning| text.contains(warning)), "{text}");
     let validator = scene.claude.called("t", 2).unwrap();
-    assert!(validator.prompt().contains("alidat"), "{}", validator.prompt());
+    assert!(validator.prompt.contains("alidat"), "{}", validator.prompt);
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
 }
 
@@ -383,8 +386,8 @@ fn the_daemon_may_die_at_any_time() {
     let scene = Scene::new(TWO);
     // The first session goes on for at least three daemons, however fast the machine is.
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "say working\nawait gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "cat a > b\nreport completed done");
+    scene.claude.play("1.1", say("working") + &wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", sh("cat a > b") + DONE);
     let mut run = scene.begin(&[]);
     let mut kills = 0;
     while run.try_wait().unwrap().is_none() {
@@ -412,7 +415,7 @@ fn the_daemon_may_die_at_any_time() {
 fn ctrl_c_twice_ends_what_runs() {
     let scene = Scene::new(ONE);
     scene.claude.gate("gate");
-    scene.claude.play("t", "await gate");
+    scene.claude.play("t", wait_for("gate"));
     let mut run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     let pid = rustix::process::Pid::from_child(&run);
@@ -427,8 +430,7 @@ fn ctrl_c_twice_ends_what_runs() {
     }
     when("it was told to stop", || scene.text().contains("in_progress").then_some(()));
     interrupt();
-    let (code, text) = ended(run);
-    assert_eq!(code, 130, "{text}");
+    ended_with(130, run);
     let plan = scene.text();
     assert!(plan.contains("status: stopped") && !plan.contains("attempts"), "{plan}");
 }
@@ -446,7 +448,7 @@ sections:
     let scene = Scene::new(plan);
     for task in ["a", "b"] {
         scene.claude.gate(&format!("gate-{task}"));
-        scene.claude.play(task, &format!("await gate-{task}\ncommit {task} {task}\nreport completed done"));
+        scene.claude.play(task, wait_for(&format!("gate-{task}")) + &commit(task, task) + DONE);
     }
     let run = scene.begin(&["--parallel"]);
     when("both", || (scene.claude.waits("a", 1) && scene.claude.waits("b", 1)).then_some(()));
@@ -454,7 +456,6 @@ sections:
     scene.claude.open_gate("gate-b");
     when("the first result", || scene.file("b"));
     scene.claude.open_gate("gate-a");
-    let (code, text) = ended(run);
-    assert_eq!(code, 0, "{text}");
+    let text = ended_with(0, run);
     assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("a\n"), Some("b\n")), "{text}");
 }

@@ -3,10 +3,11 @@
 use std::fs;
 
 use posse_api::PlanView;
+use posse_testkit::files::when;
 use posse_testkit::{env, process};
 
-use crate::loop_actor::when;
-use crate::plan_run::{ONE, Scene, TWO, ended};
+use crate::plan_run::{ONE, Scene, TWO, ended, ended_with};
+use crate::steps::{DONE, commit, end, limited, reports, result, say, sh, wait_for};
 
 /// The run of the plan of this scene that began last, as the API tells it.
 fn last_run(scene: &Scene) -> PlanView {
@@ -52,15 +53,17 @@ fn a_plan_that_is_not_valid() {
 #[test]
 fn a_reviewer_reports_in_its_last_message() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Review\n        agent: code-reviewer"));
-    let report = r#"words='Fine.\n```json\n{\"task_id\": \"t\", \"nonce\": \"'$POSSE_RUN_ID'\", \"status\": \"completed\", \"message\": \"all is fine\"}\n```' cost=null"#;
-    scene.claude.play("t", report);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    let report = r#"text = """Fine.
+```json
+{"task_id": "t", "nonce": "{nonce}", "status": "completed", "message": "all is fine"}
+```""", cost = nan"#;
+    scene.claude.play("t", result(report));
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(text.contains("1 sessions, unknown"), "{text}");
     let plan = scene.text();
     assert!(plan.contains("all is fine") && !plan.contains("cost_usd"), "{plan}");
     let called = scene.claude.called("t", 1).unwrap();
-    assert!(!called.prompt().contains("result.json"), "no file is asked for: {}", called.prompt());
+    assert!(!called.prompt.contains("result.json"), "no file is asked for: {}", called.prompt);
 }
 
 /// T23, T24, T25: what a session may make of the plan, and what is put back.
@@ -69,12 +72,11 @@ fn what_a_session_writes_into_the_plan() {
     let scene = Scene::new(TWO);
     let edit = r#"copy=$(dirname "$POSSE_RESULT_FILE")/plan.yaml
 sed -i 's/^        name: Write b$/&\n        status: verified\n        attempts: 1/; s/^  name: Two$/&\n  budget_limit_usd: 99/' "$copy"
-printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> "$copy"
-commit a alpha
-report completed done '"plan_modified": false'"#;
-    scene.claude.play("1.1", edit);
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
-    scene.claude.play("more", "commit c gamma\nreport completed done");
+printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> "$copy""#;
+    let report = "{ report = { status = 'completed', message = 'done', plan_modified = false } },";
+    scene.claude.play("1.1", sh(edit) + &commit("a", "alpha") + report);
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
+    scene.claude.play("more", commit("c", "gamma") + DONE);
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
     assert!(text.contains("task 1.2: its status cannot be set to verified while the plan runs"), "{text}");
@@ -90,11 +92,11 @@ report completed done '"plan_modified": false'"#;
 fn a_person_and_a_session_edit_the_plan_at_once() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
-    let edit = "copy=$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\nawait gate\n\
-                printf '      - {id: theirs, name: By the session}\\n' >> \"$copy\"\ncommit a alpha\nreport completed done";
-    scene.claude.play("1.1", edit);
+    let edit =
+        "printf '      - {id: theirs, name: By the session}\\n' >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\"";
+    scene.claude.play("1.1", wait_for("gate") + &sh(edit) + &commit("a", "alpha") + DONE);
     for (task, file) in [("1.2", "b"), ("theirs", "c"), ("mine", "d")] {
-        scene.claude.play(task, &format!("commit {file} {file}\nreport completed done"));
+        scene.claude.play(task, commit(file, file) + DONE);
     }
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
@@ -117,7 +119,7 @@ fn what_needs_a_failed_task_is_shown_with_its_chain() {
         "      - {id: a, name: A, max_attempts: 1}\n      - {id: b, name: B, depends_on: [a]}\n      - {id: c, name: C, depends_on: [b]}\n",
     );
     let scene = Scene::new(&plan);
-    scene.claude.play("a", "report failed 'no idea'");
+    scene.claude.play("a", reports("failed", "no idea"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (5, 1), "{text}");
     assert!(text.contains("c: it waits for b (pending), which waits for a (failed)"), "{text}");
@@ -131,40 +133,31 @@ fn a_prompt_of_300_kib_goes_into_a_file() {
     let description: String = (0..300).map(|_| format!("          {line}\n")).collect();
     let plan = ONE.replace("name: Write a\n", &format!("name: Write a\n        description: |\n{description}"));
     let scene = Scene::new(&plan);
-    scene.claude.play("t", "commit a a\nreport completed done");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", commit("a", "a") + DONE);
+    scene.plan_ends(0, "run", &[]);
     let called = scene.claude.called("t", 1).unwrap();
     let length: usize = called.arguments.iter().map(String::len).sum();
     assert!(length < 16 << 10, "{length}");
-    assert_eq!(called.prompt().matches(&line).count(), 300);
+    assert_eq!(called.prompt.matches(&line).count(), 300);
 }
 
 /// T40, T41, T42, T43, T44: who says done, and what of it is believed. Each has one attempt.
 #[test]
 fn reports_that_prove_nothing() {
     let plays = [
-        (
-            "t40",
-            r#"commit t40 x; printf '{"task_id": "t40", "nonce": "of-an-older-run", "status": "completed", "message": "m"}' > "$POSSE_RESULT_FILE""#,
-            "no report",
-        ),
-        (
-            "t41",
-            r#"commit t41 x; printf '{"task_id": "t40", "nonce": "%s", "status": "completed", "message": "m"}' "$POSSE_RUN_ID" > "$POSSE_RESULT_FILE""#,
-            "task t40, not t41",
-        ),
-        ("t42", "commit t42 x\nreport completed done\nturns=0", "took no turn"),
-        ("t43", "report completed done", "no commit and no changed file"),
-        ("t44", "commit t44 x\nreport completed done\ncode=1", "exited with 1"),
+        ("t40", commit("t40", "x") + "{ report = { status = 'completed', nonce = 'of-an-older-run' } },", "no report"),
+        ("t41", commit("t41", "x") + "{ report = { status = 'completed', task_id = 't40' } },", "task t40, not t41"),
+        ("t42", commit("t42", "x") + DONE + &result("turns = 0"), "took no turn"),
+        ("t43", DONE.to_owned(), "no commit and no changed file"),
+        ("t44", commit("t44", "x") + DONE + &result("code = 1"), "exited with 1"),
     ];
     let all: String = plays.iter().map(|(id, ..)| format!("      - {{id: {id}, name: T}}\n")).collect();
     let all = all + "      - {id: nothing, name: T}\n";
     let scene = Scene::new(&tasks(", max_attempts_default: 1, circuit_breaker_threshold: 99", &all));
-    for (id, play, _) in plays {
+    for (id, play, _) in &plays {
         scene.claude.play(id, play);
     }
-    scene.claude.play("nothing", "report no_change_needed 'it was there'");
+    scene.claude.play("nothing", reports("no_change_needed", "it was there"));
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (1, 6), "{text}");
     let view = last_run(&scene);
@@ -178,22 +171,28 @@ fn reports_that_prove_nothing() {
     assert_eq!(nothing.status.as_str(), "verified", "{nothing:?}");
 }
 
+/// Makes every session ignore the signals that ask it to end.
+fn ignore_signals(scene: &Scene) {
+    let program = fs::read_to_string(scene.claude.program()).unwrap();
+    fs::write(scene.claude.program(), program.replace("exec ", "trap '' TERM HUP\nexec ")).unwrap();
+}
+
 /// T45, T75: a session that does not want to end, and what it used until then.
 #[test]
 fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
     let scene =
         Scene::new(&ONE.replace("name: Write a", "name: Write a\n        timeout: 2s\n        max_attempts: 1"));
     scene.claude.gate("never");
-    let play = "trap '' TERM HUP\necho $$ > \"$me/pid\"\n(trap '' TERM HUP; exec sleep 600) &\necho $! > \"$me/child\"\nsay working\nawait never";
-    scene.claude.play("t", play);
+    ignore_signals(&scene);
+    let start = "echo $PPID > \"$session/pid\"; sleep 600 > /dev/null & echo $! > \"$session/child\"";
+    scene.claude.play("t", sh(start) + &say("working") + &wait_for("never"));
     let run = scene.begin(&[]);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     let pid = |name: &str| -> u32 {
         fs::read_to_string(scene.claude.session("t", 1).join(name)).unwrap().trim().parse().unwrap()
     };
     let (session, child) = (pid("pid"), pid("child"));
-    let (code, text) = ended(run);
-    assert_eq!(code, 1, "{text}");
+    let text = ended_with(1, run);
     assert!(!process::exists(session) && !process::exists(child), "it is still there: {text}");
     assert!(text.contains("took too long"), "{text}");
     assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
@@ -207,9 +206,8 @@ fn a_session_that_says_nothing_is_ended() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 1"));
     scene.configure("[task]\nidle_timeout = \"2s\"\n");
     scene.claude.gate("never");
-    scene.claude.play("t", "say working\nawait never");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 1, "{text}");
+    scene.claude.play("t", say("working") + &wait_for("never"));
+    let text = scene.plan_ends(1, "run", &[]);
     assert!(text.contains("said nothing for too long"), "{text}");
     assert!(scene.text().contains("attempts: 1"), "{}", scene.text());
 }
@@ -219,16 +217,15 @@ fn a_session_that_says_nothing_is_ended() {
 #[test]
 fn limits() {
     let scene = Scene::new(TWO);
-    let limit = "now=$(date +%s)\nprintf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $((now + 90))\nerror=true code=1";
-    scene.claude.play("1.1", "say \"You've hit your limit · resets 3pm\"\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2.1", limit);
+    scene.claude.play("1.1", say("You've hit your limit · resets 3pm") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2.1", limited(90));
     let before = jiff::Timestamp::now();
     let (code, text) = scene.plan("run", &["--no-wait"]);
     assert_eq!((code, scene.claude.sessions()), (75, 2), "{text}");
     assert_eq!(scene.text().matches("attempts: 1").count(), 1, "{}", scene.text());
 
     // Another run keeps to it too.
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
     let hold = when("the hold", || last_run(&scene).hold);
     let after = jiff::Timestamp::now();
@@ -250,8 +247,8 @@ fn limits() {
 #[test]
 fn a_plan_out_of_money_pauses() {
     let scene = Scene::new(TWO);
-    scene.claude.play("1.1", "commit a alpha\nreport completed done\ncost=7");
-    scene.claude.play("1.2", "commit b beta\nreport completed done");
+    scene.claude.play("1.1", commit("a", "alpha") + DONE + &result("cost = 7"));
+    scene.claude.play("1.2", commit("b", "beta") + DONE);
     let budget = ["--quota-ceiling", "10", "--max-budget-pct", "80", "--reserved-budget", "3"];
     let (code, text) = scene.plan("run", &budget);
     assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
@@ -269,12 +266,11 @@ fn a_plan_out_of_money_pauses() {
 fn what_all_sessions_of_a_task_cost() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
-    scene.claude.play("t.1", "report failed 'no idea'\ncost=0.5");
-    scene.claude.play("t.2", "commit a bad\nreport completed done\ncode=1 cost=0.25");
-    scene.claude.play("t.3", "commit a good\nreport completed done\ncost=1");
-    scene.claude.play("t.4", r"words='[PASS] a is good\n**Verdict: PASS**' cost=0.25");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t.1", reports("failed", "no idea") + &result("cost = 0.5"));
+    scene.claude.play("t.2", commit("a", "bad") + DONE + &result("code = 1, cost = 0.25"));
+    scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = 1"));
+    scene.claude.play("t.4", result("text = \"[PASS] a is good\\n**Verdict: PASS**\", cost = 0.25"));
+    let text = scene.plan_ends(0, "run", &[]);
     assert!(text.contains("4 sessions, 2.00 USD"), "{text}");
     assert!(scene.text().contains("cost_usd: 2\n"), "{}", scene.text());
 }
@@ -292,8 +288,9 @@ fn kill_both(scene: &Scene) {
 fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
     let scene = Scene::new(ONE);
     scene.claude.gate("never");
-    scene.claude.play("t.1", "trap '' HUP\necho $$ > \"$me/pid\"\nawait never");
-    scene.claude.play("t.2", "commit a alpha\nreport completed done");
+    ignore_signals(&scene);
+    scene.claude.play("t.1", sh("echo $PPID > \"$session/pid\"") + &wait_for("never"));
+    scene.claude.play("t.2", commit("a", "alpha") + DONE);
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     let pid = fs::read_to_string(scene.claude.session("t", 1).join("pid")).unwrap().trim().parse().unwrap();
@@ -310,7 +307,7 @@ fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
 fn a_session_that_had_reported_is_not_done_again() {
     let scene = Scene::new(ONE);
     scene.claude.gate("never");
-    scene.claude.play("t", "commit a alpha\nreport completed done\nawait never");
+    scene.claude.play("t", commit("a", "alpha") + DONE + &wait_for("never"));
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
     when("the session", || scene.claude.waits("t", 1).then_some(()));
     kill_both(&scene);
@@ -325,9 +322,9 @@ fn work_that_waits_for_its_validator_outlives_its_run() {
     let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
     scene.claude.gate("never");
-    scene.claude.play("t.1", "commit a alpha\nreport completed done");
-    scene.claude.play("t.2", "await never");
-    scene.claude.play("t.3", r"words='[PASS] a is good\n**Verdict: PASS**'");
+    scene.claude.play("t.1", commit("a", "alpha") + DONE);
+    scene.claude.play("t.2", wait_for("never"));
+    scene.claude.play("t.3", end("[PASS] a is good\n**Verdict: PASS**"));
     let run = scene.begin(&[]);
     when("the validator", || scene.claude.waits("t", 2).then_some(()));
     let (code, text) = scene.plan("retry", &["t"]);

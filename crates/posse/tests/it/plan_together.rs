@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use crate::loop_actor::when;
-use crate::plan_run::{ONE, Scene, TWO, ended, said};
+use posse_testkit::files::when;
+
+use crate::plan_run::{ONE, Scene, TWO, ended, ended_with, said};
+use crate::steps::{DONE, commit, limited, wait_for};
 
 const EXCLUSIVE: &str = "\
 meta: {name: First, backoff_base: 1}
@@ -21,8 +23,8 @@ fn what_only_one_may_have_is_held_across_plans() {
     fs::write(&other, EXCLUSIVE.replace("First", "Second").replace("id: first", "id: second")).unwrap();
     let other = other.to_str().unwrap();
     scene.claude.gate("gate");
-    scene.claude.play("first", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("second", "commit b beta\nreport completed done");
+    scene.claude.play("first", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("second", commit("b", "beta") + DONE);
     let first = scene.begin(&[]);
     when("the first session", || scene.claude.waits("first", 1).then_some(()));
     let (code, text) = said(&scene.command(&["run", "--detach", other]).output().unwrap());
@@ -39,8 +41,7 @@ fn what_only_one_may_have_is_held_across_plans() {
     let mut second = scene.command(&["run", other]);
     let second = second.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     scene.claude.open_gate("gate");
-    let (code, text) = ended(first);
-    assert_eq!(code, 0, "{text}");
+    ended_with(0, first);
     let (code, text) = ended(second);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{id}: {text}");
     assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("beta\n")));
@@ -57,8 +58,8 @@ fn t84_a_stop_file_stops_a_run() {
     let old = fs::File::create(&stop).unwrap();
     old.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60)).unwrap();
     scene.claude.gate("gate");
-    scene.claude.play("1.1", "await gate\ncommit a alpha\nreport completed done");
-    scene.claude.play("1.2", "await gate\nreport completed done");
+    scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
+    scene.claude.play("1.2", wait_for("gate") + DONE);
     let run = scene.begin(&[]);
     when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
     assert!(!stop.exists(), "it is cleared");
@@ -87,9 +88,8 @@ fn t84_a_stop_file_stops_a_run() {
 #[test]
 fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
     let scene = Scene::new(ONE);
-    let limited = "printf '{\"type\":\"rate_limit_event\",\"rate_limit_info\":{\"status\":\"rejected\",\"resetsAt\":%s,\"rateLimitType\":\"five_hour\"}}\\n' $(( $(date +%s) + 3600 ))\nerror=true code=1";
-    scene.claude.play("t", limited);
-    scene.claude.play("u", "commit a alpha\nreport completed done");
+    scene.claude.play("t", limited(3600));
+    scene.claude.play("u", commit("a", "alpha") + DONE);
     let (code, text) = scene.plan("run", &["--no-wait"]);
     assert_eq!((code, scene.claude.sessions()), (75, 1), "{text}");
     assert!(!scene.text().contains("attempts: 1"), "it costs no attempt: {}", scene.text());
@@ -123,10 +123,9 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
 #[test]
 fn t72_a_run_that_waits_for_its_quota_holds_the_others_after_a_restart() {
     let scene = Scene::new(ONE);
-    scene.claude.play("t", "limited 3600");
-    scene.claude.play("u", "commit a alpha\nreport completed done");
-    let (code, text) = scene.plan("run", &["--detach"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("t", limited(3600));
+    scene.claude.play("u", commit("a", "alpha") + DONE);
+    scene.plan_ends(0, "run", &["--detach"]);
     when("it waits", || scene.plan("status", &[]).1.contains("no session before").then_some(()));
     scene.env.kill_daemon();
     let other = scene.plan.with_file_name("other.yaml");

@@ -9,7 +9,7 @@ use crate::env;
 fn sockets_and_state_are_private() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 0"]);
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let (home, runtime) = (&env.paths().home, &env.paths().runtime);
     let mut open = Vec::new();
     let mut look = vec![home.clone(), runtime.clone(), runtime.parent().unwrap().to_owned()];

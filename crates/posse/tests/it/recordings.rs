@@ -13,6 +13,7 @@ use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
 
+use crate::agents::wait;
 use crate::{env, text_when};
 
 const TYPEWRITER: &[&str] =
@@ -34,7 +35,7 @@ fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> S
                 match event.unwrap().what {
                     CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
                     CastEventKind::Resized(size) => emulator.resize(size),
-                    CastEventKind::Mark(_) => {}
+                    CastEventKind::Mark(_) | CastEventKind::Evidence(_) => {}
                 }
             }
             Some(emulator.screen())
@@ -121,4 +122,23 @@ fn a_flood_is_bounded_and_its_end_is_right() {
     let files = std::fs::read_dir(env.paths().recordings()).unwrap();
     let total: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(total < 24 << 20, "{total}");
+}
+
+#[test]
+fn a_recording_keeps_the_evidence_that_is_not_in_the_output() {
+    let env = env();
+    env.script_agent("codex", "look = \"codex\"\n[[turn]]\nsteps = [{ say = \"Short.\" }]");
+    env.run(["launch", "codex", "--name", "brief", "--trust"]).ok();
+    env.run(["send", "brief", "be brief"]).ok();
+    let shown = wait(&env, "brief", "completed");
+    let id: TerminalId = shown["id"].as_str().unwrap().parse().unwrap();
+    env.run(["stop"]).ok();
+    let file = BufReader::new(File::open(path(&env, id)).unwrap());
+    let events = CastReader::new(file).unwrap().map(|event| event.unwrap().what);
+    let evidence: Vec<_> = events.filter(|what| matches!(what, CastEventKind::Evidence(_))).collect();
+    assert_eq!(evidence, [CastEventKind::Evidence("\"prompted\"".into())]);
+    let recording = path(&env, id);
+    let explained = env.run(["explain", "--provider", "codex", "--json", "--recording", recording.to_str().unwrap()]);
+    let last = explained.json().as_array().unwrap().last().unwrap()["status"].clone();
+    assert_eq!(last, "completed");
 }

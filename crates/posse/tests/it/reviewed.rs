@@ -37,7 +37,7 @@ fn ended_terminals_do_not_stay_in_memory() {
     let before = process::memory(env.daemon_pid()).unwrap();
     for _ in 0..20 {
         let id = env.launch(&["seq", "1", "30000"]);
-        env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+        env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
         assert!(env.run(["output", id.as_str()]).ok().ends_with("29999\n30000\n"));
     }
     let grown = process::memory(env.daemon_pid()).unwrap().saturating_sub(before);
@@ -136,7 +136,7 @@ fn what_a_program_prints_before_it_ends_at_once_is_not_lost() {
                 for nth in 0..8 {
                     let name = format!("short-{worker}-{nth}");
                     env.run(["launch", "--name", &name, "--", "/bin/echo", "hello"]).ok();
-                    env.run(["wait", &name, "--until", "exited", "--timeout", "30s"]).ok();
+                    env.run(["wait", &name, "--until", "exited", "--timeout", "300s"]).ok();
                     assert!(env.run(["output", &name]).ok().contains("hello"), "{name}");
                 }
             });

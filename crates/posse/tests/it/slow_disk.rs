@@ -6,10 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
 use posse_testkit::slow_disk::SlowDisk;
 
-use crate::loop_actor::when;
-use crate::plan_run::{ONE, Scene, ended};
+use crate::plan_run::{ONE, Scene, ended_with};
+use crate::steps::{commit, reports};
 use crate::text_when;
 
 /// A daemon whose disk the test controls. It is killed at the end, because a daemon that hangs does not stop.
@@ -50,7 +51,7 @@ fn terminals_answer_while_the_disk_hangs_in_the_middle_of_a_merge() {
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     fs::write(&hook, format!("#!/bin/sh\necho > '{}'\ncat '{}'\n", merging.display(), go_on.display())).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
-    scene.claude.play("t", "commit a alpha\nreport completed 'a is there'");
+    scene.claude.play("t", commit("a", "alpha") + &reports("completed", "a is there"));
 
     let _daemon = SlowDaemon::start(env, &disk);
     let started = disk.operations().unwrap().len();
@@ -69,8 +70,7 @@ fn terminals_answer_while_the_disk_hangs_in_the_middle_of_a_merge() {
         assert!(listed.to_string().contains(id.as_str()), "{listed}");
     }
     disk.release().unwrap();
-    let (code, text) = ended(plan);
-    assert_eq!(code, 0, "{text}");
+    ended_with(0, plan);
     assert_eq!(scene.file("a").as_deref(), Some("alpha\n"));
 
     let operations = disk.operations().unwrap();

@@ -7,12 +7,13 @@ use std::process::{Child, Stdio};
 
 use posse_testkit::TestEnv;
 use posse_testkit::docs;
+use posse_testkit::files::when;
 use serde_json::{Value, json};
 
-use crate::agents::{actor, wait};
-use crate::loop_actor::when;
+use crate::agents::wait;
 use crate::loop_run::Play;
 use crate::plan_run::{self, ONE};
+use crate::steps::{DONE, ask, commit, wait_for};
 use crate::{auto_run, env};
 
 /// What is left of a command with `--quiet`.
@@ -240,7 +241,7 @@ fn terminals_and_what_is_around_them() {
     for tone in TONES {
         let env = env();
         let asks = "look = \"claude\"\n[[turn]]\nsteps = [{ ask = { kind = \"permission\", command = \"ls\" } }]\n";
-        actor(&env, "claude_code", asks);
+        env.script_agent("claude_code", asks);
         env.run(["launch", "claude_code", "--trust", "--name", "agent"]).ok();
         walk(tone, TERMINALS, &env, &own_path(), |line| {
             if matches!(leaf(line).as_str(), "approve" | "deny" | "answer") {
@@ -260,7 +261,7 @@ fn the_loop() {
         walk(tone, LOOP, &play.env, &own_path(), |line| {
             if line.ends_with("--detach") {
                 let forever = "look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"forever\"";
-                actor(&play.env, "codex", forever);
+                play.env.script_agent("codex", forever);
             }
             let run = if line.contains("RUN") { play.id() } else { String::new() };
             if leaf(line) == "run show" {
@@ -278,9 +279,9 @@ fn plans() {
     for tone in TONES {
         let scene = plan_run::Scene::new(ONE);
         scene.claude.gate("gate");
-        scene.claude.play("t.1", "report suspended 'I wonder' '\"question\": \"Which colour?\"'");
-        scene.claude.play("t.2", "await gate");
-        scene.claude.play("t.3", "await gate\ncommit a alpha\nreport completed done");
+        scene.claude.play("t.1", ask("Which colour?"));
+        scene.claude.play("t.2", wait_for("gate"));
+        scene.claude.play("t.3", wait_for("gate") + &commit("a", "alpha") + DONE);
         let mut stopped: Option<Child> = None;
         walk(tone, PLAN, &scene.env, &scene.claude.path(), |line| {
             match line {
@@ -312,7 +313,7 @@ fn backlogs() {
             match line {
                 "auto --drain --detach" => {
                     scene.claude.gate("gate");
-                    scene.claude.play("plan", &format!("await gate\n{}", auto_run::PLANNER));
+                    scene.claude.play("plan", wait_for("gate") + auto_run::PLANNER);
                     scene.does("2-more");
                     scene.add("2-more");
                     scene.git(&["add", "-A"]);

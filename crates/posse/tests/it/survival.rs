@@ -165,7 +165,7 @@ fn kills_in_the_middle_of_input_and_output(kills: u32) {
     std::fs::write(env.work().join("enough"), "").unwrap();
     let output = follower.join().unwrap();
 
-    env.run(["wait", printer.as_str(), "--until", "exited", "--timeout", "30s"]).ok();
+    env.run(["wait", printer.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let text = String::from_utf8(output.clone()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.last(), Some(&"END"));
@@ -268,8 +268,7 @@ fn two_daemons_do_not_share_a_home() {
     let env = env();
     env.launch(&["sleep", "1000"]);
     let first = env.daemon_pid();
-    let second = env.run(["serve", "--foreground"]);
-    assert_eq!(second.code, Some(6), "{second:?}");
+    let second = env.run(["serve", "--foreground"]).ends(6);
     assert!(second.stderr.contains(&format!("process {first}")), "{}", second.stderr);
     assert_eq!(env.daemon_pid(), first, "undisturbed");
 }
@@ -305,7 +304,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     env.kill_daemon();
     database.execute_batch("ROLLBACK").unwrap();
     drop(database);
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "20s"]).ok();
+    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     let terminal: Terminal = env.http().get(&format!("/terminals/{id}")).unwrap();
     assert_eq!(terminal.exit, Some(posse_core::status::Exit::Code(7)));
     let output: posse_api::Output = env.http().get(&format!("/terminals/{id}/output?mode=full")).unwrap();
@@ -331,7 +330,7 @@ fn whoever_watches_a_flood_hears_of_its_end() {
                 Err(error) => panic!("it hears nothing: {error}"),
             }
         }
-        crate::loop_actor::when("nothing is left of it", || {
+        posse_testkit::files::when("nothing is left of it", || {
             (!env.paths().screens().join(id.as_str()).exists()).then_some(())
         });
     }
@@ -347,11 +346,11 @@ fn two_stops_at_once() {
     let stop = |words: &[&str]| env.command(words).stdin(std::process::Stdio::null()).spawn().unwrap();
     let mut all = stop(&["stop", "--all", "--quiet"]);
     // Asked to end, it does not before it has to: meanwhile comes the other one.
-    crate::loop_actor::when("it is asked to end", || env.work().join("asked").exists().then_some(()));
+    posse_testkit::files::when("it is asked to end", || env.work().join("asked").exists().then_some(()));
     let mut other = stop(&["stop", "--quiet"]);
     assert!(all.wait().unwrap().success() && other.wait().unwrap().success());
     assert!(posse_testkit::process::ends(program), "it was left behind");
-    crate::loop_actor::when("nothing is left", || env.processes().is_empty().then_some(()));
+    posse_testkit::files::when("nothing is left", || env.processes().is_empty().then_some(()));
 }
 
 /// Every turn of the terminal's history is in the output that the next daemon replays. None of it happens again.
@@ -360,13 +359,13 @@ fn replayed_output_makes_no_events() {
     let env = env();
     for (provider, look, app) in [("codex", "codex", "codex"), ("claude_code", "claude", "claude-code")] {
         // It reports its state, as the real ones do.
-        let says = |state: &str| format!("{{ osc = \"7501;state={state}:app={app}\" }}");
+        let says = |state: &str| format!("{{ print = \"\\u001b]7501;state={state}:app={app}\\u0007\" }}");
         let (working, idle) = (says("working"), says("idle"));
         // So much that it is replayed in pieces, and the middle of a turn is at the end of one.
         let much = format!("{{ print = \"{}\" }}", "\\u001b[0m".repeat(40_000));
         let think = "{ think = \"100ms\" }";
         let steps = format!("[{working}, {think}, {much}, {think}, {{ say = \"Done.\" }}, {idle}]");
-        crate::agents::actor(&env, provider, &format!("look = \"{look}\"\n[[turn]]\nsteps = {steps}"));
+        env.script_agent(provider, &format!("look = \"{look}\"\n[[turn]]\nsteps = {steps}"));
         let launched = env.run(["launch", provider, "--trust", "--json"]).json();
         let id = launched["id"].as_str().unwrap();
         let turn = || {

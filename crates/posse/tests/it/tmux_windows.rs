@@ -7,10 +7,10 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
+use posse_testkit::files::when;
 use posse_testkit::seat::Seat;
 use serde_json::Value;
 
-use crate::loop_actor::when;
 use crate::loop_run::Play;
 use crate::{env, text_when};
 
@@ -146,12 +146,10 @@ fn window_shows_the_screen_takes_keys_and_may_be_closed() {
 fn killing_the_tmux_server_leaves_the_program_running() {
     let env = env();
     let Some(tmux) = PrivateTmux::find() else { return };
-    let launched = ran(tmux.outside(&env, &["launch", "--tmux", "--name", "asks", "--", "sh", "-c", ASKS]));
-    assert_eq!(launched.code, Some(0), "{launched:?}");
+    let launched = ran(tmux.outside(&env, &["launch", "--tmux", "--name", "asks", "--", "sh", "-c", ASKS])).ends(0);
     assert!(launched.stderr.contains("`tmux attach -t posse`"), "{launched:?}");
     let terminal: TerminalId = launched.stdout.trim().parse().unwrap();
-    let second = ran(tmux.outside(&env, &["launch", "--tmux", "--name", "second", "--", "cat"]));
-    assert_eq!(second.code, Some(0), "{second:?}");
+    ran(tmux.outside(&env, &["launch", "--tmux", "--name", "second", "--", "cat"])).ends(0);
     let windows = tmux.run(&["list-windows", "-t", "=posse", "-F", "#{window_name}"]);
     assert_eq!(windows, "asks\nsecond\n");
     let shown = json(tmux.outside(&env, &["tmux", "--json"]));
@@ -186,7 +184,7 @@ fn smaller_viewers_do_not_shrink_the_terminal_unless_asked() {
     let sit = |arguments: &[&str], rows, cols| {
         let mut command = env.command(arguments);
         command.env("TERM", "xterm-256color");
-        Seat::new(command, Size::clamped(rows, cols))
+        Seat::new(&command, Size::clamped(rows, cols))
     };
     let second = sit(&["attach", terminal.as_str()], 10, 40);
     second.until(|screen| screen.text().contains("at the end"));
@@ -290,8 +288,7 @@ fn unknown_names_are_errors_and_quiet_prints_the_windows_only() {
     let nothing = ran(tmux.inside(&env, &["tmux"]));
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{nothing:?}");
     assert!(nothing.stderr.contains("no terminal is running"), "{nothing:?}");
-    let unknown = ran(tmux.inside(&env, &["tmux", "nobody"]));
-    assert_eq!(unknown.code, Some(1), "{unknown:?}");
+    let unknown = ran(tmux.inside(&env, &["tmux", "nobody"])).ends(1);
     assert!(unknown.stderr.contains("\"nobody\"") && unknown.stderr.contains("posse runs"), "{unknown:?}");
     env.run(["launch", "--name", "one", "--session", "night", "--", "cat"]).ok();
     env.run(["launch", "--name", "two", "--session", "night", "--", "cat"]).ok();

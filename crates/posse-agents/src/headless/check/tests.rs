@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::headless::command::{Asked, command_line};
-use crate::headless::{Abilities, Policy, Scope};
+use crate::headless::{Policy, Scope};
 
 struct Case {
     dialect: Dialect,
@@ -39,7 +39,6 @@ impl Case {
             profile: &granted.profile,
             scope: &scope,
             policy: &policy,
-            abilities: Abilities::default(),
         };
         let line = command_line(&request, &Asked { prompt: "go", ..Asked::default() }).unwrap();
         look(&request, line)
@@ -185,8 +184,7 @@ proptest! {
             profile: &granted.profile,
             scope: &scope,
             policy: &policy,
-            abilities: Abilities::default(),
-        };
+            };
         let line = command_line(&request, &Asked { prompt: "-c go", model: Some("m"), ..Asked::default() }).unwrap();
         let result = format!("{directory}-results/result.json");
         let deliver = [result.as_str()];

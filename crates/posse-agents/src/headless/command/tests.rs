@@ -1,12 +1,12 @@
 use super::*;
-use crate::headless::{Abilities, Policy, Scope};
+use crate::headless::{Policy, Scope};
 
 fn with_request<T>(dialect: Dialect, sandbox: Sandbox, look: impl FnOnce(&Request<'_>) -> T) -> T {
     let policy = Policy::default();
     let granted = policy.grant("coder", None).unwrap();
     let scope = Scope { directory: "/w".into(), results: Some("/r".into()) };
-    let (profile, abilities) = (&granted.profile, Abilities::default());
-    look(&Request { dialect, sandbox, profile, scope: &scope, policy: &policy, abilities })
+    let profile = &granted.profile;
+    look(&Request { dialect, sandbox, profile, scope: &scope, policy: &policy })
 }
 
 fn line(dialect: Dialect, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {

@@ -1,7 +1,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::headless::permission::Bash;
 
 fn scope() -> Scope {
     Scope { directory: "/w".into(), results: None }
@@ -9,8 +8,7 @@ fn scope() -> Scope {
 
 fn flags(dialect: Dialect, sandbox: Sandbox, agent: &str, policy: &Policy, scope: &Scope) -> Vec<String> {
     let granted = policy.grant(agent, None).unwrap();
-    let abilities = Abilities::default();
-    build_permission_flags(&Request { dialect, sandbox, profile: &granted.profile, scope, policy, abilities }).unwrap()
+    build_permission_flags(&Request { dialect, sandbox, profile: &granted.profile, scope, policy }).unwrap()
 }
 
 fn claude_flags(agent: &str, policy: &Policy) -> Vec<String> {
@@ -83,31 +81,13 @@ fn codex_has_the_same_two_axes() {
 }
 
 #[test]
-fn what_the_version_does_not_know_is_not_said() {
-    let policy = Policy::default();
-    let granted = policy.grant("coder", None).unwrap();
-    let scope = scope();
-    let request = |help: &str| Request {
-        dialect: Dialect::Claude,
-        sandbox: Sandbox::On,
-        profile: &granted.profile,
-        scope: &scope,
-        policy: &policy,
-        abilities: Abilities::from_help(help),
-    };
-    let has = |help| build_permission_flags(&request(help)).unwrap().contains(&TOOLS.to_owned());
-    assert!(has("  --tools <tools...>   Specify the list"));
-    assert!(!has("  --allowedTools, --allowed-tools <tools...>"));
-}
-
-#[test]
 fn nothing_can_become_a_flag() {
     let policy = |deny: &str| Policy { deny: vec![deny.into()], ..Policy::default() };
     let profile = |tool: &str| PermissionProfile { name: "x".into(), tools: vec![tool.into()], bash: Bash::None };
     let built = |profile: &PermissionProfile, policy: &Policy, directory: &str| {
         let scope = Scope { directory: directory.into(), results: None };
-        let (dialect, sandbox, abilities) = (Dialect::Claude, Sandbox::On, Abilities::default());
-        build_permission_flags(&Request { dialect, sandbox, profile, scope: &scope, policy, abilities })
+        let (dialect, sandbox) = (Dialect::Claude, Sandbox::On);
+        build_permission_flags(&Request { dialect, sandbox, profile, scope: &scope, policy })
     };
     let fine = Policy::default();
     for word in ["--dangerously-skip-permissions", "", "Bash(", "Read\n", "Read Write", "(x)"] {
@@ -133,9 +113,9 @@ proptest! {
         let Ok(granted) = policy.grant(&agent, Some(&file)) else { return Ok(()) };
         let scope = scope();
         for (dialect, approval) in [(Dialect::Claude, PERMISSION_MODE), (Dialect::Codex, NEVER_ASK)] {
-            let (sandbox, abilities) = (Sandbox::On, Abilities::default());
+            let sandbox = Sandbox::On;
             let request =
-                Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy, abilities };
+                Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
             let Ok(flags) = build_permission_flags(&request) else { continue };
             prop_assert!(!flags.iter().any(|flag| flag.contains("dangerously")));
             prop_assert_eq!(flags.iter().filter(|flag| *flag == approval).count(), 1);

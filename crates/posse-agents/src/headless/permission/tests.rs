@@ -1,3 +1,6 @@
+use posse_core::config::{ConfigFormat, ConfigLayer, LayerSource};
+use posse_core::plan::config::ResolvedPlans;
+
 use super::*;
 
 fn file(fields: &str) -> AgentFile {
@@ -72,40 +75,35 @@ fn planners_and_verifiers_get_the_profile_of_their_work_and_no_more() {
 
 #[test]
 fn the_user_comes_first() {
-    let text = r#"
+    let user = r#"
+        [plans.sandbox]
         agents = { stranger = "docs" }
         deny = ["WebFetch"]
-        [profiles.docs]
+        [plans.sandbox.profiles.docs]
         tools = ["Read", "Write"]
-        [profiles.READ_ONLY]
+        [plans.sandbox.profiles.READ_ONLY]
         tools = ["Read"]
     "#;
-    let policy: Policy = toml::from_str(text).unwrap();
+    let policy = configured(user, "");
     assert!(policy.strict, "unless said otherwise");
     let granted = policy.grant("stranger", Some(&file("profile: WRITE"))).unwrap();
     assert_eq!((granted.profile.name.as_str(), granted.because), ("docs", Because::Configured));
     assert_eq!(policy.grant("code-reviewer", None).unwrap().profile.tools, ["Read"]);
-    assert!(toml::from_str::<Policy>("agent = {}").is_err(), "a mistake is told");
 }
 
 #[test]
 fn reading_needs_no_rule_and_no_profile_of_ours_has_one() {
-    assert!(Bash::None.rules().is_empty() && Bash::ReadOnly.rules().is_empty());
-    assert_eq!(Bash::Full.rules(), ["Bash"]);
     for profile in built_in() {
-        let full = profile.name == "WRITE";
-        assert_eq!(profile.bash.rules().is_empty(), !full, "{}", profile.name);
+        let rules: &[&str] = if profile.name == "WRITE" { &["Bash"] } else { &[] };
+        assert_eq!(profile.command_rules(), rules, "{}", profile.name);
     }
 }
 
 #[test]
 fn single_commands_stay_if_the_profile_has_them() {
     let mut policy = Policy::default();
-    let docs = PermissionProfile {
-        name: "DOCS".into(),
-        tools: vec!["Read".into(), BASH.into()],
-        bash: Bash::Rules(vec!["Bash(make doc)".into()]),
-    };
+    let docs =
+        SandboxProfile { tools: vec!["Read".into(), BASH.into()], bash: Bash::Rules(vec!["Bash(make doc)".into()]) };
     policy.profiles.insert("DOCS".into(), docs);
     let narrowed = |profile: &str, tools: &[&str]| {
         let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
@@ -118,4 +116,35 @@ fn single_commands_stay_if_the_profile_has_them() {
     assert_eq!(narrowed("READ_ONLY", &["Read"]), Bash::None);
     assert_eq!(narrowed("DOCS", &["Bash(make doc)", "Bash(rm:*)"]), rule("Bash(make doc)"));
     assert_eq!(narrowed("DOCS", &["Bash(rm:*)"]), Bash::None);
+}
+
+fn configured(user: &str, project: &str) -> Policy {
+    let read = |text: &str, source| ConfigLayer::read(source, ConfigFormat::Toml, "c", text, None).unwrap().0;
+    let (user, project) = (read(user, LayerSource::User), read(project, LayerSource::Project));
+    let config = ResolvedPlans::new(user, project, &[]).config;
+    Policy::configured(&config.sandbox)
+}
+
+#[test]
+fn what_is_configured_holds_for_sessions() {
+    let user = "[plans.sandbox]\nstrict = false\nprofiles.DOCS = { tools = ['Read', 'Write', 'Bash'], bash = 'read_only' }\nagents = { writer = 'DOCS' }";
+    let policy = configured(user, "[sandbox]\ndeny = ['Bash(curl:*)']\n[sandbox.agents]\ncoder = 'READ_ONLY'");
+    assert!(!policy.strict);
+    assert_eq!(policy.deny, ["Bash(curl:*)"]);
+    let writer = policy.grant("writer", None).unwrap().profile;
+    assert_eq!((writer.name.as_str(), &writer.bash), ("DOCS", &Bash::ReadOnly));
+    assert!(!policy.grant("coder", None).unwrap().profile.writes(), "a project may narrow");
+    assert!(configured("", "").grant("coder", None).unwrap().profile.writes());
+    assert_eq!(configured("", ""), Policy::default());
+}
+
+/// Every word that the reader takes is known here.
+#[test]
+fn every_policy_is_understood() {
+    for (word, expected) in [("none", Bash::None), ("read_only", Bash::ReadOnly), ("full", Bash::Full)] {
+        let user = format!("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = '{word}'");
+        assert_eq!(configured(&user, "").profile("x").unwrap().bash, expected);
+    }
+    let rules = configured("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = ['Bash(ls:*)']", "");
+    assert_eq!(rules.profile("X").unwrap().bash, Bash::Rules(vec!["Bash(ls:*)".into()]));
 }

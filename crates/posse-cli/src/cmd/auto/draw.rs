@@ -4,15 +4,15 @@ use posse_api::{AutoView, DoingView, ItemView, PlanRunStatus, PlanView};
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
-use posse_core::plan::TaskStatus;
-use posse_core::plan::machine::RunOutcome;
 use posse_files::backlog::Other;
 
 use super::items::Row as Listed;
 use super::show::Why;
 use crate::cmd::plan;
+use crate::cmd::run::picture::{self, holds, is_done, money};
+use crate::cmd::run::sessions::ended;
 use crate::status_area::Row;
-use crate::ui::{Cell, Colour, Ui, age, plain};
+use crate::ui::{Cell, Colour, Ui, age, date_time, plain};
 
 pub(super) fn items(rows: &[Listed<'_>], others: &[Other], ui: &Ui) -> String {
     let mut text = String::new();
@@ -68,24 +68,13 @@ fn mark(item: &ItemView) -> (&'static str, Option<Colour>) {
     }
 }
 
-/// Whether it was given up.
-pub(super) fn failed(item: &ItemView) -> bool {
-    let outcome = ItemOutcome::ALL.into_iter().find(|outcome| outcome.as_str() == item.reason);
+/// Returns whether an item was given up.
+pub(in crate::cmd) fn failed(item: &ItemView) -> bool {
+    let outcome = item.reason.parse::<ItemOutcome>().ok();
     item.standing == Standing::Ended && outcome.is_some_and(|outcome| !outcome.is_success())
 }
 
-/// How a pipeline ended. What is told of it mostly says so itself.
-pub(super) fn ended(outcome: RunOutcome, reason: &str) -> String {
-    let word = outcome.words();
-    match outcome {
-        _ if reason.is_empty() => word.to_owned(),
-        RunOutcome::Verified | RunOutcome::Suspended => plain(reason),
-        _ if reason.contains(word) => plain(reason),
-        _ => format!("{word}: {}", plain(reason)),
-    }
-}
-
-/// How many items stand how, in a few words.
+/// The number of items in each state.
 fn counts(view: &AutoView) -> String {
     let words = [
         (Standing::Ended, "ended"),
@@ -111,7 +100,7 @@ fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// What is done for an item now, and how far its plan is.
+/// The current step of an item, and how far its plan is.
 fn doing(doing: &DoingView, plans: &[PlanView]) -> String {
     let session = doing.session.as_ref().map(|session| {
         let heard = session.doing.as_deref().map(|heard| format!("  {}", plain(heard))).unwrap_or_default();
@@ -119,7 +108,6 @@ fn doing(doing: &DoingView, plans: &[PlanView]) -> String {
     });
     let plan = plans.iter().find(|plan| Some(plan.id) == doing.plan_run);
     let tasks = plan.map(|plan| {
-        let is_done = |status| matches!(status, TaskStatus::Verified | TaskStatus::Skipped);
         let done = plan.tasks.iter().filter(|task| is_done(task.status)).count();
         format!("  {done} of {} tasks", plan.tasks.len())
     });
@@ -127,26 +115,20 @@ fn doing(doing: &DoingView, plans: &[PlanView]) -> String {
     format!("{}  {}  {}{more}", doing.item, doing.step, age(doing.since))
 }
 
-fn hold(view: &AutoView) -> Option<String> {
-    let hold = view.hold.as_ref()?;
-    let until = hold.until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T");
-    Some(format!("no session before {until}: {}", plain(&hold.reason)))
+/// The reasons why nothing is begun.
+fn obstacles(view: &AutoView) -> Vec<String> {
+    holds(view.hold.as_ref(), None).into_iter().chain(view.away.as_deref().map(plain)).collect()
 }
 
 /// For the foot of a window: what is done now, the plan that is carried out if it is the only one, what comes next.
-pub(super) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
+pub(in crate::cmd) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
     let empty = view.items.is_empty() && view.doing.is_empty();
     let counts = if empty { "nothing in it yet".to_owned() } else { counts(view) };
     let head = format!("{}  {counts}  {}  {}", mode(view.mode), age(view.created), view.used.cost());
-    let mut picture: Vec<Row> = vec![vec![("═".repeat(columns), Some(Colour::Dim))], vec![(head, Some(Colour::Bold))]];
-    if let Some(hold) = hold(view) {
-        picture.push(vec![(hold, Some(Colour::Yellow))]);
-    }
+    let mut picture = picture::head("═", columns, vec![(head, Some(Colour::Bold))]);
+    picture.extend(obstacles(view).into_iter().map(|text| vec![(text, Some(Colour::Yellow))]));
     if empty {
         picture.push(vec![("`posse auto new defect TITLE` makes an item".to_owned(), Some(Colour::Dim))]);
-    }
-    if let Some(away) = &view.away {
-        picture.push(vec![(plain(away), Some(Colour::Yellow))]);
     }
     for now in &view.doing {
         picture.push(vec![("▸ ".into(), Some(Colour::Blue)), (doing(now, plans), None)]);
@@ -174,24 +156,20 @@ pub(super) fn status(view: &AutoView, plans: &[PlanView], ui: &Ui) -> String {
     let mut text = match (view.status, view.outcome) {
         (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
         (PlanRunStatus::Over, outcome) => {
-            let how = outcome.map(|outcome| ended(outcome, view.reason.as_deref().unwrap_or_default()));
+            let how = outcome.map(|outcome| ended(outcome, view.reason.as_deref()));
             format!("pipeline {} ended {} ago: {}\n", view.id, age(view.changed), how.unwrap_or_else(|| "over".into()))
         }
     };
-    text.extend(hold(view).map(|hold| format!("{}\n", ui.paint(&hold, Colour::Yellow))));
+    text.extend(obstacles(view).iter().map(|text| format!("{}\n", ui.paint(text, Colour::Yellow))));
     if view.waits {
         text.push_str("waits for the environment of its sessions: `posse auto` goes on with it\n");
     }
-    text.extend(view.away.as_ref().map(|away| format!("{}\n", ui.paint(&plain(away), Colour::Yellow))));
     for now in &view.doing {
         text.push_str(&format!("now: {}\n", doing(now, plans)));
         let plan = plans.iter().find(|plan| Some(plan.id) == now.plan_run);
         text.extend(plan.map(|plan| format!("     `posse plan status {}`\n", plan.file)));
     }
-    text.push_str(&format!("{} sessions, {}\n", view.used.sessions, view.used.cost()));
-    for limit in &view.limits {
-        text.push_str(&format!("{}: {} of {:.2} USD\n", plain(&limit.name), limit.spent.cost(), limit.limit_usd));
-    }
+    text.extend(money(&view.used, &view.limits).iter().map(|line| format!("{line}\n")));
     if !view.items.is_empty() {
         let rows: Vec<Vec<Cell>> = view.items.iter().map(item_cells).collect();
         text.push_str(&ui.table(&["", "ITEM", "COST", ""], &rows));
@@ -213,7 +191,7 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
 pub(super) fn why(why: &Why, ui: &Ui) -> String {
     let item = &why.item;
     let (sign, colour) = mark(item);
-    let sign = colour.map_or_else(|| sign.to_owned(), |colour| ui.paint(sign, colour));
+    let sign = ui.paint(sign, colour);
     let mut text = format!("{sign} {}: {}\n", item.item, plain(&item.reason));
     for (name, value) in [("title", &item.title), ("file", &item.path)] {
         text.extend(value.as_ref().map(|value| format!("  {name:<9} {}\n", plain(value))));
@@ -228,7 +206,7 @@ pub(super) fn why(why: &Why, ui: &Ui) -> String {
         text.push_str(&format!("  {:<9} {} found it wanting\n", "verified", item.verifications_failed));
     }
     for line in &why.history {
-        let at = line.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
+        let at = date_time(line.at);
         text.push_str(&format!("{}  {}\n", ui.paint(&at, Colour::Dim), plain(&line.text)));
     }
     text

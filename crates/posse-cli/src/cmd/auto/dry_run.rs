@@ -14,19 +14,20 @@ use super::{draw, items, no_item, slug};
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
 
-/// What would be done for an item.
+/// The steps that would be taken for an item.
 #[derive(Serialize)]
 struct Would<'a> {
     item: &'a Slug,
     path: &'a str,
     title: &'a str,
     phases: Vec<&'static str>,
-    /// Where it goes when it is done.
+    /// The path of the item when it is done.
     archive: String,
 }
 
 pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
-    let (project, shelves) = (args.place.project()?, args.place.shelves()?);
+    let project = args.place.project()?;
+    let shelves = args.place.shelves()?;
     let only = args.item.as_deref().map(slug).transpose()?;
     let found = scan(&Disk::of_this_thread(), &project, &shelves);
     let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());

@@ -1,4 +1,4 @@
-//! `posse auto items`: everything that lies in the backlog, and what stands in its way.
+//! `posse auto items`: lists the backlog, and the reasons why items are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use posse_files::backlog::{Found, Other, Scan, scan};
 use posse_files::disk::Disk;
 use serde::Serialize;
 
-use super::{Where, draw, show};
+use super::{Where, draw};
 use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// Everything in the backlog: in which order it is worked on, and why something is not
+/// List the backlog in the order of work, with the reasons why items are held
 ///
 /// Looks at the files, and at what the last pipeline knows of them; nothing is started and nothing is written.
 #[derive(Debug, clap::Args)]
@@ -35,11 +35,11 @@ pub(super) struct Row<'a> {
     pub(super) status: &'a str,
     /// Its place among those that may be begun, from 1.
     pub(super) place: Option<usize>,
-    /// Why it is not begun.
+    /// The reason why it is not begun.
     pub(super) why: Option<String>,
-    /// What is done with it now.
+    /// The step that is carried out now.
     pub(super) doing: Option<String>,
-    /// What will be asked about it when it is begun.
+    /// The question that will be asked when it is begun.
     pub(super) question: Option<String>,
     pub(super) waits_for: Vec<&'a Dependency>,
     pub(super) warnings: &'a [FileProblem],
@@ -53,20 +53,20 @@ struct Everything<'a> {
     archived: usize,
 }
 
-/// What a pipeline knows of items, and files do not say.
+/// The state of items that only a pipeline knows.
 #[derive(Default)]
 pub(super) struct Known {
-    /// What is worked on, and how far it is.
+    /// The items that are worked on, and how far each is.
     doing: BTreeMap<Slug, String>,
-    /// What waits for a person, and why.
+    /// The items that wait for a person, and why.
     parked: BTreeMap<Slug, String>,
 }
 
 impl Known {
-    /// What the newest pipeline of the project knows. Without a daemon that is nothing.
+    /// Asks the newest pipeline of the project. Without a daemon nothing is known.
     async fn of(place: &Where) -> Result<Self, Error> {
         let Some(mut client) = Client::connect_if_running().await? else { return Ok(Self::default()) };
-        let newest = show::of_project(&mut client, place).await?.into_iter().next();
+        let newest = place.pipelines(&mut client).await?.into_iter().next();
         let items = newest.map(|view| view.items).unwrap_or_default();
         let of = |standing| items.iter().filter(move |item| item.standing == standing);
         let said = |item: &posse_api::ItemView| (item.item.clone(), item.reason.clone());
@@ -78,7 +78,7 @@ impl Known {
 
     pub(super) fn queue(&self, scan: &Scan) -> Queue {
         let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
-        // What files say of an item is newer than what was known when it was put aside: it may be asked about, or answered.
+        // The file of an item is newer than the pipeline's knowledge: the item may be asked about, or answered.
         let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
         let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
         let parked = self.parked.iter().filter(|(slug, why)| !asked(slug) && !was_asked(why));

@@ -1,18 +1,18 @@
-//! `posse auto log`: what was done for the items of a backlog, and what sessions were asked, did and said.
+//! `posse auto log`: prints what was done for the items of a backlog.
 
 use posse_api::{AutoView, PlanRunStatus};
 use posse_core::backlog::Slug;
 use posse_files::backlog::scan;
 use posse_files::disk::Disk;
 
-use super::{Where, no_item, show, slug};
+use super::{Where, no_item, slug};
 use crate::client::Client;
-use crate::cmd::run_log::{self, LogRequest};
-use crate::cmd::tail::RunKind;
+use crate::cmd::run::kind::RunKind;
+use crate::cmd::run::log::{self, LogArgs, LogRequest};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// What was done for the items, and what sessions were asked, did and said
+/// Show what was done for items, with the prompts, actions and texts of sessions
 ///
 /// Of the newest pipeline, each session in short, those that carry out plans among them. Of one item everything, in all pipelines of
 /// the project: what planners and verifiers were asked and said in full; of a task that is in `posse plan log`. Tokens of well-known
@@ -28,12 +28,8 @@ Examples:
 pub(crate) struct Args {
     /// One item, by name or file
     item: Option<String>,
-    /// The lines as the agent printed them
-    #[arg(long)]
-    raw: bool,
-    /// Go on with what happens from now on, until the pipeline is over
-    #[arg(long, short)]
-    follow: bool,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(flatten)]
     place: Where,
 }
@@ -41,30 +37,23 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let item = args.item.as_deref().map(slug).transpose()?;
     let mut client = Client::connect().await?;
-    let mut pipelines = show::of_project(&mut client, &args.place).await?;
-    let follow = pipelines.first().filter(|newest| args.follow && newest.status == PlanRunStatus::Running);
-    let follow = follow.map(|newest| newest.id);
+    let mut pipelines: Vec<AutoView> = args.place.pipelines(&mut client).await?;
     match &item {
         None => pipelines.truncate(1),
         // It may have been done long before the newest.
         Some(item) => {
             let knows = |view: &AutoView| view.items.iter().any(|known| known.item == *item);
-            pipelines.retain(|view| knows(view) || follow == Some(view.id));
+            let follows = |view: &AutoView| args.log.follow && view.status == PlanRunStatus::Running;
+            pipelines.retain(|view| knows(view) || follows(view));
             pipelines.reverse();
         }
     }
     if pipelines.is_empty() {
         return nothing(item.as_ref(), &args.place, ui);
     }
-    let request = LogRequest {
-        kind: RunKind::Backlog,
-        runs: pipelines.iter().map(|pipeline| pipeline.id).collect(),
-        follow,
-        about: item.as_ref().map(Slug::to_string),
-        raw: args.raw,
-        json: false,
-    };
-    if !run_log::print(client, request, ui).await?
+    let runs = pipelines.iter().map(|pipeline| pipeline.id).collect();
+    let request = LogRequest { kind: RunKind::Backlog, runs, about: item.as_ref().map(Slug::to_string), log: args.log };
+    if !log::print(client, request, ui).await?
         && let Some(item) = &item
     {
         ui.say(&not_yet(item));
@@ -80,10 +69,8 @@ fn nothing(item: Option<&Slug>, place: &Where, ui: &Ui) -> Result<Exit, Error> {
         ui.say(&not_yet(item));
         return Ok(Exit::Ok);
     }
-    Err(Error::Failed {
-        message: "no pipeline has run in this project".into(),
-        hint: Some("`posse auto` begins one; `posse auto items` shows what is in the backlog".into()),
-    })
+    Err(Error::failed("no pipeline has run in this project")
+        .with_hint("`posse auto` begins one; `posse auto items` shows what is in the backlog"))
 }
 
 fn not_yet(item: &Slug) -> String {

@@ -1,27 +1,28 @@
-//! `posse auto status`, `why`, `follow`, `stop` and `retry`: pipelines that were begun.
+//! `posse auto status`, `why`, `follow`, `stop` and `retry`: show and control a pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use posse_api::{AutoRetryIn, AutoView, ItemView, PlanRunStatus, ProblemKind, StopPlan, Success, WhyLine, WhyView};
+use posse_api::{AutoRetryIn, ItemView, ProblemKind, WhyLine, WhyView};
 use posse_core::auto::Standing;
 use posse_core::backlog::{Slug, queue};
 use posse_core::ids::RunId;
-use posse_core::plan::machine::StopHow;
 use posse_files::backlog::scan;
 use posse_files::disk::Disk;
 use serde::Serialize;
 use serde_json::json;
 
-use super::follow::Pipeline;
-use super::{Where, draw, no_item, plans_of, run, slug};
+use super::{Where, draw, no_item, plans_of, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::audit::encoded;
-use crate::cmd::follow::{Follower, NoOnlooker, OnSignal};
-use crate::cmd::tail::{RunKind, RunTail};
+use crate::cmd::run::follow::Follower;
+use crate::cmd::run::followed::{FollowedRun, OnSignal};
+use crate::cmd::run::kind::{RunKind, StopHowArgs};
+use crate::cmd::run::sessions;
+use crate::cmd::tmux::RunWindows;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// How an item stands, and everything that was decided about it
+/// Explain the state of an item, with every decision about it
 #[derive(Debug, clap::Args)]
 pub(crate) struct WhyArgs {
     /// The item, by name or file
@@ -30,17 +31,16 @@ pub(crate) struct WhyArgs {
     place: Where,
 }
 
-/// Stop the pipeline; `posse auto` goes on where it was
+/// Stop the pipeline; `posse auto` continues it
 #[derive(Debug, clap::Args)]
 pub(crate) struct StopArgs {
-    /// `now` ends what runs; otherwise it may finish
-    #[arg(value_parser = ["now"])]
-    now: Option<String>,
+    #[command(flatten)]
+    how: StopHowArgs,
     #[command(flatten)]
     place: Where,
 }
 
-/// Have an item taken up again, as if nothing had happened to it
+/// Retry an item from the beginning
 #[derive(Debug, clap::Args)]
 pub(crate) struct RetryArgs {
     /// The item, by name or file
@@ -49,31 +49,15 @@ pub(crate) struct RetryArgs {
     place: Where,
 }
 
-/// The pipelines of this project, newest first.
-pub(super) async fn of_project(client: &mut Client, place: &Where) -> Result<Vec<AutoView>, Error> {
-    let project = client::absolute(&place.project()?)?;
-    let all: Vec<AutoView> = client.get("/auto?limit=10000").await?;
-    Ok(all.into_iter().filter(|view| view.directory == project).collect())
-}
-
-/// The one that goes on.
-async fn running(place: &Where) -> Result<Option<(Client, AutoView)>, Error> {
-    let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-    let found = of_project(&mut client, place).await?.into_iter().find(|view| view.status == PlanRunStatus::Running);
-    Ok(found.map(|view| (client, view)))
-}
-
 fn nothing_runs() -> Error {
-    Error::Failed {
-        message: "no pipeline works in this project".into(),
-        hint: Some("`posse auto` begins one, or goes on with what was left".into()),
-    }
+    Error::failed("no pipeline works in this project")
+        .with_hint("`posse auto` begins one, or goes on with what was left")
 }
 
 pub(super) async fn status(place: Where, ui: &Ui) -> Result<Exit, Error> {
     let newest = match Client::connect_if_running().await? {
         Some(mut client) => {
-            let newest = of_project(&mut client, &place).await?.into_iter().next();
+            let newest = place.pipelines(&mut client).await?.into_iter().next();
             newest.map(|view| (client, view))
         }
         None => None,
@@ -88,7 +72,7 @@ pub(super) async fn status(place: Where, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// How an item stands, and how it came to that.
+/// The state of an item, and its history.
 #[derive(Serialize)]
 pub(super) struct Why {
     /// The pipeline that knows it. Without one the files say what there is to say.
@@ -114,7 +98,7 @@ pub(super) async fn why(args: WhyArgs, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// What pipelines know of an item, if one has ever seen it.
+/// Asks pipelines for an item; `None` if none has seen it.
 async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option<WhyView>, Error> {
     let directory = encoded(&client::absolute(&place.project()?)?);
     match client.get(&format!("/auto/why?directory={directory}&item={slug}")).await {
@@ -151,32 +135,25 @@ fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
 }
 
 pub(super) async fn follow(place: Where, ui: &Ui) -> Result<Exit, Error> {
-    let Some((client, view)) = running(&place).await? else { return Err(nothing_runs()) };
-    let pipeline = Pipeline::new(view.id, run::means(), OnSignal::Leave);
-    let tail = RunTail::new(RunKind::Backlog, view.id);
-    let view = Follower::new(client, pipeline, tail, None::<NoOnlooker>, ui).run_its_course().await?;
-    Ok(run::over(&view, ui))
+    let (client, view) = place.running().await?.ok_or_else(nothing_runs)?;
+    let followed = FollowedRun::of_backlog(view.id, OnSignal::Leave);
+    let ended = Follower::new(client, followed, None::<RunWindows>, ui).until_over_or_signal().await?;
+    sessions::print_end(&ended, ui)
 }
 
 pub(super) async fn stop(args: StopArgs, ui: &Ui) -> Result<Exit, Error> {
-    let Some((mut client, view)) = running(&args.place).await? else { return Err(nothing_runs()) };
-    let how = Some(if args.now.is_some() { StopHow::Now } else { StopHow::AfterTask });
-    let stopped: Success = client.post(&format!("/auto/{}/stop", view.id), &StopPlan { how }, Repeat::Safe).await?;
-    ui.done(&stopped, String::new);
-    ui.say("`posse auto` goes on with it");
-    Ok(Exit::Ok)
+    let (mut client, view) = args.place.running().await?.ok_or_else(nothing_runs)?;
+    let how_to_continue = "`posse auto` goes on with it";
+    RunKind::Backlog.stop(view.id, &args.how.request(), how_to_continue, (&mut client, ui)).await
 }
 
 pub(super) async fn retry(args: RetryArgs, ui: &Ui) -> Result<Exit, Error> {
     let item = slug(&args.item)?;
-    let Some((mut client, view)) = running(&args.place).await? else {
-        return Err(Error::Failed {
-            message: "no pipeline works in this project".into(),
-            hint: Some(format!("`posse auto --retry {item}` begins one that takes it up again")),
-        });
+    let Some((mut client, view)) = args.place.running().await? else {
+        let hint = format!("`posse auto --retry {item}` begins one that takes it up again");
+        return Err(nothing_runs().with_hint(hint));
     };
-    let body = AutoRetryIn { item: item.into() };
-    let taken: Success = client.post(&format!("/auto/{}/retry", view.id), &body, Repeat::Safe).await?;
-    ui.done(&taken, String::new);
+    let body = AutoRetryIn { item: item.to_string() };
+    client.act(&format!("/auto/{}/retry", view.id), &body, Repeat::Safe, ui).await?;
     Ok(Exit::Ok)
 }

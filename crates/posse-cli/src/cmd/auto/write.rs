@@ -1,4 +1,4 @@
-//! `posse auto new` and `answer`: what people write into a backlog without an editor.
+//! `posse auto new` and `answer`: write into a backlog without an editor.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use super::{Where, no_item, slug};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// Make a new item, with a number that was never used before
+/// Create an item, with a number that was never used before
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// defect or feature
     #[arg(value_parser = ["defect", "feature"])]
     kind: String,
-    /// What it is, in one line
+    /// The title, in one line
     #[arg(required = true)]
     title: Vec<String>,
     #[command(flatten)]

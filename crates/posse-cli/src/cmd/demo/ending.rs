@@ -17,12 +17,12 @@ pub(super) struct Ending {
     run: RunView,
     /// The daemon that was killed, and the one that came after it.
     daemon: Killed,
-    /// What was asked for and accepted.
+    /// The permissions that were accepted.
     accepted: Vec<Accepted>,
     audit_intact: bool,
     /// Prompts that arrived, by the agents' own account.
     prompts: usize,
-    /// Where it was, or is.
+    /// The directory of the demo.
     directory: String,
     kept: bool,
 }
@@ -79,7 +79,7 @@ impl Ending {
     pub(super) fn text(&self, ui: &Ui) -> String {
         let head = |text: &str| ui.paint(text, Colour::Bold);
         let dim = |text: &str| ui.paint(text, Colour::Dim);
-        let (run, directory) = (&self.run, &self.directory);
+        let Self { run, directory, .. } = self;
         let listed = |what: &str, why: &str| format!("  {what:<42} {}", dim(why));
         let verdict = format!(
             "{} in round {}: {} turns of five agents in {:.0} s.",

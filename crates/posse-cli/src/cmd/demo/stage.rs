@@ -4,23 +4,23 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::{MeansIn, RunIn};
+use posse_api::RunIn;
 use posse_core::config::{ConfigLayer, LayerSource};
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::ResolvedRun;
-use posse_term::paths::Paths;
 use tempfile::TempDir;
 
 use crate::client;
 use crate::cmd::{launch, loop_run};
 use crate::error::Error;
+use crate::scratch_home::{ScratchHome, temporary};
 
 const CONFIG: &str = include_str!("loop.json");
 const PROMPT: &str = include_str!("prompt.md");
 const SCENARIOS: [(&str, &str); 2] =
     [("claude_code", include_str!("claude.scenario.toml")), ("codex", include_str!("codex.scenario.toml"))];
 
-/// How long a beat of the scenarios is.
+/// The length of a beat of the scenarios.
 #[derive(Clone, Copy)]
 pub(super) struct Beat(pub(super) Duration);
 
@@ -40,7 +40,7 @@ impl Beat {
 
 pub(super) struct Stage {
     pub(super) directory: PathBuf,
-    pub(super) paths: Paths,
+    pub(super) home: ScratchHome,
     /// Takes everything away when it goes; nothing, if it is to be kept.
     temporary: Option<TempDir>,
 }
@@ -51,23 +51,18 @@ impl Stage {
         let (directory, temporary) = match keep {
             Some(directory) => (empty(directory)?, None),
             None => {
-                let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-                let made = tempfile::Builder::new().prefix("posse-demo-").permissions(private).tempdir();
-                let made = made.map_err(Error::io("cannot make a directory"))?;
+                let made = temporary("posse-demo-")?;
                 (made.path().to_owned(), Some(made))
             }
         };
-        let directory = std::fs::canonicalize(&directory).map_err(Error::io(directory.display().to_string()))?;
-        let home = directory.join("home");
-        let value = home.as_os_str().to_owned();
-        make(&home)?;
-        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| value.clone()))?;
-        paths.prepare()?;
-        let stage = Self { directory, paths, temporary };
+        let directory = client::real(&directory)?;
+        make(&directory.join("home"))?;
+        let home = ScratchHome::new(&directory.join("home"))?;
+        let stage = Self { directory, home, temporary };
         make(&stage.project())?;
         write(&stage.project().join("loop.json"), CONFIG)?;
         write(&stage.project().join("prompt.md"), PROMPT)?;
-        make(&stage.paths.providers())?;
+        make(&stage.home.paths.providers())?;
         for (provider, scenario) in SCENARIOS {
             stage.cast(provider, &beat.set(scenario))?;
         }
@@ -78,9 +73,9 @@ impl Stage {
         self.directory.join("project")
     }
 
-    /// What the agents did, by their own account.
+    /// The log that the agents write.
     pub(super) fn log(&self) -> PathBuf {
-        self.paths.home.join("actors.jsonl")
+        self.home.paths.home.join("actors.jsonl")
     }
 
     pub(super) fn kept(&self) -> bool {
@@ -89,7 +84,7 @@ impl Stage {
 
     /// Puts a scripted agent in the place of a real one: the manifest of the user's own says what is run.
     fn cast(&self, provider: &str, scenario: &str) -> Result<(), Error> {
-        let file = self.paths.home.join(format!("{provider}.scenario.toml"));
+        let file = self.home.paths.home.join(format!("{provider}.scenario.toml"));
         write(&file, &format!("log = {:?}\n{scenario}", client::absolute(&self.log())?))?;
         let manifest = format!(
             "[launch]\nprogram = {:?}\nalways = {{ arguments = [\"actor\", {:?}] }}\nmodes = {{ ask = {{ arguments = [] }} }}\n\
@@ -97,7 +92,7 @@ impl Stage {
             client::absolute(&client::executable()?)?,
             client::absolute(&file)?
         );
-        write(&self.paths.providers().join(format!("{provider}.toml")), &manifest)
+        write(&self.home.paths.providers().join(format!("{provider}.toml")), &manifest)
     }
 
     /// The run that is played, as `posse loop` would ask for it. Nothing of the user's configuration or environment
@@ -120,15 +115,8 @@ impl Stage {
             config_hash: None,
             zone: None,
             state: None,
-            means: MeansIn { environment: launch::environment() },
+            means: launch::means(),
         })
-    }
-}
-
-impl Drop for Stage {
-    /// Sockets live elsewhere.
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.paths.runtime);
     }
 }
 
@@ -139,7 +127,7 @@ fn empty(path: &Path) -> Result<PathBuf, Error> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     }
     if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
-        return Err(Error::Usage(format!("{} is not empty: name a new directory", path.display())));
+        return Err(Error::usage(format!("{} is not empty: name a new directory", path.display())));
     }
     Ok(path.to_owned())
 }
@@ -154,6 +142,8 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use posse_api::ProblemKind;
+
     use super::*;
 
     #[test]
@@ -173,6 +163,6 @@ mod tests {
         let kept = directory.path().join("a/b");
         assert!(Stage::build(Some(&kept), Beat::FAST).unwrap().kept());
         assert!(kept.join("project/prompt.md").exists());
-        assert!(matches!(Stage::build(Some(&kept), Beat::FAST), Err(Error::Usage(_))));
+        assert!(Stage::build(Some(&kept), Beat::FAST).is_err_and(|error| error.kind() == ProblemKind::Usage));
     }
 }

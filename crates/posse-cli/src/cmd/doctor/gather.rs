@@ -1,32 +1,155 @@
-//! Finds out what can be known about this machine. Starts nothing but the programs it asks for their versions, changes
+//! The facts about this machine, and how they are found out. Starts nothing but the programs it asks for their versions, changes
 //! nothing, and reads no credential.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_agents::Manifest;
+use posse_agents::account::Sign;
+use posse_agents::version::Version;
 use posse_api::{DatabaseCondition, Health};
 use posse_files::providers::{Listed, Providers, prompt_templates};
 use posse_files::versions;
 use posse_term::client as keeper;
-use posse_term::lock::{self, LockStatus};
+use posse_term::lock::{self, Holder, LockStatus};
 use posse_term::paths::{Paths, PathsError};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
 
-use super::facts::{
-    Account, Agent, Configuration, Daemon, Directories, Directory, Disk, Facts, Found, Limits, Process, Writable,
-};
 use crate::client::{self, Client};
 use crate::config;
 use crate::daemon;
 use crate::error::Error;
 
-/// How long a daemon may take to say how it is.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// This program, as it calls itself.
+    pub(super) version: String,
+    pub(super) agents: Vec<Agent>,
+    /// The output of `git --version`.
+    pub(super) git: Option<String>,
+    /// The locale, which decides the character set.
+    pub(super) locale: Option<String>,
+    /// The reason why posse's directories are not known.
+    pub(super) home_problem: Option<String>,
+    pub(super) directories: Vec<Directory>,
+    pub(super) configuration: Configuration,
+    /// The problem of the user's prompt templates; `None` if they can be used.
+    pub(super) prompts: Option<String>,
+    /// Files of the configuration that others can write.
+    pub(super) writable_by_others: Vec<Writable>,
+    pub(super) limits: Limits,
+    pub(super) daemon: Daemon,
+    pub(super) keeper: Process,
+    pub(super) database: DatabaseCondition,
+    pub(super) disk: Disk,
+}
+
+/// One agent that posse has a manifest for.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) id: String,
+    /// Its manifest cannot be used.
+    pub(super) is_broken: bool,
+    /// The path of its program.
+    pub(super) program: Option<PathBuf>,
+    pub(super) install: String,
+    /// The output of `--version`; `None` if it fails.
+    pub(super) said: Option<String>,
+    pub(super) known: Vec<Version>,
+    pub(super) account: Account,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Account {
+    Signed(Sign),
+    NoSign {
+        sign_in: String,
+    },
+    /// Its manifest does not say how one could know.
+    Unknown,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Directory {
+    pub(super) path: PathBuf,
+    pub(super) found: Found,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// It will be made when it is needed.
+    Absent,
+    Fine,
+    Refused {
+        why: String,
+        advice: String,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Configuration {
+    Absent(PathBuf),
+    Sound(PathBuf),
+    Wrong(String),
+}
+
+/// A file that its owner is not alone with.
+#[derive(Clone, Debug)]
+pub(super) struct Writable {
+    pub(super) path: PathBuf,
+    /// Not only by the group.
+    pub(super) by_all: bool,
+}
+
+/// As the kernel gives them to this shell; `None` is no limit, or unknown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    pub(super) open_files: Option<u64>,
+    pub(super) processes: Option<u64>,
+    /// In use, and how many there may be.
+    pub(super) terminals: Option<(u64, u64)>,
+    /// A process may type into its own terminal (`TIOCSTI`).
+    pub(super) types_into_itself: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Process {
+    Off,
+    Runs(Option<Holder>),
+    /// By a signal or a debugger.
+    Stopped(Holder),
+    Unknown(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Daemon {
+    Off,
+    Answers {
+        pid: u32,
+        version: String,
+        problem: Option<String>,
+    },
+    /// It holds its lock and does not answer.
+    Silent {
+        holder: Option<Holder>,
+        why: String,
+    },
+    Unknown(String),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disk {
+    /// Bytes by what they are for.
+    pub(super) parts: Vec<(&'static str, u64)>,
+    pub(super) free: Option<u64>,
+}
+
+/// The time a daemon has to report its health.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn gather() -> Facts {
@@ -54,10 +177,8 @@ pub(super) async fn gather() -> Facts {
             .as_ref()
             .map_or(DatabaseCondition::Absent, |paths| (daemon::functions().inspect_database)(&paths.database())),
         disk: paths.as_ref().map(disk).unwrap_or_default(),
-        directories: match &paths {
-            Ok(paths) => Directories::Known(directories(paths)),
-            Err(error) => Directories::Unknown(error.to_string()),
-        },
+        home_problem: paths.as_ref().err().map(ToString::to_string),
+        directories: paths.as_ref().map(directories).unwrap_or_default(),
     }
 }
 

@@ -4,9 +4,7 @@ use posse_agents::account::Sign;
 use posse_api::DatabaseCondition;
 use posse_term::lock::Holder;
 
-use super::facts::{
-    Account, Agent, Configuration, Daemon, Directories, Directory, Disk, Facts, Found, Limits, Process, Writable,
-};
+use super::gather::{Account, Agent, Configuration, Daemon, Directory, Disk, Facts, Found, Limits, Process, Writable};
 use super::judge::{Line, Verdict, judge};
 
 /// A machine on which all is well.
@@ -16,7 +14,8 @@ fn well() -> Facts {
         agents: vec![mole()],
         git: Some("git version 2.47.3".into()),
         locale: Some("en_GB.UTF-8".into()),
-        directories: Directories::Known(vec![Directory { path: "/home/me/posse".into(), found: Found::Fine }]),
+        home_problem: None,
+        directories: vec![Directory { path: "/home/me/posse".into(), found: Found::Fine }],
         prompts: None,
         configuration: Configuration::Absent("/home/me/config.toml".into()),
         writable_by_others: Vec::new(),
@@ -130,13 +129,7 @@ const CASES: &[Case] = &[
         "open",
         "shut it",
     ),
-    case(
-        |f| f.directories = Directories::Unknown("no home directory".into()),
-        "home",
-        Bad,
-        "no home directory",
-        "POSSE_HOME",
-    ),
+    case(|f| f.home_problem = Some("no home directory".into()), "home", Bad, "no home directory", "POSSE_HOME"),
     case(|_| {}, "/home/me/config.toml", Fine, "the defaults count", "posse config init"),
     case(|f| f.configuration = Configuration::Sound("/c.toml".into()), "/c.toml", Fine, "sound", ""),
     case(|f| f.configuration = Configuration::Wrong("line 1\nodd".into()), "config.toml", Bad, "line 1 odd", "mend it"),
@@ -178,7 +171,7 @@ const CASES: &[Case] = &[
 ];
 
 fn found(facts: &mut Facts, found: Found) {
-    facts.directories = Directories::Known(vec![Directory { path: "/home/me/posse".into(), found }]);
+    facts.directories = vec![Directory { path: "/home/me/posse".into(), found }];
 }
 
 fn writable(facts: &mut Facts, by_all: bool) {

@@ -1,4 +1,4 @@
-//! `posse doctor --repair`: goes on without a database that cannot be read.
+//! `posse doctor --repair`: replaces a database that cannot be read.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::daemon;
 use crate::error::Error;
 use crate::ui::Ui;
 
-/// How long a daemon that cannot use the database may hold its lock. It ends at once.
+/// The time a daemon that cannot use the database may hold its lock. It ends at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn repair(ui: &Ui) -> Result<(), Error> {

@@ -26,7 +26,7 @@ pub(super) struct Change {
     pub(super) offset: u64,
     #[serde(flatten)]
     pub(super) status: Status,
-    /// What the screen alone said, last.
+    /// The rule of the last reading of the screen.
     pub(super) rule: Option<String>,
 }
 
@@ -55,13 +55,14 @@ impl<'p> Replay<'p> {
         }
     }
 
-    /// What `posse` recorded.
+    /// Plays a recording of posse.
     pub(super) fn cast(mut self, recording: CastReader<impl BufRead>) -> Result<Vec<Change>, CastError> {
         for event in recording {
             let event = event?;
             match event.what {
                 CastEventKind::Output(bytes) => self.output(Mono(event.at), &bytes),
                 CastEventKind::Resized(size) => self.emulator.resize(size),
+                CastEventKind::Evidence(json) => self.evidence(Mono(event.at), &json),
                 CastEventKind::Mark(_) => {}
             }
         }
@@ -71,6 +72,14 @@ impl<'p> Replay<'p> {
     fn finish(mut self) -> Vec<Change> {
         self.pass(self.now + AFTERWARDS);
         self.changes
+    }
+
+    /// Takes in what a newer or older posse may have written differently, as far as it is understood.
+    fn evidence(&mut self, at: Mono, json: &str) {
+        if let Ok(event) = serde_json::from_str(json) {
+            self.pass(at);
+            self.live(&event);
+        }
     }
 
     fn output(&mut self, at: Mono, bytes: &[u8]) {
@@ -104,7 +113,7 @@ impl<'p> Replay<'p> {
     }
 
     fn hear(&mut self, signal: &Signal) {
-        if let Some((source, claim)) = self.provider.signals.hear(signal) {
+        if let Some((source, claim)) = self.provider.manifest.signals.hear(signal) {
             self.live(&Event::Said(source, claim));
         }
     }

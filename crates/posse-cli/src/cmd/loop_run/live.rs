@@ -2,6 +2,7 @@
 //! one whose turn it is.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use posse_api::{RunView, StreamMessage, Terminal};
@@ -10,16 +11,19 @@ use posse_core::rounds::Role;
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_term::emulator::{Emulator, HistoryLimit};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use tokio_tungstenite::client_async;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::Client;
 use crate::cmd::ls::{answers_to, asked};
+use crate::cmd::run::picture;
 use crate::status_area::Row;
-use crate::ui::{Colour, age, colour_of, plain};
+use crate::ui::{Colour, age, clock, colour_of, plain};
 
-/// Lines of the terminal whose turn it is, at most: any more are no longer taken in at a glance.
+/// Maximum number of lines of the terminal whose turn it is. More cannot be read at a glance.
 const LINES: usize = 12;
 /// Rows of the screen that are looked at. Much of what an agent draws is frames and empty rows.
 const TAIL: usize = 30;
@@ -28,16 +32,20 @@ const REST: usize = 9;
 /// Rows left, in a window that has them, for what has happened.
 const PAST: usize = 9;
 
+/// The pause before a changed screen is drawn, because agents draw in many small steps.
+const FRAME: Duration = Duration::from_millis(100);
+
 /// The screen of the agent whose turn it is, kept up to date by the terminal's stream.
-pub(super) struct TurnScreen {
+pub(in crate::cmd) struct TurnScreen {
     terminal: TerminalId,
     emulator: Arc<Mutex<Emulator>>,
+    changed: Arc<Notify>,
     reading: AbortOnDrop,
 }
 
 /// Returns the last lines of the agent whose turn it is. Subscribes to its terminal when the turn begins, and again if the
 /// stream broke.
-pub(super) async fn follow_turn(view: &RunView, screen: &mut Option<TurnScreen>, client: &Client) -> String {
+pub(in crate::cmd) async fn follow_turn(view: &RunView, screen: &mut Option<TurnScreen>, client: &Client) -> String {
     let Some(turn) = &view.turn else {
         *screen = None;
         return String::new();
@@ -53,16 +61,26 @@ impl TurnScreen {
         let url = format!("ws://posse/terminals/{terminal}/stream");
         let (mut socket, _) = client_async(url, client.raw_stream().await.ok()?).await.ok()?;
         let emulator = Arc::new(Mutex::new(Emulator::new(Size::DEFAULT, HistoryLimit::default())));
-        let shared = emulator.clone();
+        let changed = Arc::new(Notify::new());
+        let shared = (emulator.clone(), changed.clone());
         let read = async move {
+            let (emulator, changed) = shared;
             while let Some(Ok(message)) = socket.next().await {
-                if draw(&message, &mut shared.lock().unwrap_or_else(PoisonError::into_inner)) {
+                let ended = draw(&message, &mut emulator.lock().unwrap_or_else(PoisonError::into_inner));
+                changed.notify_one();
+                if ended {
                     // The program has ended, and its last screen stays.
                     std::future::pending::<()>().await;
                 }
             }
         };
-        Some(Self { terminal, emulator, reading: AbortOnDrop(tokio::spawn(read)) })
+        Some(Self { terminal, emulator, changed, reading: AbortOnDrop(tokio::spawn(read)) })
+    }
+
+    /// Waits until there is something new to draw.
+    pub(in crate::cmd) async fn changed(&self) {
+        self.changed.notified().await;
+        sleep(FRAME).await;
     }
 
     fn tail(&self) -> String {
@@ -95,9 +113,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-pub(super) fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: usize, columns: usize) -> Vec<Row> {
+pub(in crate::cmd) fn picture(
+    view: &RunView,
+    terminals: &[Terminal],
+    tail: &str,
+    rows: usize,
+    columns: usize,
+) -> Vec<Row> {
     let dim = |text: String| (text, Some(Colour::Dim));
-    let mut picture = vec![vec![dim("─".repeat(columns))], vec![(head(view), Some(Colour::Bold))]];
+    let mut picture = picture::head("─", columns, vec![(head(view), Some(Colour::Bold))]);
     let terminal_of = |role| view.terminals.get(&role).and_then(|id| terminals.iter().find(|t| t.id == *id));
     for role in Role::ALL {
         let name = format!("{role:<15} ");
@@ -132,7 +156,7 @@ pub(super) fn picture(view: &RunView, terminals: &[Terminal], tail: &str, rows: 
     picture
 }
 
-/// Where the run is.
+/// Round, phase and turn.
 fn head(view: &RunView) -> String {
     let mut head = format!("round {}/{}  {}", view.round, view.max_rounds, view.phase);
     if let Some(turn) = &view.turn {
@@ -142,10 +166,9 @@ fn head(view: &RunView) -> String {
         }
     }
     if let Some(until) = view.parked_until {
-        let at = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
-        head.push_str(&format!("  parked until {at}"));
+        head.push_str(&format!("  parked until {}", clock(until)));
     }
-    // What a narrow window has no room for comes last.
+    // A narrow window cuts the end.
     format!("{head}  run {}", view.id)
 }
 

@@ -1,4 +1,4 @@
-//! `posse plan clean`: what runs of plans left behind and nobody needs.
+//! `posse plan clean`: removes files that runs of plans left behind.
 
 use std::path::PathBuf;
 
@@ -27,11 +27,12 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let file = args.file.as_deref().map(client::absolute).transpose()?;
     let mut client = Client::connect().await?;
     let found: CleanView = client.post("/plans/clean", &CleanIn { file, remove: args.yes }, Repeat::Safe).await?;
-    match args.yes {
-        true => ui.done(&found, || text(&found, true, ui)),
-        false => ui.answer(&found, || text(&found, false, ui)),
+    if args.yes {
+        ui.done(&found, || text(&found, true, ui));
+        return Ok(Exit::Ok);
     }
-    if !args.yes && !found.gone.is_empty() {
+    ui.answer(&found, || text(&found, false, ui));
+    if !found.gone.is_empty() {
         ui.say("nothing was removed; `posse plan clean --yes` does it");
     }
     Ok(Exit::Ok)

@@ -64,7 +64,7 @@ impl Loaded {
 
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 fn usage(error: ConfigError) -> Error {
-    Error::Usage(config::report(&error))
+    Error::usage(config::report(&error))
 }
 
 /// Reads the configuration of this project.

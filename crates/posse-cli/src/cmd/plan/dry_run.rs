@@ -1,6 +1,6 @@
 //! `posse plan run --dry-run`: what would be done, in which order, by whom, with which permissions. Starts and writes nothing.
 
-use posse_agents::headless::{Abilities, Dialect, FlagError, Policy, Request, Sandbox, Scope, build_permission_flags};
+use posse_agents::headless::{Dialect, FlagError, Policy, Request, Sandbox, Scope, build_permission_flags};
 use posse_agents::manifest;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::escalate::model;
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::flags::agent;
 use super::run::Args;
 use crate::client;
-use crate::cmd::render;
+use crate::cmd::run::render;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
 
@@ -31,20 +31,16 @@ struct Step {
 }
 
 pub(super) fn run(args: &Args, sandbox: Sandbox, config: &PlanConfig, ui: &Ui) -> Result<Exit, Error> {
-    if super::shows_problems(&args.file, &args.directory, config, args.strict, ui)? {
-        return Ok(Exit::Invalid);
-    }
-    super::with_plan(&args.file, ui, |plan, state| {
-        let steps = steps(args, sandbox, plan, as_begun(plan, state, &args.reset)?, config)?;
-        let gates = config.gates(plan);
-        ui.answer(&json!({ "file": args.file, "steps": steps, "gates": gates }), || shown(&steps, &gates));
-        Ok(Exit::Ok)
-    })
+    let Some(plan) = args.usable_plan(config, ui)? else { return Ok(Exit::Invalid) };
+    let steps = steps(args, sandbox, &plan, as_begun(&plan, &args.reset)?, config)?;
+    let gates = config.gates(&plan);
+    ui.answer(&json!({ "file": args.file, "steps": steps, "gates": gates }), || shown(&steps, &gates));
+    Ok(Exit::Ok)
 }
 
 /// Returns the state with which a run would begin.
-fn as_begun(plan: &Plan, state: &State, reset: &[String]) -> Result<State, Error> {
-    let mut state = state.clone();
+fn as_begun(plan: &Plan, reset: &[String]) -> Result<State, Error> {
+    let mut state = State::recorded(plan);
     for task in reset {
         *state.of(&known(plan, task)?) = Record::default();
     }
@@ -60,18 +56,18 @@ fn as_begun(plan: &Plan, state: &State, reset: &[String]) -> Result<State, Error
 
 fn known(plan: &Plan, task: &str) -> Result<TaskId, Error> {
     let found = plan.task(task).map(|task| task.id.clone());
-    found.ok_or_else(|| Error::UsageHint {
-        message: format!("there is no task {task:?} in this plan"),
-        hint: "`posse plan status` shows those there are".into(),
+    found.ok_or_else(|| {
+        Error::usage(format!("there is no task {task:?} in this plan"))
+            .with_hint("`posse plan status` shows those there are")
     })
 }
 
 fn dialect(provider: &str) -> Result<Dialect, Error> {
     let manifest = manifest::built_in(provider).transpose().map_err(|error| Error::failed(error.to_string()))?;
-    let headless = manifest.and_then(|provider| provider.headless);
+    let headless = manifest.and_then(|provider| provider.manifest.headless);
     headless
         .map(|texts| texts.dialect)
-        .ok_or_else(|| Error::Usage(format!("{provider} cannot be used without a terminal")))
+        .ok_or_else(|| Error::usage(format!("{provider} cannot be used without a terminal")))
 }
 
 /// Walks through the plan as if every task succeeded at its first attempt.
@@ -82,7 +78,7 @@ fn steps(
     mut state: State,
     config: &PlanConfig,
 ) -> Result<Vec<Step>, Error> {
-    let dialect = dialect(&args.provider)?;
+    let dialect = dialect(&args.sessions.provider)?;
     let given = Given { workers: args.parallel, ..Given::default() };
     let (none, settings) = (Default::default(), Settings::merge(&given, plan, config));
     let only = args.only.as_deref().map(|task| known(plan, task)).transpose()?;
@@ -111,14 +107,7 @@ fn steps(
             if state.status(&id) != TaskStatus::Completed {
                 let file = agent(&args.directory, task.agent(), config)?;
                 let granted = policy.grant(task.agent(), file.as_ref()).map_err(failed)?;
-                let request = Request {
-                    dialect,
-                    sandbox,
-                    profile: &granted.profile,
-                    scope: &scope,
-                    policy: &policy,
-                    abilities: Abilities::default(),
-                };
+                let request = Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
                 let wanted = task.model.clone().or_else(|| file.and_then(|file| file.model));
                 let model = model(wanted.as_deref(), 0, &plan.meta.escalation);
                 steps.push(Step {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use posse_agents::headless::agent_file::{self, AgentFile};
-use posse_agents::headless::{Abilities, Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
+use posse_agents::headless::{Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
 use posse_core::plan::config::PlanConfig;
 use posse_term::text_file;
 use serde_json::json;
@@ -40,7 +40,6 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         profile: &granted.profile,
         scope: &scope,
         policy: &policy,
-        abilities: Abilities::default(),
     };
     let flags = build_permission_flags(&request).map_err(|error| failed(&error))?;
     let text = explain_flags(&args.agent, &granted, &request).map_err(|error| failed(&error))?;
@@ -48,13 +47,13 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// The agent's own words, if somebody has written some.
+/// Reads the file of an agent: the project's, else ours.
 pub(super) fn agent(project: &Path, name: &str, config: &PlanConfig) -> Result<Option<AgentFile>, Error> {
     let path = project.join(&config.agents_dir).join(format!("{name}.md"));
     let parsed = match text_file::read(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => agent_file::built_in(name),
-        Err(error) => return Err(Error::Usage(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => return Err(Error::usage(format!("cannot read {}: {error}", path.display()))),
     };
     parsed.transpose().map_err(|error| Error::failed(format!("{}: {error}", path.display())))
 }

@@ -11,12 +11,12 @@ use crate::ui::Ui;
 
 /// The plan one begins with. Checked by a test, so that it is one.
 const SAMPLE: &str = include_str!("sample.yaml");
-/// What of the project's directory is not to be committed.
+/// The file that keeps state out of commits.
 const IGNORED: (&str, &str) = (".posse/.gitignore", "/state/\n");
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where the plan goes
+    /// The path of the new plan
     #[arg(default_value = ".posse/plans/first.yaml")]
     file: PathBuf,
 }
@@ -24,12 +24,10 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let shown = args.file.display().to_string();
     if !write_new(&args.file, SAMPLE)? {
-        return Err(Error::Failed {
-            message: format!("{shown} is there already"),
-            hint: Some("give another name, like `posse plan init second.yaml`".into()),
-        });
+        return Err(Error::failed(format!("{shown} is there already"))
+            .with_hint("give another name, like `posse plan init second.yaml`"));
     }
-    // What is there already is somebody's, and says more than ours would.
+    // Files of the user are kept.
     let mut made = vec![shown.clone()];
     for (path, text) in [(FILE, project_template().as_str()), (IGNORED.0, IGNORED.1)] {
         if write_new(Path::new(path), text)? {
@@ -43,7 +41,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// Whether it was written. Nothing of anybody's is written over.
+/// Returns whether the file was written. An existing file is kept.
 fn write_new(path: &Path, text: &str) -> Result<bool, Error> {
     let failed = || Error::io(path.display().to_string());
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {

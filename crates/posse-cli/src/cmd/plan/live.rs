@@ -1,37 +1,37 @@
-//! A run of a plan at the foot of a window: sections and tasks, how each stands, and what is being done.
+//! The rows of a plan: sections and tasks, the state of each, and what its session does.
 
 use posse_api::{PlanView, SessionView, TaskView};
 use posse_core::plan::TaskStatus;
 use unicode_width::UnicodeWidthStr;
 
-use super::draw::mark;
+use crate::cmd::run::picture::{self, holds, is_done, mark};
 use crate::status_area::Row;
 use crate::ui::{Colour, cut, plain, took};
 
 /// Rows that are left to what scrolls by above.
 const ABOVE: usize = 4;
 
-/// The picture: never higher or wider than the window. What does not fit is told in numbers, and what runs is always there.
+/// The picture: never higher or wider than the window. Sections that do not fit are shown as numbers; tasks that run are always shown.
 pub(crate) fn picture(view: &PlanView, now: jiff::Timestamp, rows: usize, columns: usize) -> Vec<Row> {
     let mut head = head(view, now, columns);
     let room = rows.saturating_sub(head.len() + ABOVE).max(1);
-    let names = names(view, columns);
-    let sections = sections(view);
+    let names = names(&view.tasks, columns);
+    let sections = sections(&view.tasks);
     let whole: usize = sections.iter().map(|tasks| 1 + tasks.len()).sum();
     let mut tree = Vec::new();
     // The row of the first task that is worked on.
     let mut busy = None;
     for tasks in &sections {
         tree.push(section(tasks));
-        let moves = tasks.iter().any(|task| is_busy(task, view));
+        let moves = tasks.iter().any(|task| is_busy(task, &view.sessions));
         if whole > room && !moves {
             continue;
         }
         for task in *tasks {
-            if busy.is_none() && is_busy(task, view) {
+            if busy.is_none() && is_busy(task, &view.sessions) {
                 busy = Some(tree.len());
             }
-            tree.push(row(task, view, now, &names));
+            tree.push(row(task, &view.sessions, now, &names));
         }
     }
     let from = busy.unwrap_or(0).saturating_sub(room / 2).min(tree.len().saturating_sub(room));
@@ -40,47 +40,55 @@ pub(crate) fn picture(view: &PlanView, now: jiff::Timestamp, rows: usize, column
     head
 }
 
+/// All sections and tasks, each task with a note if there is one.
+pub(super) fn tree(
+    tasks: &[TaskView],
+    sessions: &[SessionView],
+    note: impl Fn(&TaskView) -> Option<String>,
+) -> Vec<Row> {
+    let names = names(tasks, usize::MAX);
+    let mut tree = Vec::new();
+    for tasks in self::sections(tasks) {
+        tree.push(section(tasks));
+        for task in tasks {
+            let mut row = row(task, sessions, jiff::Timestamp::now(), &names);
+            row.extend(note(task).map(|note| (format!("  {}", plain(&note)), Some(Colour::Dim))));
+            tree.push(row);
+        }
+    }
+    tree
+}
+
 fn head(view: &PlanView, now: jiff::Timestamp, columns: usize) -> Vec<Row> {
-    let dim = |text: String| (text, Some(Colour::Dim));
-    let done = view.tasks.iter().filter(|task| is_done(task)).count();
+    let done = view.tasks.iter().filter(|task| is_done(task.status)).count();
     let elapsed = took(now.duration_since(view.created).as_secs());
     let mut facts = format!("  {done}/{} tasks  {elapsed}", view.tasks.len());
     if view.used.sessions > 0 {
         facts.push_str(&format!("  {}", view.used.cost()));
     }
     let name = cut(&plain(&view.name), columns.saturating_sub(facts.width()).max(8));
-    let mut head: Vec<Row> = vec![vec![dim("─".repeat(columns))], vec![(name, Some(Colour::Bold)), (facts, None)]];
-    let clock = |at: jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%T").to_string();
-    let mut warn = |text: String| head.push(vec![(text, Some(Colour::Yellow))]);
-    if let Some(hold) = &view.hold {
-        warn(format!("no session before {}: {}", clock(hold.until), plain(&hold.reason)));
-    }
-    if let Some(until) = view.paused_until {
-        warn(format!("sessions failed one after the other; none before {}", clock(until)));
-    }
+    let mut head = picture::head("─", columns, vec![(name, Some(Colour::Bold)), (facts, None)]);
+    let holds = holds(view.hold.as_ref(), view.paused_until);
+    head.extend(holds.into_iter().map(|text| vec![(text, Some(Colour::Yellow))]));
     head
 }
 
 /// Tasks of one section follow each other.
-fn sections(view: &PlanView) -> Vec<&[TaskView]> {
-    view.tasks.chunk_by(|a, b| a.section == b.section).collect()
+fn sections(tasks: &[TaskView]) -> Vec<&[TaskView]> {
+    tasks.chunk_by(|a, b| a.section == b.section).collect()
 }
 
-fn is_done(task: &TaskView) -> bool {
-    matches!(task.status, TaskStatus::Verified | TaskStatus::Skipped)
+fn session_of<'a>(task: &TaskView, sessions: &'a [SessionView]) -> Option<&'a SessionView> {
+    sessions.iter().find(|session| session.task == task.id)
 }
 
-fn session_of<'a>(task: &TaskView, view: &'a PlanView) -> Option<&'a SessionView> {
-    view.sessions.iter().find(|session| session.task == task.id)
-}
-
-fn is_busy(task: &TaskView, view: &PlanView) -> bool {
-    task.status == TaskStatus::InProgress || session_of(task, view).is_some()
+fn is_busy(task: &TaskView, sessions: &[SessionView]) -> bool {
+    task.status == TaskStatus::InProgress || session_of(task, sessions).is_some()
 }
 
 fn section(tasks: &[TaskView]) -> Row {
     let name = tasks.first().map(|task| plain(&task.section)).unwrap_or_default();
-    let done = tasks.iter().filter(|task| is_done(task)).count();
+    let done = tasks.iter().filter(|task| is_done(task.status)).count();
     let failed = tasks.iter().any(|task| task.status == TaskStatus::Failed);
     let colour = match (failed, done == tasks.len()) {
         (true, _) => Colour::Red,
@@ -90,14 +98,14 @@ fn section(tasks: &[TaskView]) -> Row {
     vec![(name, Some(Colour::Bold)), (format!("  {done}/{}", tasks.len()), Some(colour))]
 }
 
-/// How wide the columns of ids and names are.
+/// The widths of the columns of ids and names.
 struct Names {
     id: usize,
     name: usize,
 }
 
-fn names(view: &PlanView, columns: usize) -> Names {
-    let widest = |of: &dyn Fn(&TaskView) -> usize| view.tasks.iter().map(of).max().unwrap_or(0);
+fn names(tasks: &[TaskView], columns: usize) -> Names {
+    let widest = |of: &dyn Fn(&TaskView) -> usize| tasks.iter().map(of).max().unwrap_or(0);
     let id = widest(&|task| task.id.as_str().width()).min(12);
     // Room for what it does, in any window that has room at all.
     let name = widest(&|task| plain(&task.name).width()).min((columns / 2).max(12));
@@ -109,14 +117,14 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-fn row(task: &TaskView, view: &PlanView, now: jiff::Timestamp, names: &Names) -> Row {
+fn row(task: &TaskView, sessions: &[SessionView], now: jiff::Timestamp, names: &Names) -> Row {
     let (sign, colour) = mark(task.status);
-    let session = session_of(task, view);
-    let quiet = !is_busy(task, view) && (is_done(task) || task.status == TaskStatus::Pending);
+    let session = session_of(task, sessions);
+    let quiet = !is_busy(task, sessions) && (is_done(task.status) || task.status == TaskStatus::Pending);
     let name = format!("{}  {}", padded(task.id.as_str(), names.id), padded(&task.name, names.name));
     let mut row: Row = vec![(format!("  {sign} "), colour), (name, quiet.then_some(Colour::Dim))];
-    let facts = facts(task, session, now).join("  ");
-    row.push((format!("  {facts}"), Some(Colour::Dim)));
+    let facts = facts(task, session, now);
+    row.extend(facts.iter().map(|fact| (format!("  {fact}"), Some(Colour::Dim))));
     if let Some(doing) = session.and_then(|session| session.doing.as_deref()) {
         row.push((format!("  {}", plain(doing)), None));
     }
@@ -194,7 +202,8 @@ mod tests {
             "outcome": null, "reason": null, "tasks": tasks,
             "sessions": [{ "task": "1.2", "name": "1.2-2", "validates": false, "agent": "coder", "model": "opus",
                 "attempt": 2, "since": "2026-01-01T00:10:00Z", "doing": "Edit lib/count.sh" }],
-            "hold": null, "waits": false, "used": { "sessions": 3, "cost_usd": 0.75, "cost_unknown": 0, "partial": 0, "turns": 3,
+            "hold": null, "resting": [], "limits": [], "taken": [], "provider": "claude_code", "wishes": [],
+            "waits": false, "used": { "sessions": 3, "cost_usd": 0.75, "cost_unknown": 0, "partial": 0, "turns": 3,
                 "input_tokens": 1, "output_tokens": 1, "cache_read_tokens": 0, "cache_creation_tokens": 0,
                 "api_seconds": 1.0, "seconds": 1.0 },
             "sandbox": "on", "created": "2026-01-01T00:00:00Z", "changed": NOW, "files": "/s", "report": null,

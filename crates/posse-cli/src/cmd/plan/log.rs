@@ -1,16 +1,16 @@
-//! `posse plan log`: what the sessions of a plan were asked, did and said, and what came of it.
+//! `posse plan log`: prints the prompts, actions and texts of a plan's sessions, and the results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use posse_api::{PlanRunStatus, PlanView};
+use posse_api::PlanView;
 
 use crate::client::{self, Client};
-use crate::cmd::run_log::{self, LogRequest};
-use crate::cmd::tail::RunKind;
+use crate::cmd::run::kind::RunKind;
+use crate::cmd::run::log::{self, LogArgs, LogRequest};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
-/// What the sessions of a plan were asked, did and said
+/// Show the prompts, actions and texts of a plan's sessions
 ///
 /// Of the newest run, each session in short; of one task everything, in all runs of which there still are files: the prompt, what
 /// was said and done, the report, what checks printed. Tokens of well-known shapes are masked.
@@ -27,58 +27,36 @@ pub(crate) struct Args {
     file: PathBuf,
     /// One task, with everything
     task: Option<String>,
-    /// The lines as the agent printed them
-    #[arg(long)]
-    raw: bool,
-    /// Go on with what happens from now on, until the run is over
-    #[arg(long, short)]
-    follow: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    // The plan itself may be gone; its runs are not.
+    let real = std::fs::canonicalize(&args.file).unwrap_or_else(|_| args.file.clone());
+    let real = client::absolute(&real)?;
     let mut client = Client::connect().await?;
-    let mut runs = runs_of(&mut client, &args.file).await?;
+    let mut runs: Vec<PlanView> = RunKind::Plan.list(&mut client, |run: &PlanView| run.file == real).await?;
     let shown = args.file.display();
-    let Some(newest) = runs.first().cloned() else {
-        return Err(Error::Failed {
-            message: format!("no run of {shown} is known here"),
-            hint: Some(format!("`posse plan run {shown}` begins one")),
-        });
-    };
-    let knows = |task: &String| runs.iter().flat_map(|run| &run.tasks).any(|one| one.id.as_str() == *task);
-    if let Some(task) = args.task.as_ref().filter(|task| !knows(task)) {
-        return Err(Error::Failed {
-            message: format!("there is no task {task:?} in any run of this plan"),
-            hint: Some(format!("`posse plan status {shown}` shows the tasks")),
-        });
+    if runs.is_empty() {
+        return Err(Error::failed(format!("no run of {shown} is known here"))
+            .with_hint(format!("`posse plan run {shown}` begins one")));
     }
-    // A task may have been done long before the newest run.
-    runs.reverse();
-    let all: Vec<_> = runs.iter().map(|run| run.id).collect();
-    let follow = args.follow && newest.status == PlanRunStatus::Running;
-    let request = LogRequest {
-        kind: RunKind::Plan,
-        runs: if args.task.is_some() { all } else { vec![newest.id] },
-        follow: follow.then_some(newest.id),
-        about: args.task.clone(),
-        raw: args.raw,
-        json: false,
-    };
-    if !run_log::print(client, request, ui).await?
+    match &args.task {
+        None => runs.truncate(1),
+        Some(task) if runs.iter().flat_map(|run| &run.tasks).all(|one| one.id.as_str() != task) => {
+            return Err(Error::failed(format!("there is no task {task:?} in any run of this plan"))
+                .with_hint(format!("`posse plan status {shown}` shows the tasks")));
+        }
+        // A task may have been done long before the newest run.
+        Some(_) => runs.reverse(),
+    }
+    let runs = runs.iter().map(|run| run.id).collect();
+    let request = LogRequest { kind: RunKind::Plan, runs, about: args.task.clone(), log: args.log };
+    if !log::print(client, request, ui).await?
         && let Some(task) = &args.task
     {
         ui.say(&format!("task {task} has not been worked on yet"));
     }
     Ok(Exit::Ok)
-}
-
-/// The runs of a plan, newest first.
-async fn runs_of(client: &mut Client, file: &Path) -> Result<Vec<PlanView>, Error> {
-    // The plan itself may be gone; its runs are not.
-    let real = match std::fs::canonicalize(file) {
-        Ok(real) => client::absolute(&real)?,
-        Err(_) => client::absolute(file)?,
-    };
-    let runs: Vec<PlanView> = client.get("/plans?limit=10000").await?;
-    Ok(runs.into_iter().filter(|run| run.file == real).collect())
 }

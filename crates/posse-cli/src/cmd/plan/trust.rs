@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use posse_api::RequesterView;
-use posse_core::plan::Plan;
 use posse_files::confirmed_commands::{ConfirmedCommands, NamedCommand, named_commands};
 use serde_json::json;
 
+use super::CheckedPlan;
 use super::configuration::{self, Loaded};
 use crate::client::{self, Client};
 use crate::daemon;
@@ -25,22 +25,18 @@ pub(crate) struct Args {
 }
 
 fn of_project(loaded: &Loaded, plan: Option<&Path>, directory: &Path) -> Result<(PathBuf, Vec<NamedCommand>), Error> {
-    let project = directory.canonicalize().map_err(Error::io(directory.display().to_string()))?;
+    let project = client::real(directory)?;
     let file = loaded.file.as_ref().map_or("", |file| &file.path);
-    let plan = match plan {
-        None => None,
-        Some(path) => {
-            let name = path.display().to_string();
-            let (plan, _) =
-                Plan::read(&name, &super::read(path)?).map_err(|problems| Error::Usage(problems.to_string()))?;
-            Some((name, plan))
-        }
-    };
-    let plan = plan.as_ref().map(|(name, plan)| (name.as_str(), plan));
+    let plan = plan.map(CheckedPlan::read).transpose()?;
+    if let Some(CheckedPlan { name, plan: None, .. }) = &plan {
+        let hint = format!("`posse plan check {name}` shows what is wrong with it");
+        return Err(Error::usage(format!("{name} is not valid")).with_hint(hint));
+    }
+    let plan = plan.as_ref().and_then(|read| Some((read.name.as_str(), read.plan.as_ref()?)));
     Ok((project, named_commands(&loaded.resolved, file, plan)))
 }
 
-/// Makes sure that the user has confirmed the commands that a run would start: asks, or refuses if nobody is there.
+/// Makes sure that the user has confirmed the commands that a run would start: asks, or refuses if standard input is not a terminal.
 pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Path, ui: &Ui) -> Result<(), Error> {
     let (project, named) = of_project(loaded, plan, directory)?;
     let mut confirmed = confirmed(&project)?;
@@ -53,12 +49,9 @@ pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Pat
     let list = lines.join("\n");
     if !std::io::stdin().is_terminal() || ui.json() {
         let plan = plan.map(|plan| format!(" {}", plan.display())).unwrap_or_default();
-        return Err(Error::Failed {
-            message: format!("the project names commands that you have not confirmed:\n{list}"),
-            hint: Some(format!(
+        return Err(Error::failed(format!("the project names commands that you have not confirmed:\n{list}")).with_hint(format!(
                 "posse runs them as you, outside of any sandbox, and agents can write these files: read them, then run `posse plan trust{plan}`"
-            )),
-        });
+            )));
     }
     let question = format!(
         "The project names commands that you have not confirmed. posse runs them as you, outside of any sandbox:\n{list}\nRun them?"
@@ -75,9 +68,9 @@ fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
 /// Makes sure that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon
 /// decides, by what the kernel says about this process. Where neither the daemon nor a keeper runs, there are none.
 async fn may_confirm() -> Result<(), Error> {
-    let outside = || Error::Failed {
-        message: "a process in a terminal of posse, or a session of a plan, may not confirm commands".into(),
-        hint: Some("do it in a shell outside of posse's terminals".into()),
+    let outside = || {
+        Error::failed("a process in a terminal of posse, or a session of a plan, may not confirm commands")
+            .with_hint("do it in a shell outside of posse's terminals")
     };
     if std::env::var_os("POSSE_TASK_ID").is_some() {
         return Err(outside());
@@ -99,10 +92,10 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     repository.map_err(|error| Error::failed(format!("the repository in {}: {error}", project.display())))?;
     ui.answer(&json!({ "project": project, "commands": named }), || {
         let line = |named: &NamedCommand| format!("confirmed: {}   ({})\n", plain(&named.command), named.place);
-        match named.is_empty() {
-            true => "the project names no commands of its own\n".to_owned(),
-            false => named.iter().map(line).collect(),
+        if named.is_empty() {
+            return "the project names no commands of its own\n".to_owned();
         }
+        named.iter().map(line).collect()
     });
     Ok(Exit::Ok)
 }

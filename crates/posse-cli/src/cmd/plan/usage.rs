@@ -1,7 +1,6 @@
 //! `posse plan usage`: what sessions of plans have used.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, Zoned};
 use posse_core::plan::usage::{COSTS, Sum, Summary};
@@ -24,14 +23,11 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let real = |path: &PathBuf| -> Result<String, Error> {
-        let real = std::fs::canonicalize(path).map_err(Error::io(path.display().to_string()))?;
-        client::absolute(&real)
-    };
+    let real = |path: &Path| client::absolute(&client::real(path)?);
     let of = match &args.file {
         Some(file) => Some(format!("file={}", encoded(&real(file)?))),
         None if args.all => None,
-        None => Some(format!("directory={}", encoded(&real(&PathBuf::from("."))?))),
+        None => Some(format!("directory={}", encoded(&real(Path::new("."))?))),
     };
     let since = args.since.map(|since| format!("since={}", encoded(&since.to_string())));
     let query: Vec<String> = [of, since].into_iter().flatten().collect();
@@ -48,11 +44,8 @@ fn shown(summary: &Summary, of_one: bool, ui: &Ui) -> String {
         return "no session has used anything\n".into();
     }
     let mut text = String::new();
-    let parts: [(&str, &BTreeMap<String, Sum>); 2] = match of_one {
-        true => [("task", &summary.tasks), ("model", &summary.models)],
-        false => [("plan", &summary.plans), ("model", &summary.models)],
-    };
-    for (name, sums) in parts {
+    let by_part = if of_one { ("task", &summary.tasks) } else { ("plan", &summary.plans) };
+    for (name, sums) in [by_part, ("model", &summary.models)] {
         text.push_str(&format!("{}\n", ui.paint(name, Colour::Bold)));
         let wide = sums.keys().map(|key| plain(key).chars().count()).max().unwrap_or(0);
         for (key, sum) in sums {

@@ -1,25 +1,15 @@
 //! `posse plan why`: why a task stands where it stands, and what can be done about it.
 
-use posse_api::PlanView;
 use posse_core::plan::file::Task;
-use posse_core::plan::select::{Selection, Why};
-use posse_core::plan::{FailureKind, Record, State, TaskId, TaskStatus};
+use posse_core::plan::select::Why;
+use posse_core::plan::{FailureKind, Record, TaskId, TaskStatus};
 
-use super::draw;
-use crate::ui::{age, plain};
-
-/// What is known of a plan.
-pub(super) struct Known<'a> {
-    /// As the user named it.
-    pub(super) file: &'a str,
-    pub(super) state: &'a State,
-    pub(super) selection: &'a Selection,
-    /// The run that goes on.
-    pub(super) run: Option<&'a PlanView>,
-}
+use super::{KnownPlan, draw};
+use crate::cmd::run::picture::holds;
+use crate::ui::{age, date_time, plain};
 
 /// One task: how it stands, why, and what to do next.
-pub(super) fn text(task: &Task, known: &Known<'_>) -> String {
+pub(super) fn text(task: &Task, known: &KnownPlan) -> String {
     let status = known.state.status(&task.id);
     let record = known.state.get(&task.id).cloned().unwrap_or_default();
     let mut text = format!("{} {}\n", task.id, plain(&task.name));
@@ -60,16 +50,17 @@ pub(super) fn text(task: &Task, known: &Known<'_>) -> String {
     text
 }
 
-fn because(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> String {
-    let blocked = known.selection.blocked.iter().find(|(id, _)| *id == task.id).map(|(_, why)| why);
+fn because(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) -> String {
+    let blocked = known.blocked(&task.id);
     match status {
         TaskStatus::Pending => match blocked {
-            // What is in its own way comes before what is in everybody's.
+            // A reason of the task itself comes before a reason that holds for all.
             Some(why) if !matches!(why, Why::Turn | Why::Resting) => draw::in_words(why),
-            _ => waits(&task.id, known).unwrap_or_else(|| match known.selection.start.contains(&task.id) {
-                true => "nothing is in its way: it is next".into(),
-                false => blocked.map_or_else(|| "its turn has not come".into(), draw::in_words),
-            }),
+            _ if known.selection.start.contains(&task.id) => {
+                waits(&task.id, known).unwrap_or_else(|| "nothing is in its way: it is next".into())
+            }
+            _ => waits(&task.id, known)
+                .unwrap_or_else(|| blocked.map_or_else(|| "its turn has not come".into(), draw::in_words)),
         },
         TaskStatus::InProgress => in_progress(&task.id, known),
         TaskStatus::Completed if known.selection.validate.contains(&task.id) || blocked.is_some() => {
@@ -105,25 +96,21 @@ fn given_up(kind: FailureKind) -> &'static str {
     }
 }
 
-/// What the run waits for before it starts this task, or any.
-fn waits(task: &TaskId, known: &Known<'_>) -> Option<String> {
-    let run = known.run?;
-    let clock = |at: &jiff::Timestamp| at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %T").to_string();
+/// Returns what the run waits for before it starts this task.
+fn waits(task: &TaskId, known: &KnownPlan) -> Option<String> {
+    let run = known.run.as_ref()?;
     if run.waits {
         return Some("the run waits for somebody who knows the environment of sessions".into());
     }
-    if let Some(hold) = &run.hold {
-        return Some(format!("no session is started before {}: {}", clock(&hold.until), hold.reason));
-    }
-    if let Some(until) = &run.paused_until {
-        return Some(format!("sessions failed one after the other; none is started before {}", clock(until)));
+    if let Some(held) = holds(run.hold.as_ref(), run.paused_until).into_iter().next() {
+        return Some(held);
     }
     let rests = run.resting.iter().find(|rest| rest.task == *task)?;
-    Some(format!("it pauses after a failure, until {}", clock(&rests.until)))
+    Some(format!("it pauses after a failure, until {}", date_time(rests.until)))
 }
 
-fn in_progress(task: &TaskId, known: &Known<'_>) -> String {
-    let Some(run) = known.run else {
+fn in_progress(task: &TaskId, known: &KnownPlan) -> String {
+    let Some(run) = &known.run else {
         return "a run that is gone worked on it; the next run begins it anew, and that costs no attempt".into();
     };
     match run.sessions.iter().find(|session| session.task == *task) {
@@ -136,12 +123,13 @@ fn in_progress(task: &TaskId, known: &Known<'_>) -> String {
     }
 }
 
-/// What to do, if there is something to do.
-fn next(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> Option<String> {
-    let (file, id) = (known.file, &task.id);
+/// Returns what the user can do.
+fn next(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) -> Option<String> {
+    let file = &known.file;
+    let id = &task.id;
     let run = format!("`posse plan run {file}`");
     let again = |id: &TaskId| format!("`posse plan retry {file} {id}` lets it be tried from the beginning, then {run}");
-    let blocked = known.selection.blocked.iter().find(|(blocked, _)| blocked == id).map(|(_, why)| why);
+    let blocked = known.blocked(id);
     match status {
         TaskStatus::Failed => Some(match record.failure_kind {
             Some(FailureKind::Denied) => {
@@ -161,7 +149,7 @@ fn next(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> 
                 });
                 stuck.flatten().next().or_else(|| known.run.is_none().then_some(run))
             }
-            _ => match known.run {
+            _ => match &known.run {
                 None => Some(run),
                 Some(view) => view.waits.then_some(run),
             },
@@ -173,7 +161,10 @@ fn next(task: &Task, status: TaskStatus, record: &Record, known: &Known<'_>) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use posse_core::plan::Plan;
+    use posse_core::plan::config::PlanConfig;
 
     use super::*;
 
@@ -199,9 +190,7 @@ sections:
     #[test]
     fn every_status_says_why() {
         let (plan, _) = Plan::read("p.yaml", PLAN).unwrap();
-        let state = State::recorded(&plan);
-        let selection = super::super::selection(&plan, &state, &Default::default(), None);
-        let known = Known { file: "p.yaml", state: &state, selection: &selection, run: None };
+        let known = KnownPlan::new(Path::new("p.yaml"), &plan, &PlanConfig::default(), None);
         let all: Vec<String> = plan.tasks().map(|task| text(task, &known)).collect();
         for (task, text) in plan.tasks().zip(&all) {
             let lines: Vec<&str> = text.lines().collect();

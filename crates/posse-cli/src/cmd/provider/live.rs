@@ -4,7 +4,6 @@
 mod conversation;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use posse_agents::Manifest;
@@ -13,13 +12,13 @@ use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
 use posse_sim::home::{HomeOptions, Maker, ScriptedHome};
 use posse_sim::{ModelServer, Scenario};
-use posse_term::paths::Paths;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::client::{self, Client};
+use crate::client;
 use crate::cmd::{asked_to_end, launch, on_own_signals};
 use crate::error::{Error, Exit};
+use crate::scratch_home::{ScratchHome, temporary};
 use crate::ui::{Colour, Ui, plain};
 use conversation::{CONVERSATIONS, Conversation, LiveStage};
 
@@ -48,7 +47,7 @@ struct LiveReport {
 struct LiveFinding {
     conversation: &'static str,
     verdict: LiveVerdict,
-    /// What was expected and did not happen, or could not be checked.
+    /// The expectation that was not met, or could not be checked.
     expected: Option<&'static str>,
     seen: Option<String>,
     #[serde(flatten)]
@@ -70,7 +69,7 @@ enum LiveVerdict {
     Unchecked,
 }
 
-/// What posse reported about the agent, and how it read the screen.
+/// The statuses that posse reported, and its reading of the screen.
 #[derive(Debug, Default, Serialize)]
 struct LiveEvidence {
     /// The statuses with their reasons, in order.
@@ -89,7 +88,7 @@ pub(super) fn run(listed: &[Listed], named: bool, ui: &Ui) -> Result<Exit, Error
             result = check_all(listed, named, &mut scratch, ui) => result,
             ended = asked_to_end() => Err(ended),
         };
-        scratch.end().await?;
+        scratch.home.end().await?;
         let reports = result?;
         if ui.json() {
             ui.answer(&reports, String::new);
@@ -113,7 +112,7 @@ async fn check_all(listed: &[Listed], named: bool, scratch: &mut Scratch, ui: &U
     let providers = Providers::new(directory.clone());
     let mut reports = Vec::new();
     for one in listed {
-        let provider = providers.load(&one.id).map_err(|error| Error::Usage(error.to_string()))?;
+        let provider = providers.load(&one.id).map_err(|error| Error::usage(error.to_string()))?;
         let launch = provider.manifest.launch.as_ref();
         let program = launch.and_then(|launch| versions::locate(&launch.program, &std::env::var("PATH").ok()?));
         if program.is_none() && !named {
@@ -235,25 +234,21 @@ impl LiveReport {
 
 /// A home of posse with a daemon of its own, and the homes of the agents started in it.
 struct Scratch {
-    paths: Paths,
+    home: ScratchHome,
     environment: BTreeMap<String, String>,
     homes: Vec<ScriptedHome>,
-    _home: TempDir,
+    _directory: TempDir,
 }
 
 impl Scratch {
     fn new() -> Result<Self, Error> {
-        let private = std::fs::Permissions::from_mode(0o700);
-        let home = tempfile::Builder::new().prefix("posse-check-").permissions(private).tempdir();
-        let home = home.map_err(Error::io("cannot create a directory"))?;
-        let path = home.path().as_os_str().to_owned();
-        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| path.clone()))?;
-        paths.prepare()?;
+        let directory = temporary("posse-check-")?;
+        let home = ScratchHome::new(directory.path())?;
         let mut environment = launch::environment();
         environment.retain(|name, _| KEPT_VARIABLES.split_whitespace().any(|kept| kept == name));
-        let own = home.path().display().to_string();
+        let own = directory.path().display().to_string();
         environment.extend([("HOME".to_owned(), own.clone()), ("POSSE_HOME".to_owned(), own)]);
-        Ok(Self { paths, environment, homes: Vec::new(), _home: home })
+        Ok(Self { home, environment, homes: Vec::new(), _directory: directory })
     }
 
     /// Copies the user's manifest of this provider, so that it applies here too.
@@ -263,7 +258,7 @@ impl Scratch {
         if !from.exists() {
             return Ok(());
         }
-        let to = self.paths.providers();
+        let to = self.home.paths.providers();
         let copied = std::fs::create_dir_all(&to).and_then(|()| std::fs::copy(&from, to.join(&name)));
         copied.map(drop).map_err(Error::io(format!("cannot copy {}", from.display())))
     }
@@ -275,7 +270,7 @@ impl Scratch {
         conversation: &Conversation,
         server: ModelServer,
     ) -> Result<LiveFinding, Error> {
-        let client = Client::connect_to(self.paths.clone()).await?;
+        let client = self.home.connect().await?;
         let mut environment = self.environment.clone();
         let home = self.homes.last().ok_or_else(|| Error::Nonsense("no home".into()))?;
         environment.extend(home.env.clone());
@@ -283,20 +278,6 @@ impl Scratch {
             Ok(stage) => stage.play(conversation).await,
             Err(Error::Refused(problem)) => Ok(LiveFinding::differs(conversation.name, "it starts", problem.detail)),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Ends everything that runs here.
-    async fn end(&self) -> Result<(), Error> {
-        if self.paths.holds_terminals() {
-            Client::connect_to(self.paths.clone()).await?.stop(true).await?;
-        }
-        // The sockets are in a directory of their own.
-        match std::fs::remove_dir_all(&self.paths.runtime) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io(format!("cannot remove {}", self.paths.runtime.display()))(error))
-            }
-            _ => Ok(()),
         }
     }
 }

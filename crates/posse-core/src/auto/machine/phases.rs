@@ -46,6 +46,7 @@ impl Pipeline {
         }
     }
 
+    /// Takes in an answer, if it is one to what is done for this item.
     pub(super) fn answered(&mut self, item: &Slug, event: Event) {
         let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item).cloned() else { return };
         match (step, event) {
@@ -87,9 +88,10 @@ impl Pipeline {
                 let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
                 self.park(item, ParkedWhy::ArchiveFailed, reason);
             }
-            // `fits` lets nothing else through.
-            _ => {}
+            // No answer to what is done for this item.
+            _ => return,
         }
+        self.outstanding.retain(|effect| effect.item() != Some(item));
     }
 
     fn deed_failed(&mut self, item: &Slug, step: Step, why: &str) {
@@ -321,7 +323,7 @@ impl Pipeline {
         if errors > VALIDATOR_RETRIES {
             return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
         }
-        job.stage = Stage::Resting(Step::Verify, super::later(now, backoff.pause(errors)));
+        job.stage = Stage::Resting(Step::Verify, now.after(backoff.pause(errors)));
         self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
     }
 
@@ -426,8 +428,7 @@ impl Pipeline {
 
     fn attempt_failed(&mut self, item: &Slug, reason: String) {
         let Some(job) = self.jobs.get(item) else { return };
-        let took = self.now.0.saturating_sub(job.since.0);
-        let at_once = took < super::millis(self.settings.at_once) || job.spent.cost_usd <= 0.0;
+        let at_once = self.now < job.since.after(self.settings.at_once) || job.spent.cost_usd <= 0.0;
         if at_once {
             self.streak.failed(item);
         } else {

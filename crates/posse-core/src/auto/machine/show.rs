@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Pipeline, Stage};
 use crate::auto::memory::{Carried, Line, Standing};
+#[cfg(test)]
 use crate::auto::settings::Settings;
 use crate::auto::words::{Candidate, DeedId, Effect, Event};
 use crate::backlog::Slug;
@@ -38,6 +39,7 @@ pub struct Doing {
 }
 
 impl Pipeline {
+    #[cfg(test)]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -68,11 +70,8 @@ impl Pipeline {
         self.backlog.get(item)
     }
 
-    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
-        self.backlog.values()
-    }
-
     /// Nothing is worked on and nothing is asked for: only a change of the backlog can move it.
+    #[cfg(test)]
     pub fn is_idle(&self) -> bool {
         self.outcome.is_none() && self.jobs.is_empty() && self.outstanding.is_empty()
     }

@@ -2,6 +2,7 @@ use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, quiet,
 use super::super::translate::{Meant, translate};
 use super::super::{Claim, DialogKeys};
 use super::*;
+use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
 use Ev::{Failed, Gone, Read, Said, Time, Typed};
 
@@ -13,8 +14,8 @@ fn permission(id: &str, options: &[&str]) -> Ev {
 }
 
 fn answer(wish: Wish) -> Answer {
-    let rules = DialogKeys { deny: Some("esc".into()), ..DialogKeys::default() };
-    Answer::new(Decision::new("d".into(), wish), Keys::new(&rules).unwrap(), at(0))
+    let keys = DialogKeys { deny: Some(KeyBytes::named("esc")), ..DialogKeys::default() };
+    Answer::new(Decision::new("d".into(), wish), keys, at(0))
 }
 
 fn run(mut answer: Answer, table: &[(u64, Ev, &str)]) {

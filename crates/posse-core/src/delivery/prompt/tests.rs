@@ -1,5 +1,5 @@
+use super::super::Claim;
 use super::super::testing::{Ev, asking, at, busy, quiet, words};
-use super::super::{Claim, SubmitRules};
 use super::*;
 use Ev::{Failed, Gone, Read, Said, Time, Typed};
 
@@ -16,12 +16,12 @@ fn box_(draft: &str) -> Ev {
     Read(quiet(draft))
 }
 
-fn rules() -> SubmitRules {
-    SubmitRules { pasted: Some(r"\[Pasted text #\d+(?: \+\d+ lines)?\]".into()), ..SubmitRules::default() }
+fn rules() -> Submit {
+    serde_json::from_str(r#"{"pasted": "\\[Pasted text #\\d+(?: \\+\\d+ lines)?\\]"}"#).unwrap()
 }
 
-fn prompt(order: Order, rules: &SubmitRules) -> Prompt {
-    Prompt::new(order, Submit::new(rules).unwrap(), at(0))
+fn prompt(order: Order, rules: &Submit) -> Prompt {
+    Prompt::new(order, rules.clone(), at(0))
 }
 
 fn order() -> Order {
@@ -63,7 +63,7 @@ fn a_message_is_seen_before_it_is_submitted_and_after() {
         (150, permission(), NOTHING),
         (1000, Time, NOTHING),
     ]);
-    let codex = SubmitRules { gap_ms: 0, ..rules() };
+    let codex = Submit { gap: Duration::from_millis(0), ..rules() };
     run(
         prompt(order(), &codex),
         &[
@@ -73,7 +73,7 @@ fn a_message_is_seen_before_it_is_submitted_and_after() {
             (20, box_(""), &done("Emptied", 1)),
         ],
     );
-    let blind = SubmitRules { see: false, ..rules() };
+    let blind = Submit { see: false, ..rules() };
     run(
         prompt(order(), &blind),
         &[(0, box_(""), PASTE), (1, Typed(0), NOTHING), (101, Time, "look"), (101, box_(""), ENTER)],
@@ -137,7 +137,7 @@ fn what_it_was_decided_on_must_still_be_true() {
 
 #[test]
 fn a_new_input_field_is_left_alone_for_a_moment() {
-    let careful = SubmitRules { ready_ms: 200, ..rules() };
+    let careful = Submit { ready: Duration::from_millis(200), ..rules() };
     let table = [(50, box_(""), NOTHING), (250, Time, "look"), (250, box_(""), PASTE)];
     run(prompt(order(), &careful), &table);
     let known = Order { composer_since: Some(at(0)), ..order() };
@@ -164,7 +164,7 @@ fn a_leftover_draft_is_cleared_and_seen_to_be() {
     });
     assert_eq!(tries, Some(8));
     check(&[(0, box_("old"), clear), (1, permission(), &failed("Dialog(Some(Permission))", "Nothing"))]);
-    let unclearable = SubmitRules { clear: Vec::new(), ..rules() };
+    let unclearable = Submit { clear: Vec::new(), ..rules() };
     run(prompt(order(), &unclearable), &[(0, box_("old"), &failed("Draft", "Nothing"))]);
 }
 
@@ -281,7 +281,7 @@ fn three_lost_keys_are_enough() {
 fn a_working_agent_gets_a_message_only_where_the_rules_know_what_happens() {
     let also = || Order { when: When::AlsoBusy, ..order() };
     run(prompt(also(), &rules()), &[(0, Read(busy("")), &failed("Busy", "Nothing"))]);
-    let steers = SubmitRules { gap_ms: 0, while_busy: WhileBusy::Steers, ..rules() };
+    let steers = Submit { gap: Duration::from_millis(0), while_busy: WhileBusy::Steers, ..rules() };
     run(prompt(order(), &steers), &[(0, Read(busy("")), &failed("Busy", "Nothing"))]);
     run(
         prompt(also(), &steers),
@@ -308,7 +308,7 @@ fn a_program_we_cannot_read_gets_text_and_enter_at_once() {
 /// opencode makes a session before it takes the text out of its input field. What is typed meanwhile stands behind it.
 #[test]
 fn a_program_that_takes_its_time_is_not_probed() {
-    let slow = SubmitRules { retry_ms: 8_000, ..rules() };
+    let slow = Submit { retry: Duration::from_millis(8_000), ..rules() };
     let submitted = [
         (0, box_(""), PASTE),
         (1, Typed(0), NOTHING),

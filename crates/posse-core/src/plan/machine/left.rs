@@ -1,11 +1,11 @@
 //! Work that a run leaves behind: done, but not judged, or not merged. The next run of the plan goes on with it, and does not
 //! do it again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Flight, Run, Stage};
+use super::{Flight, Part, Run, RunId, Stage};
 use crate::plan::edit::reads_the_same;
 use crate::plan::{Plan, Record, State, TaskId, TaskStatus};
 
@@ -46,6 +46,25 @@ impl Run {
             Stage::Area | Stage::Session | Stage::Gates => None,
         });
         left.collect()
+    }
+
+    /// The sessions whose work is done, and neither judged nor merged.
+    pub fn sessions_left(&self) -> BTreeSet<RunId> {
+        let session = |task: TaskId| RunId {
+            start: self.memory.get(&task).map_or(0, |memory| memory.starts),
+            task,
+            part: Part::Work,
+        };
+        self.left().into_keys().map(session).collect()
+    }
+
+    /// How often tasks were started, in this run and before.
+    pub fn starts(&self) -> BTreeMap<TaskId, u32> {
+        self.memory
+            .iter()
+            .filter(|(_, memory)| memory.starts > 0)
+            .map(|(task, memory)| (task.clone(), memory.starts))
+            .collect()
     }
 
     /// Goes on with what an earlier run has left. Before it begins.

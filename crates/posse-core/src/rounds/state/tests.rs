@@ -37,7 +37,7 @@ fn a_file_says_where_the_run_stands() {
     assert!(text.contains("it failed") && text.contains("a.rs") && text.contains("Add an export."), "{text}");
 
     let again = StateFile { terminals: state.terminals.clone(), other: state.other.clone(), ..rounds.to_state() };
-    let written = again.write();
+    let written = again.write().unwrap();
     assert!(written.ends_with("}\n") && written.contains("\n  \"mine\": {\n"), "{written}");
     assert_eq!(StateFile::read(&written).unwrap(), again);
 }

@@ -153,7 +153,7 @@ fn evidence_is_counted_by_its_kind() {
         ("handoff is fine", 0),
         ("handoff: 3 things", 0),
     ] {
-        assert_eq!(evidence(Review::Analyst, notes), expected, "{notes:?}");
+        assert_eq!(evidence(Key::AnalystReview, notes), expected, "{notes:?}");
     }
     for (notes, expected) in [
         ("read the diff; ran `cargo test`; no regression; no defect", 4),
@@ -161,7 +161,7 @@ fn evidence_is_counted_by_its_kind() {
         ("quality is fine", 1),
         ("looks good", 0),
     ] {
-        assert_eq!(evidence(Review::Programmer, notes), expected, "{notes:?}");
+        assert_eq!(evidence(Key::ProgrammerReview, notes), expected, "{notes:?}");
     }
 }
 
@@ -169,7 +169,7 @@ fn evidence_is_counted_by_its_kind() {
 fn s_179_an_approval_before_its_time_is_held_back() {
     let rules = with(LoopLimits::default());
     let review = format!("REVIEW_RESULT: APPROVED\n{GOOD_ANALYST_NOTES}");
-    let outcome = |cycle| review_outcome(Review::Analyst, &review, cycle, &rules);
+    let outcome = |cycle| review_outcome(Key::AnalystReview, &review, cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);
     assert_eq!(outcome(3), Outcome::Approved);
@@ -177,7 +177,7 @@ fn s_179_an_approval_before_its_time_is_held_back() {
 
 #[test]
 fn s_180_an_approval_without_evidence_is_held_back() {
-    let outcome = |review: &str| review_outcome(Review::Programmer, review, 1, &rules());
+    let outcome = |review: &str| review_outcome(Key::ProgrammerReview, review, 1, &rules());
     let two = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\nthe code is fine, the tests ran";
     assert_eq!(outcome(two), Outcome::HeldBack(Lack::Evidence { found: 2, wanted: 3 }));
     assert_eq!(outcome(&format!("{two}, no regression")), Outcome::Approved);
@@ -191,7 +191,7 @@ fn s_180_an_approval_without_evidence_is_held_back() {
 #[test]
 fn s_181_evidence_need_not_be_asked_for() {
     let rules = with(LoopLimits { require_review_evidence: false, ..LoopLimits::default() });
-    let outcome = |cycle| review_outcome(Review::Analyst, "REVIEW_RESULT: APPROVED", cycle, &rules);
+    let outcome = |cycle| review_outcome(Key::AnalystReview, "REVIEW_RESULT: APPROVED", cycle, &rules);
     assert_eq!(outcome(1), Outcome::HeldBack(Lack::Cycles { cycle: 1, min: 2 }));
     assert_eq!(outcome(2), Outcome::Approved);
 }
@@ -206,14 +206,14 @@ fn a_review_in_the_form_that_is_asked_for_shows_its_evidence() {
 - Validation: NOT_RUN, there is no network
 - Risk: none elsewhere
 - Issues: none";
-    assert_eq!((evidence(Review::Analyst, analyst), evidence(Review::Programmer, programmer)), (4, 4));
+    assert_eq!((evidence(Key::AnalystReview, analyst), evidence(Key::ProgrammerReview, programmer)), (4, 4));
 }
 
 #[test]
 fn the_form_handed_back_is_no_evidence() {
-    for review in [Review::Analyst, Review::Programmer] {
+    for review in [Key::AnalystReview, Key::ProgrammerReview] {
         let template = crate::prompts::PromptTemplates::default();
-        let form = template.source(review.template());
+        let form = template.source(review.as_str());
         let form = form[form.find("REVIEW_RESULT").unwrap()..].split("\n\n").next().unwrap();
         for filled in [
             form.replace("APPROVED|REVISE", "APPROVED"),
@@ -232,7 +232,8 @@ fn a_line_in_a_message_is_not_endless() {
 
 #[test]
 fn what_is_no_plain_approval_is_none() {
-    let outcome = |line: &str| review_outcome(Review::Analyst, &format!("{line}\n{GOOD_ANALYST_NOTES}"), 1, &rules());
+    let outcome =
+        |line: &str| review_outcome(Key::AnalystReview, &format!("{line}\n{GOOD_ANALYST_NOTES}"), 1, &rules());
     for (line, expected) in [
         ("REVIEW_RESULT: APPROVED", Outcome::Approved),
         ("- **review_result**: approved", Outcome::Approved),

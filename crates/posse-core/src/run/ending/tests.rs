@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::super::simulation::world;
-use super::super::{Effect, Entry, HURRIED, Happened, Ledger, Run, RunStatus, Spec, Step, StepOutcome, Stop};
+use super::super::{Effect, Entry, HURRIED, Ledger, Run, RunEvent, RunStatus, Spec, Step, StepOutcome, Stop};
 use crate::rounds::Final;
 use crate::time::{Mono, Wall};
 
@@ -16,7 +16,7 @@ fn read_back(entries: impl IntoIterator<Item = Entry>) -> Run {
 
 fn go(run: &mut Run, can_start: bool) -> Vec<Effect> {
     let go =
-        Happened::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED.filter(|_| can_start) };
+        RunEvent::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED.filter(|_| can_start) };
     run.handle(go, Mono(Duration::ZERO), Wall(1))
 }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::super::simulation::world;
-use super::super::{Effect, HURRIED, Happened, Imported, Run};
+use super::super::{Effect, HURRIED, Imported, Run, RunEvent};
 use super::*;
 use crate::status::StatusKind;
 use crate::time::Mono;
@@ -29,17 +29,17 @@ impl Driven {
     fn go(alive: &[u32]) -> Self {
         let alive: BTreeSet<TerminalId> = alive.iter().map(|n| TerminalId::from_random(*n)).collect();
         let mut driven = Self { run: imported(), done: Vec::new() };
-        driven.happens(Happened::Go { alive, adopted: BTreeMap::new(), caller: HURRIED });
+        driven.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller: HURRIED });
         driven
     }
 
-    fn happens(&mut self, happened: Happened) {
+    fn happens(&mut self, happened: RunEvent) {
         self.done.extend(self.run.handle(happened, Mono(Duration::from_secs(1)), Wall(1000)));
     }
 
     fn status(&mut self, kind: StatusKind) {
         let seen = Seen { kind: Some(kind), ..Seen::default() };
-        self.happens(Happened::Status { terminal: TerminalId::from_random(TERMINAL), seen });
+        self.happens(RunEvent::Status { terminal: TerminalId::from_random(TERMINAL), seen });
     }
 
     fn looks(&mut self, look: Look) {
@@ -48,7 +48,7 @@ impl Driven {
             "{:#?}",
             self.done
         );
-        self.happens(Happened::Turn { turn: 1, event: Event::File(look) });
+        self.happens(RunEvent::Turn { turn: 1, event: Event::File(look) });
     }
 
     fn did(&self, what: impl Fn(&Effect) -> bool) -> bool {

@@ -7,7 +7,7 @@ impl Bench {
     /// The terminal of this turn asks for a permission.
     fn asks(&mut self, question: &str) -> Vec<String> {
         let terminal = self.run.ledger().turn().unwrap().terminal;
-        self.happens(Happened::Status { terminal, seen: permission(question) })
+        self.happens(RunEvent::Status { terminal, seen: permission(question) })
     }
 
     /// The turn that is under way is answered, and the next one has its prompt.
@@ -15,7 +15,7 @@ impl Bench {
         let turn = self.run.ledger().turns;
         self.status(Completed);
         self.turn(Event::File(Look::Ready(text.into())));
-        self.happens(Happened::Archived { turn, name: None });
+        self.happens(RunEvent::Archived { turn, name: None });
         assert_eq!(self.run.ledger().turns, turn + 1);
         self.ask();
     }
@@ -61,9 +61,9 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
         assert_eq!((turn.terminal, turn.accepts), (analyst, 0));
         assert_eq!(bench.asks("c"), [""; 0], "dies: {dies}");
         bench.now = last + COOLDOWN - Duration::from_millis(1);
-        assert_eq!(bench.happens(Happened::Time), [""; 0], "dies: {dies}");
+        assert_eq!(bench.happens(RunEvent::Time), [""; 0], "dies: {dies}");
         bench.now = last + COOLDOWN;
-        assert_eq!(bench.happens(Happened::Time), ["accepting", "accept 1"], "dies: {dies}");
+        assert_eq!(bench.happens(RunEvent::Time), ["accepting", "accept 1"], "dies: {dies}");
     }
 }
 

@@ -5,13 +5,13 @@ use crate::turn::ApiFailure;
 
 const AGAIN: [&str; 4] = ["mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
 
-fn failing(words: &str) -> Happened {
+fn failing(words: &str) -> RunEvent {
     let words = Some(words.to_owned());
-    Happened::Status { terminal: terminal(0), seen: Seen { kind: Some(StatusKind::Error), words, ..Seen::default() } }
+    RunEvent::Status { terminal: terminal(0), seen: Seen { kind: Some(StatusKind::Error), words, ..Seen::default() } }
 }
 
-fn quiet() -> Happened {
-    Happened::Status { terminal: terminal(0), seen: Seen { kind: Some(Idle), ..Seen::default() } }
+fn quiet() -> RunEvent {
+    RunEvent::Status { terminal: terminal(0), seen: Seen { kind: Some(Idle), ..Seen::default() } }
 }
 
 /// The analyst was asked, and its service failed.
@@ -27,10 +27,10 @@ fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
     let mut bench = parked();
     let until = bench.run.deadline();
     // Somebody who had lost the connection is back.
-    assert!(bench.happens(Happened::Came(Caller::default())).is_empty());
+    assert!(bench.happens(RunEvent::Came(Caller::default())).is_empty());
     assert_eq!(bench.run.deadline(), until);
     let tried = [&["said", "unparked"][..], &AGAIN].concat();
-    assert_eq!(bench.happens(Happened::Came(HURRIED.unwrap())), ["watch"]);
+    assert_eq!(bench.happens(RunEvent::Came(HURRIED.unwrap())), ["watch"]);
     assert_eq!(bench.happens(quiet()), ["look at file"]);
     assert_eq!(bench.turn(Event::File(Look::Absent)), tried);
     // As after a crash; and nobody who is only back after one hurries it.
@@ -38,7 +38,7 @@ fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
         let mut bench = parked();
         bench.dies();
         let caller = Some(Caller { hurry, auto_accept: None });
-        let go = Happened::Go { alive: all().into_iter().collect(), adopted: BTreeMap::new(), caller };
+        let go = RunEvent::Go { alive: all().into_iter().collect(), adopted: BTreeMap::new(), caller };
         assert_eq!(bench.happens(go), ["resumed", "watch"]);
         bench.happens(quiet());
         let next = bench.turn(Event::File(Look::Absent));
@@ -51,21 +51,21 @@ fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
 fn s_127_s_200_an_answer_that_is_there_when_the_model_is_tried_again_is_used() {
     let mut bench = parked();
     bench.now += Duration::from_secs(30);
-    assert_eq!(bench.happens(Happened::Time), ["unparked", "watch"]);
+    assert_eq!(bench.happens(RunEvent::Time), ["unparked", "watch"]);
     assert_eq!(bench.happens(failing("API Error: 529 Overloaded")), ["look at file"]);
     let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
     assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
 
     let mut bench = parked();
     bench.now += Duration::from_secs(30);
-    bench.happens(Happened::Time);
+    bench.happens(RunEvent::Time);
     let works = Seen { kind: Some(Processing), ..Seen::default() };
-    let waited = bench.happens(Happened::Status { terminal: terminal(0), seen: works });
+    let waited = bench.happens(RunEvent::Status { terminal: terminal(0), seen: works });
     assert_eq!(waited, ["reopened", "watch"], "nothing is sent to an agent that is at it");
 
     let mut bench = parked();
     bench.now += Duration::from_secs(30);
-    bench.happens(Happened::Time);
+    bench.happens(RunEvent::Time);
     bench.happens(failing("API Error: 529 Overloaded"));
     assert_eq!(bench.turn(Event::File(Look::Absent)), AGAIN);
 }
@@ -79,7 +79,7 @@ fn s_200_an_agent_that_died_after_its_answer_is_not_asked_in_vain() {
     assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
     // It goes while it is looked at.
     let mut bench = parked();
-    bench.happens(Happened::Came(HURRIED.unwrap()));
+    bench.happens(RunEvent::Came(HURRIED.unwrap()));
     assert_eq!(bench.turn(Event::Gone("its program exited with 9".into())), ["terminal lost", "look at file"]);
     assert_eq!(bench.turn(Event::File(Look::Ready("A".into()))), ["said", "reopened", "answered", "archive"]);
 }
@@ -90,15 +90,15 @@ fn a_prompt_that_arrived_after_all_is_not_sent_again() {
     let uncertain = || {
         let mut bench = Bench::started("{}");
         bench.status(Idle);
-        bench.happens(Happened::StaleCleared { turn: 1, stale: Ok(None), printed: None });
-        bench.happens(Happened::Sent { turn: 1, sent: Sent::Uncertain("posse died".into()) });
-        bench.happens(Happened::Traces { turn: 1, traces: Traces::Unclear("its screen cannot be read".into()) });
+        bench.happens(RunEvent::StaleCleared { turn: 1, stale: None, printed: None });
+        bench.happens(RunEvent::Sent { turn: 1, sent: Sent::Uncertain("posse died".into()) });
+        bench.happens(RunEvent::Traces { turn: 1, traces: Traces::Unclear("its screen cannot be read".into()) });
         assert_eq!(bench.go(&all()), ["resumed", "watch"]);
         bench
     };
     let mut bench = uncertain();
     let works = Seen { kind: Some(Processing), ..Seen::default() };
-    assert_eq!(bench.happens(Happened::Status { terminal: terminal(0), seen: works }), ["reopened", "watch"]);
+    assert_eq!(bench.happens(RunEvent::Status { terminal: terminal(0), seen: works }), ["reopened", "watch"]);
     let mut bench = uncertain();
     assert_eq!(bench.happens(quiet()), ["look at file"]);
     let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
@@ -111,7 +111,7 @@ fn a_run_that_goes_on_is_not_parked() {
     bench.dies();
     bench.go(&all());
     let works = Seen { kind: Some(Processing), ..Seen::default() };
-    bench.happens(Happened::Status { terminal: terminal(0), seen: works });
+    bench.happens(RunEvent::Status { terminal: terminal(0), seen: works });
     assert_eq!(bench.run.ledger().status(), RunStatus::Running);
     bench.dies();
     assert_eq!(bench.run.ledger().status(), RunStatus::Running);
@@ -142,22 +142,22 @@ fn outages_and_limits_are_counted_apart_and_anew_when_a_person_goes_on() {
 fn while_a_run_is_stopped_no_time_passes_for_its_turn() {
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
-    bench.happens(Happened::Status { terminal: terminal(0), seen: permission("a") });
+    bench.happens(RunEvent::Status { terminal: terminal(0), seen: permission("a") });
     assert!(bench.run.ledger().turn().unwrap().human_told);
-    bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+    bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     bench.dies();
     bench.now += Duration::from_secs(7_200);
     bench.go(&all());
     assert!(bench.status(Processing).is_empty());
-    assert!(bench.happens(Happened::Time).is_empty(), "its time begins anew");
-    let asked = bench.happens(Happened::Status { terminal: terminal(0), seen: permission("a") });
+    assert!(bench.happens(RunEvent::Time).is_empty(), "its time begins anew");
+    let asked = bench.happens(RunEvent::Status { terminal: terminal(0), seen: permission("a") });
     assert_eq!(asked, ["said", "human told", "notify waiting"], "and somebody hears of its question");
 }
 
 #[test]
 fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
-    let asks = || Happened::Status { terminal: terminal(0), seen: permission("a") };
-    let go = |auto_accept| Happened::Go {
+    let asks = || RunEvent::Status { terminal: terminal(0), seen: permission("a") };
+    let go = |auto_accept| RunEvent::Go {
         alive: all().into_iter().collect(),
         adopted: BTreeMap::new(),
         caller: Some(Caller { hurry: true, auto_accept }),
@@ -171,7 +171,7 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
         (on, None, true),
     ] {
         let mut bench = Bench::asked(config);
-        bench.happens(Happened::Stop { why: "Ctrl-C".into() });
+        bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
         bench.dies();
         bench.happens(go(auto_accept));
         let answered = bench.happens(asks());
@@ -181,7 +181,7 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
         assert_eq!(bench.run.ledger().spec.config.handoff.auto_accept_permissions, accepts);
     }
     // While it goes on, less is accepted at once, and more not at all: it may be an agent that asks for it.
-    let came = |hurry, auto_accept| Happened::Came(Caller { hurry, auto_accept });
+    let came = |hurry, auto_accept| RunEvent::Came(Caller { hurry, auto_accept });
     let mut bench = Bench::asked(on);
     assert_eq!(bench.happens(came(true, Some(false))), ["auto accept", "said"]);
     assert_eq!(bench.happens(came(true, Some(true))), ["said"]);
@@ -197,16 +197,16 @@ fn s_5_s_6_whoever_goes_on_with_it_says_whether_permissions_are_accepted() {
 fn a_turn_that_goes_on_after_a_later_number_was_used_is_heard() {
     let mut bench = parked();
     bench.now += Duration::from_secs(30);
-    bench.happens(Happened::Time);
+    bench.happens(RunEvent::Time);
     bench.happens(failing("API Error: 529 Overloaded"));
     assert_eq!(bench.turn(Event::File(Look::Absent)), AGAIN);
     bench.turn(Event::Gone("it was deleted".into()));
     assert_eq!(bench.run.ledger().turns, 2);
     assert_eq!(bench.go(&all()[1..]), ["resumed", "look at file"]);
-    let of_first = |event| Happened::Turn { turn: 1, event };
+    let of_first = |event| RunEvent::Turn { turn: 1, event };
     let taken = bench.happens(of_first(Event::File(Look::Ready("ANALYST_SUMMARY".into()))));
     assert_eq!(taken, ["said", "reopened", "answered", "archive"]);
-    let next = bench.happens(Happened::Archived { turn: 1, name: None });
+    let next = bench.happens(RunEvent::Archived { turn: 1, name: None });
     assert_eq!(next[0], "archived", "{next:?}");
     assert!(next.contains(&"turn begun".to_owned()), "{next:?}");
 }
@@ -217,8 +217,8 @@ fn a_prompt_that_did_not_arrive_is_sent_again() {
     let mut bench = Bench::started("{}");
     for _ in 0..3 {
         bench.status(Idle);
-        bench.happens(Happened::StaleCleared { turn: 1, stale: Ok(None), printed: None });
-        bench.happens(Happened::Sent { turn: 1, sent: Sent::Not("it is not quiet".into()) });
+        bench.happens(RunEvent::StaleCleared { turn: 1, stale: None, printed: None });
+        bench.happens(RunEvent::Sent { turn: 1, sent: Sent::Not("it is not quiet".into()) });
     }
     assert!(bench.last_words().contains("not taken"), "{}", bench.last_words());
     assert_eq!(bench.go(&all()), [&["resumed"][..], &AGAIN].concat());
@@ -227,7 +227,7 @@ fn a_prompt_that_did_not_arrive_is_sent_again() {
 /// The cooldown of a terminal survives the turn, whatever becomes of the clock on the wall in between.
 #[test]
 fn s_146_the_cooldown_survives_turns_and_clocks() {
-    let seen = |question: &str| Happened::Status { terminal: terminal(0), seen: permission(question) };
+    let seen = |question: &str| RunEvent::Status { terminal: terminal(0), seen: permission(question) };
     for moved in [0, HOUR, -HOUR] {
         let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
         assert_eq!(bench.happens(seen("a")), ["accepting", "accept 1"]);
@@ -236,13 +236,13 @@ fn s_146_the_cooldown_survives_turns_and_clocks() {
         bench.status(Completed);
         bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
         bench.moved = moved;
-        bench.happens(Happened::Archived { turn: 1, name: None });
+        bench.happens(RunEvent::Archived { turn: 1, name: None });
         let reviewed = bench.answer("REVIEW_RESULT: REVISE\nREVIEW_NOTES:\n- more");
         assert!(reviewed.contains(&"turn begun".into()), "{reviewed:?}");
         bench.ask();
         assert!(bench.happens(seen("b")).is_empty(), "moved by {moved}");
         bench.now += crate::permission::COOLDOWN;
-        assert_eq!(bench.happens(Happened::Time), ["accepting", "accept 1"], "moved by {moved}");
+        assert_eq!(bench.happens(RunEvent::Time), ["accepting", "accept 1"], "moved by {moved}");
     }
 }
 
@@ -259,7 +259,7 @@ fn a_reminder_that_may_not_have_been_typed_is_given_again() {
             break;
         }
         bench.now += Duration::from_secs(60);
-        said = bench.happens(Happened::Time);
+        said = bench.happens(RunEvent::Time);
         if said.contains(&"look at file".into()) {
             said = bench.turn(Event::File(Look::Absent));
         }

@@ -71,7 +71,7 @@ pub(super) struct Outcome {
 
 enum Act {
     /// To the posse that lives now, if it is still this one.
-    Tell(usize, Happened),
+    Tell(usize, RunEvent),
     Prompt(TerminalId, String),
     Agent(TerminalId, Does),
     /// What the store and the pump remember of a message.
@@ -160,7 +160,7 @@ impl World {
     pub(super) fn play(mut self) -> Outcome {
         let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
         self.run = Some(run);
-        let go = Happened::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
+        let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
         if self.carry_out(vec![created]) {
             self.tell(0, go);
         }
@@ -175,7 +175,7 @@ impl World {
                 (None, None) => break,
                 (next, Some(due)) if next.is_none_or(|next| due < next) => {
                     self.now = due + Duration::from_nanos(1);
-                    self.happens(Happened::Time);
+                    self.happens(RunEvent::Time);
                 }
                 _ => {
                     if let Some(((at, _), act)) = self.queue.pop_first() {
@@ -208,12 +208,12 @@ impl World {
         self.queue.insert((self.now + Duration::from_millis(milliseconds), self.order), act);
     }
 
-    fn tell(&mut self, milliseconds: u64, happened: Happened) {
+    fn tell(&mut self, milliseconds: u64, happened: RunEvent) {
         let posse = self.posse;
         self.later(milliseconds, Act::Tell(posse, happened));
     }
 
-    fn happens(&mut self, happened: Happened) {
+    fn happens(&mut self, happened: RunEvent) {
         let (now, wall) = (Mono(self.now), self.wall());
         let Some(run) = &mut self.run else { return };
         let effects = run.handle(happened, now, wall);
@@ -237,7 +237,7 @@ impl World {
             }
             Act::Leave(posse, terminals) if posse == self.posse => {
                 terminals.into_iter().for_each(|terminal| self.end(terminal));
-                self.happens(Happened::TerminalsAsked);
+                self.happens(RunEvent::TerminalsAsked);
             }
             Act::Leave(..) => {}
         }
@@ -283,7 +283,7 @@ impl World {
                 found.map(|(terminal, _)| (role, *terminal))
             })
             .collect();
-        self.tell(1, Happened::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
+        self.tell(1, RunEvent::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
     }
 
     /// `false`: posse was killed on the way.
@@ -326,7 +326,7 @@ impl World {
     }
 
     fn begin(&mut self, effect: Effect) {
-        let of_turn = |turn, event| Happened::Turn { turn, event };
+        let of_turn = |turn, event| RunEvent::Turn { turn, event };
         match effect {
             Effect::StartTerminal { role, name, .. } => {
                 let terminal = TerminalId::from_random(0xa000_0000 | self.agents.len() as u32);
@@ -341,7 +341,7 @@ impl World {
                     asks: 0,
                 };
                 self.agents.insert(terminal, agent);
-                self.tell(20, Happened::TerminalStarted { role, result: Ok(terminal) });
+                self.tell(20, RunEvent::TerminalStarted { role, terminal });
             }
             Effect::Watch(terminal) => {
                 self.watching = Some(terminal);
@@ -349,7 +349,7 @@ impl World {
             }
             Effect::ClearStale { turn, key, .. } => {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, Happened::StaleCleared { turn, stale: Ok(stale), printed: None });
+                self.tell(1, RunEvent::StaleCleared { turn, stale, printed: None });
             }
             Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
             Effect::LookForTraces { turn, terminal, text, .. } => {
@@ -359,7 +359,7 @@ impl World {
                     true => Traces::Taken,
                     false => Traces::NotTaken,
                 };
-                self.tell(2, Happened::Traces { turn, traces });
+                self.tell(2, RunEvent::Traces { turn, traces });
             }
             Effect::LookAtFile { turn, key } => {
                 let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
@@ -376,9 +376,9 @@ impl World {
                 };
                 self.tell(4, of_turn(turn, turn::Event::Accepted(result)));
             }
-            Effect::Archive { turn, key, .. } => {
+            Effect::Archive { turn, key, suffix: None, .. } => {
                 let name = self.files.remove(&key).map(|_| "answer".to_owned());
-                self.tell(1, Happened::Archived { turn, name });
+                self.tell(1, RunEvent::Archived { turn, name });
             }
             Effect::Notify { event, .. } => self.outcome.notices.push(event),
             // A person comes and resumes it.
@@ -403,10 +403,10 @@ impl World {
                 // Killed in between, it may never be typed: the pump dies with its posse.
                 self.later(at, Act::Prompt(terminal, text));
                 self.later(at + 3, Act::Note(turn, true));
-                return self.tell(at + 4, Happened::Sent { turn, sent: Sent::Taken });
+                return self.tell(at + 4, RunEvent::Sent { turn, sent: Sent::Taken });
             }
         };
-        self.tell(1, Happened::Sent { turn, sent });
+        self.tell(1, RunEvent::Sent { turn, sent });
     }
 
     fn prompted(&mut self, terminal: TerminalId, text: &str) {
@@ -485,7 +485,7 @@ impl World {
         let Some(agent) = self.agents.get(&terminal) else { return };
         if !agent.alive {
             let turn = self.run.as_ref().map_or(0, |run| run.ledger().turns);
-            return self.tell(2, Happened::Turn { turn, event: turn::Event::Gone("its program exited with 9".into()) });
+            return self.tell(2, RunEvent::Turn { turn, event: turn::Event::Gone("its program exited with 9".into()) });
         }
         let waits = agent.kind == StatusKind::WaitingUserAnswer;
         let seen = Seen {
@@ -497,10 +497,9 @@ impl World {
             epoch: agent.epoch,
             reason: String::new(),
             words: (agent.kind == StatusKind::Error).then(|| "API Error: 529 Overloaded".into()),
-            ended: false,
             unproven: false,
         };
-        self.tell(2, Happened::Status { terminal, seen });
+        self.tell(2, RunEvent::Status { terminal, seen });
     }
 }
 

@@ -59,7 +59,8 @@ impl Life {
             && self.said[Source::SessionFile as usize].is_some();
         let fresh = starting && self.turns == Turns::None;
         let plain = self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready);
-        let against = Against { word, standing, fresh, starting, unheard, plain };
+        let claimed = self.hook_claims_end();
+        let against = Against { word, standing, fresh, starting, unheard, plain, claimed };
         let due = weigh::due(seen, against);
         let rule = Why::Rule(&seen.rule);
         match seen.says {

@@ -331,7 +331,7 @@ fn a_status_says_whether_a_yes_is_plain() {
         then_enter: false,
         selected: false,
     };
-    let dialog = |kind, options| Dialog { id: "d".into(), kind, options, ..Dialog::empty() };
+    let dialog = |kind, options| Dialog { id: "d".into(), kind, options, ..Dialog::default() };
     let status = |kind, dialog| Status {
         kind: WaitingUserAnswer,
         reason: "rule menu".into(),

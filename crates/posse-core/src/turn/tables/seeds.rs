@@ -100,7 +100,7 @@ fn response_file_appears_during_startup_guard() {
 #[test]
 fn agent_ignores_file_instruction_but_terminal_finishes_default_mode() {
     let lenient = Rules { strict: false, ..rules() };
-    let script = [(0, busy()), (0, Do::LastOutput(Ok(" said "))), (5_000, idle())];
+    let script = [(0, busy()), (0, Do::LastOutput(Some(" said "))), (5_000, idle())];
     let expected = [(15_000, "warning: no file"), (15_000, "ask last output"), (15_000, "LastOutput said")];
     check("S-17, by grace", lenient, &script, &expected);
     let short = Rules { timeout: Duration::from_secs(8), ..lenient };
@@ -110,7 +110,7 @@ fn agent_ignores_file_instruction_but_terminal_finishes_default_mode() {
 
 #[test]
 fn agent_ignores_file_instruction_but_terminal_finishes_strict_mode() {
-    let script = [(0, busy()), (0, Do::LastOutput(Ok("said"))), (5_000, idle())];
+    let script = [(0, busy()), (0, Do::LastOutput(Some("said"))), (5_000, idle())];
     check("S-18, by grace", rules(), &script, &[(15_000, "Runtime NoFile")]);
     let short = Rules { timeout: Duration::from_secs(8), ..rules() };
     check("S-18, by timeout", short, &script, &[(8_000, "Runtime NoFile")]);

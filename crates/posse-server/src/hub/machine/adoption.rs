@@ -14,7 +14,7 @@ use posse_term::wire::{KeeperRequest, TerminalSummary};
 use super::{HubMachine, TerminalEntry};
 use crate::hub::GRACE_MS;
 use crate::hub::messages::*;
-use crate::pump;
+use crate::pump::{self, PumpBeginning, PumpStart};
 use crate::record::Record;
 use crate::watch::TAIL;
 
@@ -170,7 +170,7 @@ impl HubMachine {
         entry.pump = PumpState::Started(self.numbers);
         let record = entry.record.clone();
         let known_inputs = self.inputs.remove(&id).unwrap_or_default();
-        self.push(HubEffect::StartPump(Box::new(PumpStart { id, record, provider, known_inputs, beginning })));
+        self.push(HubEffect::StartPump(Box::new(PumpStart { record, provider, known_inputs, beginning })));
     }
 
     /// Whether the pump of this number still serves the terminal.

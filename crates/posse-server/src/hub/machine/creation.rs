@@ -15,6 +15,7 @@ use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal};
 use super::{HubMachine, TerminalEntry};
 use crate::environment;
 use crate::hub::messages::*;
+use crate::pump::PumpBeginning;
 use crate::record::Record;
 use crate::store::{Change, Outcome};
 

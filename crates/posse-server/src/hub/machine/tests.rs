@@ -11,6 +11,7 @@ use posse_term::client::{KeeperLink, Untaken};
 use posse_term::wire::{SpawnRefusal, TerminalSummary};
 
 use super::*;
+use crate::pump::PumpBeginning;
 
 const DAY: i64 = 24 * 3600 * 1000;
 
@@ -330,20 +331,10 @@ fn new_agent(name: &str) -> NewTerminal {
 /// A terminal that an earlier daemon wrote down.
 fn record(number: u32, exit: Option<Exit>, confirmed: bool) -> Record {
     Record {
-        id: TerminalId::from_random(number),
-        name: format!("t{number}").parse().unwrap(),
-        session: "posse-x".parse().unwrap(),
         provider: if confirmed { "x".into() } else { COMMAND.into() },
-        agent_profile: None,
         confirmed: confirmed.then_some(Confirmed { trusted: true, mode: Mode::Ask }),
-        directory: "/".into(),
-        command: vec!["x".into()],
-        size: Size::DEFAULT,
-        created: Wall(0),
-        last_active: Wall(0),
-        pid: Some(9),
         exit,
-        status: Life::starting(Wall(0)).status().clone(),
+        ..Record::sample(number)
     }
 }
 
@@ -872,7 +863,7 @@ fn events_are_published_after_they_are_written_or_refused() {
 
 #[test]
 fn setting_is_answered_when_it_is_written_or_refused() {
-    let show = |answer: Result<(), SettingError>| format!("set {}", answer.is_ok());
+    let show = |answer: Result<(), StoreRefusal>| format!("set {}", answer.is_ok());
     for (refused, expected) in [
         (false, ["publish setting_changed", "reply: set true"]),
         (true, ["publish setting_changed without number", "reply: set false"]),

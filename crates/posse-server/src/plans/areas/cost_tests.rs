@@ -34,14 +34,14 @@ async fn an_ordinary_task_asks_git_for_nothing_that_is_known() {
         write(&area.directory, "a", "changed\n");
         write(&area.directory, "two", "x\n");
     };
-    let made = ["for-each-ref", "worktree", "checkout"];
+    let made = ["worktree", "checkout"];
     let seen = ["status"];
-    // What there is; into a draft; whether HEAD has moved; the commit and what it is called; into the area's index.
-    let sealed = ["status", "update-index", "rev-parse", "commit", "rev-parse", "update-index"];
-    // The tip; what either side has; which files differ; where the branch is checked out; what is in the way; forward.
-    let landed = ["rev-parse", "rev-list", "diff-tree", "worktree", "status", "merge"];
-    // Whether all of it is committed; then it goes.
-    let removed = ["for-each-ref", "status", "worktree", "update-ref"];
+    // Into a draft, which becomes the area's index.
+    let sealed = ["update-index", "commit"];
+    // Which files differ; what is in the way; forward.
+    let landed = ["diff-tree", "status", "merge"];
+    // Whether all of it is committed; then it goes, and its branch.
+    let removed = ["status", "update-ref"];
     let expected = [&made[..], &seen, &sealed, &landed, &removed].concat();
     assert_eq!(task(&areas, "2", &none, change).await, expected);
 
@@ -49,8 +49,8 @@ async fn an_ordinary_task_asks_git_for_nothing_that_is_known() {
         write(&area.directory, "b", "by the session\n");
         git_in(&area.directory, &["commit", "--quiet", "-am", "by the session"]);
     };
-    // Somebody else's commits have to be counted.
-    let expected = [&made[..], &seen, &["rev-list"], &["status"], &landed, &removed].concat();
+    // Somebody else's commits have to be counted, and compared with the user's branch.
+    let expected = [&made[..], &seen, &["rev-list"], &["rev-list"], &landed, &removed].concat();
     assert_eq!(task(&areas, "3", &none, commit).await, expected);
 
     // The tree that a check is about, once.

@@ -22,16 +22,14 @@ use serde::{Deserialize, Serialize};
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::note::Note;
-use super::{Area, AreaError, Areas, Gates, Work, exists, not_committed, note};
-use crate::aftermath::{TreeEntryKind, commit_in, inspect, on_disk, snapshot};
+use super::{Area, AreaError, Areas, Gates, Work, not_committed, note};
+use crate::aftermath::{CommitIn, TreeEntryKind, commit_in, inspect, named, on_disk, snapshot};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
 
 /// So much may be uncommitted. It is copied into the repository before every session.
 const KEPT_MAX: u64 = 256 << 20;
-/// So many paths are named in a text.
-const NAMED: usize = 10;
 
 /// How the checkout was when a session began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,7 +204,7 @@ impl Areas {
         for number in 1..=NAMES {
             let end = if number == 1 { String::new() } else { format!("-{number}") };
             let name = format!("refs/posse/{}/{run}{end}", self.plan_slug);
-            if !exists(&self.root, &name).await? {
+            if self.home.last_of(&name).await?.is_none() {
                 return Ok(name);
             }
         }
@@ -429,7 +427,7 @@ impl Areas {
         let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
         let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
         let quarantine = self.state.join("quarantine").join(area.run.to_string());
-        let committed = commit_in(&tree, &words.message(), &quarantine, Some(&before)).await;
+        let committed = commit_in(&tree, CommitIn::Users, &words.message(), &quarantine, Some(&before)).await;
         match committed.step {
             Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
@@ -510,12 +508,4 @@ fn changed_since(start: &Start, now: &Snapshot) -> Option<String> {
 
 fn as_change(path: GitPath) -> Change {
     Change { path, new: false, present: true, tracked: true, repository: false, unmerged: false }
-}
-
-fn named(paths: &[GitPath]) -> String {
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(ToString::to_string).collect();
-    if paths.len() > NAMED {
-        names.push(format!("and {} more", paths.len() - NAMED));
-    }
-    names.join(", ")
 }

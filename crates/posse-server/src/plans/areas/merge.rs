@@ -4,25 +4,20 @@
 //! the files, the index and the branch, and refuses as a whole if it would have to write over anything that is not
 //! committed. Elsewhere only the branch moves, if nobody else has moved it meanwhile.
 
-use std::path::Path;
-
 use posse_core::aftermath::GitPath;
 use posse_core::plan::file::Isolation;
-use posse_core::plan::landing::{Apart, Difference, apart, in_the_way, together, worktrees};
+use posse_core::plan::landing::{Apart, Difference, apart, in_the_way, together};
 use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
 use super::note::Landing;
 use super::{Area, AreaError, Areas, Gates};
-use crate::aftermath::{TreeEntryKind, inspect, on_disk};
-use crate::disk;
+use crate::aftermath::{TreeEntryKind, inspect, named};
+use crate::disk::{self, Disk};
 use crate::git::{self, GitError, WorkTree};
 
 /// So often somebody else may move the branch while we merge into it.
 const TRIES: usize = 5;
-/// So many paths are named in a text.
-const NAMED: usize = 10;
-
 /// How an attempt to move the user's branch ended.
 enum Landed {
     Yes,
@@ -105,6 +100,9 @@ impl Areas {
 
     /// How the user's branch and the work stand to each other.
     async fn apart(&self, tip: &str, sealed: &str) -> Result<Apart, AreaError> {
+        if self.is_child(tip, sealed) {
+            return Ok(Apart { left: Vec::new(), right: vec![sealed.to_owned()] });
+        }
         let both = format!("{tip}...{sealed}");
         let said =
             git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
@@ -183,18 +181,18 @@ impl Areas {
 
     /// Moves the user's branch, with whatever checkout it is in.
     async fn land(&self, landing: &Landing, difference: &Difference, words: &CommitWords) -> Result<Landed, AreaError> {
-        let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
         let mut checkout: Option<WorkTree> = None;
-        for found in worktrees(&list).into_iter().filter(|found| !found.gone) {
-            let path = on_disk(Path::new("/"), &found.path);
-            let here = found.branch.as_ref() == Some(&self.target);
+        for (path, branch) in self.home.recorded().await? {
+            if !disk::at(path.join(".git"), Disk::exists).await {
+                continue;
+            }
             let tree = match self.tree_at(&path).await {
                 Ok(Some(tree)) => tree,
-                // Broken, or bare, and not our concern.
-                _ if !here => continue,
-                Ok(None) => continue,
-                Err(error) => return Err(error.into()),
+                Err(error) if branch.as_deref() == Some(self.branch()) => return Err(error.into()),
+                // Broken, and not our concern.
+                _ => continue,
             };
+            let here = tree.branch().await?.as_deref() == Some(self.branch());
             // A rebase or a bisection goes back to its branch at the end, to where that was.
             if !here && tree.comes_back_to(&self.target).await {
                 let what = tree.under_way().await.unwrap_or("something");
@@ -229,13 +227,9 @@ impl Areas {
         // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
         let users = self.in_the_way(checkout, written).await?;
         if !users.is_empty() && !self.take_up(checkout, landing, written, &users).await? {
-            let mut names: Vec<String> = users.iter().take(NAMED).map(ToString::to_string).collect();
-            if users.len() > NAMED {
-                names.push(format!("and {} more", users.len() - NAMED));
-            }
             let text =
                 "there are changes that are not committed, where it would write; commit them or put them elsewhere";
-            return Ok(Landed::NotNow(format!("in {place} {text}: {}", names.join(", "))));
+            return Ok(Landed::NotNow(format!("in {place} {text}: {}", named(&users))));
         }
         let arguments = [
             // Git has looked after its store when the work was committed.

@@ -102,7 +102,7 @@ impl Areas {
 }
 
 /// Whether there are notes of areas in the directory of a run. What cannot be looked at may hold anything.
-pub(in crate::plans) fn has_notes(disk: &Disk, state: &Path) -> bool {
+pub(crate) fn has_notes(disk: &Disk, state: &Path) -> bool {
     match disk.read_dir(&state.join("areas")) {
         Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| is_note(&entry.path()))),
         Err(error) => error.kind() != io::ErrorKind::NotFound,

@@ -5,7 +5,7 @@ use posse_core::aftermath::Step;
 use posse_core::plan::names::CommitWords;
 
 use super::{Area, AreaError, Areas, not_committed, nothing_of_the_users};
-use crate::aftermath::commit_in;
+use crate::aftermath::{CommitIn, commit_in};
 use crate::git;
 
 impl Areas {
@@ -35,7 +35,8 @@ impl Areas {
         }
         let quarantine = self.state.join("quarantine").join(area.run.to_string());
         let nothing = nothing_of_the_users(&tree);
-        let committed = commit_in(&tree, &words.message(), &quarantine, Some(&nothing)).await;
+        let seen = CommitIn::Area(self.facts.take_seen(&tree.root));
+        let committed = commit_in(&tree, seen, &words.message(), &quarantine, Some(&nothing)).await;
         match committed.step {
             Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
@@ -47,6 +48,9 @@ impl Areas {
         let Some(head) = committed.head else {
             return Err(AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() });
         };
+        if let Some(parent) = committed.before.commit.filter(|parent| *parent != head) {
+            self.found_child(&parent, &head);
+        }
         // What is committed on the area's branch is there already.
         if committed.before.branch.as_ref() != Some(&area.branch) {
             self.lead_branch(area, &head).await?;
@@ -58,12 +62,8 @@ impl Areas {
     async fn lead_branch(&self, area: &Area, head: &str) -> Result<(), AreaError> {
         let branch = format!("refs/heads/{}", area.branch);
         let strayed = || AreaError::Strayed { directory: area.directory.clone(), branch: area.branch.clone() };
-        let tip = match git::ask(&area.directory, &["rev-parse", "--verify", "--quiet", &branch]).await {
-            Ok(tip) => tip,
-            // It was renamed, or deleted.
-            Err(git::GitError::Failed { .. }) => String::new(),
-            Err(error) => return Err(error.into()),
-        };
+        // Nothing, if it was renamed or deleted.
+        let tip = self.home.last_of(&branch).await?.unwrap_or_default();
         if tip == head {
             return Ok(());
         }

@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_core::plan::keep::{Attempt, Fate, fate};
-use posse_core::plan::landing::worktrees;
 use posse_core::plan::machine::RunId;
 use posse_core::plan::names::CommitWords;
 use posse_core::plan::{State, TaskStatus};
 use posse_core::time::Wall;
 
 use super::note::Note;
-use super::{Area, AreaError, Areas, exists, text, work_of};
+use super::{Area, AreaError, Areas, TRASH, text, work_of};
 use crate::disk::{self, Disk};
 use crate::git::{self, GitError, WorkTree};
 
@@ -157,8 +156,9 @@ impl Areas {
         let _list = self.list.lock().await;
         // Areas in the user's checkout are swept at the end of the run, when no session works there.
         let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
-        let held = self.held(&note, &self.target).await?;
-        let (tree, why) = self.why_needed(&note, &held, &self.target).await?;
+        let tip = self.tip().await?;
+        let held = self.held(&note, &tip).await?;
+        let (tree, why) = self.why_needed(&note, &held, &tip).await?;
         let mut refused = None;
         if why.is_none() {
             // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
@@ -217,37 +217,25 @@ impl Areas {
         Ok((Some(tree), not_merged))
     }
 
-    /// What git knows of the ref that holds the work, asked for at once, in the area if it is one.
+    /// The ref that holds the work of an area.
     async fn held(&self, note: &Note, tip: &str) -> Result<Held, AreaError> {
-        let tree = self.home.beside(&note.directory).await;
-        let directory = tree.as_ref().map_or(&self.root, |tree| &tree.root);
-        let (name, merged) = (note.kept_at(), format!("--merged={tip}"));
-        let arguments = ["for-each-ref", "--format=%(HEAD) %(objectname) %(refname)", &merged, &name];
-        let said = git::hear(directory, None, &arguments, b"").await?;
-        for line in String::from_utf8_lossy(&said).lines() {
-            let mut words = line.rsplit(' ');
-            if words.next() == Some(&*name) {
-                let last = words.next().map(str::to_owned);
-                // Asked elsewhere, git tells of another HEAD.
-                let checked_out = tree.is_some() && line.starts_with('*');
-                return Ok(Held { last, merged: true, checked_out });
-            }
-        }
-        match exists(&self.root, &name).await? {
-            true => {
-                let last = git::ask(&self.root, &["rev-parse", "--verify", &name]).await?;
-                Ok(Held { last: Some(last), merged: false, checked_out: false })
-            }
-            // There is nothing that could be lost.
-            false => Ok(Held { last: None, merged: true, checked_out: false }),
-        }
+        let name = note.kept_at();
+        // There is nothing that could be lost.
+        let Some(last) = self.home.last_of(&name).await? else {
+            return Ok(Held { last: None, merged: true, checked_out: false });
+        };
+        let checked_out = match self.home.beside(&note.directory).await {
+            Some(tree) => tree.branch().await?.as_ref() == Some(&note.branch),
+            None => false,
+        };
+        Ok(Held { merged: self.has(tip, &last).await?, last: Some(last), checked_out })
     }
 
     /// What becomes of work that is not merged. What is not committed is, before its time is over; then it begins anew.
     async fn fate(&self, note: &Note, why: &Why, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Fate, AreaError> {
         let (Some(run), false) = (&note.run, matches!(why, Why::Odd(_))) else { return Ok(Fate::Needed) };
         let commit = note.kept_at();
-        let touched = match exists(&self.root, &commit).await? {
+        let touched = match self.home.last_of(&commit).await?.is_some() {
             true => {
                 let seconds = git::ask(&self.root, &["log", "-1", "--format=%ct", &commit, "--"]).await?;
                 Wall(seconds.parse::<i64>().map_or(i64::MAX, |seconds| seconds.saturating_mul(1000)))
@@ -286,17 +274,10 @@ impl Areas {
         self.commit_leftovers(&area, &words).await.map(drop)
     }
 
-    /// Git looks once more whether the directory is clean, and whether this is still the last commit.
+    /// Looks once more whether the directory is clean; git looks whether this is still the last commit.
     async fn remove(&self, note: &Note, last: Option<&str>) -> Result<(), AreaError> {
-        if note.in_place.is_none() && self.knows(&note.directory).await? {
-            // By force, because git would look by a git of its own whether it is clean, which obeys what a session wrote.
-            if let Some(tree) = self.tree_in(&note.directory).await?
-                && let Some(why) = uncommitted(Some(&tree)).await?
-            {
-                return Err(GitError::Failed { command: "worktree".into(), words: why.to_string() }.into());
-            }
-            let arguments = ["worktree", "remove", "--force", "--", text(&note.directory)?];
-            git::write_files(&self.root, &arguments).await?;
+        if note.in_place.is_none() {
+            self.remove_tree(&note.directory).await?;
         }
         if let Some(last) = last {
             git::ask(&self.root, &["update-ref", "-d", &note.kept_at(), last]).await?;
@@ -304,14 +285,25 @@ impl Areas {
         Ok(())
     }
 
-    /// Whether git has a record of this work tree, which may be gone.
-    async fn knows(&self, directory: &Path) -> Result<bool, AreaError> {
-        if self.home.beside(directory).await.is_some() {
-            return Ok(true);
+    async fn remove_tree(&self, directory: &Path) -> Result<(), AreaError> {
+        let known = self.home.beside(directory).await;
+        let tree = match &known {
+            Some(tree) => Some(tree.clone()),
+            None if disk::at(directory, Disk::exists).await => self.tree_in(directory).await?,
+            None => None,
+        };
+        if let Some(why) = uncommitted(tree.as_ref()).await? {
+            return Err(GitError::Failed { command: "worktree".into(), words: why.to_string() }.into());
         }
-        let list = git::hear(&self.root, None, &["worktree", "list", "--porcelain", "-z"], b"").await?;
-        let directory = text(directory)?;
-        Ok(worktrees(&list).iter().any(|found| found.path.0 == directory.as_bytes()))
+        if let (Some(tree), Some(name)) = (known, directory.file_name()) {
+            return Ok(tree.remove(self.state.join(TRASH).join(name)).await?);
+        }
+        // Git may have a record of it though it is gone. By force, because git would look by a git of its own whether it is
+        // clean, which obeys what a session wrote.
+        if self.home.recorded().await?.iter().any(|(root, _)| root == directory) {
+            git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(directory)?]).await?;
+        }
+        Ok(())
     }
 }
 

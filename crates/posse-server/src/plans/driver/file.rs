@@ -10,9 +10,9 @@ use posse_core::turn::Level;
 
 use super::Driver;
 use crate::disk;
-use crate::journal::Stopping;
-use crate::plans::doing::merge_texts;
+use crate::plans::executor::{PlanWork, merge_texts};
 use crate::plans::plan_file::{Edited, Prepared};
+use crate::run::Effects;
 
 /// Why the plan's file does not show how a run ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +27,14 @@ pub(super) enum PlanFileError {
 
 impl Driver {
     /// Takes over what somebody has written into the plan's file, if anybody has.
-    pub(super) async fn file_edited(&mut self) -> Result<Vec<Effect>, Stopping> {
-        match self.file.edited().await {
+    pub(super) async fn file_edited(&mut self) -> Effects<PlanWork> {
+        match self.local.file.edited().await {
             Some(edited) => self.take_over(edited).await,
             None => Ok(Vec::new()),
         }
     }
 
-    async fn take_over(&mut self, edited: Edited) -> Result<Vec<Effect>, Stopping> {
+    async fn take_over(&mut self, edited: Edited) -> Effects<PlanWork> {
         match edited {
             Edited::Text { ours, theirs } => self.edited("somebody", ours, theirs).await,
             Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
@@ -42,7 +42,7 @@ impl Driver {
     }
 
     /// A session has changed its copy of the plan. Others may have changed the plan meanwhile.
-    pub(super) async fn copy_edited(&mut self, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
+    pub(super) async fn copy_edited(&mut self, given: String, theirs: String) -> Effects<PlanWork> {
         let mut effects = self.file_edited().await?;
         effects.extend(self.edited("a session", given, theirs).await?);
         Ok(effects)
@@ -50,8 +50,8 @@ impl Driver {
 
     /// Takes over what somebody made of a text of this plan. If others have changed the plan since that text, all of it is
     /// put together first; statuses, which are ours, do not count.
-    async fn edited(&mut self, who: &str, given: String, theirs: String) -> Result<Vec<Effect>, Stopping> {
-        let event = match self.ledger.run.mirror() {
+    async fn edited(&mut self, who: &str, given: String, theirs: String) -> Effects<PlanWork> {
+        let event = match self.ledger.machine.mirror() {
             Ok(ours) if !same_but_for_statuses(&ours, &given) => {
                 let both = merge_texts(&ours, &given, &theirs).await;
                 both.map(|theirs| Event::PlanEdited { ours, theirs })
@@ -66,8 +66,8 @@ impl Driver {
     }
 
     /// Puts aside what somebody has written, and the plan in its place.
-    async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Result<Vec<Effect>, Stopping> {
-        let kept = self.doing.state.join("not-taken-over.yaml");
+    async fn not_taken_over(&mut self, why: &str, theirs: &[u8]) -> Effects<PlanWork> {
+        let kept = self.executor.state.join("not-taken-over.yaml");
         let theirs = theirs.to_owned();
         let written = disk::at(&kept, move |disk, kept| disk.write_private(kept, &theirs)).await;
         let kept = match written {
@@ -81,17 +81,17 @@ impl Driver {
     }
 
     /// Begins to bring the plan's file up to date. What others have written there is taken over first.
-    pub(super) async fn write_plan(&mut self) -> Result<Vec<Effect>, Stopping> {
-        if self.file.is_busy() {
-            self.file_behind = true;
+    pub(super) async fn write_plan(&mut self) -> Effects<PlanWork> {
+        if self.local.file.is_busy() {
+            self.local.file_behind = true;
             return Ok(Vec::new());
         }
-        if let Some(edited) = self.file.edited().await {
+        if let Some(edited) = self.local.file.edited().await {
             return self.take_over(edited).await;
         }
-        match self.ledger.run.mirror() {
+        match self.ledger.machine.mirror() {
             Ok(text) => {
-                self.file.begin(text);
+                self.local.file.begin(text);
                 Ok(Vec::new())
             }
             Err(error) => self.not_written(error.to_string()).await,
@@ -99,9 +99,9 @@ impl Driver {
     }
 
     /// Puts what was written in its place.
-    pub(super) async fn put_plan(&mut self, prepared: io::Result<Option<Prepared>>) -> Result<Vec<Effect>, Stopping> {
+    pub(super) async fn put_plan(&mut self, prepared: io::Result<Option<Prepared>>) -> Effects<PlanWork> {
         let put = match prepared {
-            Ok(prepared) => self.file.put(prepared).await,
+            Ok(prepared) => self.local.file.put(prepared).await,
             Err(error) => Err(error),
         };
         let mut effects = match put {
@@ -109,14 +109,14 @@ impl Driver {
             Ok(false) => vec![Effect::WritePlan],
             Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
         };
-        if std::mem::take(&mut self.file_behind) {
+        if std::mem::take(&mut self.local.file_behind) {
             effects.push(Effect::WritePlan);
         }
         Ok(effects)
     }
 
     /// The journal has it all; the file is for people.
-    async fn not_written(&mut self, why: String) -> Result<Vec<Effect>, Stopping> {
+    async fn not_written(&mut self, why: String) -> Effects<PlanWork> {
         let text = format!("the plan's file is behind: {why}");
         self.record(PlanEntry::Said { level: Level::Warning, text }).await
     }
@@ -124,18 +124,18 @@ impl Driver {
     /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
     /// become of the tasks.
     pub(super) async fn write_last(&mut self) -> Result<(), PlanFileError> {
-        let run = &self.ledger.run;
+        let run = &self.ledger.machine;
         let mirror = run.mirror()?;
         let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
         let mut text = mirror;
         loop {
             // If it is no plan at the moment, it is not ours to write over.
-            text = match self.file.edited().await {
+            text = match self.local.file.edited().await {
                 Some(Edited::Text { theirs, .. }) => write(&theirs, run.state(), &mark)?,
                 Some(Edited::NoText(_)) => return Err(PlanFileError::NoText),
                 None => text,
             };
-            if self.file.write(&text).await? {
+            if self.local.file.write(&text).await? {
                 return Ok(());
             }
         }

@@ -7,12 +7,11 @@ use posse_core::time::Mono;
 use serde_json::Value;
 
 use super::draft::PromptMessage;
-use super::template::{Blanks, fill};
 use super::{AgentEffect, AgentEnding, ScriptedAgent, next_frame};
 use crate::agent::look::Mood;
 use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy, TurnOutcome};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse};
+use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse, fill};
 
 /// The number of steps that play at once before the agent looks for input.
 const STEPS_AT_ONCE: usize = 200;
@@ -208,15 +207,11 @@ impl ScriptedAgent {
             }
             ScriptStep::Ask(ask) => return self.begin_ask(*ask, now),
             ScriptStep::Write(write) => {
-                let path = self.fill(&write.path);
-                if path.contains("{path") {
-                    return self.fail_turn("the prompt names no file to write".to_owned(), now);
-                }
+                let path = self.fill(&write.path).into();
                 let bytes = self.fill(&write.text).into_bytes();
-                return self.emit(AgentEffect::Write { path: path.into(), bytes, how: write.how }, now);
+                return self.emit(AgentEffect::Write { path, bytes, how: write.how }, now);
             }
             ScriptStep::Answer(answer) => return self.begin_answer(&answer, now),
-            ScriptStep::Osc(payload) => return self.emit(AgentEffect::Osc(payload), now),
             ScriptStep::Print(text) => return self.emit(AgentEffect::Raw(text), now),
             ScriptStep::Fail(failure) => {
                 let row = match &failure.message {
@@ -232,8 +227,8 @@ impl ScriptedAgent {
             }
             ScriptStep::Exit(code) => return self.ending = Some(AgentEnding::Exit(code.into())),
             ScriptStep::Pause(time) => ActiveStep::Pause { until: now + time },
-            // `Scenario::check_for` rejects this step for an agent.
-            ScriptStep::WaitFor(_) => return,
+            // `Scenario::check_for` rejects these for an agent.
+            ScriptStep::WaitFor(_) | ScriptStep::Report(_) | ScriptStep::Result(_) => return,
         };
         self.set_step(act);
     }
@@ -251,12 +246,11 @@ impl ScriptedAgent {
     }
 
     pub(super) fn fill(&self, text: &str) -> String {
-        match &self.play {
-            Some(TurnPlay { part: PlayPart::Turn { number, message }, .. }) => {
-                fill(text, &Blanks { prompt: &message.text, turn: *number, asked: self.memory.asked() })
-            }
-            _ => text.to_owned(),
-        }
+        let Some(TurnPlay { part: PlayPart::Turn { message, .. }, .. }) = &self.play else { return text.to_owned() };
+        fill(text, |name| match name {
+            "prompt" => Some(message.text.clone()),
+            name => self.memory.placeholder(name),
+        })
     }
 
     fn begin_ask(&mut self, mut ask: AgentQuestion, now: Mono) {

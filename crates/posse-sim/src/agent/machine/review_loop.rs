@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use posse_core::time::Mono;
 
-use super::template::LoopPromptRef;
 use super::{AgentEffect, ScriptedAgent};
 use crate::agent::record::{AgentRecord, hash};
 use crate::agent::review_loop::{LoopAnswerRequest, Tally, approves, request, text};
@@ -27,9 +26,15 @@ impl LoopMemory {
         LoopMemory { tally, request: None, nth: 0, answered: false }
     }
 
-    pub(super) fn asked(&self) -> Option<LoopPromptRef<'_>> {
+    /// Returns the value of a placeholder that only the review loop has.
+    pub(super) fn placeholder(&self, name: &str) -> Option<String> {
         let request = self.request.as_ref()?;
-        Some(LoopPromptRef { key: request.key, path: &request.path, nth: self.nth })
+        match name {
+            "key" => Some(request.key.word().to_owned()),
+            "nth" => Some(self.nth.to_string()),
+            "answer" => Some(request.path.clone()),
+            _ => None,
+        }
     }
 }
 
@@ -46,13 +51,13 @@ impl ScriptedAgent {
     /// Returns the steps for a prompt; `None` if the scenario ignores it.
     pub(super) fn steps_for(&mut self, prompt: &str) -> Option<Vec<ScriptStep>> {
         self.note_request(prompt);
-        let asked = self.memory.asked().map(|asked| (asked.key, asked.nth));
-        let turn = self.scenario.turn_for(prompt, asked, self.turns_in_order);
+        let key = self.memory.request.as_ref().map(|request| request.key);
+        let turn = self.scenario.turn_for(prompt, key, key.map(|_| self.memory.nth), self.turns_in_order);
         self.turns_in_order += usize::from(turn.is_some_and(|turn| !turn.is_conditional()));
         match turn {
             Some(turn) if turn.ignore => None,
             Some(turn) => Some(turn.steps.clone()),
-            None if self.scenario.play == PlayKind::Loop && asked.is_some() => {
+            None if self.scenario.play == PlayKind::Loop && key.is_some() => {
                 Some(usual_steps(&self.scenario.review_loop))
             }
             None => Some(vec![ScriptStep::say("You said: {prompt}")]),

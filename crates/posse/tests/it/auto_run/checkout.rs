@@ -1,6 +1,7 @@
 //! Somebody works on another branch while the backlog is worked through.
 
 use super::*;
+use crate::steps::{DONE, commit, wait_for};
 
 impl Scene {
     fn commits(&self, branch: &str) -> Vec<String> {
@@ -15,7 +16,7 @@ fn an_item_is_archived_where_its_work_went() {
     let scene = Scene::new(&["1-bug", "2-more"]);
     scene.claude.gate("gate");
     scene.does("1-bug");
-    scene.claude.play("do-1-bug.1", "await gate\ncommit 1-bug done\nreport completed done");
+    scene.claude.play("do-1-bug.1", wait_for("gate") + &commit("1-bug", "done") + DONE);
     scene.does("2-more");
     let id = scene.begin(&json!({}));
     when("the session", || scene.claude.waits("do-1-bug", 1).then_some(()));
@@ -54,7 +55,7 @@ fn what_was_begun_on_one_branch_waits_for_it() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
     scene.does("1-more");
-    scene.claude.play("do-1-more.1", "await gate");
+    scene.claude.play("do-1-more.1", wait_for("gate"));
     let id = scene.begin(&json!({}));
     when("the session", || scene.claude.waits("do-1-more", 1).then_some(()));
     let stopped = scene.env.http().post(&format!("/auto/{id}/stop"), &json!({ "how": "now" })).unwrap();
@@ -66,7 +67,7 @@ fn what_was_begun_on_one_branch_waits_for_it() {
     assert!(standing == "held" && reason.starts_with("what was done for it is on main"), "{standing}: {reason}");
     scene.git(&["checkout", "-q", "main"]);
     scene.does("1-more");
-    scene.claude.play("do-1-more.2", "commit 1-more done\nreport completed done");
+    scene.claude.play("do-1-more.2", commit("1-more", "done") + DONE);
     let id = scene.begin(&json!({}));
     assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
 }
@@ -77,7 +78,7 @@ fn a_session_is_gone_on_with_where_its_item_is_not_checked_out() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
     scene.does("1-more");
-    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
+    scene.claude.play("plan.1", wait_for("gate") + PLANNER);
     let id = scene.begin(&json!({}));
     when("the session", || scene.claude.waits("plan", 1).then_some(()));
     scene.git(&["checkout", "-q", "-b", "elsewhere"]);

@@ -1,10 +1,12 @@
 //! The same, as people see it.
 
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::*;
+use crate::plan_run::{ended, ended_with, said};
+use crate::steps::{end, wait_for};
 
 impl Scene {
     fn command(&self, arguments: &[&str]) -> Command {
@@ -21,19 +23,17 @@ impl Scene {
         said(&self.command(arguments).output().unwrap())
     }
 
+    /// Runs `posse auto`, which has to end with this code, and returns what it said.
+    #[track_caller]
+    pub(super) fn auto_ends(&self, code: i32, arguments: &[&str]) -> String {
+        let (found, text) = self.auto(arguments);
+        assert_eq!(found, code, "{text}");
+        text
+    }
+
     fn follows(&self, arguments: &[&str]) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
-}
-
-fn said(output: &Output) -> (i32, String) {
-    let text = [&output.stdout[..], &output.stderr[..]].concat();
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
-}
-
-#[track_caller]
-fn ended(child: Child) -> (i32, String) {
-    said(&child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -41,8 +41,7 @@ fn a_backlog_is_drained_and_can_be_asked_about() {
     let scene = Scene::new(&["1-bug", "2-more"]);
     scene.does("1-bug");
     scene.does("2-more");
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 0, "{shown}");
+    let shown = scene.auto_ends(0, &["--drain"]);
     for told in [
         "1-bug: planner (planner)",
         "1-bug: planned",
@@ -71,11 +70,9 @@ fn one_item_and_no_more() {
     let scene = Scene::new(&["1-more", "2-more"]);
     scene.does("1-more");
     scene.does("2-more");
-    let (code, shown) = scene.auto(&["--item", "docs/feature-backlog/2-more.md"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--item", "docs/feature-backlog/2-more.md"]);
     assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"]);
-    let (code, shown) = scene.auto(&["--once"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--once"]);
     assert_eq!(scene.there("docs/feature-backlog"), Vec::<String>::new());
 }
 
@@ -84,9 +81,8 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
     scene.does("1-more");
-    scene.claude.play("plan", &format!("await gate\n{PLANNER}"));
-    let (code, id) = scene.auto(&["--detach"]);
-    assert_eq!(code, 0, "{id}");
+    scene.claude.play("plan", wait_for("gate") + PLANNER);
+    scene.auto_ends(0, &["--detach"]);
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let (code, refused) = scene.auto(&[]);
     assert!(code == 6 && refused.contains("one at a time") && refused.contains("posse auto stop"), "{refused}");
@@ -98,22 +94,19 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     let (code, stopped) = scene.auto(&["stop"]);
     assert!(code == 0 && stopped.contains("goes on with it"), "{stopped}");
     scene.claude.open_gate("gate");
-    let (code, shown) = ended(follower);
-    assert_eq!(code, 3, "{shown}");
+    ended_with(3, follower);
     let (code, nothing) = scene.auto(&["stop", "now"]);
     assert!(code == 1 && nothing.contains("no pipeline works in this project"), "{nothing}");
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--drain"]);
     assert!(scene.claude.called("plan", 2).is_none(), "the plan that was made is used");
 }
 
 #[test]
 fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on() {
     let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug", "");
-    scene.claude.play("verify", "words='I could not decide.'");
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 7, "{shown}");
+    scene.does_again_and_again("1-bug");
+    scene.claude.play("verify", end("I could not decide."));
+    let shown = scene.auto_ends(7, &["--drain"]);
     assert!(shown.contains("`posse auto status` shows what waits for you"), "{shown}");
     let (_, items) = scene.auto(&["items"]);
     assert!(items.contains("–  1-bug") && items.contains("needs_attention"), "{items}");
@@ -121,27 +114,22 @@ fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on()
     assert!(code == 1 && refused.contains("posse auto --retry 1-bug"), "{refused}");
     scene.claude.play("verify", VERIFIED);
     // Asked of one that has only just begun, and has yet to look at its backlog.
-    let (code, shown) = scene.auto(&["--detach"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--detach"]);
     let (code, unknown) = scene.auto(&["retry", "2-bug"]);
     assert!(code == 1 && unknown.contains("nothing is known of an item"), "{unknown}");
-    let (code, shown) = scene.auto(&["retry", "1-bug"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["retry", "1-bug"]);
     when("it is done", || scene.there("docs/completed-backlog/defects").contains(&"1-bug.md".into()).then_some(()));
-    let (code, shown) = scene.auto(&["stop"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["stop"]);
 }
 
 #[test]
 fn what_waits_for_a_person_is_taken_up_by_the_next_one_that_is_told_to() {
     let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug", "");
-    scene.claude.play("verify", "words='I could not decide.'");
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 7, "{shown}");
+    scene.does_again_and_again("1-bug");
+    scene.claude.play("verify", end("I could not decide."));
+    scene.auto_ends(7, &["--drain"]);
     scene.claude.play("verify", VERIFIED);
-    let (code, shown) = scene.auto(&["--drain", "--retry", "1-bug"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--drain", "--retry", "1-bug"]);
 }
 
 #[test]
@@ -149,7 +137,7 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
     scene.does("1-more");
-    scene.claude.play("plan.1", "await gate");
+    scene.claude.play("plan.1", wait_for("gate"));
     let child = scene.follows(&["--drain"]);
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let interrupt = || kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
@@ -164,13 +152,12 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     let (code, shown) = ended(child);
     assert!(code == 130 && shown.contains("stopping now"), "{code}: {shown}");
     // Who follows brings the environment back when the daemon dies.
-    scene.claude.play("plan.2", &format!("await gate\n{PLANNER}"));
+    scene.claude.play("plan.2", wait_for("gate") + PLANNER);
     let child = scene.follows(&["--drain"]);
     when("the planner", || scene.claude.waits("plan", 2).then_some(()));
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
-    let (code, shown) = ended(child);
-    assert_eq!(code, 0, "{shown}");
+    ended_with(0, child);
     assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
 }
 
@@ -178,24 +165,22 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
 fn what_is_too_vague_is_asked_about() {
     let scene = Scene::new(&[]);
     fs::write(scene.env.work().join("docs/feature-backlog/1-more.md"), "# More\n").unwrap();
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 7, "{shown}");
+    scene.auto_ends(7, &["--drain"]);
     assert!(scene.auto(&["items"]).1.contains("waits for an answer: How will one see that it is done?"));
     assert_eq!(scene.claude.sessions(), 0, "nothing was spent");
     scene.does("1-more");
-    scene.claude.play("plan", &PLANNER.replace("        target_acs: [AC1]\n", ""));
+    scene.claude.play("plan", PLANNER.replace("        target_acs: [AC1]\n", ""));
     assert_eq!(scene.auto(&["answer", "1-more", "there", "is more"]).0, 0);
     let (_, items) = scene.auto(&["items"]);
     assert!(items.contains("1  1-more") && !items.contains("needs_clarification"), "{items}");
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 0, "{shown}");
+    scene.auto_ends(0, &["--drain"]);
 }
 
 /// T93, and its other side: what is remembered of an item is no evidence that it is done. The archive has to say so, too.
 #[test]
 fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
     let scene = Scene::new(&["1-more"]);
-    scene.does_again_and_again("1-more", "");
+    scene.does_again_and_again("1-more");
     let first = scene.git(&["rev-parse", "HEAD"]);
     assert_eq!(scene.auto(&["--drain"]).0, 0);
     // Both: it only has to go.
@@ -206,8 +191,7 @@ fn what_somebody_puts_back_is_done_again_unless_the_archive_has_it() {
     assert_eq!(scene.there("docs/feature-backlog"), Vec::<String>::new());
     // As if it had never been done.
     scene.git(&["reset", "-q", "--hard", first.trim()]);
-    let (code, shown) = scene.auto(&["--drain"]);
-    assert_eq!(code, 0, "{shown}");
+    let shown = scene.auto_ends(0, &["--drain"]);
     assert!(scene.claude.called("plan", 2).is_some() && scene.file("1-more").is_some(), "{shown}");
     assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()), "{shown}");
 }

@@ -3,15 +3,17 @@
 
 use std::path::Path;
 
-use posse_agents::headless::{Abilities, Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
+use posse_agents::headless::{Dialect, Policy, Request, Sandbox, Scope, build_permission_flags};
 use posse_sim::headless::SessionCall;
+use posse_testkit::git::copy_example;
 
 use super::*;
-use crate::plan_example::copy;
+use crate::steps::{reports, sh};
 
 const PLANNER: &str = r##"
-uses Read docs/defect-backlog/1-line-break.md
-uses Read commands/add.sh
+{ tool = { name = "Read", input = { file_path = "docs/defect-backlog/1-line-break.md" } } },
+{ tool = { name = "Read", input = { file_path = "commands/add.sh" } } },
+{ run = { command = '''
 design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
 mkdir -p docs/plans .posse/plans
 cat > "$design" <<END
@@ -37,7 +39,8 @@ sections:
         target_acs: [AC1, AC2, AC3]
         description: As the design document says.
 END
-report completed planned
+''' } },
+{ report = { status = "completed", message = "planned" } },
 "##;
 
 const FIX: &str = r#"
@@ -64,10 +67,11 @@ END
 echo './notes add call Ada' > tests/line_break.test
 "#;
 
-const REVIEWED: &str = r"words='[PASS] sh tests/run passes\n**Verdict: PASS**'";
+const REVIEWED: &str = r#"{ result = { text = "[PASS] sh tests/run passes\n**Verdict: PASS**" } },"#;
 
 const VERIFIER: &str = r#"
-uses Bash 'sh tests/run'
+{ tool = { name = "Bash", input = { command = "sh tests/run" } } },
+{ run = { command = '''
 NOTES_FILE=$(mktemp)
 export NOTES_FILE
 ./notes add 'call Ada
@@ -75,14 +79,16 @@ tomorrow'
 seen=$(./notes list)
 rm "$NOTES_FILE"
 if [ "$seen" = '1 call Ada tomorrow' ] && sh tests/run >/dev/null; then
-  words='[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**'
+  printf '[PASS] S1: one note\n[PASS] AC1: one note on one line\n[PASS] AC2: sh tests/run passes\n[PASS] AC3: without it, line_break.test fails\n**Verdict: PASS**'
 else
-  words='[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**'
+  printf '[FAIL] S1: notes list still shows two notes\n[FAIL] AC1: two notes\n[PASS] AC2: sh tests/run passes\n[FAIL] AC3: line_break.test has no line break\n**Verdict: FAIL**'
 fi
+''' } },
+{ result = { text = "{output}" } },
 "#;
 
 fn example() -> Scene {
-    let scene = Scene::of(|work| copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan"), work));
+    let scene = Scene::of(copy_example);
     scene.claude.play("plan", PLANNER);
     scene.claude.play("verify", VERIFIER);
     scene
@@ -100,7 +106,6 @@ fn has_the_flags_of(profile: &str, called: &SessionCall) {
         profile: &policy.profile(profile).unwrap(),
         scope: &scope,
         policy: &policy,
-        abilities: Abilities::default(),
     };
     let flags = build_permission_flags(&request).unwrap();
     assert_eq!(called.arguments[..flags.len()], flags[..]);
@@ -127,7 +132,7 @@ fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
 #[test]
 fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     let scene = example();
-    scene.claude.play("1.1.1", &format!("{FIX}report completed 'a note is one line now'"));
+    scene.claude.play("1.1.1", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.2", REVIEWED);
     // What the user is in the middle of: something staged, something not, something new.
     let first = scene.git(&["rev-parse", "HEAD"]);
@@ -137,9 +142,8 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     fs::write(scene.env.work().join("mine.txt"), "mine\n").unwrap();
     let staged = scene.git(&["ls-files", "--stage", "USAGE.md"]);
 
-    let (code, shown) = scene.auto(&["--once"]);
-    assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("\n1 done\n") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
+    let shown = scene.auto_ends(0, &["--once"]);
+    assert!(shown.contains("\nverified: 1 done\n") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
     assert_eq!(scene.claude.sessions(), 4, "planner, worker, reviewer, verifier");
 
     // The work, and the item with what was found; the other one waits for its turn.
@@ -192,23 +196,18 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
         assert!(!Path::new(&called.directory).starts_with(scene.env.work()), "{}", called.directory);
     }
     assert_ne!(planner.directory, verifier.directory, "a fresh one");
-    assert!(
-        planner.prompt().contains("tomorrow\"") && planner.prompt().contains("`shell-coder`"),
-        "{}",
-        planner.prompt()
-    );
-    assert!(verifier.prompt().contains("commands/add.sh"), "{}", verifier.prompt());
+    assert!(planner.prompt.contains("tomorrow\"") && planner.prompt.contains("`shell-coder`"), "{}", planner.prompt);
+    assert!(verifier.prompt.contains("commands/add.sh"), "{}", verifier.prompt);
 }
 
 #[test]
 fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
     let scene = example();
-    scene.claude.play("1.1.1", &format!("{NO_FIX}report completed 'line breaks are replaced'"));
+    scene.claude.play("1.1.1", sh(NO_FIX) + &reports("completed", "line breaks are replaced"));
     scene.claude.play("1.1.2", REVIEWED);
-    scene.claude.play("1.1.3", &format!("{FIX}report completed 'a note is one line now'"));
+    scene.claude.play("1.1.3", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.4", REVIEWED);
-    let (code, shown) = scene.auto(&["--once"]);
-    assert_eq!(code, 0, "{shown}");
+    let shown = scene.auto_ends(0, &["--once"]);
     assert!(shown.contains("verification 1 failed (1 of 3)") && shown.contains("verification 2: Pass"), "{shown}");
     assert_eq!(scene.claude.sessions(), 8, "two rounds of four");
     let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
@@ -221,9 +220,9 @@ fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
         "{report}"
     );
     let again = scene.claude.called("plan", 2).unwrap();
-    assert!(again.prompt().contains("notes list still shows two notes"), "{}", again.prompt());
+    assert!(again.prompt.contains("notes list still shows two notes"), "{}", again.prompt);
     let again = scene.claude.called("verify", 2).unwrap();
-    assert!(again.prompt().contains("AC3: line_break.test has no line break"), "it looks again: {}", again.prompt());
+    assert!(again.prompt.contains("AC3: line_break.test has no line break"), "it looks again: {}", again.prompt);
     has_the_flags_of("verifier", &again);
     assert_eq!(scene.there(".posse/plans/old"), ["1-line-break-1.yaml"], "the plan that was not enough is kept");
     assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/plans/\n");

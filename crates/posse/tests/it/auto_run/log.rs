@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use super::*;
 use crate::plan_log::files_below;
+use crate::steps::{end, say, sh, uses, wait_for};
 
 /// All of these, in this order.
 #[track_caller]
@@ -32,17 +33,15 @@ fn it_tells_what_was_done_for_an_item() {
     assert!(code == 1 && text.contains("there is no item 3-nobody"), "{text}");
     scene.does("1-bug");
     scene.does("2-more");
-    scene.claude.play("plan", &format!("say 'I look at it.'\nuses Read README\necho trouble >&2\n{PLANNER}"));
-    scene.claude.play("verify", &format!("say 'I try it.'\nuses Bash 'make test'\n{VERIFIED}"));
-    let (code, text) = scene.auto(&["--drain", "--verbose"]);
-    assert_eq!(code, 0, "{text}");
+    scene.claude.play("plan", say("I look at it.") + &uses("Read", "README") + &sh("echo trouble >&2") + PLANNER);
+    scene.claude.play("verify", say("I try it.") + &uses("Bash", "make test") + VERIFIED);
+    let text = scene.auto_ends(0, &["--drain", "--verbose"]);
     has_in_order(
         &text,
         &["1-bug-", "│ I look at it.", "1-bug: planned", "do-1-bug-1 │ ended", "│ I try it.", "2 done"],
     );
 
-    let (code, text) = scene.auto(&["log", "1-bug"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.auto_ends(0, &["log", "1-bug"]);
     let parts = [
         "1-bug: begun, attempt 1 of 2",
         "1-bug: planner (planner)",
@@ -70,8 +69,7 @@ fn it_tells_what_was_done_for_an_item() {
     assert!(!text.contains("2-more"), "{text}");
 
     // In short, of all of it: no prompts.
-    let (code, text) = scene.auto(&["log"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.auto_ends(0, &["log"]);
     has_in_order(
         &text,
         &[
@@ -109,7 +107,7 @@ fn it_follows_until_the_end() {
     let scene = Scene::new(&["1-more"]);
     scene.does("1-more");
     scene.claude.gate("gate");
-    scene.claude.play("plan", &format!("say 'the first'\nawait gate\nsay 'the second'\n{PLANNER}"));
+    scene.claude.play("plan", say("the first") + &wait_for("gate") + &say("the second") + PLANNER);
     scene.begin(&json!({}));
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let mut log = scene.env.command(["auto", "log", "-f"]);
@@ -130,14 +128,11 @@ fn it_follows_until_the_end() {
 fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug", "");
-    scene.claude.play("plan", &format!("say 'the key is {secret}'\n{PLANNER}"));
-    scene.claude.play("verify.1", &format!(r"words='[FAIL] S1: {secret} is shown\n**Verdict: FAIL**'"));
-    scene
-        .claude
-        .play("verify", &format!(r"words='[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**'"));
-    let (code, text) = scene.auto(&["--once"]);
-    assert_eq!(code, 0, "{text}");
+    scene.does_again_and_again("1-bug");
+    scene.claude.play("plan", say(&format!("the key is {secret}")) + PLANNER);
+    scene.claude.play("verify.1", end(&format!("[FAIL] S1: {secret} is shown\n**Verdict: FAIL**")));
+    scene.claude.play("verify", end(&format!("[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**")));
+    let text = scene.auto_ends(0, &["--once"]);
     assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
     for words in
         [&["log"][..], &["log", "1-bug"], &["log", "1-bug", "--raw"], &["log", "1-bug", "--json"], &["why", "1-bug"]]
@@ -169,9 +164,9 @@ fn kept(scene: &Scene) -> Vec<PathBuf> {
 fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     let scene = Scene::new(&["1-bug", "2-bug"]);
     scene.does("1-bug");
-    scene.does_again_and_again("2-bug", "");
+    scene.does_again_and_again("2-bug");
     scene.claude.play("verify.1", VERIFIED);
-    scene.claude.play("verify", "words='I could not decide.'");
+    scene.claude.play("verify", end("I could not decide."));
     assert_eq!(scene.auto(&["--drain"]).0, 7);
     assert_eq!(kept(&scene).len(), 2);
     let log = fs::read_to_string(kept(&scene)[0].with_extension("log")).unwrap();

@@ -1,6 +1,7 @@
 //! What a backlog costs, what it may cost, and what is told of it.
 
 use super::*;
+use crate::steps::{DONE, commit, wait_for};
 
 const USER: &str = "user";
 const PROJECT: &str = "project";
@@ -37,16 +38,9 @@ fn every_window_counts_before_a_planner_is_started() {
     let scene = Scene::new(&["1-more"]);
     let other = scene.env.work().parent().unwrap().join("outside/other");
     fs::create_dir(&other).unwrap();
-    let git = |arguments: &[&str]| {
-        assert!(Command::new("git").args(arguments).current_dir(&other).status().unwrap().success());
-    };
-    git(&["init", "-q", "-b", "main"]);
-    git(&["config", "user.name", "U"]);
-    git(&["config", "user.email", "u@example.org"]);
     fs::write(other.join("plan.yaml"), "meta: {name: One}\nsections: [{id: s, tasks: [{id: t, name: T}]}]\n").unwrap();
-    git(&["add", "-A"]);
-    git(&["commit", "-q", "-m", "first"]);
-    scene.claude.play("t", "commit a $number\nreport completed done");
+    commit_all(&other);
+    scene.claude.play("t", commit("a", "{number}") + DONE);
     let mut command = scene.env.command(["plan", "run", "plan.yaml"]);
     let output = command.current_dir(&other).env("PATH", scene.claude.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -58,7 +52,7 @@ fn every_window_counts_before_a_planner_is_started() {
     assert!(reason.starts_with("everything in the last 7d: 0.25 USD of 0.25 USD"), "{reason}");
     // What others spend meanwhile counts as well.
     scene.claude.gate("gate");
-    scene.claude.play("plan", &format!("await gate\n{PLANNER}"));
+    scene.claude.play("plan", wait_for("gate") + PLANNER);
     let id = begin(json!([window(USER, 0.7), window(PROJECT, 0.5)]));
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let mut command = scene.env.command(["plan", "run", "--reset", "t", "plan.yaml"]);
@@ -76,9 +70,10 @@ fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     let scene = Scene::new(&["1-bug"]);
     scene.does("1-bug");
     scene.claude.play("verify.1", WANTING);
-    scene.does_again_and_again("1-bug", "");
+    scene.does_again_and_again("1-bug");
     let told = scene.env.work().parent().unwrap().join("outside/told");
-    let command = ["sh", "-c", &format!("cat >> {}; echo >> {0}", told.display())];
+    // One write for each: several notices may be sent at once.
+    let command = ["sh", "-c", &format!("text=$(cat); printf '%s\\n' \"$text\" >> {}", told.display())];
     let id = scene.begin(&json!({ "notifications": { "command": command } }));
     assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
     let report = scene.file("docs/completed-backlog/defects/1-bug.report.md").unwrap();

@@ -1,6 +1,7 @@
 //! Several items at once.
 
 use super::*;
+use crate::steps::{DONE, commit, wait_for};
 
 impl Scene {
     fn under_way(&self, id: &str) -> Option<Vec<String>> {
@@ -36,11 +37,9 @@ fn as_many_items_as_are_configured_are_worked_on_at_once() {
     }
     for item in ["1-more", "2-more"] {
         scene.claude.gate(item);
-        let work = format!("await {item}\ncommit {item} done\nreport completed done");
-        scene.claude.play(&format!("do-{item}.1"), &work);
+        scene.claude.play(&format!("do-{item}.1"), wait_for(item) + &commit(item, "done") + DONE);
     }
-    let (code, text) = scene.auto(&["--detach"]);
-    assert_eq!(code, 0, "{text}");
+    let text = scene.auto_ends(0, &["--detach"]);
     let id = text.trim().to_owned();
     when("both", || (scene.claude.waits("do-1-more", 1) && scene.claude.waits("do-2-more", 1)).then_some(()));
     when("both are shown", || (scene.under_way(&id)? == ["1-more executing", "2-more executing"]).then_some(()));
@@ -57,8 +56,7 @@ fn as_many_items_as_are_configured_are_worked_on_at_once() {
     when("the fourth", || scene.there("docs/completed-backlog/features").contains(&"4-more.md".into()).then_some(()));
     scene.claude.open_gate("2-more");
     when("the second", || scene.there("docs/completed-backlog/features").contains(&"2-more.md".into()).then_some(()));
-    let (code, text) = scene.auto(&["stop"]);
-    assert_eq!(code, 0, "{text}");
+    scene.auto_ends(0, &["stop"]);
     assert_eq!(scene.ended(&id).0, "stopped");
     scene.archived_once(&["1-more", "2-more", "3-more", "4-more"]);
     assert_eq!(scene.claude.sessions(), 12, "none is worked on twice");
@@ -70,8 +68,8 @@ fn the_daemon_may_die_at_any_time_of_several_items() {
     let scene = Scene::new(&items);
     items.iter().for_each(|item| scene.does(item));
     scene.claude.gate("gate");
-    scene.claude.play("plan.1", &format!("await gate\n{PLANNER}"));
-    let id = scene.begin(&json!({ "limits": { "max_parallel_items": 3 } }));
+    scene.claude.play("plan.1", wait_for("gate") + PLANNER);
+    let id = scene.begin(&json!({ "config": { "pipeline": { "max_parallel_items": 3 } } }));
     let kills = scene.killed_till_over(&id, 8, 2);
     let (outcome, reason) = scene.ended(&id);
     assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "3 done"), "{kills} kills: {:#}", scene.journal(&id));

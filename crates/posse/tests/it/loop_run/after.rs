@@ -37,8 +37,7 @@ fn s_190_exactly_its_work_is_committed() {
     let play = repository("");
     let work = fs::canonicalize(play.env.work()).unwrap();
     let files = [("src.txt", "two\n"), ("[id].tsx", "x\n"), ("new/file.rs", "y\n"), ("print(x)", "z\n")];
-    actor(
-        &play.env,
+    play.env.script_agent(
         "codex",
         &format!("look = \"codex\"\nplay = \"loop\"\n{}", writes(&files, work.to_str().unwrap())),
     );
@@ -46,8 +45,7 @@ fn s_190_exactly_its_work_is_committed() {
     git(&play, &["add", "loop.json"]);
     git(&play, &["commit", "-q", "-m", "configured"]);
     fs::write(play.env.work().join("mine.txt"), "not yours\n").unwrap();
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     play.passed();
     assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "A greeting");
     let mut committed: Vec<String> = git(&play, &["show", "--name-only", "--format=", "-z"])
@@ -85,8 +83,7 @@ fn s_189_a_failed_archive_is_not_committed() {
     let path = std::env::var_os("PATH").unwrap();
     let without = std::env::split_paths(&path).filter(|directory| !directory.join("openspec").exists());
     command.env("PATH", std::env::join_paths(without).unwrap());
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     play.passed();
     let steps = play.shown()["steps"].clone();
     assert_eq!(steps.as_array().unwrap().len(), 1, "{steps}");
@@ -99,8 +96,7 @@ fn s_189_a_failed_archive_is_not_committed() {
 fn without_a_repository_nothing_is_committed() {
     let play = Play::new("");
     play.configure(json!({ "post_processing": { "git_commit": true } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.run().ends(0);
     play.passed();
     assert_eq!(play.shown()["steps"][0]["outcome"], "skipped");
 }
@@ -117,7 +113,8 @@ fn changes_src(thinks: &str) -> Play {
     let play = repository("");
     let work = fs::canonicalize(play.env.work()).unwrap();
     let writes = writes(&[("src.txt", "two\n")], work.to_str().unwrap());
-    actor(&play.env, "codex", &format!("look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"{thinks}\"\n{writes}"));
+    play.env
+        .script_agent("codex", &format!("look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"{thinks}\"\n{writes}"));
     play
 }
 
@@ -142,8 +139,7 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     command.env("PATH", path).env("GREETING", "hello").env("GIT_AUTHOR_NAME", "The Caller");
     // What speaks of another repository is not meant.
     command.env("GIT_DIR", "/nowhere").env("GIT_INDEX_FILE", "/nowhere/index");
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     play.passed();
     contains(&ran.stdout, &["  openspec archive: done: ", "  git commit: done: committed 1 file as "]);
     assert_eq!(fs::read_to_string(called).unwrap(), "hello archive greeting --yes\n");
@@ -168,8 +164,7 @@ fn with_nobody_there_it_waits_for_somebody() {
     assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
     let mut command = play.env.command(["loop", "--resume", &id]);
     command.env("GIT_AUTHOR_NAME", "The Caller");
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     play.passed();
     contains(&ran.stdout, &["  git commit: done: committed 1 file as "]);
     assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
@@ -184,8 +179,7 @@ fn a_run_that_began_elsewhere_is_not_committed() {
         "current_phase": "analyst", "final_status": "RUNNING", "terminals": {} });
     fs::create_dir_all(play.env.work().join(".tmp")).unwrap();
     fs::write(play.env.work().join(STATE), state.to_string()).unwrap();
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     contains(&ran.stdout, &["  git commit: skipped: the run was taken up from its state file"]);
     assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
 }

@@ -104,8 +104,7 @@ fn an_agent_that_is_not_installed() {
     let text = fs::read_to_string(&manifest).unwrap();
     let program = format!("program = {:?}", play.env.posse_path());
     fs::write(&manifest, text.replace(&program, "program = \"/nowhere/codex\"")).unwrap();
-    let ran = play.run();
-    assert_eq!(ran.code, Some(69), "{ran:?}");
+    let ran = play.run().ends(69);
     contains(&ran.stderr, &["/nowhere/codex is not installed", "hint: npm install"]);
     assert_eq!(ran.stdout, "", "it is said once, and nothing was begun");
     assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
@@ -118,8 +117,7 @@ fn an_agent_that_is_not_installed() {
 fn s_169_the_third_terminal_fails_at_the_start() {
     let play = Play::new("").and_claude("start = [{ exit = 3 }]");
     play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["the programmer could not be started", "exited with 3"]);
     assert!(!ran.stderr.contains("--resume"), "there is nothing to go on with: {}", ran.stderr);
     assert_eq!((play.state(), play.shown()["status"].clone()), (None, json!("failed")));

@@ -16,8 +16,7 @@ fn the_command_line_dies() {
     assert_eq!(followed.end().code, None);
     // It goes on; whoever resumes it follows.
     play.until_recorded("asked", 4);
-    let ran = play.follow().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.follow().end().ends(0);
     play.passed();
     assert!(play.journal("stopped").is_empty() && play.journal("resumed").is_empty());
 }
@@ -35,8 +34,7 @@ fn s_159_the_daemon_dies_and_is_followed() {
         when("a daemon", || play.env.http().call("GET", "/health", "").ok());
         play.env.kill_daemon();
     }
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = followed.end().ends(0);
     contains(&ran.stdout, &["going on", "PASS in round 1"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
@@ -76,8 +74,7 @@ fn the_daemon_dies_while_agents_start_and_nobody_is_there() {
     // Those that were started are taken over; if all were, it simply went on.
     if run["status"] == "stopped" {
         assert_eq!(run["stopped"]["stop"], "alone");
-        let ran = Followed::new(play.env.command(["loop", "--resume", &id])).end();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        Followed::new(play.env.command(["loop", "--resume", &id])).end().ends(0);
     }
     play.passed();
 }
@@ -92,16 +89,14 @@ fn s_158_s_162_an_agent_dies_in_its_turn() {
             "[loop]\nstate_dir = {:?}\n[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ {ending} }}]",
             counts.path()
         ));
-        let ran = play.run();
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let ran = play.run().ends(1);
         contains(&ran.stderr, &["the terminal is gone", "programmer", word, "posse loop --resume"]);
         let state = play.state().unwrap();
         assert_eq!((&state["final_status"], &state["current_phase"]), (&json!("RUNNING"), &json!("programmer")));
         let before = play.shown()["terminals"].clone();
         assert_eq!(before.get("programmer"), None, "{before}");
 
-        let resumed = play.resume().end();
-        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+        let resumed = play.resume().end().ends(0);
         contains(&resumed.stdout, &["turn 6: programmer (try 2)"]);
         play.passed();
         let after = play.shown()["terminals"].clone();
@@ -119,11 +114,9 @@ fn an_agent_is_killed_while_it_waits_its_turn() {
     followed.until("turn 2: analyst_review");
     let tester = play.shown()["terminals"]["tester"].as_str().unwrap().to_owned();
     play.env.run(["kill", &tester]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = followed.end().ends(1);
     contains(&ran.stderr, &["is gone", "tester"]);
-    let resumed = play.resume().end();
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    play.resume().end().ends(0);
     play.passed();
 }
 
@@ -133,11 +126,9 @@ fn the_keeper_dies() {
     let mut followed = play.begin();
     followed.until("turn 3: analyst");
     kill(play.env.keeper_pid().unwrap());
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = followed.end().ends(1);
     contains(&ran.stderr, &["is gone"]);
-    let resumed = play.resume().end();
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    play.resume().end().ends(0);
     play.passed();
 }
 
@@ -152,8 +143,7 @@ fn daemon_and_command_line_die_together() {
     kill(daemon);
     assert!(process::ends_within(daemon, PATIENCE));
     followed.end();
-    let ran = play.follow().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.follow().end().ends(0);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
 }

@@ -8,8 +8,7 @@ fn five_agents_of_two_kinds_come_to_pass() {
     play.configure(json!({
         "agents": { "analyst": { "provider": "claude_code" }, "tester": { "provider": "claude_code" } },
     }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     contains(&ran.stdout, &["turn 9: tester", "turn 9: answered, ", "PASS in round 1"]);
     contains(&ran.stdout, &["PASS in round 1, 9 turns"]);
     play.passed();
@@ -41,8 +40,7 @@ fn five_agents_of_two_kinds_come_to_pass() {
 fn s_188_rounds_run_out() {
     let play = Play::new("[loop]\nfailures = 9");
     play.configure(json!({ "limits": { "max_rounds": 2 }, "cleanup_on_exit": true }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stdout, &["FAIL in round 2, 14 turns"]);
     let run = play.shown();
     assert_eq!((&run["status"], &run["round"]), (&json!("failed"), &json!(2)));
@@ -54,8 +52,7 @@ fn s_188_rounds_run_out() {
     play.until_all_have_left(5);
     // It is over: nothing is resumed, and a new run begins.
     let id = play.id();
-    let over = play.env.run(["loop", "--resume", &id]);
-    assert_eq!(over.code, Some(1), "{over:?}");
+    let over = play.env.run(["loop", "--resume", &id]).ends(1);
     contains(&over.stdout, &["FAIL in round 2"]);
     let stop = play.env.run(["run", "stop", &id]);
     contains(&stop.stderr, &["is over", "posse run show"]);
@@ -65,8 +62,7 @@ fn s_188_rounds_run_out() {
 #[test]
 fn a_test_that_fails_sends_it_back_to_the_programmer() {
     let play = Play::new("[loop]\nfailures = 1");
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.run().ends(0);
     play.passed();
     let keys: Vec<Value> = play.records("asked").into_iter().map(|asked| asked["key"].clone()).collect();
     let mut expected: Vec<&str> = TURNS.to_vec();
@@ -99,8 +95,7 @@ fn a_detached_run_goes_on_alone_and_can_be_looked_at() {
 #[test]
 fn what_happens_is_told_to_programs_too() {
     let play = Play::new("");
-    let ran = Followed::new(play.command(&["--json"])).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(play.command(&["--json"])).end().ends(0);
     let lines: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["entry"], "created");
     let numbers: Vec<i64> = lines.iter().filter_map(|line| line["seq"].as_i64()).collect();
@@ -114,7 +109,6 @@ fn what_happens_is_told_to_programs_too() {
 fn a_run_may_begin_in_the_middle() {
     let play = Play::new("");
     play.configure(json!({ "start_agent": "tester" }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.run().ends(0);
     assert_eq!(play.records("asked").len(), 1);
 }

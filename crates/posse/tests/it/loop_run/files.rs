@@ -32,8 +32,7 @@ fn however_an_answer_comes() {
     // What an earlier run has left, and something that is no file.
     fs::create_dir_all(play.response("test_result.md")).unwrap();
     fs::write(play.response("analyst_summary.md"), "old").unwrap();
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     contains(&ran.stdout, &["an older answer was in the way: kept as 001-analyst-stale.md", "-tester-stale.md"]);
     play.passed();
     let answers = play.journal("answered");
@@ -84,8 +83,7 @@ fn s_103_a_file_that_is_truncated_is_waited_for() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "", "it is where it was");
     assert_eq!(play.journal("answered").len(), 0);
     fs::write(&file, "ANALYST_SUMMARY:\n- Scope: all of it\n").unwrap();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     assert_eq!(play.journal("answered")[0]["text"], "ANALYST_SUMMARY:\n- Scope: all of it");
     let kept: Vec<String> = play.archive().into_iter().filter(|name| name.starts_with("001-")).collect();
@@ -98,12 +96,10 @@ fn an_answer_that_is_not_in_its_file_is_none() {
     for forgets in ["{ say = \"All done.\" }", "{ answer = \"\" }, { say = \"All done.\" }"] {
         let play =
             Play::new(&format!("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {forgets}]"));
-        let ran = play.run();
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let ran = play.run().ends(1);
         contains(&ran.stderr, &["wrote no answer to", "analyst_summary.md", "more than 1 s", "posse loop --resume"]);
         // Resumed, it is told to take its task up again.
-        let ran = play.resume().end();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        play.resume().end().ends(0);
         play.passed();
         contains(play.journal("turn_begun")[1]["text"].as_str().unwrap(), &["broke off"]);
     }
@@ -115,8 +111,7 @@ fn s_138_a_reminder_helps() {
     let play =
         Play::new("[[turn]]\nkey = \"tester\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"All done.\" }]");
     play.configure(json!({ "handoff": { "max_file_reminders": 1 } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     contains(&ran.stdout, &["reminding it (1)"]);
     play.passed();
     let asked = play.records("asked");
@@ -131,8 +126,7 @@ fn s_137_a_reminder_is_ignored() {
         "[[turn]]\nkey = \"analyst\"\nnth = [1, 2]\nsteps = [{ think = \"200ms\" }, { say = \"All done.\" }]",
     );
     play.configure(json!({ "handoff": { "max_file_reminders": 1 } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["1 reminder"]);
 }
 
@@ -141,8 +135,7 @@ fn where_that_is_allowed_the_last_message_will_do() {
     let play =
         Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { say = \"Only said.\" }]");
     play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.run().ends(0);
     contains(&ran.stdout, &["its last message is taken instead"]);
     play.passed();
     let first = &play.journal("answered")[0];
@@ -156,8 +149,7 @@ fn s_116_an_answer_that_comes_too_late_is_kept() {
         "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ answer = \"half\" }, { think = \"4s\" }, { answer = {} }, { say = \"Done.\" }]",
     );
     play.configure(json!({ "handoff": { "response_timeout": 3 } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["3 s", "analyst"]);
     // It is named in the message, and so is there.
     let kept = play.archive().into_iter().find(|name| name.ends_with("-analyst-late.md")).unwrap();
@@ -165,8 +157,7 @@ fn s_116_an_answer_that_comes_too_late_is_kept() {
     assert_eq!(fs::read_to_string(play.archive_folder().join(kept)).unwrap(), "half");
     // It is at it all the same: resumed, it is waited for, and not asked twice.
     play.configure(json!({}));
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.resume().end().ends(0);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
 }
@@ -175,8 +166,7 @@ fn s_116_an_answer_that_comes_too_late_is_kept() {
 fn a_hanging_agent_times_out() {
     let play = Play::new("[[turn]]\nkey = \"analyst\"\nsteps = [{ think = \"forever\" }]");
     play.configure(json!({ "handoff": { "response_timeout": 1 } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["1 s", "processing"]);
     assert_eq!(play.journal("turn_failed")[0]["kind"], "timeout");
     assert_eq!(play.state().unwrap()["final_status"], "RUNNING");
@@ -190,8 +180,7 @@ fn s_110_a_project_with_an_odd_name() {
     fs::create_dir(&project).unwrap();
     let mut command = play.command(&["-C"]);
     command.arg(&project);
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    Followed::new(command).end().ends(0);
     assert_eq!(play.shown()["status"], "passed");
     assert!(project.join(".tmp").is_dir());
 }
@@ -225,8 +214,7 @@ fn s_104_s_113_s_114_files_that_change_under_the_hands() {
         // The run may have moved it away.
         let _ = fs::remove_file(&review);
     }
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     assert_eq!(fs::read_to_string(&taken).unwrap(), "mine");
     let name = play.archive().into_iter().find(|name| name.starts_with("001-analyst-")).unwrap();
@@ -245,8 +233,7 @@ fn s_117_an_answer_that_cannot_be_archived_counts() {
     let archive = play.archive_folder();
     fs::rename(&archive, archive.with_extension("aside")).unwrap();
     fs::write(&archive, "no directory").unwrap();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     assert_eq!(play.shown()["status"], "passed");
     assert_eq!(play.journal("archived").last().unwrap()["name"], Value::Null);
     contains(&fs::read_to_string(play.response("test_result.md")).unwrap(), &["RESULT: PASS"]);

@@ -15,8 +15,7 @@ fn s_5_permissions_are_accepted_for_who_goes_on_with_the_variable() {
     assert_eq!(followed.end().code, Some(130));
     let mut command = play.env.command(["loop", "--resume"]);
     command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     contains(&ran.stdout, &["permissions are accepted from now on", ", 1/20:"]);
     play.passed();
 }
@@ -39,8 +38,7 @@ fn s_6_permissions_are_not_accepted_for_who_goes_on_without_the_variable() {
     assert_eq!(play.records("dialog_closed").len(), 0);
     let programmer = play.shown()["terminals"]["programmer"].as_str().unwrap().to_owned();
     play.env.run(["approve", &programmer]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
 }
 
@@ -50,8 +48,7 @@ fn s_15_an_agent_that_shows_nothing_has_the_startup_time_and_then_the_grace() {
     let play = Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nignore = true");
     play.configure(json!({ "handoff": { "idle_grace_seconds": 2 } }));
     let begun = Instant::now();
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stdout, &["never entered processing within 2 s"]);
     contains(&ran.stderr, &["wrote no answer", "analyst"]);
     assert!(begun.elapsed() > Duration::from_secs(4), "both: {:?}", begun.elapsed());
@@ -66,10 +63,8 @@ fn s_127_an_answer_before_a_failure_of_the_service_is_used_when_the_run_goes_on(
     let mut followed = play.begin();
     followed.until("Tried again in 30 s");
     assert_eq!(play.shown()["status"], "parked");
-    let ran = play.follow().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let first = followed.end();
-    assert_eq!(first.code, Some(0), "{first:?}");
+    play.follow().end().ends(0);
+    let first = followed.end().ends(0);
     contains(&first.stdout, &["the answer of the analyst has come after all"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
@@ -83,11 +78,9 @@ fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on()
         "[[turn]]\nkey = \"analyst\"\non = \"review cycle 1\"\nsteps = [{ answer = {} }]\n\
          [[turn]]\nkey = \"analyst\"\nsteps = [{ think = \"200ms\" }, { answer = {} }, { think = \"200ms\" }, { crash = 9 }]",
     );
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["is gone"]);
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = play.resume().end().ends(0);
     contains(&ran.stdout, &["the answer of the analyst has come after all"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
@@ -101,8 +94,7 @@ fn s_170_what_does_not_get_ready_is_ended() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}\n[start]\ntimeout_ms = 500\n")).unwrap();
     play.configure(json!({ "agents": { "tester": { "provider": "claude_code" } } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["the tester could not be started", "not ready after"]);
     let running = |terminals: &Value| {
         terminals.as_array().unwrap().iter().filter(|terminal| terminal["exit"] == Value::Null).count()

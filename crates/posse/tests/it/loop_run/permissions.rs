@@ -32,8 +32,7 @@ fn permissions_are_accepted_and_audited() {
     let begun = Instant::now();
     let mut command = play.command(&[]);
     command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     // The seed's four, in the loop's own log: role, terminal, count, and lines that show what was accepted.
     let terminal = play.shown()["terminals"]["programmer"].as_str().unwrap().to_owned();
     let logged = play.env.run(["run", "logs", &play.id()]).ok();
@@ -91,8 +90,7 @@ fn a_person_answers() {
     followed.until("waits for an answer");
     asks(&play);
     play.env.run(["approve", id]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     let audit = audit(&play);
     assert!(audit.iter().filter(|entry| entry["answering"] != Value::Null).all(|entry| entry["by"] == "person"));
@@ -109,8 +107,7 @@ fn s_153_a_question_is_left_to_a_person() {
     followed.until("waits for an answer (question) and there is no plain yes to it");
     let terminal = asks(&play);
     play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "2"]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     assert_eq!(play.records("dialog_closed")[0]["choice"], 2);
 }
@@ -120,13 +117,11 @@ fn s_153_a_question_is_left_to_a_person() {
 fn a_question_that_nobody_answers_fails_the_turn() {
     let play = Play::new(&asking(QUESTION));
     play.configure(json!({ "handoff": { "waiting_timeout": 1 } }));
-    let ran = play.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = play.run().ends(1);
     contains(&ran.stderr, &["nobody gave one", "programmer"]);
     let terminal = asks(&play);
     play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "1"]).ok();
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.resume().end().ends(0);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
 }
@@ -138,12 +133,10 @@ fn a_refusal_is_not_an_answer() {
     followed.until("waits for an answer");
     let terminal = asks(&play);
     play.env.run(["deny", terminal["id"].as_str().unwrap()]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let ran = followed.end().ends(1);
     contains(&ran.stderr, &["wrote no answer", "programmer"]);
     // Told to take it up again, it does.
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.resume().end().ends(0);
     play.passed();
 }
 
@@ -201,8 +194,7 @@ fn s_106_an_answer_before_a_question() {
     let terminal = asks(&play);
     assert_eq!(fs::read_to_string(play.response("programmer_summary.md")).unwrap(), "too early");
     play.env.run(["approve", terminal["id"].as_str().unwrap()]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     let answer = fs::read_to_string(play.archive_folder().join("005-programmer.md")).unwrap();
     assert!(answer.starts_with("PROGRAMMER_SUMMARY:"), "{answer}");
@@ -221,8 +213,7 @@ fn s_154_s_155_a_person_is_told_once_in_a_turn() {
         let terminal = asks(&play);
         play.env.run(["approve", terminal["id"].as_str().unwrap()]).ok();
     }
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = followed.end().ends(0);
     assert_eq!(ran.stdout.matches("waits for an answer").count(), 2, "{ran:?}");
     let ended = || fs::read_to_string(&told).ok().filter(|told| told.contains("\"pass\""));
     let told = when_changed(&play.env.work(), "the notification of the end", PATIENCE, ended);
@@ -253,8 +244,7 @@ fn s_151_s_152_accepts_that_come_to_nothing() {
     play.until_recorded("dialog_drawn", 3);
     asks(&play);
     play.env.run(["approve", &terminal]).ok();
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    followed.end().ends(0);
     play.passed();
     assert_eq!(play.records("dialog_closed").len(), 3);
     let audit = audit(&play);

@@ -140,7 +140,7 @@ fn wait_after_send_waits_for_the_turn_that_was_sent() {
     let scenario = "look = \"claude\"\nosc = []\n\
         [[turn]]\non = \"slowly\"\nsteps = [{ pause = \"700ms\" }, { think = \"300ms\" }]\n\
         [[turn]]\nsteps = [{ think = \"200ms\" }]";
-    let log = actor(&env, "claude_code", scenario);
+    let log = env.script_agent("claude_code", scenario);
     let ended = || fs::read_to_string(&log).unwrap().matches("turn_ended").count();
     let id = env.run(["launch", "claude_code", "--trust", "--json"]).json()["id"].as_str().unwrap().to_owned();
     for (turn, prompt) in [(1, "first"), (2, "slowly")] {

@@ -15,8 +15,7 @@ fn s_194_a_corrupt_state_file() {
     for text in ["{", "[]", ""] {
         let play = Play::new("");
         let path = write_state(&play, text);
-        let ran = play.run();
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let ran = play.run().ends(1);
         contains(&ran.stderr, &["cannot be used", ".json.corrupt"]);
         assert!(!path.exists());
         assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), text);
@@ -32,8 +31,7 @@ fn s_194_a_second_corrupt_state_file() {
     let play = Play::new("");
     for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
         let path = write_state(&play, text);
-        let ran = play.run();
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let ran = play.run().ends(1);
         contains(&ran.stderr, &[&path.with_extension(kept).display().to_string()]);
     }
     for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
@@ -81,8 +79,7 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     // To begin anew, as the hint says.
     let state = play.env.work().join(STATE);
     fs::rename(&state, state.with_extension("old")).unwrap();
-    let anew = Followed::new(play.env.command(["loop", "loop.json", "--prompt-file", "other.md", "--trust"])).end();
-    assert_eq!(anew.code, Some(0), "{anew:?}");
+    Followed::new(play.env.command(["loop", "loop.json", "--prompt-file", "other.md", "--trust"])).end().ends(0);
     assert_ne!(play.id(), id);
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A farewell."]);
 }
@@ -94,8 +91,7 @@ fn a_run_that_is_there_is_gone_on_with() {
         let (play, id) = stopped();
         let mut command = play.env.command(words);
         command.env("AUTO_ACCEPT_PERMISSIONS", "1").env("POLL_SECONDS", "7").env("START_AGENT", "tester");
-        let ran = Followed::new(command).end();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let ran = Followed::new(command).end().ends(0);
         contains(&ran.stderr, &[&format!("going on with run {id}")]);
         play.passed();
     }
@@ -110,8 +106,7 @@ fn s_195_no_prompt_is_needed_to_go_on() {
     followed.signal(Signal::INT);
     assert_eq!(followed.end().code, Some(130));
     fs::remove_file(play.env.work().join("task.md")).unwrap();
-    let ran = Followed::new(play.env.command(["loop"])).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(play.env.command(["loop"])).end().ends(0);
     contains(&ran.stderr, &["going on with run"]);
     play.passed();
 }
@@ -176,8 +171,7 @@ fn s_200_an_old_state_file_with_its_answer() {
         let response = play.response("programmer_summary.md");
         fs::create_dir_all(response.parent().unwrap()).unwrap();
         fs::write(&response, "Files changed:\n- greeting.rs, by the one before\n").unwrap();
-        let ran = play.run();
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let ran = play.run().ends(0);
         play.passed();
         assert_eq!(keys(&play)[0], if used { "programmer_review" } else { "programmer" }, "{ran:?}");
         let first = play.journal("turn_begun")[0]["text"].as_str().unwrap().to_owned();
@@ -202,8 +196,7 @@ fn s_196_an_old_state_file_of_a_run_that_is_over() {
         let path = write_state(&play, &old_state(&play, &change));
         let before = fs::read_to_string(&path).unwrap();
         for command in [play.command(&[]), play.env.command(["loop", "--resume"])] {
-            let ran = Followed::new(command).end();
-            assert_eq!(ran.code, Some(1), "{ran:?}");
+            let ran = Followed::new(command).end().ends(1);
             contains(&ran.stderr, &[why, "to begin a new run, move"]);
             contains(&ran.stdout, &["says that this run is over: FAIL"]);
         }
@@ -225,8 +218,7 @@ fn s_197_an_old_state_file() {
     std::fs::write(play.env.work().join("task.md"), TASK.replace("A greeting.", "A warm greeting.")).unwrap();
     let mut command = play.env.command(["loop", "loop.json", "--prompt-file", "task.md", "--trust"]);
     command.env("RESUME", "1");
-    let ran = Followed::new(command).end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = Followed::new(command).end().ends(0);
     contains(&ran.stderr, &["the one given is used", "the analyst was claude_code so far, and is codex from now on"]);
     assert!(!ran.stderr.contains("the tester was"), "{ran:?}");
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A warm greeting."]);
@@ -242,18 +234,20 @@ fn s_201_one_run_for_one_state_file() {
     let play = Play::new("[loop]\nthink = \"forever\"");
     let mut followed = play.begin();
     followed.until("turn 1: analyst");
-    play.until_recorded("asked", 1);
     let (id, path) = (play.id(), play.env.work().join(STATE));
+    // The last thing written into it until the analyst answers.
+    when_changed(path.parent().unwrap(), "a prompt that was sent", PATIENCE, || {
+        let sent = play.journal("sent").first()?["at"].clone();
+        (play.state()?["in_flight"]["dispatched_at"] == sent).then_some(())
+    });
     let aside = path.with_extension("aside");
     fs::rename(&path, &aside).unwrap();
-    let second = play.run();
-    assert_eq!(second.code, Some(1), "{second:?}");
+    let second = play.run().ends(1);
     contains(&second.stderr, &["uses the state file", &format!("posse loop --resume {id}")]);
     // With another state file it would still be the same response files.
     let mut elsewhere = play.command(&[]);
     elsewhere.env("STATE_FILE", "other.json");
-    let other = Followed::new(elsewhere).end();
-    assert_eq!(other.code, Some(1), "{other:?}");
+    let other = Followed::new(elsewhere).end().ends(1);
     contains(&other.stderr, &["take each other's answers", &format!("posse loop --resume {id}")]);
     fs::rename(&aside, &path).unwrap();
     let mut third = play.begin();
@@ -286,8 +280,7 @@ fn s_192_a_signal_while_resuming() {
     kill_process(daemon, Signal::CONT).unwrap();
     assert_eq!(ran.code, Some(143), "{ran:?}");
     assert_eq!(fs::read_to_string(play.env.work().join(STATE)).unwrap(), before);
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.resume().end().ends(0);
     play.passed();
 }
 
@@ -302,10 +295,8 @@ fn a_parked_run_tries_at_once_when_it_is_resumed() {
     followed.until("going on");
     assert_eq!(play.shown()["status"], "parked");
     assert_eq!(play.records("asked").len(), 1);
-    let ran = play.resume().end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let ran = followed.end();
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    play.resume().end().ends(0);
+    let ran = followed.end().ends(0);
     contains(&ran.stdout, &["somebody asked for it: the model is tried again at once", "turn 2: analyst (try 2)"]);
     play.passed();
 }
@@ -330,15 +321,13 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
     let mut state = elsewhere(&[]);
     state.env("STATE_FILE", "other.json");
     for command in [elsewhere(&[]), state] {
-        let refused = Followed::new(command).end();
-        assert_eq!(refused.code, Some(6), "{refused:?}");
+        let refused = Followed::new(command).end().ends(6);
         contains(&refused.stderr, &[&holder, &daemon, "stop it there"]);
     }
     // In another project, but with the same state file.
     let mut same_state = other.command(["loop", "--prompt-file"]);
     same_state.arg(play.env.work().join("task.md")).arg("--trust").env("STATE_FILE", play.env.work().join(STATE));
-    let refused = Followed::new(same_state).end();
-    assert_eq!(refused.code, Some(6), "{refused:?}");
+    let refused = Followed::new(same_state).end().ends(6);
     contains(&refused.stderr, &[&holder, &format!("{STATE}.lock")]);
     assert_eq!(other.run(["runs", "--json"]).json(), json!([]), "nothing was begun");
 
@@ -367,7 +356,7 @@ fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
     let (id, work) = (play.id(), play.env.work());
     play.env.run(["stop"]).ok();
     let other = env();
-    actor(&other, "codex", "look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"forever\"");
+    other.script_agent("codex", "look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"forever\"");
     let begun = other.run(["loop", "--resume", "--detach", "--trust", "-C", work.to_str().unwrap()]);
     let theirs = begun.ok();
     // Whoever follows it, or looks, brings our daemon back.
@@ -378,8 +367,7 @@ fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
     let holder = format!("run {} of the posse in {}", theirs.trim(), other.paths().home.display());
     assert_eq!((&run["id"], &run["status"]), (&json!(id), &json!("stopped")), "{ran:?}");
     contains(run["stopped"]["why"].as_str().unwrap(), &[&holder]);
-    let refused = play.env.run(["loop", "--resume", &id]);
-    assert_eq!(refused.code, Some(6), "{refused:?}");
+    play.env.run(["loop", "--resume", &id]).ends(6);
     assert_eq!(other.run(["runs", "--json"]).json()[0]["status"], "running");
     // They stop, and it can be ours again.
     other.run(["run", "stop", theirs.trim()]).ok();

@@ -21,7 +21,7 @@ fn rules(screen: &Screen) -> usize {
 fn the_picture_stays_in_its_place() {
     for (columns, rows) in [(100, 30), (50, 16)] {
         let play = Play::new(&format!("{ASKS}\n[loop]\nthink = \"200ms\""));
-        let seat = Seat::new(play.command(&[]), Size::new(rows, columns).unwrap());
+        let seat = Seat::new(&play.command(&[]), Size::new(rows, columns).unwrap());
         let shows = |words: &'static [&'static str]| {
             move |screen: &Screen| words.iter().all(|word| screen.text().contains(word)) && rules(screen) == 1
         };
@@ -65,7 +65,7 @@ fn the_picture_stays_in_its_place() {
 #[test]
 fn ctrl_c_in_the_window() {
     let play = Play::new("[loop]\nthink = \"forever\"");
-    let seat = Seat::new(play.command(&[]), Size::new(30, 100).unwrap());
+    let seat = Seat::new(&play.command(&[]), Size::new(30, 100).unwrap());
     seat.until(|screen| screen.text().contains("▸ analyst"));
     play.until_recorded("asked", 1);
     seat.type_keys(b"\x03");
@@ -80,7 +80,7 @@ fn ctrl_c_in_the_window() {
 fn a_person_is_asked_about_the_project() {
     let play = Play::new("");
     let seat =
-        Seat::new(play.env.command(["loop", "loop.json", "--prompt-file", "task.md"]), Size::new(30, 100).unwrap());
+        Seat::new(&play.env.command(["loop", "loop.json", "--prompt-file", "task.md"]), Size::new(30, 100).unwrap());
     seat.until(|screen| screen.text().contains("May the agents read, run and obey what is in"));
     assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
     seat.type_keys(b"y\r");
@@ -96,7 +96,7 @@ fn a_person_who_says_no_gets_nothing_started() {
         let play = Play::new("");
         let commands: [&[&str]; 2] = [&["loop", "loop.json", "--prompt-file", "task.md"], &["launch", "codex"]];
         for words in commands {
-            let seat = Seat::new(play.env.command(words), Size::new(30, 100).unwrap());
+            let seat = Seat::new(&play.env.command(words), Size::new(30, 100).unwrap());
             seat.until(|screen| screen.text().contains("read, run and obey what is in"));
             seat.type_keys(answer);
             let screen = seat.until(|screen| screen.text().contains("give --trust"));

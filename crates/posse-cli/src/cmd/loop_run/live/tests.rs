@@ -21,7 +21,8 @@ fn view() -> RunView {
 fn terminal(id: &str, status: &str, dialog: &Value) -> Terminal {
     serde_json::from_value(json!({
         "id": id, "name": "n", "session_name": "s", "provider": "claude_code", "status": status,
-        "reason": "", "dialog": dialog, "since": Timestamp::now(), "epoch": 1, "title": "✳ 日本語 ".repeat(20),
+        "reason": "", "dialog": dialog, "since": Timestamp::now(), "epoch": 1, "awaiting_reaction": false,
+        "title": "✳ 日本語 ".repeat(20),
         "working_directory": "/p", "command": [], "size": { "rows": 24, "cols": 80 }, "created_at": Timestamp::now(),
         "last_active": Timestamp::now(),
     }))
@@ -30,7 +31,7 @@ fn terminal(id: &str, status: &str, dialog: &Value) -> Terminal {
 
 fn terminals() -> Vec<Terminal> {
     let dialog = json!({ "id": "d", "kind": "permission", "title": "", "question": "Do you want to proceed?",
-        "detail": [], "tool": "Bash", "subject": "cargo test\u{1b}[2J ".repeat(9), "options": [] });
+        "detail": [], "tool": "Bash", "subject": "cargo test\u{1b}[2J ".repeat(9), "options": [], "evidence": "screen_only" });
     vec![terminal("00000001", "completed", &Value::Null), terminal("00000003", "waiting_user_answer", &dialog)]
 }
 

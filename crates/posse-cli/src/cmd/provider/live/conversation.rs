@@ -20,12 +20,12 @@ use crate::client::{self, Client, Repeat};
 use crate::error::Error;
 use crate::event_stream::EventStream;
 
-/// How long an agent may take to start and to call its model. The largest takes 15 s when nothing of it is in memory, and in
+/// The time an agent has to start and to call its model. The largest takes 15 s when nothing of it is in memory, and in
 /// a new home some of them unpack files.
 const START: Duration = Duration::from_secs(60);
-/// How long an agent may take to continue its turn, to run a small command, or to exit.
+/// The time an agent has to continue its turn, to run a small command, or to exit.
 const CONTINUE: Duration = Duration::from_secs(20);
-/// How long a status may take after its cause. A quiet screen settles for a second or two.
+/// The time between a cause and its status. A quiet screen settles for a second or two.
 const SOON: Duration = Duration::from_secs(5);
 /// Longer than a screen without a sign of work stands until it is believed.
 const WHILE: Duration = Duration::from_millis(1800);
@@ -39,7 +39,7 @@ const MADE: &str = "made.txt";
 
 pub(super) struct Conversation {
     pub(super) name: &'static str,
-    /// What the model plays.
+    /// The scenario of the model.
     pub(super) script: &'static str,
     steps: &'static [LiveStep],
 }
@@ -117,7 +117,7 @@ impl LiveStep {
     }
 }
 
-/// Why a conversation did not get to its end.
+/// The reason why a conversation ended early.
 enum StepFailure {
     Differs(String),
     Unchecked(&'static str),

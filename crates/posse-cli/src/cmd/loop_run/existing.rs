@@ -1,0 +1,144 @@
+//! The run that a directory has already: what its state file says, and whether it is the run that is wanted now.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use posse_api::{LoopJournalView, ProblemKind, RunView};
+use posse_core::ids::RunId;
+use posse_core::prompts::PromptTemplates;
+use posse_core::rounds::config::{LoopConfig, NamedFile};
+use posse_core::rounds::state::{FinalStatus, StateFile};
+use posse_core::rounds::{Final, Next, Rounds, Rules};
+use posse_core::run::{Entry, Spec};
+use posse_core::turn::Level;
+use posse_term::text_file;
+
+use super::WantedRun;
+use crate::client::Client;
+use crate::error::Error;
+use crate::ui::Ui;
+
+/// Below the project, unless the configuration says otherwise.
+pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
+
+pub(super) enum Known {
+    /// There is no run to go on with.
+    Nothing,
+    /// It has ended.
+    Over(Final),
+    Running(Box<Running>),
+}
+
+/// A run that is not over, as its file says.
+pub(super) struct Running {
+    pub(super) run: Option<RunId>,
+    pub(super) state: StateFile,
+    pub(super) text: String,
+}
+
+/// Reads the state file. A file that cannot be used is renamed, and the user is told before a new run begins.
+pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
+    let text = match text_file::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(Known::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Error::failed(format!("there is nothing to resume: {} does not exist", path.display()))
+                .with_hint("`posse runs` shows the runs there are; `posse loop --resume RUN` takes one"));
+        }
+        Err(error) => return Err(Error::failed(format!("the state file {}: {error}", path.display()))),
+    };
+    let state = match StateFile::read(&text) {
+        Ok(state) => state,
+        Err(error) => {
+            let aside = aside(path);
+            std::fs::rename(path, &aside).map_err(Error::io(path.display().to_string()))?;
+            return Err(Error::failed(format!("the state file {} cannot be used: {error}", path.display())).with_hint(format!(
+                    "it is kept as {}; run the same command again to begin a new run, or `posse runs` to find the old one",
+                    aside.display()
+                )));
+        }
+    };
+    match state.final_status {
+        FinalStatus::Running => {
+            let run = state.other.get("run").and_then(|run| run.as_str()?.parse().ok());
+            Ok(Known::Running(Box::new(Running { run, state, text })))
+        }
+        // A run that has ended does not keep a new one from being begun.
+        _ if !resume => Ok(Known::Nothing),
+        FinalStatus::Pass => Ok(Known::Over(Final::Pass)),
+        FinalStatus::Fail => Ok(Known::Over(Final::Fail)),
+    }
+}
+
+/// Returns a free name for a file that cannot be used.
+fn aside(path: &Path) -> PathBuf {
+    let names = (1..).map(|n| if n == 1 { "json.corrupt".to_owned() } else { format!("json.corrupt-{n}") });
+    let mut places = names.map(|extension| path.with_extension(extension));
+    places.find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| path.with_extension("json.corrupt"))
+}
+
+impl Running {
+    /// Prints notes about a run that is known only by this file. Returns its verdict if it has ended.
+    pub(super) fn taken_up(&self, config: &LoopConfig, directory: &Path, ui: &Ui) -> Option<Final> {
+        let rules = Rules::new(config, directory.join("openspec").is_dir(), PromptTemplates::default());
+        let (rounds, notes) = Rounds::from_state(&self.state, rules);
+        for note in notes {
+            match note.level {
+                Level::Warning => ui.warn(&format!("warning: {}", note.text)),
+                Level::Info | Level::Detail => ui.say(&note.text),
+            }
+        }
+        for (role, terminal) in &self.state.terminals {
+            let now = config.agents.get(role).map_or("", |choice| choice.provider.as_str());
+            if !terminal.provider.is_empty() && terminal.provider != now {
+                ui.warn(&format!("warning: the {role} was {} so far, and is {now} from now on", terminal.provider));
+            }
+        }
+        match rounds.next() {
+            Next::Over(verdict) => Some(verdict),
+            Next::Turn(_) | Next::Stuck(_) => None,
+        }
+    }
+}
+
+/// Refuses to go on with a run that was begun with something else than is wanted now.
+pub(super) async fn refuse(client: &mut Client, view: &RunView, wanted: &WantedRun) -> Result<(), Error> {
+    let spec = begun_with(client, view.id).await?;
+    let differences = differences(&spec, wanted);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let RunView { id, state_file, .. } = view;
+    let first = match view.stopped {
+        Some(_) => String::new(),
+        None => format!("`posse run stop {id}`, then "),
+    };
+    Err(Error::new(
+        ProblemKind::Running,
+        format!("run {id} is not over, and was not begun with what is wanted now:\n  {}", differences.join("\n  ")),
+    )
+    .with_hint(format!(
+        "`posse loop --resume {id}` goes on with it as it is; to begin anew instead, {first}move {state_file} away"
+    )))
+}
+
+fn differences(spec: &Spec, wanted: &WantedRun) -> Vec<String> {
+    let named = match &wanted.config_hash {
+        None => NamedFile::None,
+        hash if *hash == spec.config_hash => NamedFile::TheSame,
+        Some(_) => NamedFile::Another,
+    };
+    let prompt = wanted.prompt.as_ref().is_some_and(|given| *given != spec.prompt);
+    let prompt = prompt.then(|| "its prompt is another one".to_owned());
+    let config = wanted.resolved.differences(&spec.config, named);
+    prompt.into_iter().chain(config.iter().map(ToString::to_string)).collect()
+}
+
+/// Reads the first entry of the run's journal.
+async fn begun_with(client: &mut Client, id: RunId) -> Result<Spec, Error> {
+    let journal: Vec<LoopJournalView> = client.get(&format!("/runs/{id}/journal")).await?;
+    match journal.into_iter().next().map(|first| first.entry) {
+        Some(Entry::Created { spec }) => Ok(*spec),
+        _ => Err(Error::Nonsense(format!("run {id} has no beginning"))),
+    }
+}

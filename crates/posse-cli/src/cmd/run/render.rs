@@ -1,0 +1,316 @@
+//! The journals of runs as lines, for the loop, plans and backlogs.
+
+use posse_api::{AutoEntry, PlanEntry, RunView};
+use posse_core::auto::words::Event as BacklogEvent;
+use posse_core::plan::budget::Total;
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Event, GateFailure, MergeResult, Part, PlanCheck, StopHow};
+use posse_core::plan::outcome::Outcome;
+use posse_core::plan::verdict::Verdict;
+use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};
+use posse_core::turn::Level;
+
+use super::tail::{EntryBody, RunEntry, TailItem, TailNews};
+use super::transcript::{Extent, SessionTranscript};
+use crate::ui::{Colour, Ui, clock, plain};
+
+/// The maximum number of values of a flag that are shown.
+const VALUES: usize = 8;
+
+/// A text and its colour.
+type Painted = (String, Option<Colour>);
+
+/// Renders what is new in a run.
+pub(super) struct RunRenderer {
+    own: SessionTranscript,
+    /// The sessions of an item's plans, one line per event: `posse plan log` has the rest.
+    of_plans: SessionTranscript,
+    /// The usage of the sessions shown so far.
+    used: Total,
+}
+
+impl RunRenderer {
+    pub(super) fn new(extent: Extent) -> Self {
+        let own = SessionTranscript::new(extent);
+        Self { own, of_plans: SessionTranscript::new(Extent::Lines), used: Total::default() }
+    }
+
+    /// Returns whole lines; `None` for what only posse itself needs.
+    pub(super) fn render(&mut self, item: &TailItem, ui: &Ui) -> Option<String> {
+        let entry = match &item.news {
+            TailNews::Said(said) if item.plan_run.is_some() => {
+                return self.of_plans.render(&said.session, &said.line, ui);
+            }
+            TailNews::Said(said) => return self.own.render(&said.session, &said.line, ui),
+            TailNews::Entry(entry) => entry,
+        };
+        let (text, colour) = match entry.body() {
+            EntryBody::Loop(entry) => loop_text(entry)?,
+            EntryBody::Plan(entry) => plan_text(entry)?,
+            EntryBody::PlanEvent(event) => {
+                let cost = cost(event, &mut self.used).unwrap_or_default();
+                let (text, colour) = plan_event_text(event)?;
+                (text + &cost, colour)
+            }
+            EntryBody::Backlog(entry) => backlog_text(entry)?,
+            EntryBody::BacklogEvent(event) => backlog_event_text(event)?,
+        };
+        let about = match (entry, entry.about()) {
+            (_, None) => String::new(),
+            (RunEntry::Plan(_), Some(task)) => format!("task {task}: "),
+            (_, Some(item)) => format!("{item}: "),
+        };
+        let text: Vec<String> = format!("{about}{text}").lines().map(plain).collect();
+        let text = ui.paint(&text.join("\n          "), colour);
+        Some(format!("{}  {text}\n", ui.paint(&clock(entry.at()), Colour::Dim)))
+    }
+}
+
+fn say(text: impl Into<String>) -> Option<Painted> {
+    Some((text.into(), None))
+}
+
+fn warn(text: impl Into<String>) -> Option<Painted> {
+    Some((text.into(), Some(Colour::Yellow)))
+}
+
+/// The agent of a session, its profile and its model.
+fn launched(agent: &str, profile: &str, model: Option<&str>) -> String {
+    let model = model.map(|model| format!(", {model}")).unwrap_or_default();
+    format!("{agent} ({profile}{model})")
+}
+
+fn plan_text(entry: &PlanEntry) -> Option<Painted> {
+    match entry {
+        PlanEntry::Created { spec } => say(format!("run {} of {}", spec.id, spec.file)),
+        PlanEntry::Launched { run, agent, profile, model, attempt, .. } => {
+            let more = match (run.part, attempt) {
+                (Part::Validation { .. }, _) => " looks at it".to_owned(),
+                (Part::Work, 2..) => format!(", attempt {attempt}"),
+                (Part::Work, _) => String::new(),
+            };
+            say(launched(agent, profile, model.as_deref()) + &more)
+        }
+        PlanEntry::Refused { denials, .. } => {
+            let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
+            warn(format!("refused: {}", denials.join(", ")))
+        }
+        PlanEntry::Said { level: Level::Detail, .. } | PlanEntry::Happened { .. } | PlanEntry::Closed { .. } => None,
+        PlanEntry::Said { level, text } => Some((text.clone(), colour_of(*level))),
+    }
+}
+
+/// Returns flags for people; long lists are cut.
+pub(in crate::cmd) fn flags(flags: &[String], agent: &str) -> String {
+    let (mut shown, mut values, mut left_out) = (Vec::new(), 0, 0);
+    for flag in flags {
+        values = if flag.starts_with("--") { 0 } else { values + 1 };
+        if values > VALUES {
+            left_out += 1;
+        } else {
+            shown.push(flag.as_str());
+        }
+    }
+    let more = format!(" … and {left_out} more; `posse plan flags {agent}` explains all");
+    format!("{}{}", shown.join(" "), if left_out > 0 { &more } else { "" })
+}
+
+/// Returns the cost of the session that ended here, and of all so far.
+fn cost(event: &Event, used: &mut Total) -> Option<String> {
+    let (Event::SessionEnded { usage, .. } | Event::ValidatorEnded { usage, .. }) = event else { return None };
+    if usage.no_session {
+        return None;
+    }
+    used.add_usage(usage);
+    let mut one = Total::default();
+    one.add_usage(usage);
+    Some(format!(" ({}; {} so far)", one.cost(), used.cost()))
+}
+
+fn plan_event_text(event: &Event) -> Option<Painted> {
+    match event {
+        Event::AreaFailed { why, .. } => warn(format!("no work area: {why}")),
+        Event::SessionEnded { outcome, .. } => match outcome {
+            Outcome::Done(report) => say(format!("says it is done: {}", report.message)),
+            Outcome::Interrupted => warn("its session was ended"),
+            Outcome::Limited(hold) => warn(&hold.reason),
+            Outcome::Infra(failure) => warn(format!("{} (costs no attempt)", failure.message)),
+            Outcome::Failed(failure) => warn(&failure.message),
+            // The notice says what it asks.
+            Outcome::Suspended { .. } => None,
+        },
+        Event::ValidatorEnded { judgement, .. } => say(match judgement.verdict {
+            Verdict::Pass => "PASS",
+            Verdict::Warn => "WARN",
+            Verdict::Fail => "FAIL",
+            Verdict::Error => "no verdict",
+        }),
+        Event::GatesEnded { failed: None, .. } => say("checks pass"),
+        Event::GatesEnded { failed: Some(gate), .. } => warn(format!("check {} failed: {}", gate.gate, gate.message)),
+        Event::GatesNotRun { why, .. } => warn(format!("its work could not be checked: {why}")),
+        Event::GatesStopped { .. } => warn("its checks were ended"),
+        Event::MergeEnded { result, .. } => match result {
+            MergeResult::Merged { commits } if commits.len() == 1 => say("merged, 1 commit"),
+            MergeResult::Merged { commits } => say(format!("merged, {} commits", commits.len())),
+            MergeResult::Conflict { paths } => warn(format!("conflicts in {}", paths.join(", "))),
+            MergeResult::RedTogether(gate) => {
+                warn(format!("check {} fails on the merged result: {}", gate.gate, gate.message))
+            }
+            MergeResult::Stopped => warn("the checks of the merged result were ended"),
+            // The notice says it.
+            MergeResult::NotNow { .. } => None,
+        },
+        Event::PlanChecked { checks } => {
+            let said = checks.iter().map(|check| format!("check {} of the whole plan: {}", check.gate, check.verdict));
+            let said = said.collect::<Vec<_>>().join("; ");
+            let green = |check: &PlanCheck| matches!(check.verdict, GateVerdict::Green);
+            if checks.iter().all(green) { say(said) } else { warn(said) }
+        }
+        Event::PlanCheckStopped => warn("the checks of the whole plan were ended"),
+        Event::PlanEdited { .. } => say("the plan was edited"),
+        Event::Stop(how) => stop_text(*how),
+        Event::Answered { .. } => say("answered"),
+        Event::Retry { .. } => say("from the beginning"),
+        Event::Taken { name, held_by, .. } => warn(format!("waits for {name}, which {held_by} has")),
+        Event::Started | Event::AreaReady { .. } | Event::Time | Event::Others(_) | Event::TryNow => None,
+    }
+}
+
+fn backlog_text(entry: &AutoEntry) -> Option<Painted> {
+    match entry {
+        AutoEntry::Created { spec } => say(format!("pipeline {} in {}", spec.id, spec.directory)),
+        AutoEntry::Launched { agent, profile, model, .. } => say(launched(agent, profile, model.as_deref())),
+        AutoEntry::Said { level, text, .. } => Some((text.clone(), colour_of(*level))),
+        AutoEntry::Happened { .. } | AutoEntry::Closed => None,
+    }
+}
+
+/// Notices report all other events.
+fn backlog_event_text(event: &BacklogEvent) -> Option<Painted> {
+    match event {
+        BacklogEvent::Stop(how) => stop_text(*how),
+        BacklogEvent::Retry { .. } => say("from the beginning"),
+        _ => None,
+    }
+}
+
+fn stop_text(how: StopHow) -> Option<Painted> {
+    warn(match how {
+        StopHow::AfterTask => "stopping when what runs is done",
+        StopHow::Now => "stopping now",
+    })
+}
+
+fn colour_of(level: Level) -> Option<Colour> {
+    match level {
+        Level::Detail => None,
+        Level::Info => Some(Colour::Green),
+        Level::Warning => Some(Colour::Yellow),
+    }
+}
+
+fn loop_text(entry: &Entry) -> Option<Painted> {
+    let red = |text: String| Some((text, Some(Colour::Red)));
+    match entry {
+        Entry::Created { spec } => say(format!("run {} in {}", spec.id, spec.directory)),
+        Entry::TerminalReady { role, terminal } => say(format!("{role} is terminal {terminal}")),
+        Entry::TerminalLost { role, why } => warn(format!("the {role} is not there: {why}")),
+        Entry::TurnBegun { turn, key, attempt, .. } if *attempt > 1 => {
+            say(format!("turn {turn}: {key} (try {attempt})"))
+        }
+        Entry::TurnBegun { turn, key, .. } => say(format!("turn {turn}: {key}")),
+        Entry::Dispatching { stale: Some(stale), .. } => {
+            say(format!("an older answer was in the way: kept as {stale}"))
+        }
+        Entry::Accepting { n, cap, role, terminal, shown, .. } => {
+            let shown: String = shown.iter().map(|line| format!("\n| {line}")).collect();
+            warn(format!("accepting a permission of {role} (terminal {terminal}), {n}/{cap}:{shown}"))
+        }
+        Entry::Accepted { why: Some(why), .. } => warn(format!("not accepted: {why}")),
+        Entry::Answered { turn, text, .. } => say(format!("turn {turn}: answered, {} lines", text.lines().count())),
+        Entry::TurnFailed { turn, message, .. } => red(format!("turn {turn} failed: {message}")),
+        Entry::KeptLate { name } => say(format!("an answer that came too late is kept as {name}")),
+        Entry::Said { level: Level::Info, text } if text.starts_with("PASS") => {
+            Some((text.clone(), Some(Colour::Green)))
+        }
+        Entry::Said { level: Level::Info, text } if text.starts_with("FAIL") => red(text.clone()),
+        Entry::Said { level: Level::Info, text } => say(text),
+        Entry::Said { level: Level::Warning, text } => warn(text),
+        // The turn that failed has said why.
+        Entry::Stopped { stop: Stop::Turn, .. } => warn("stopped"),
+        Entry::Stopped { why, .. } => warn(format!("stopped: {why}")),
+        Entry::Resumed => say("going on"),
+        Entry::StepDone { step: done, outcome } => {
+            let name = step(*done);
+            match outcome {
+                StepOutcome::Done(text) => say(format!("{name}: done: {text}")),
+                StepOutcome::Skipped(text) => warn(format!("{name}: skipped: {text}")),
+                StepOutcome::Failed(text) => red(format!("{name}: failed: {text}")),
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The name of a step after PASS.
+pub(super) fn step(step: Step) -> &'static str {
+    match step {
+        Step::OpenspecArchive => "openspec archive",
+        Step::GitCommit => "git commit",
+    }
+}
+
+/// The last line about a run of the loop.
+pub(in crate::cmd) fn ending(view: &RunView) -> String {
+    let took = view.changed.duration_since(view.created).as_secs().max(0);
+    let took = format!("{}:{:02} min", took / 60, took % 60);
+    let word = match view.status {
+        RunStatus::Passed => "PASS",
+        RunStatus::Failed => "FAIL",
+        status => status.as_str(),
+    };
+    let turns = view.turns;
+    format!("{word} in round {}, {turns} turns, {took}. Answers are in {}", view.round, view.archive)
+}
+
+/// Returns what an entry has beyond its line.
+pub(super) fn details(entry: &RunEntry) -> String {
+    if let Some(session) = entry.session() {
+        return format!("flags: {}", flags(session.flags, session.agent));
+    }
+    let EntryBody::PlanEvent(event) = entry.body() else { return String::new() };
+    let output = |gate: &GateFailure| gate.output.trim_end().to_owned();
+    match event {
+        Event::SessionEnded { outcome: Outcome::Failed(failure) | Outcome::Infra(failure), .. } => {
+            failure.output.clone().unwrap_or_default()
+        }
+        Event::ValidatorEnded { judgement, .. } => judgement.findings.join("\n"),
+        Event::GatesEnded { failed: Some(gate), .. } => output(gate),
+        Event::MergeEnded { result: MergeResult::RedTogether(gate), .. } => output(gate),
+        Event::MergeEnded { result: MergeResult::Merged { commits }, .. } => commits.join("\n"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps after PASS are shown with their texts, failures in red.
+    #[test]
+    fn what_came_after_pass_is_told() {
+        let rows = [
+            (Step::GitCommit, StepOutcome::Done("committed".into()), "git commit: done: committed", None),
+            (Step::GitCommit, StepOutcome::Failed("no".into()), "git commit: failed: no", Some(Colour::Red)),
+            (
+                Step::OpenspecArchive,
+                StepOutcome::Skipped("none".into()),
+                "openspec archive: skipped: none",
+                Some(Colour::Yellow),
+            ),
+        ];
+        for (step, outcome, words, colour) in rows {
+            assert_eq!(loop_text(&Entry::StepDone { step, outcome }), Some((words.to_owned(), colour)));
+        }
+    }
+}

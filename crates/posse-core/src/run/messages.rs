@@ -1,0 +1,212 @@
+//! What can happen to a run, and what it wants done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Entry, Step, StepOutcome};
+use crate::aftermath::Snapshot;
+use crate::ids::TerminalId;
+use crate::rounds::config::AgentChoice;
+use crate::rounds::state::StateFile;
+use crate::rounds::{Key, Role};
+use crate::time::Wall;
+use crate::turn::files::Suffix;
+use crate::turn::{self, Notice, Seen};
+
+/// A client that provides the environment of the agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// A person, just now: what the run waits for is tried at once.
+    pub hurry: bool,
+    /// Whether permissions are accepted from now on, by the environment of the person who resumes a stopped run. If
+    /// it says nothing about it, what is configured holds.
+    pub auto_accept: Option<bool>,
+}
+
+/// What can happen to a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunEvent {
+    /// It begins, or resumes after a stop or a crash. These of its terminals live, and these were being started when posse
+    /// died.
+    Go {
+        alive: BTreeSet<TerminalId>,
+        adopted: BTreeMap<Role, TerminalId>,
+        caller: Option<Caller>,
+    },
+    Came(Caller),
+    TerminalStarted {
+        role: Role,
+        terminal: TerminalId,
+    },
+    TerminalNotStarted {
+        role: Role,
+        why: String,
+    },
+    /// What a watched terminal is now.
+    Status {
+        terminal: TerminalId,
+        seen: Seen,
+    },
+    /// What an earlier turn left in the response file was moved away, under this name. So much had the terminal printed by
+    /// then.
+    StaleCleared {
+        turn: u64,
+        stale: Option<String>,
+        printed: Option<u64>,
+    },
+    /// What an earlier turn left could not be moved away.
+    StaleInTheWay {
+        turn: u64,
+        why: String,
+    },
+    Sent {
+        turn: u64,
+        sent: Sent,
+    },
+    Traces {
+        turn: u64,
+        traces: Traces,
+    },
+    /// Something about the turn that is under way.
+    Turn {
+        turn: u64,
+        event: turn::Event,
+    },
+    /// The response file is in the archive under this name, if there was one and it could be moved.
+    Archived {
+        turn: u64,
+        name: Option<String>,
+    },
+    Snapshot(Option<Snapshot>),
+    StepDone {
+        step: Step,
+        outcome: StepOutcome,
+    },
+    /// Those who were to be asked to exit have been.
+    TerminalsAsked,
+    Stop {
+        why: String,
+    },
+    Time,
+}
+
+impl RunEvent {
+    /// The turn that the event is about.
+    pub(super) fn turn(&self) -> Option<u64> {
+        match self {
+            Self::StaleCleared { turn, .. }
+            | Self::StaleInTheWay { turn, .. }
+            | Self::Sent { turn, .. }
+            | Self::Traces { turn, .. }
+            | Self::Turn { turn, .. }
+            | Self::Archived { turn, .. } => Some(*turn),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Taken,
+    /// Nothing of it is with the agent.
+    Not(String),
+    /// It is not known whether the agent has it.
+    Uncertain(String),
+    Gone(String),
+}
+
+/// What a terminal shows of a prompt that may have arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Traces {
+    /// It is in the conversation, or the agent has worked since.
+    Taken,
+    /// The agent has been quiet since before, and shows nothing of it.
+    NotTaken,
+    Unclear(String),
+}
+
+/// What a run wants done, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// To be durable before anything after it is done.
+    Record(Entry),
+    StartTerminal {
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    },
+    /// Report the status of this terminal, now and at every change, and of no other one.
+    Watch(TerminalId),
+    ClearStale {
+        turn: u64,
+        key: Key,
+        terminal: TerminalId,
+        number: u32,
+    },
+    /// Type the prompt of this turn. It is typed once, however often it is asked for.
+    Send {
+        turn: u64,
+        terminal: TerminalId,
+        text: String,
+    },
+    LookForTraces {
+        turn: u64,
+        terminal: TerminalId,
+        key: Key,
+        text: String,
+        since: Wall,
+        printed: Option<u64>,
+    },
+    LookAtFile {
+        turn: u64,
+        key: Key,
+    },
+    Accept {
+        turn: u64,
+        terminal: TerminalId,
+        role: Role,
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+    },
+    AskLastOutput {
+        turn: u64,
+        terminal: TerminalId,
+    },
+    Remind {
+        turn: u64,
+        terminal: TerminalId,
+        n: u32,
+        text: String,
+    },
+    /// The response file goes to the archive under this number. `suffix`: it came too late.
+    Archive {
+        turn: u64,
+        key: Key,
+        number: u32,
+        suffix: Option<Suffix>,
+    },
+    /// `event` is what happened, in one word for programs.
+    Notify {
+        event: &'static str,
+        notice: Notice,
+    },
+    /// See what is uncommitted in the project.
+    TakeSnapshot,
+    /// The state file is to say this, with these times.
+    Mirror {
+        state: Box<StateFile>,
+        at: Wall,
+        dispatched: Option<Wall>,
+    },
+    Step {
+        step: Step,
+        before: Option<Snapshot>,
+    },
+    /// Ask these to exit, and tell when all have been asked.
+    EndTerminals(Vec<TerminalId>),
+    /// The state file goes to the archive.
+    ArchiveState,
+    /// Nothing more will come until `Go`.
+    Rest,
+}

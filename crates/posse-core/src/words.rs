@@ -1,0 +1,58 @@
+//! Enums whose values are words: the same in files, on the wire and for people.
+
+/// Declares an enum of words. Each value is written, read and shown as its word. The text in parentheses says what the words
+/// name, for errors.
+#[macro_export]
+macro_rules! words {
+    (
+        $(#[$about:meta])*
+        $visibility:vis enum $name:ident ($what:literal) {
+            $($(#[$about_value:meta])* $value:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        $visibility enum $name {
+            $($(#[$about_value])* #[serde(rename = $word)] $value,)+
+        }
+
+        impl $name {
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$value => $word,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::words::UnknownWord;
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                let unknown = || $crate::words::UnknownWord::new($what, word, &Self::ALL.map(Self::as_str));
+                Self::ALL.into_iter().find(|value| value.as_str() == word).ok_or_else(unknown)
+            }
+        }
+    };
+}
+
+/// A word that is not among those of its enum.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("unknown {what} {word:?}; known are {known}")]
+pub struct UnknownWord {
+    what: &'static str,
+    word: String,
+    known: String,
+}
+
+impl UnknownWord {
+    pub fn new(what: &'static str, word: &str, known: &[&str]) -> Self {
+        Self { what, word: word.to_owned(), known: known.join(", ") }
+    }
+}

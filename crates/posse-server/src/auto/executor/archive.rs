@@ -1,0 +1,160 @@
+//! The way of an item to the archive: what proves that it is done, and its last step.
+
+use std::path::Path;
+
+use posse_core::auto::evidence::{Evidence, Finding, Place};
+use posse_core::auto::words::{Candidate, DeedId, Retirement};
+use posse_core::backlog::edit::OutcomeBlock;
+use posse_core::backlog::queue::Shelf;
+use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
+use posse_core::backlog::{Item, ItemOutcome, Slug};
+use posse_core::plan::budget::Line;
+use posse_core::plan::{Plan, State};
+use posse_files::backlog::scan;
+
+use super::BacklogWork;
+use crate::auto::place::plan_path;
+use crate::auto::scan::plan_file;
+use crate::backlog::archive::{self, ArchiveError, archive};
+use crate::disk::Disk;
+use crate::git;
+use crate::run::{Executor, StepError};
+use crate::store::UsageOf;
+
+impl Executor<BacklogWork> {
+    /// The plan as it is on disk: what has become of its tasks, and their commits.
+    pub(super) fn plan_state(&self, disk: &Disk, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
+        let file = plan_file(&self.spec, &id.item);
+        let text = disk.read_text(&file).map_err(StepError::file(&file))?;
+        let (plan, _) = Plan::read(&file.to_string_lossy(), &text)?;
+        let state = State::recorded(&plan);
+        let rows: Vec<TaskRow> = plan
+            .tasks()
+            .map(|task| {
+                let record = state.get(&task.id).cloned().unwrap_or_default();
+                TaskRow {
+                    id: task.id.to_string(),
+                    name: task.name.clone(),
+                    status: record.status,
+                    attempts: record.attempts,
+                    commits: record.commits,
+                }
+            })
+            .collect();
+        let commits = rows.iter().flat_map(|row| row.commits.clone()).collect();
+        Ok((rows, commits))
+    }
+
+    pub(super) async fn changes(&self, commits: &[String]) -> String {
+        if commits.is_empty() {
+            return "nothing".into();
+        }
+        let mut arguments = vec!["show", "--no-ext-diff", "--no-color", "--stat=100", "--format=%h %s"];
+        arguments.extend(commits.iter().map(String::as_str));
+        arguments.push("--");
+        let said = git::hear(Path::new(&self.spec.directory), None, &arguments, b"").await;
+        said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
+    }
+
+    pub(super) async fn gather(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Evidence {
+        let (plan, commits) = match self.plan_state(disk, id) {
+            Ok((rows, commits)) => {
+                (Finding::Found(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits)
+            }
+            Err(error) => (Finding::Unknown { why: error.to_string() }, Vec::new()),
+        };
+        let item = if !disk.exists(&self.project(&candidate.path)) {
+            Place::Gone
+        } else {
+            let found = scan(disk, Path::new(&self.spec.directory), &self.spec.shelves);
+            let there = |archived: &posse_core::backlog::queue::Archived| {
+                archived.slug == id.item && archived.shelf == Shelf::Completed
+            };
+            if found.archived.iter().any(there) { Place::Archived } else { Place::InBacklog }
+        };
+        let unreachable = match self.unreachable(id, &commits).await {
+            Ok(missing) => Finding::Found(missing),
+            Err(error) => Finding::Unknown { why: error.to_string() },
+        };
+        Evidence { plan, commits, unreachable, item }
+    }
+
+    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, StepError> {
+        let tip = self.desk(id).await?.areas.tip().await?;
+        let mut missing = Vec::new();
+        for commit in commits {
+            let directory = Path::new(&self.spec.directory);
+            let known = git::holds(directory, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
+            let reached = known? && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip]).await?;
+            if !reached {
+                missing.push(commit.clone());
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Every session that worked on an item, as the ledger has them.
+    async fn lines_of(&self, item: &Slug) -> Vec<Line> {
+        let (project, item) = (Some(self.spec.directory.clone()), Some(item.to_string()));
+        let lines = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
+        lines.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}")).unwrap_or_default()
+    }
+
+    /// Where it is now, and what is told of it to who is not looking.
+    pub(super) async fn retire(
+        &self,
+        disk: &Disk,
+        id: &DeedId,
+        candidate: &Candidate,
+        retirement: &Retirement,
+    ) -> Result<(String, String), ArchiveError> {
+        let (rows, commits) = self.plan_state(disk, id).unwrap_or_default();
+        let sessions = self.lines_of(&id.item).await;
+        let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
+        let minutes = retirement.seconds / 60;
+        let told_by = DeedId { item: id.item.clone(), number: retirement.after };
+        let block = OutcomeBlock {
+            outcome: retirement.outcome,
+            run: format!("{}-{told_by}", self.spec.id),
+            reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
+            finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
+            cost: retirement.spent.cost(),
+            duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
+            commits,
+            plan,
+            report: None,
+        };
+        let report = |item: &Item| {
+            let warnings = if retirement.outcome == ItemOutcome::CompletedWithWarnings {
+                vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
+            } else {
+                Vec::new()
+            };
+            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
+        };
+        let wanted = archive::Wanted {
+            project: Path::new(&self.spec.directory),
+            shelves: &self.spec.shelves,
+            slug: &id.item,
+            kind: candidate.kind,
+            source: &candidate.path,
+            block: &block,
+            home: self.spec.home.as_deref(),
+            report: &report,
+        };
+        let done = archive(disk, &wanted).await?;
+        let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
+        let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
+        for warning in done.warnings {
+            self.warn(id, warning);
+        }
+        if let Ok(desk) = self.desk(id).await {
+            desk.tidy().await;
+        }
+        Ok((done.path, message))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,147 @@
+//! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
+//! outcome, and nothing else.
+
+use posse_api::{EventBody, PlanEntry, PlanRunStatus, PlanView};
+use posse_core::auto::Pipeline;
+use posse_core::auto::words::{DeedId, Event};
+use posse_core::ids::RunId;
+use posse_core::plan::budget::{BacklogCap, Of};
+use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::plan::settings::Given;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::BacklogWork;
+use crate::auto::scan::plan_file;
+use crate::disk::{self, Disk};
+use crate::plans::PlanParams;
+use crate::run::LaunchContext;
+use crate::run::{Executor, StepError, SupervisorError};
+
+impl Executor<BacklogWork> {
+    pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, StepError> {
+        let view = match self.active_plan(pipeline, &id).await? {
+            Some(view) => {
+                if view.status == PlanRunStatus::Running {
+                    self.provide_context(view.id).await;
+                }
+                view
+            }
+            None => {
+                let context = self.context.clone().ok_or(StepError::NoEnvironment)?;
+                let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
+                match self.begin_plan(&id, limit, no_wait, context).await {
+                    Ok(view) => view,
+                    Err(SupervisorError::Invalid(problems)) => {
+                        let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
+                        return Ok(Event::PlanEnded { id, outcome, reason, used: Default::default() });
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        let run = view.id;
+        self.answer(Event::PlanBegun { id: id.clone(), run });
+        let view = self.wait_for(run).await?;
+        let outcome = view.outcome.unwrap_or(RunOutcome::InternalError);
+        let reason = view.reason.unwrap_or_else(|| "it ended without a word".into());
+        Ok(Event::PlanEnded { id, outcome, reason, used: view.used })
+    }
+
+    /// The run that was begun for this already, if one was.
+    pub(in crate::auto) async fn active_plan(
+        &self,
+        pipeline: &Pipeline,
+        id: &DeedId,
+    ) -> Result<Option<PlanView>, StepError> {
+        let plans = &self.sessions.app.plans;
+        let Some(doing) = pipeline.doing_for(&id.item).filter(|doing| doing.id == *id) else { return Ok(None) };
+        if let Some(run) = doing.run {
+            return Ok(Some(plans.show(run).await?));
+        }
+        // Killed between the two: nobody else begins a run of this plan while we work on the item.
+        let file = plan_file(&self.spec, &id.item);
+        let Ok(file) = disk::at(&file, Disk::canonicalize).await else { return Ok(None) };
+        Ok(plans.newest_since(&file.to_string_lossy(), doing.began).await?)
+    }
+
+    async fn begin_plan(
+        &self,
+        id: &DeedId,
+        item_limit_usd: Option<f64>,
+        no_wait: bool,
+        context: LaunchContext,
+    ) -> Result<PlanView, SupervisorError> {
+        let cap = self.spec.settings.levels.iter().find(|level| level.of == Of::Backlog);
+        let backlog = cap.and_then(|cap| Some(BacklogCap { limit_usd: cap.limit_usd?, since: cap.since? }));
+        let wanted = PlanParams {
+            wishes: Vec::new(),
+            file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
+            directory: self.spec.directory.clone().into(),
+            provider: self.spec.provider.clone(),
+            sandbox: self.spec.sandbox,
+            branch: self.spec.branch.clone(),
+            only: None,
+            from: None,
+            reset: Vec::new(),
+            single: false,
+            try_now: false,
+            allow_dirty: false,
+            given: Given { no_wait, item_limit_usd, backlog, ..Given::default() },
+            notifications: self.spec.notifications.clone(),
+            config: self.spec.config.clone(),
+            config_file: self.spec.config_file.clone(),
+            // Plans of a pipeline have no gates but the configured ones.
+            only_commands: None,
+            item: Some(id.item.to_string()),
+            asked: crate::now(),
+        };
+        let app = &self.sessions.app;
+        app.plans.begin(app, wanted, context).await
+    }
+
+    /// Provides a run of a plan with the environment of sessions, if it is known.
+    pub(in crate::auto) async fn provide_context(&self, run: RunId) {
+        let Some(context) = self.context.clone() else { return };
+        let app = &self.sessions.app;
+        if let Err(error) = app.plans.give_context(app, run, context).await {
+            tracing::warn!("run {run} of a plan is not resumed: {error}");
+        }
+    }
+
+    pub(in crate::auto) async fn stop_plan(&self, run: RunId, how: StopHow) {
+        // One that is over has nothing to stop, and will say so itself.
+        if let Err(error) = self.sessions.app.plans.stop(run, how).await {
+            tracing::debug!("run {run} of a plan was not stopped: {error}");
+        }
+    }
+
+    async fn wait_for(&self, run: RunId) -> Result<PlanView, StepError> {
+        let app = &self.sessions.app;
+        let mut events = app.events.subscribe();
+        loop {
+            let view = app.plans.show(run).await?;
+            if view.status == PlanRunStatus::Over {
+                return Ok(view);
+            }
+            loop {
+                match events.recv().await {
+                    Ok(event) if closes(&event.body, run) => break,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => break,
+                    // The daemon is going; another one will be told.
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        }
+    }
+}
+
+/// Whether this is the last entry of the run.
+fn closes(event: &EventBody, of: RunId) -> bool {
+    match event {
+        EventBody::PlanEntry { run_id, view: Some(view), .. } => {
+            *run_id == of && matches!(view.entry, PlanEntry::Closed { .. })
+        }
+        _ => false,
+    }
+}

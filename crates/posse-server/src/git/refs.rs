@@ -1,0 +1,204 @@
+//! Refs and work trees as the files of a repository have them. Between two tasks most questions are about these, and a git for
+//! each question takes longer than everything else. Where the files do not say it plainly, git is asked.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::guard::{Places, read_file};
+use super::{GitError, WorkTree, line};
+use crate::disk::{self, Disk};
+
+/// What the files say of a ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum RefFile {
+    At(String),
+    Absent,
+    /// Only git can tell.
+    Unknown,
+}
+
+/// What HEAD says.
+enum HeadFile {
+    Branch(String),
+    Commit(String),
+    Unknown,
+}
+
+/// The id of an object, if the text is nothing else.
+fn object_id(text: &[u8]) -> Option<String> {
+    let text = text.trim_ascii_end();
+    let is_id = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);
+    is_id.then(|| String::from_utf8_lossy(text).into_owned())
+}
+
+/// Reads a ref by its full name (`refs/heads/main`), if it is one that all work trees share.
+fn ref_file(disk: &Disk, common: &Path, name: &str) -> RefFile {
+    let is_shared = ["refs/heads/", "refs/posse/"].iter().any(|start| name.starts_with(start));
+    let is_plain = is_shared && name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    // Another way to keep refs, in files that only git can read.
+    if !is_plain || disk.exists(&common.join("reftable")) {
+        return RefFile::Unknown;
+    }
+    let file = common.join(name);
+    match disk.symlink_metadata(&file) {
+        Ok(found) if found.is_file() => {
+            read_file(disk, &file).and_then(|text| object_id(&text)).map_or(RefFile::Unknown, RefFile::At)
+        }
+        Ok(found) if !found.is_dir() => RefFile::Unknown,
+        _ => packed_ref(disk, &common.join("packed-refs"), name),
+    }
+}
+
+fn packed_ref(disk: &Disk, file: &Path, name: &str) -> RefFile {
+    if disk.symlink_metadata(file).is_err() {
+        return RefFile::Absent;
+    }
+    let Some(packed) = read_file(disk, file) else { return RefFile::Unknown };
+    let ending = [b" ", name.as_bytes()].concat();
+    let id = packed.split(|byte| *byte == b'\n').find_map(|line| line.strip_suffix(&*ending));
+    id.map_or(RefFile::Absent, |id| object_id(id).map_or(RefFile::Unknown, RefFile::At))
+}
+
+fn head_file(disk: &Disk, directory: &Path) -> HeadFile {
+    let Some(text) = read_file(disk, &directory.join("HEAD")) else { return HeadFile::Unknown };
+    match text.trim_ascii_end().strip_prefix(b"ref: ").map(|name| String::from_utf8(name.to_vec())) {
+        Some(Ok(name)) if name.starts_with("refs/heads/") && name != "refs/heads/.invalid" => HeadFile::Branch(name),
+        Some(_) => HeadFile::Unknown,
+        None => object_id(&text).map_or(HeadFile::Unknown, HeadFile::Commit),
+    }
+}
+
+impl WorkTree {
+    /// The commit of a ref (`refs/heads/…`); `None` if there is no such ref.
+    pub(crate) async fn last_of(&self, name: &str) -> Result<Option<String>, GitError> {
+        let of = name.to_owned();
+        match self.read(move |disk, places| ref_file(disk, &places.common, &of)).await? {
+            RefFile::At(id) => Ok(Some(id)),
+            RefFile::Absent => Ok(None),
+            RefFile::Unknown => self.id_of(name).await,
+        }
+    }
+
+    /// The commit that is checked out; `None` before the first.
+    pub(crate) async fn head(&self) -> Result<Option<String>, GitError> {
+        let look = |disk: &Disk, places: &Places| match head_file(disk, &places.directory) {
+            HeadFile::Branch(name) => ref_file(disk, &places.common, &name),
+            HeadFile::Commit(id) => RefFile::At(id),
+            HeadFile::Unknown => RefFile::Unknown,
+        };
+        match self.read(look).await? {
+            RefFile::At(id) => Ok(Some(id)),
+            RefFile::Absent => Ok(None),
+            RefFile::Unknown => self.id_of("HEAD^{commit}").await,
+        }
+    }
+
+    /// Reads files of the repository, if git would be let near it.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Disk, &Places) -> T + Send + 'static,
+    ) -> Result<T, GitError> {
+        let places = self.places();
+        disk::run(move |disk| {
+            places.guarded(disk)?;
+            Ok(read(disk, &places))
+        })
+        .await
+    }
+
+    async fn id_of(&self, what: &str) -> Result<Option<String>, GitError> {
+        let ended = self.git(None, &["rev-parse", "--verify", "--quiet", what], b"").await?;
+        if ended.status.code() == Some(1) {
+            return Ok(None);
+        }
+        line(ended).map(|id| Some(id.to_string_lossy().into_owned()))
+    }
+
+    /// The branch that is checked out; `None` if HEAD is detached.
+    pub(crate) async fn branch(&self) -> Result<Option<String>, GitError> {
+        match self.read(|disk, places| head_file(disk, &places.directory)).await? {
+            HeadFile::Branch(name) => Ok(name.strip_prefix("refs/heads/").map(str::to_owned)),
+            HeadFile::Commit(_) => Ok(None),
+            HeadFile::Unknown => {
+                let ended = self.git(None, &["symbolic-ref", "--quiet", "--short", "HEAD"], b"").await?;
+                if ended.status.code() == Some(1) {
+                    return Ok(None);
+                }
+                line(ended).map(|name| Some(name.to_string_lossy().into_owned()))
+            }
+        }
+    }
+
+    /// The roots of all work trees that the repository has a record of, and the branch that is checked out in each, as far as
+    /// the files say it. They may be gone.
+    pub(crate) async fn recorded(&self) -> Result<Vec<(PathBuf, Option<String>)>, GitError> {
+        let (home, main) = (self.clone(), Places { directory: self.common.clone(), ..self.places() });
+        let list = move |disk: &Disk| {
+            // Each with the directory of what belongs to it alone.
+            let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
+            if home.directory == home.common {
+                found.push((home.root, home.directory));
+            } else if home.common.file_name() == Some(OsStr::new(".git")) && !main.is_bare(disk)? {
+                found.extend(home.common.parent().map(|root| (root.to_owned(), home.common.clone())));
+            }
+            for record in disk.read_dir(&home.common.join("worktrees")).into_iter().flatten().flatten() {
+                let Some(text) = read_file(disk, &record.path().join("gitdir")) else { continue };
+                let dot_git = record.path().join(OsStr::from_bytes(text.trim_ascii_end()));
+                found.extend(dot_git.parent().map(|root| (root.to_owned(), record.path())));
+            }
+            let branch = |directory: &Path| match head_file(disk, directory) {
+                HeadFile::Branch(name) => name.strip_prefix("refs/heads/").map(str::to_owned),
+                HeadFile::Commit(_) | HeadFile::Unknown => None,
+            };
+            Ok(found.into_iter().map(|(root, directory)| (root, branch(&directory))).collect())
+        };
+        disk::run(list).await
+    }
+
+    /// Removes a work tree of ours and the repository's record of it. What is in it goes by way of `trash`, a directory beside
+    /// it: a work tree of which only some files are there would look like one with changes.
+    pub(crate) async fn remove(self, trash: PathBuf) -> Result<(), GitError> {
+        let remove = move |disk: &Disk| {
+            if self.directory == self.common {
+                return Err(io::Error::other("it has the repository itself"));
+            }
+            disk.rename(&self.root, &trash)?;
+            disk.remove_dir_all(&self.directory)?;
+            // What is left of it goes when the run is taken up again.
+            let _ = disk.remove_dir_all(&trash);
+            Ok(())
+        };
+        disk::run(remove).await.map_err(|error| GitError::Io { what: "cannot remove a work area", error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::disk::DISK;
+
+    #[test]
+    fn refs_are_read_where_git_keeps_them() {
+        let common = tempfile::tempdir().unwrap();
+        let (one, two) = ("1".repeat(40), "a".repeat(40));
+        let read = |name: &str| ref_file(DISK, common.path(), name);
+        assert_eq!(read("refs/heads/main"), RefFile::Absent);
+        fs::write(common.path().join("packed-refs"), format!("# pack-refs\n{one} refs/heads/main\n^{two}\n")).unwrap();
+        assert_eq!(read("refs/heads/main"), RefFile::At(one));
+        assert_eq!((read("refs/heads/ain"), read("refs/heads/main/x")), (RefFile::Absent, RefFile::Absent));
+        fs::create_dir_all(common.path().join("refs/heads/empty")).unwrap();
+        fs::write(common.path().join("refs/heads/main"), format!("{two}\n")).unwrap();
+        assert_eq!((read("refs/heads/main"), read("refs/heads/empty")), (RefFile::At(two), RefFile::Absent));
+        fs::write(common.path().join("refs/heads/other"), "ref: refs/heads/main\n").unwrap();
+        std::os::unix::fs::symlink("main", common.path().join("refs/heads/link")).unwrap();
+        for odd in ["refs/heads/other", "refs/heads/link", "refs/heads/../../x", "refs/tags/x", "HEAD"] {
+            assert_eq!(read(odd), RefFile::Unknown, "{odd}");
+        }
+        fs::create_dir(common.path().join("reftable")).unwrap();
+        assert_eq!(read("refs/heads/main"), RefFile::Unknown);
+    }
+}

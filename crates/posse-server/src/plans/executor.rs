@@ -1,0 +1,405 @@
+//! Carries out the effects of a run of a plan.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_agents::headless::HeadlessRules;
+use posse_api::PlanEntry;
+use posse_core::plan::budget::Usage;
+use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
+use posse_core::plan::names::CommitWords;
+use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Failure, Outcome, decide};
+use posse_core::plan::prompt::SharedCheckout;
+use posse_core::plan::report::{Report, ReportFile, Said as Status};
+use posse_core::plan::verdict::{Judgement, Verdict, judge};
+use tokio::sync::watch;
+
+use super::areas::{Area, AreaError, Areas, Gates, NotChecked, Stopped, at_fault};
+use super::briefing::{self, Briefing};
+use super::messages;
+use crate::disk::{self, Disk, ScratchDir};
+use crate::run::effects::session::Over;
+use crate::run::executor::Signal;
+use crate::run::{Executor, StepError};
+use posse_files::child::{self, Leftovers};
+
+/// A check that takes longer has failed: whole test suites run in it.
+const GATE: Duration = Duration::from_secs(30 * 60);
+/// Texts of plans are merged in an instant.
+const MERGE: Duration = Duration::from_secs(10);
+/// As much of a report as anybody reads.
+const REPORT: u64 = 1 << 20;
+
+/// The workflow of plans, with the state of its executor.
+#[derive(Clone)]
+pub(crate) struct PlanWork {
+    /// `Err`: why there is no place to work in.
+    pub(super) areas: Result<Arc<Areas>, Arc<StepError>>,
+    /// Set when checks are to be ended, and no more started.
+    pub(super) no_checks: watch::Sender<bool>,
+}
+
+impl Executor<PlanWork> {
+    pub(super) async fn carry_out_plan(&self, effect: Effect, run: &Run, stop: watch::Receiver<bool>) -> Option<Event> {
+        Some(match effect {
+            Effect::MakeArea { run: id } => match &self.work.areas {
+                Ok(areas) => match areas.begin(&id, &self.gates(run)).await {
+                    // Stopped: no session is started in an area when a run stops.
+                    Ok(_) | Err(AreaError::Stopped(_)) => Event::AreaReady { run: id },
+                    Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
+                },
+                Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
+            },
+            Effect::StartSession { run: id, launch } => self.session(&id, &launch, run, stop).await,
+            Effect::CheckPlan => match self.check_plan(run).await {
+                Ok(checks) => Event::PlanChecked { checks },
+                Err(Stopped) => Event::PlanCheckStopped,
+            },
+            Effect::RunGates { run: id } => {
+                let checked = match self.area(&id).await {
+                    Ok((areas, area)) => {
+                        areas.check_unless_stopped(&area, &self.commit_words(&id, run), &self.gates(run)).await
+                    }
+                    Err(error) => Err(NotChecked::Unable(error.to_string())),
+                };
+                match checked {
+                    Ok(failed) => Event::GatesEnded { run: id, failed },
+                    Err(NotChecked::Stopped) => Event::GatesStopped { run: id },
+                    Err(NotChecked::Unable(why)) => Event::GatesNotRun { run: id, why },
+                }
+            }
+            Effect::Merge { run: id } => {
+                let result = match self.area(&id).await {
+                    Ok((areas, area)) => areas.merge(&area, &self.commit_words(&id, run), &self.gates(run)).await,
+                    Err(error) => MergeResult::NotNow { why: error.to_string() },
+                };
+                Event::MergeEnded { run: id, result }
+            }
+            // The driver's own.
+            _ => return None,
+        })
+    }
+
+    async fn check_plan(&self, run: &Run) -> Result<Vec<PlanCheck>, Stopped> {
+        let gates = self.gates(run);
+        match &self.work.areas {
+            Ok(areas) => areas.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
+            Err(why) => {
+                let red = || GateVerdict::Red(messages::gate_not_run(&why.to_string()));
+                let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
+                Ok(of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect())
+            }
+        }
+    }
+
+    async fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), StepError> {
+        let areas = self.work.areas.clone()?;
+        let area = areas.find(run).await?;
+        Ok((areas, area))
+    }
+
+    fn commit_words(&self, id: &RunId, run: &Run) -> CommitWords {
+        CommitWords {
+            plan: run.plan().name.clone(),
+            task: id.task.clone(),
+            task_name: run.plan().task(id.task.as_str()).map(|task| task.name.clone()).unwrap_or_default(),
+            run: format!("{}/{id}", self.spec.id),
+            attempt: run.state().get(&id.task).map_or(1, |record| record.attempts.max(1)),
+        }
+    }
+
+    /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
+    fn gates(&self, run: &Run) -> Gates {
+        let environment = self.context.iter().flat_map(|context| context.environment.clone()).collect();
+        let stop = Some(self.work.no_checks.subscribe());
+        Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
+    }
+
+    /// What can go of the work areas, goes, but for what is left of these tasks. What is kept, and why.
+    pub(super) async fn tidy(&self, left: BTreeSet<RunId>) -> Vec<String> {
+        // Work trees that are not merged stay in any case, and are told of.
+        let in_use = if self.spec.git.isolation == Isolation::InPlace { left } else { BTreeSet::new() };
+        match &self.work.areas {
+            Ok(areas) => match areas.tidy(&in_use).await {
+                Ok(kept) => kept.iter().map(messages::kept).collect(),
+                Err(error) => vec![error.to_string()],
+            },
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Removes areas whose work is merged. What cannot go now is looked at once more at the end.
+    pub(super) fn remove_areas(&self, merged: Vec<RunId>) {
+        let Ok(areas) = self.work.areas.clone() else { return };
+        crate::spawn(async move {
+            for run in merged {
+                if let Err(error) = areas.done_with(&run).await {
+                    tracing::debug!("the area of {run} stays for now: {error}");
+                }
+            }
+        });
+    }
+
+    async fn session(&self, id: &RunId, launch: &Launch, run: &Run, stop: watch::Receiver<bool>) -> Event {
+        match self.run_task_session(id, launch, run, stop).await {
+            Ok(event) => event,
+            Err(error) => not_started(id, error.to_string()),
+        }
+    }
+
+    async fn run_task_session(
+        &self,
+        id: &RunId,
+        launch: &Launch,
+        run: &Run,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Event, StepError> {
+        let (briefing, texts, area) = self.prepare(id, launch, run).await?;
+        let launched = |flags| PlanEntry::Launched {
+            run: id.clone(),
+            agent: launch.agent.clone(),
+            profile: briefing.profile.name.clone(),
+            model: launch.model.clone(),
+            attempt: launch.attempt,
+            flags,
+        };
+        let over = self.run_session(id, briefing.spawn.clone(), (texts, launch.timeout), launched, stop).await?;
+        let denials = over.facts.denials().to_vec();
+        if !denials.is_empty() {
+            self.record(PlanEntry::Refused { run: id.clone(), denials });
+        }
+        if let Some(edited) = briefing.changed_copy().await {
+            let _ = self.signals.send(Signal::Wake(edited));
+        }
+        Ok(self.judge(id, run, &briefing, &area, over).await)
+    }
+
+    async fn prepare(
+        &self,
+        id: &RunId,
+        launch: &Launch,
+        run: &Run,
+    ) -> Result<(Briefing, Arc<HeadlessRules>, Area), StepError> {
+        let (areas, area) = self.area(id).await?;
+        let (provider, texts) = self.provider().await?;
+        let stat = match id.part {
+            Part::Work => String::new(),
+            Part::Validation { .. } => {
+                areas.validator_begins().await?;
+                areas.work(&area).await?.stat
+            }
+        };
+        let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
+        let in_place = self.spec.git.isolation == Isolation::InPlace;
+        let branch_before = areas.find(&before).await.ok().map(|area| area.branch).filter(|_| !in_place);
+        let not_its_own = areas.not_its_own(&area).await?;
+        let files = self.session_files(id)?;
+        let (spec, at) = (self.spec.clone(), area.clone());
+        let (of, launch_of, run_of) = (id.clone(), launch.clone(), run.clone());
+        let write = move |disk: &Disk| {
+            let setting = briefing::Setting {
+                disk,
+                spec: &spec,
+                provider: &provider,
+                area: &at.directory,
+                files: &files,
+                stat: &stat,
+                branch_before: branch_before.as_deref(),
+                in_place: in_place.then_some(SharedCheckout { branch: &at.branch, not_yours: &not_its_own }),
+            };
+            briefing::write(&setting, &of, &launch_of, &run_of)
+        };
+        let briefing = disk::run(write).await?;
+        Ok((briefing, texts, area))
+    }
+
+    /// What it did to the user's checkout that it must not have done, if it worked there.
+    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, StepError> {
+        let areas = self.work.areas.clone()?;
+        let traces = areas.session_over(id, area).await?;
+        for note in traces.notes {
+            self.warn(id, note);
+        }
+        Ok(traces.trespass)
+    }
+
+    /// What came of it.
+    async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
+        let traces = self.traces(id, area).await;
+        let left_work = match &self.work.areas {
+            Ok(areas) => areas.has_work(area).await.map_err(|error| cannot_be_told(&error)),
+            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.to_string()))),
+        };
+        let report = disk::at(&briefing.report_file, read_report).await;
+        let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
+        let works = id.part == Part::Work;
+        let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
+        let evidence = Evidence {
+            task: &id.task,
+            nonce: &briefing.nonce,
+            ended: over.ended.clone(),
+            limit,
+            result: over.facts.result(),
+            report: report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
+            last_message: over.facts.last_words(),
+            may_write: works && briefing.profile.writes(),
+            left_work: matches!(left_work, Ok(true)),
+            deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
+        };
+        let mut outcome = decide(&evidence);
+        if let (Err(unknown), Outcome::Failed(Failure { kind: FailedHow::NoEvidence, .. })) = (left_work, &outcome) {
+            outcome = unknown;
+        }
+        // Not the task's fault: what it may spend is what is left of the budget.
+        // One that cannot say what it spent would be started for ever.
+        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
+        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+            outcome = Outcome::Interrupted;
+        }
+        outcome = with_traces(outcome, traces);
+        let words = over.facts.last_words().unwrap_or_default();
+        let mut judgement = no_verdict();
+        if !works {
+            let said = match &outcome {
+                Outcome::Done(report) => Some(report.clone()),
+                // A verdict in words is one too.
+                Outcome::Failed(failure) if failure.kind == FailedHow::NoReport => Some(in_words(id, words)),
+                _ => None,
+            };
+            if let Some(report) = said {
+                judgement = judge(report.verdict.is_some().then_some(&report), words);
+                outcome = Outcome::Done(report);
+            }
+        }
+        session_ended(id, outcome, judgement, over.usage())
+    }
+}
+
+/// What came of a session, seeing what it did to what is the user's.
+fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> Outcome {
+    match (traces, outcome) {
+        (Ok(Some(trespass)), _) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+        // Nothing of it is used in these cases; and a quota that is used up must be heard of.
+        (_, outcome @ (Outcome::Interrupted | Outcome::Limited(_))) | (Ok(None), outcome) => outcome,
+        (Err(why), _) => {
+            Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
+        }
+    }
+}
+
+/// What follows if nobody can look at what a session did: it has spoilt its work area, or something else is wrong.
+fn cannot_be_told(error: &AreaError) -> Outcome {
+    let why = format!("what the session did cannot be told: {error}");
+    match at_fault(error) {
+        Some(_) => Outcome::Failed(failure(FailedHow::NoEvidence, why)),
+        None => Outcome::Infra(failure(FailedHow::Lost, why)),
+    }
+}
+
+fn failure(kind: FailedHow, message: String) -> Failure {
+    Failure { kind, message, denials: Vec::new(), output: None }
+}
+
+fn in_words(id: &RunId, words: &str) -> Report {
+    Report {
+        task_id: id.task.to_string(),
+        nonce: None,
+        status: Status::Completed,
+        message: words.lines().last().unwrap_or_default().to_owned(),
+        question: None,
+        question_context: None,
+        files_changed: Vec::new(),
+        reports: Vec::new(),
+        verdict: None,
+        findings: Vec::new(),
+        evidence: None,
+        requirements_checked: None,
+        requirements_met: None,
+    }
+}
+
+fn not_started(id: &RunId, why: String) -> Event {
+    let evidence = Evidence {
+        task: &id.task,
+        nonce: "",
+        ended: Ended::NotStarted(why),
+        limit: None,
+        result: None,
+        report: ReportFile::Missing,
+        last_message: None,
+        may_write: false,
+        left_work: false,
+        deliverables: &[],
+    };
+    session_ended(id, decide(&evidence), no_verdict(), Usage::none())
+}
+
+pub(super) fn no_verdict() -> Judgement {
+    Judgement { verdict: Verdict::Error, findings: Vec::new() }
+}
+
+pub(super) fn session_ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Event {
+    let run = id.clone();
+    match id.part {
+        Part::Work => Event::SessionEnded { run, outcome, usage },
+        Part::Validation { .. } => Event::ValidatorEnded { run, judgement, outcome, usage },
+    }
+}
+
+/// A report that is too long to be one is none.
+pub(crate) fn read_report(disk: &Disk, path: &Path) -> Option<String> {
+    let size = disk.symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+    if size > REPORT {
+        return Some(format!("{size} bytes are no report"));
+    }
+    Some(String::from_utf8_lossy(&disk.read_bounded(path, REPORT).ok()?).into_owned())
+}
+
+/// Three texts of a plan, put together line by line. Nothing if they do not fit.
+pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<String> {
+    let texts = [("ours", ours.to_owned()), ("base", base.to_owned()), ("theirs", theirs.to_owned())];
+    let write = move |disk: &Disk| -> Option<(ScratchDir, Command)> {
+        let directory = disk::scratch_dir(disk, "posse-merge-").ok()?;
+        let mut command = Command::new("git");
+        command.arg("merge-file").arg("-p");
+        for (name, text) in texts {
+            let path = directory.path().join(name);
+            disk.write(&path, text.as_bytes()).ok()?;
+            command.arg(path);
+        }
+        Some((directory, command))
+    };
+    let (_directory, command) = disk::run(write).await?;
+    let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
+    merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use posse_core::plan::limits::Hold;
+    use posse_core::time::Wall;
+
+    use super::*;
+
+    #[test]
+    fn what_a_session_did_to_the_users_files_counts() {
+        let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
+        let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
+        let trespass = || Ok(Some("it took a".to_owned()));
+        let unknown = || Err(AreaError::Nobody.into());
+        for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {
+            assert_eq!(with_traces(outcome.clone(), Ok(None)), outcome);
+            let Outcome::Failed(failure) = with_traces(outcome, trespass()) else { panic!("it did harm") };
+            assert_eq!((failure.kind, failure.message.as_str()), (FailedHow::UsersWork, "it took a"));
+        }
+        assert_eq!(with_traces(limited.clone(), unknown()), limited, "everyone must hear of it");
+        assert_eq!(with_traces(Outcome::Interrupted, unknown()), Outcome::Interrupted);
+        let Outcome::Infra(failure) = with_traces(done, unknown()) else { panic!("nobody knows what it did") };
+        assert!(failure.message.contains("cannot be told: git does not know who you are"), "{}", failure.message);
+    }
+}

@@ -1,0 +1,107 @@
+//! Jobs for the agent of a terminal: what requests want of it, and what the pump has to do for that.
+
+use posse_api::EventBody;
+use posse_core::audit::{self, Who};
+use posse_core::delivery::{KeyId, Order, Wish};
+use posse_core::ids::WriterId;
+use posse_core::status::{Claim, Event as LifeEvent};
+use tokio::sync::oneshot;
+
+use super::messages::{Answerer, InputError, OpenQuestion};
+
+/// What a request wants of the agent.
+pub(super) enum Wanted {
+    /// A message: a prompt, or `y` or `n` while a question is open.
+    Message(Order, Answerer),
+    /// The open question answered; if one is named (`identity`), only that one.
+    Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
+}
+
+/// A request, and who hears how it went.
+pub(super) struct Job {
+    pub(super) wanted: Wanted,
+    pub(super) by: By,
+}
+
+/// What waits for its turn.
+pub(super) enum Queued {
+    Job(Box<Job>),
+    /// A caller wants to know what is asked.
+    Look(oneshot::Sender<Result<OpenQuestion, InputError>>),
+}
+
+pub(super) enum By {
+    Request(oneshot::Sender<Result<Option<i64>, InputError>>),
+    /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
+    Noted {
+        writer: WriterId,
+        sequence: u64,
+    },
+    /// The start.
+    Ourselves,
+}
+
+/// What to do now, for the pump.
+pub(super) enum Do {
+    Type(KeyId, Vec<u8>),
+    Look,
+    /// Write this down, and say when it is (`Agent::noted`). Nothing is typed before.
+    Note(Who, Box<audit::Answering>),
+    Over(Box<Over>),
+}
+
+/// A job is over.
+pub(super) struct Over {
+    pub(super) by: By,
+    pub(super) result: Result<(), InputError>,
+    pub(super) log: Option<Box<EventBody>>,
+    /// What it means for the terminal's life.
+    pub(super) life: Option<LifeEvent>,
+    /// What completes its entry in the audit.
+    pub(super) ended: Option<(Who, audit::Ended)>,
+}
+
+impl Do {
+    /// A job that was not even begun.
+    pub(super) fn refused(by: By, error: InputError) -> Self {
+        Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None, ended: None }))
+    }
+}
+
+/// An event for the machine at work.
+pub(super) enum DeliveryEvent {
+    Read,
+    Typed(KeyId),
+    TypingFailed(KeyId),
+    Said(Claim),
+    Time,
+    Gone,
+}
+
+impl Queued {
+    pub(super) fn job(wanted: Wanted, by: By) -> Self {
+        Self::Job(Box::new(Job { wanted, by }))
+    }
+
+    /// Refuses what was not begun.
+    pub(super) fn refused(self, why: InputError) -> Option<Do> {
+        match self {
+            Queued::Job(job) => Some(Do::refused(job.by, why)),
+            Queued::Look(reply) => {
+                let _ = reply.send(Err(why));
+                None
+            }
+        }
+    }
+
+    /// Whether this makes sense only while a question is open.
+    pub(super) fn is_about_a_question(&self) -> bool {
+        match self {
+            Queued::Look(_) => true,
+            Queued::Job(job) => match &job.wanted {
+                Wanted::Answer { .. } => true,
+                Wanted::Message(order, _) => matches!(order.text.trim(), "y" | "n"),
+            },
+        }
+    }
+}

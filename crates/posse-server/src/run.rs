@@ -1,0 +1,40 @@
+//! Runs of plans and of backlogs. The machines in `posse-core` decide; this module drives them.
+//!
+//! A run is its journal. While it is active one driver serves it: the driver journals each input, hands it to the machine and
+//! starts the effects that come back. Executors carry the effects out in tasks of their own and answer with inputs. After a
+//! crash of the daemon every active run is resumed: its sessions go on under the keeper, and outstanding effects are started
+//! again. The environment of sessions is never stored: a run that must start a session waits for a client that provides one.
+//!
+//! [`Workflow`] is the interface to the kinds of runs.
+
+pub(crate) mod driver;
+pub(crate) mod effects;
+pub(crate) mod error;
+pub(crate) mod executor;
+pub(crate) mod journal;
+pub(crate) mod ledger;
+mod logs;
+pub(crate) mod messages;
+pub(crate) mod registry;
+pub(crate) mod retention;
+pub(crate) mod shared_limits;
+pub(crate) mod step_error;
+pub(crate) mod stop_file;
+pub(crate) mod supervisor;
+pub(crate) mod view;
+mod workflow;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub(crate) use driver::Driver;
+pub(crate) use error::SupervisorError;
+pub(crate) use executor::{Executor, LaunchContext};
+pub(crate) use journal::{EntryContent, RunEntry, Stopping};
+pub(crate) use ledger::RunLedger;
+pub(crate) use step_error::StepError;
+pub(crate) use supervisor::{RunServices, Supervisor};
+pub(crate) use workflow::{EffectOf, Effects, InputOf, SessionEnded, SpecFields, ViewFields, Workflow};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,330 @@
+//! The driver of one run: journals inputs, hands them to the machine, starts the effects that come back.
+//!
+//! Executors carry effects out elsewhere and answer with inputs. Only the journal is waited for, because it has an order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_api::EventBody;
+use posse_core::engine::{Control, Machine};
+use posse_core::plan::machine::StopHow;
+use posse_core::turn::Level;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{oneshot, watch};
+
+use super::executor::Signal;
+use super::journal::{self, journal_entry};
+use super::ledger::RunLedger;
+use super::messages;
+use super::shared_limits::{LimitsChange, LimitsHandle};
+use super::stop_file::{StopFileMeaning, StopWatch};
+use super::supervisor::{ActiveRuns, Supervisor};
+use super::{EffectOf, Effects, EntryContent, Executor, InputOf, RunEntry, Stopping, Workflow};
+use crate::api::App;
+use crate::notify::Notice;
+use crate::run::LaunchContext;
+
+/// A command for the driver of a run. Answered when it is journaled; a driver that has ended does not answer.
+pub(crate) enum Command<W: Workflow> {
+    Input(Box<InputOf<W>>, oneshot::Sender<()>),
+    Stop(StopHow, oneshot::Sender<()>),
+    /// A client provides the environment of sessions.
+    Context(LaunchContext, oneshot::Sender<()>),
+}
+
+pub(crate) struct Driver<W: Workflow> {
+    pub(crate) ledger: Arc<RunLedger<W>>,
+    /// The number of the last entry.
+    pub(crate) seq: i64,
+    pub(crate) app: App,
+    pub(crate) executor: Executor<W>,
+    signals: UnboundedReceiver<Signal<W>>,
+    commands: UnboundedReceiver<Command<W>>,
+    /// Where the ledger is published.
+    active: ActiveRuns<W>,
+    /// Ends the sessions that run.
+    stops: BTreeMap<W::Session, watch::Sender<bool>>,
+    /// Effects that need the environment of sessions, which no client has provided.
+    waiting: Vec<EffectOf<W>>,
+    pub(crate) limits: LimitsHandle,
+    stop_files: StopWatch,
+    pub(crate) local: W::Local,
+}
+
+/// The parameters of a driver.
+pub(crate) struct DriverParams<W: Workflow> {
+    pub(crate) ledger: RunLedger<W>,
+    pub(crate) seq: i64,
+    pub(crate) executor: Executor<W>,
+    pub(crate) signals: UnboundedReceiver<Signal<W>>,
+    pub(crate) commands: UnboundedReceiver<Command<W>>,
+    pub(crate) local: W::Local,
+}
+
+impl<W: Workflow> Driver<W> {
+    pub(crate) fn new(supervisor: &Supervisor<W>, app: &App, params: DriverParams<W>) -> Self {
+        let DriverParams { ledger, seq, executor, signals, commands, local } = params;
+        let fields = W::fields(&ledger.spec);
+        let stop_files = supervisor.services.stop_files.watch(
+            fields.directory.as_ref(),
+            &fields.config.state_dir,
+            fields.id,
+            fields.asked,
+        );
+        let mut driver = Self {
+            limits: supervisor.services.limits.join(&fields, W::title(&ledger)),
+            stop_files,
+            seq,
+            app: app.clone(),
+            executor,
+            signals,
+            commands,
+            active: supervisor.active.clone(),
+            stops: BTreeMap::new(),
+            waiting: Vec::new(),
+            local,
+            ledger: Arc::new(ledger),
+        };
+        driver.update(|_| ());
+        driver
+    }
+
+    /// Drives the run until it is over.
+    pub(crate) async fn drive(mut self) -> Result<(), Stopping> {
+        // A new run has no outstanding effects.
+        let mut effects: VecDeque<EffectOf<W>> = self.ledger.machine.outstanding().iter().cloned().collect();
+        effects.extend(W::begin(&mut self).await?);
+        effects.extend(self.look_for_stop_file().await?);
+        effects.extend(self.look_at_limits(true).await?);
+        if !self.ledger.started {
+            effects.extend(self.apply(Control::Started.into()).await?);
+        }
+        loop {
+            while let Some(effect) = effects.pop_front() {
+                effects.extend(W::start(&mut self, effect).await?);
+            }
+            effects.extend(W::settle(&mut self).await?);
+            if !effects.is_empty() {
+                continue;
+            }
+            if self.ledger.machine.outcome().is_some() {
+                return self.close().await;
+            }
+            self.say_whether_it_waits().await?;
+            effects.extend(self.next().await?);
+        }
+    }
+
+    async fn say_whether_it_waits(&mut self) -> Result<(), Stopping> {
+        let waits = !self.waiting.is_empty();
+        if self.ledger.waits != waits {
+            self.update(|ledger| ledger.waits = waits);
+            let (level, text) = if waits { (Level::Warning, W::WAITS) } else { (Level::Info, "going on") };
+            self.say(level, text.into()).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what happens next. Returns the effects that follow.
+    async fn next(&mut self) -> Effects<W> {
+        let deadline = self.ledger.machine.deadline();
+        let due = async {
+            match deadline {
+                Some(deadline) => {
+                    let left = u64::try_from(deadline.0 - crate::now().0).unwrap_or(0);
+                    tokio::time::sleep(Duration::from_millis(left)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            signal = self.signals.recv() => match signal.ok_or(Stopping)? {
+                Signal::Answer(input) => {
+                    if let Some(ended) = W::session_ended(&input) {
+                        self.stops.remove(ended.session);
+                    }
+                    W::answered(self, *input).await
+                }
+                Signal::Entry(entry) => self.record(entry).await,
+                Signal::Activity(session, text) => {
+                    let run_id = W::fields(&self.ledger.spec).id;
+                    let said = EventBody::SessionSaid { run_id, session: session.to_string() };
+                    if let Some(text) = text {
+                        self.update(|ledger| ledger.activity.insert(session, text));
+                    }
+                    // After the update: subscribers look at the run now.
+                    self.app.publish(said);
+                    Ok(Vec::new())
+                }
+                Signal::Wake(wake) => W::woken(self, wake).await,
+            },
+            command = self.commands.recv() => self.obey(command.ok_or(Stopping)?).await,
+            wake = W::wait(&mut self.local, &self.ledger) => W::woken(self, wake).await,
+            change = self.limits.changes.recv() => {
+                let change = change.ok_or(Stopping)?;
+                self.look_at_limits(change == LimitsChange::Money).await
+            }
+            changed = self.stop_files.changed.recv() => {
+                changed.ok_or(Stopping)?;
+                self.look_for_stop_file().await
+            }
+            () = due => self.apply(Control::Tick.into()).await,
+        }
+    }
+
+    async fn obey(&mut self, command: Command<W>) -> Effects<W> {
+        let (effects, taken) = match command {
+            Command::Input(input, taken) => (self.apply(*input).await?, taken),
+            Command::Stop(how, taken) => (self.stop(how).await?, taken),
+            Command::Context(context, taken) => {
+                self.executor.context = Some(context);
+                W::context_provided(self).await;
+                (std::mem::take(&mut self.waiting), taken)
+            }
+        };
+        let _ = taken.send(());
+        Ok(effects)
+    }
+
+    async fn stop(&mut self, how: StopHow) -> Effects<W> {
+        let mut effects = self.apply(Control::Stop(how).into()).await?;
+        effects.extend(self.drop_waiting(W::dropped_by_stop).await?);
+        Ok(effects)
+    }
+
+    /// Journals what is found before the file is removed.
+    pub(crate) async fn look_for_stop_file(&mut self) -> Effects<W> {
+        let mut effects = Vec::new();
+        while let Some(found) = self.stop_files.look().await {
+            let path = found.path.display();
+            match found.meaning {
+                StopFileMeaning::Stop(how) => {
+                    self.say(Level::Info, format!("{path} is there: stopping")).await?;
+                    effects.extend(self.stop(how).await?);
+                }
+                StopFileMeaning::Stale => {
+                    self.say(Level::Warning, format!("{path} is older than this run, and does not stop it")).await?;
+                }
+            }
+            self.stop_files.dealt_with(&found).await;
+        }
+        Ok(effects)
+    }
+
+    /// Tells the machine what other runs hold and have spent, if that is news. `money`: sums are read from the usage table.
+    pub(crate) async fn look_at_limits(&mut self, money: bool) -> Effects<W> {
+        let mut spent = Vec::new();
+        for level in self.ledger.machine.levels().iter().filter(|level| money && level.of.is_shared()) {
+            match self.app.plans.spent(level, &W::fields(&self.ledger.spec)).await {
+                Ok(total) => spent.push((level.name.clone(), total)),
+                Err(error) => tracing::warn!("cannot read what other runs have spent: {error}"),
+            }
+        }
+        match W::limits_input(&self.ledger, &self.limits, spent) {
+            Some(input) => self.apply(input).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Journals an input and hands it to the machine.
+    pub(crate) async fn apply(&mut self, input: InputOf<W>) -> Effects<W> {
+        let mut effects = W::before_input(self).await?;
+        effects.extend(self.record(W::Entry::happened(input)).await?);
+        Ok(effects)
+    }
+
+    /// Journals a message for people.
+    pub(crate) async fn say(&mut self, level: Level, text: String) -> Result<(), Stopping> {
+        self.record(W::Entry::said(level, None, text)).await.map(drop)
+    }
+
+    /// Takes an entry in and journals it. If the disk refuses, the run waits: nothing is done without the journal.
+    pub(crate) async fn record(&mut self, entry: W::Entry) -> Effects<W> {
+        let entry = entry.masked();
+        let sessions = self.ledger.lines.len();
+        let effects = self.update(|ledger| ledger.take(&entry, crate::now()));
+        self.seq += 1;
+        let fields = W::fields(&self.ledger.spec);
+        if let EntryContent::Said { level, text } = entry.content() {
+            messages::log(fields.id, level, &text);
+        }
+        let usage = self.ledger.lines.get(sessions).cloned();
+        let journal = journal_entry(&self.ledger, &self.executor.state, self.seq, &entry, usage);
+        journal::write_surely(&self.app, journal, fields.notifications).await?;
+        self.limits.keep(&W::tasks_in_progress(&self.ledger.machine));
+        if let EntryContent::Happened(input) = entry.content()
+            && let Some(ended) = W::session_ended(input)
+        {
+            self.limits.spent();
+            if let Some(hold) = ended.hold {
+                self.limits.hold(hold);
+            }
+        }
+        Ok(effects)
+    }
+
+    /// Changes the ledger and publishes it.
+    fn update<T>(&mut self, change: impl FnOnce(&mut RunLedger<W>) -> T) -> T {
+        let id = W::fields(&self.ledger.spec).id;
+        let mut active = super::lock(&self.active);
+        // Without the published reference the ledger is changed in place.
+        active.remove(&id);
+        let changed = change(Arc::make_mut(&mut self.ledger));
+        active.insert(id, self.ledger.clone());
+        changed
+    }
+
+    /// Starts an effect in a task of its own, or lets it wait for the environment of sessions.
+    pub(crate) async fn spawn(&mut self, effect: EffectOf<W>) -> Effects<W> {
+        if self.executor.context.is_none() && W::needs_context(&self.executor, &self.ledger, &effect).await {
+            self.waiting.push(effect);
+            return Ok(Vec::new());
+        }
+        let (stop, stopped) = watch::channel(false);
+        if let Some(session) = W::session_of(&effect) {
+            self.stops.insert(session.clone(), stop);
+        }
+        let (executor, machine) = (self.executor.clone(), self.ledger.machine.clone());
+        crate::spawn(async move {
+            if let Some(input) = W::carry_out(&executor, effect, &machine, stopped).await {
+                executor.answer(input);
+            }
+        });
+        Ok(Vec::new())
+    }
+
+    /// Ends a session. One that waits is not started.
+    pub(crate) async fn end_session(&mut self, session: &W::Session) -> Effects<W> {
+        match self.stops.get(session) {
+            Some(stop) => {
+                let _ = stop.send(true);
+                Ok(Vec::new())
+            }
+            None => self.drop_waiting(|effect| W::session_of(effect) == Some(session)).await,
+        }
+    }
+
+    /// Answers effects that wait for the environment of sessions, without carrying them out.
+    pub(crate) async fn drop_waiting(&mut self, drops: impl Fn(&EffectOf<W>) -> bool) -> Effects<W> {
+        let mut effects = Vec::new();
+        let dropped: Vec<EffectOf<W>> = self.waiting.extract_if(.., |effect| drops(effect)).collect();
+        for input in dropped.into_iter().filter_map(W::not_started) {
+            effects.extend(self.apply(input).await?);
+        }
+        Ok(effects)
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(&self, notice: Option<Notice>) {
+        if let Some(notice) = notice {
+            self.app.notifier.tell(W::fields(&self.ledger.spec).notifications, notice);
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Stopping> {
+        let report = W::close(self).await?;
+        self.notify(messages::ended(&self.ledger));
+        self.record(W::Entry::closed(report)).await.map(drop)
+    }
+}

@@ -1,0 +1,5 @@
+//! Executors of effects that several kinds of runs have.
+
+pub(crate) mod facts;
+pub(crate) mod session;
+pub(crate) mod transcript;

@@ -1,0 +1,88 @@
+//! Why a request about a run is refused.
+
+use posse_api::ProblemKind;
+use posse_core::file_problem::FileProblems;
+use posse_core::ids::RunId;
+use posse_core::plan::TaskId;
+use posse_core::plan::isolation::IsolationError;
+
+use super::journal::Failed;
+use crate::api::{ApiProblem, hint};
+use crate::plans::areas::AreaError;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SupervisorError {
+    #[error("there is no {kind} {id}")]
+    NoRun { kind: &'static str, id: RunId },
+    #[error("no pipeline has ever run in {0}")]
+    Never(String),
+    #[error("cannot read {path}: {error}")]
+    Unreadable { path: String, error: std::io::Error },
+    #[error(transparent)]
+    Invalid(#[from] FileProblems),
+    #[error("a process in a terminal may not begin a plan with commands that you have not confirmed: gate {0}")]
+    Unconfirmed(String),
+    #[error("there is no task {0:?} in this plan")]
+    NoTask(String),
+    #[error("task {0} does not ask anything")]
+    NotAsking(TaskId),
+    #[error("a session works on task {0}; stop the plan first, or wait")]
+    Busy(TaskId),
+    #[error("pipeline {run} works in {directory} since {since}; one at a time")]
+    InUse { run: RunId, directory: String, since: jiff::Timestamp },
+    #[error("{by} works through the backlog of {directory}; one at a time")]
+    Locked { by: String, directory: String },
+    #[error("nothing is known of an item {0:?}")]
+    NoItem(String),
+    #[error("pipeline {0} is still looking at its backlog; ask again in a moment")]
+    Looking(RunId),
+    #[error("{0}")]
+    Wrong(String),
+    #[error(transparent)]
+    Isolation(#[from] IsolationError),
+    #[error("{program} is not installed, or not in the PATH of this shell")]
+    NoProgram { program: String, install: String },
+    #[error(transparent)]
+    Area(#[from] AreaError),
+    #[error("run {id} is not over, and what it did cannot be read: {why}")]
+    NoJournal { id: RunId, why: String },
+    #[error("run {0} is over; there is nothing to stop")]
+    Over(RunId),
+    #[error("{0}")]
+    NotWritten(String),
+    #[error(transparent)]
+    Journal(#[from] Failed),
+}
+
+impl ApiProblem for SupervisorError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::NoRun { .. } | Self::Never(_) => (Kind::NoRun, None),
+            Self::Unreadable { .. } => (Kind::NoFile, Some("`posse plan init` makes a sample plan")),
+            Self::Invalid(_) => (Kind::InvalidPlan, Some("`posse plan check` shows every mistake with its place")),
+            Self::Unconfirmed(_) => (Kind::FromTerminal, Some(hint::OUTSIDE)),
+            Self::NoTask(_) => (Kind::NoTask, Some("`posse plan status` shows those there are")),
+            Self::NotAsking(_) => (Kind::NotAsking, Some("`posse plan status` shows who asks")),
+            Self::Busy(_) => (Kind::Busy, None),
+            Self::InUse { .. } => {
+                (Kind::InUse, Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
+            }
+            Self::Locked { .. } => (Kind::InUse, None),
+            Self::NoItem(_) => (Kind::NoItem, Some("`posse auto items` shows those there are")),
+            Self::Looking(_) => (Kind::Looking, None),
+            Self::Wrong(_) | Self::Isolation(_) => (Kind::Invalid, None),
+            Self::NoProgram { install, .. } => (Kind::NoProgram, Some(install)),
+            Self::Area(_) => (Kind::NoArea, None),
+            Self::NoJournal { .. } => (
+                Kind::NoJournal,
+                Some(
+                    "the posse that wrote it may go on with it; or copy the plan to a file of another name, and run that",
+                ),
+            ),
+            Self::Over(_) => (Kind::Over, None),
+            Self::NotWritten(_) => (Kind::NotWritten, None),
+            Self::Journal(error) => error.problem(),
+        }
+    }
+}

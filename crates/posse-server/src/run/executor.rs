@@ -1,0 +1,138 @@
+//! The executor carries out the effects of one run. Each effect has a task of its own, which answers with an input.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use posse_agents::Provider;
+use posse_agents::headless::{Event as Said, HeadlessRules, Spawn};
+use posse_core::ids::Name;
+use posse_core::turn::Level;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+
+use super::effects::session::{Order, Over, Sessions};
+use super::{InputOf, RunEntry, StepError, Workflow, messages};
+use crate::git;
+
+/// The environment of the client that starts agents. Comes with a request, and is never stored.
+#[derive(Clone)]
+pub(crate) struct LaunchContext {
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+/// A message from the tasks of a run to its driver.
+pub(crate) enum Signal<W: Workflow> {
+    /// The answer to an effect.
+    Answer(Box<InputOf<W>>),
+    Entry(W::Entry),
+    /// New output of a session, and its current activity if the output tells.
+    Activity(W::Session, Option<String>),
+    Wake(W::Wake),
+}
+
+/// Everything that an effect needs.
+#[derive(Clone)]
+pub(crate) struct Executor<W: Workflow> {
+    pub(crate) spec: Arc<W::Spec>,
+    pub(crate) sessions: Sessions,
+    /// The environment of sessions.
+    pub(crate) context: Option<LaunchContext>,
+    /// The directory of the run.
+    pub(crate) state: PathBuf,
+    pub(crate) signals: UnboundedSender<Signal<W>>,
+    pub(crate) work: W,
+}
+
+impl<W: Workflow> Executor<W> {
+    pub(crate) fn answer(&self, input: InputOf<W>) {
+        let _ = self.signals.send(Signal::Answer(Box::new(input)));
+    }
+
+    pub(crate) fn record(&self, entry: W::Entry) {
+        let _ = self.signals.send(Signal::Entry(entry));
+    }
+
+    /// Journals a warning about a session.
+    pub(crate) fn warn(&self, session: &W::Session, text: String) {
+        self.record(W::Entry::said(Level::Warning, Some(session), text));
+    }
+
+    pub(crate) fn session_name(&self, session: &W::Session) -> Result<Name, StepError> {
+        let run = W::fields(&self.spec).id;
+        Ok(terminal_name(&format!("{}-{run}-{session}", W::KIND.as_str())).parse()?)
+    }
+
+    /// The directory of a session's files.
+    pub(crate) fn session_files(&self, session: &W::Session) -> Result<PathBuf, StepError> {
+        let directory = W::session_directory(&session.to_string()).ok_or(StepError::NotPrepared)?;
+        Ok(self.state.join(directory))
+    }
+
+    /// Reports whether this session was started. Then it needs no environment.
+    pub(crate) async fn is_known(&self, session: &W::Session) -> bool {
+        match (self.session_name(session), self.session_files(session)) {
+            (Ok(name), Ok(files)) => self.sessions.is_known(&name, &files).await,
+            _ => false,
+        }
+    }
+
+    pub(crate) async fn provider(&self) -> Result<(Arc<Provider>, Arc<HeadlessRules>), StepError> {
+        let provider = self.sessions.app.provider(W::fields(&self.spec).provider).await?;
+        let texts = provider.manifest.headless.clone().ok_or(StepError::NeedsTerminal)?;
+        Ok((provider, texts))
+    }
+
+    /// Runs a session to its end, or resumes the one that runs. `launched` is the entry for a session that is started, with
+    /// its flags.
+    pub(crate) async fn run_session(
+        &self,
+        session: &W::Session,
+        spawn: Result<Spawn, Arc<StepError>>,
+        (texts, timeout): (Arc<HeadlessRules>, Duration),
+        launched: impl FnOnce(Vec<String>) -> W::Entry + Send,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Over, StepError> {
+        let fields = W::fields(&self.spec);
+        if !self.is_known(session).await
+            && let Ok(spawn) = &spawn
+        {
+            self.record(launched(spawn.argv.iter().skip(1).cloned().collect()));
+        }
+        let order = Order {
+            name: self.session_name(session)?,
+            group: Name::session(&format!("{}-{}", W::KIND.as_str(), fields.id))?,
+            spawn,
+            files: self.session_files(session)?,
+            texts,
+            timeout,
+            idle: fields.config.task.idle_timeout,
+        };
+        let hears = |event: &Said| {
+            let _ = self.signals.send(Signal::Activity(session.clone(), messages::activity(event)));
+        };
+        let over = self.sessions.run(order, self.context.clone(), stop, hears).await;
+        let changed = git::check(fields.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
+        for what in changed {
+            let text =
+                format!("while session {session} ran the repository was changed: {what}; posse does not use that");
+            self.warn(session, text);
+        }
+        Ok(over)
+    }
+}
+
+/// A name for a terminal. Dots, which ids have and names of terminals may not, become `_`.
+fn terminal_name(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c == '.' { '_' } else { c }).collect();
+    if name.chars().count() <= posse_core::ids::NAME_MAX {
+        return name;
+    }
+    // Long ids differ somewhere: their fingerprint does too.
+    let mark = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let head: String = name.chars().take(posse_core::ids::NAME_MAX - 17).collect();
+    format!("{head}-{mark:016x}")
+}

@@ -1,0 +1,146 @@
+//! A run as its journal tells it: the machine, and what is worth knowing besides. No IO.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use posse_core::engine::{Control, Machine};
+use posse_core::file_problem::FileProblems;
+use posse_core::plan::budget::{Line, Total};
+use posse_core::plan::outcome::Denial;
+use posse_core::plan::verdict::Verdict;
+use posse_core::time::Wall;
+
+use super::journal::Replay;
+use super::{EffectOf, EntryContent, InputOf, RunEntry, SessionEnded, Workflow};
+
+#[derive(Clone)]
+pub(crate) struct RunLedger<W: Workflow> {
+    pub(crate) spec: Arc<W::Spec>,
+    pub(crate) machine: W::Machine,
+    /// The sessions that run.
+    pub(crate) launched: BTreeMap<W::Session, LaunchedSession>,
+    /// The current activity of sessions. Not journaled.
+    pub(crate) activity: BTreeMap<W::Session, String>,
+    /// The tool calls of sessions that were refused.
+    pub(crate) refused: BTreeMap<W::Session, Vec<Denial>>,
+    /// The usage of sessions that ended: the sum, and one line for each.
+    pub(crate) total: Total,
+    pub(crate) lines: Vec<Line>,
+    /// The machine was started.
+    pub(crate) started: bool,
+    /// Nothing follows.
+    pub(crate) closed: bool,
+    pub(crate) report: Option<String>,
+    /// The next effect needs the environment of sessions, which no client has provided.
+    pub(crate) waits: bool,
+    pub(crate) begun: Wall,
+    pub(crate) changed: Wall,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LaunchedSession {
+    pub(crate) agent: String,
+    pub(crate) model: Option<String>,
+    pub(crate) attempt: Option<u32>,
+    pub(crate) at: Wall,
+}
+
+impl<W: Workflow> RunLedger<W> {
+    pub(crate) fn new(spec: W::Spec, at: Wall) -> Result<Self, FileProblems> {
+        Ok(Self {
+            machine: W::machine(&spec)?,
+            spec: Arc::new(spec),
+            launched: BTreeMap::new(),
+            activity: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            total: Total::default(),
+            lines: Vec::new(),
+            started: false,
+            closed: false,
+            report: None,
+            waits: false,
+            begun: at,
+            changed: at,
+        })
+    }
+
+    /// Takes in an entry and returns what is to be done. The same entries at the same times give the same ledger.
+    pub(crate) fn take(&mut self, entry: &W::Entry, at: Wall) -> Vec<EffectOf<W>> {
+        self.changed = at;
+        match entry.content() {
+            EntryContent::Created(_) | EntryContent::Said { .. } => {}
+            // After a crash this may be journaled again.
+            EntryContent::Refused { session, denials } => drop(self.refused.insert(session.clone(), denials.to_vec())),
+            EntryContent::Closed { report } => (self.closed, self.report) = (true, report.map(str::to_owned)),
+            EntryContent::Launched { session, agent, model, attempt } => {
+                let (agent, model) = (agent.to_owned(), model.map(str::to_owned));
+                self.launched.insert(session.clone(), LaunchedSession { agent, model, attempt, at });
+            }
+            EntryContent::Happened(input) => return self.apply(input, at),
+        }
+        Vec::new()
+    }
+
+    fn apply(&mut self, input: &InputOf<W>, at: Wall) -> Vec<EffectOf<W>> {
+        self.started |= *input == InputOf::<W>::from(Control::Started);
+        if let Some(ended) = W::session_ended(input) {
+            self.count(&ended, at);
+        }
+        self.machine.handle(input.clone(), at)
+    }
+
+    /// Counts what a session has used that ended.
+    fn count(&mut self, ended: &SessionEnded<'_, W>, at: Wall) {
+        self.activity.remove(ended.session);
+        let launched = self.launched.remove(ended.session);
+        if ended.usage.no_session {
+            return;
+        }
+        let fields = W::fields(&self.spec);
+        #[allow(clippy::cast_precision_loss)] // Seconds for people.
+        let seconds = launched.as_ref().map_or(0.0, |launched| (at.0 - launched.at.0) as f64 / 1000.0);
+        let mut line = Line {
+            at,
+            run: fields.id.to_string(),
+            project: Some(fields.directory.to_owned()),
+            item: fields.item.map(str::to_owned),
+            plan: fields.plan_file.map(str::to_owned),
+            section: None,
+            task: None,
+            attempt: launched.as_ref().and_then(|launched| launched.attempt),
+            phase: ended.phase,
+            agent: launched.as_ref().map(|launched| launched.agent.clone()).unwrap_or_default(),
+            model: launched.and_then(|launched| launched.model),
+            outcome: ended.outcome.to_owned(),
+            seconds,
+            usage: ended.usage.clone(),
+        };
+        W::complete_line(self, ended.session, &mut line);
+        self.total.add(&line);
+        self.lines.push(line);
+    }
+}
+
+impl<W: Workflow> Replay for RunLedger<W> {
+    type Entry = W::Entry;
+
+    fn replay(journal: impl IntoIterator<Item = (Wall, W::Entry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, first) = journal.next()?;
+        let EntryContent::Created(spec) = first.content() else { return None };
+        let mut ledger = Self::new(spec.clone(), at).ok()?;
+        for (at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
+    }
+}
+
+pub(crate) fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "fail",
+        Verdict::Error => "no_verdict",
+    }
+}

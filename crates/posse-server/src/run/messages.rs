@@ -1,0 +1,54 @@
+//! Messages of runs for people.
+
+use posse_agents::headless::Event as Said;
+use posse_core::engine::Machine;
+use posse_core::ids::RunId;
+use posse_core::plan::machine::RunOutcome;
+use posse_core::secrets::masked;
+use posse_core::turn::Level;
+
+use super::{RunLedger, Workflow};
+use crate::notify::Notice;
+
+/// Writes a message to the log of the daemon.
+pub(crate) fn log(run: RunId, level: Level, text: &str) {
+    match level {
+        Level::Detail => tracing::debug!(%run, "{text}"),
+        Level::Info => tracing::info!(%run, "{text}"),
+        Level::Warning => tracing::warn!(%run, "{text}"),
+    }
+}
+
+/// The notification sent when a run ends.
+pub(super) fn ended<W: Workflow>(ledger: &RunLedger<W>) -> Option<Notice> {
+    let (outcome, reason) = ledger.machine.outcome()?;
+    let priority = match outcome {
+        RunOutcome::Verified | RunOutcome::CompletedWithWarnings | RunOutcome::Stopped => 3,
+        RunOutcome::Suspended => 5,
+        _ => 4,
+    };
+    let title = format!("{}: {}", W::title(ledger), outcome.words());
+    let text = format!("{reason}\n{}", W::used(ledger).cost());
+    Some(notice(ledger, W::ENDED, priority, title, text))
+}
+
+/// A notification about a run.
+pub(crate) fn notice<W: Workflow>(
+    ledger: &RunLedger<W>,
+    event: &'static str,
+    priority: u8,
+    title: String,
+    text: String,
+) -> Notice {
+    Notice { event, priority, title, text, run: Some(W::fields(&ledger.spec).id.to_string()) }
+}
+
+/// The current activity of a session, in a few words.
+pub(super) fn activity(event: &Said) -> Option<String> {
+    let text = match event {
+        Said::Said(text) => text.lines().next()?.to_owned(),
+        Said::ToolUse { name, summary, .. } => format!("{name} {summary}"),
+        _ => return None,
+    };
+    Some(masked(text.trim()).chars().take(200).collect())
+}

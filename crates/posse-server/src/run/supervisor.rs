@@ -1,0 +1,301 @@
+//! The runs of one kind: creates, resumes, stops and lists them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use posse_api::PlanRunStatus;
+use posse_core::ids::RunId;
+use posse_core::plan::budget::{Level, Line, Of, Total};
+use posse_core::plan::limits::Hold;
+use posse_core::plan::machine::StopHow;
+use posse_core::time::Wall;
+use tokio::sync::{OwnedMutexGuard, mpsc};
+
+use super::driver::{Command, Driver, DriverParams};
+use super::effects::session::Sessions;
+use super::journal::{self, Failed, Journals, journal_entry};
+use super::ledger::RunLedger;
+use super::registry::DriverRegistry;
+use super::shared_limits::SharedLimits;
+use super::stop_file::StopFiles;
+use super::{Executor, InputOf, RunEntry, SpecFields, SupervisorError, Workflow, lock};
+use crate::api::App;
+use crate::run::LaunchContext;
+use crate::store::{self, UsageOf};
+use crate::watched_files::WatchedFiles;
+
+/// The number of newest runs that are searched for a usage limit.
+const HOLDS_SEARCHED: usize = 100;
+
+/// The ledgers of active runs, as their drivers publish them. The database has how a run began and how it ended.
+pub(crate) type ActiveRuns<W> = Arc<Mutex<HashMap<RunId, Arc<RunLedger<W>>>>>;
+
+/// The services that runs of all kinds share.
+#[derive(Clone)]
+pub(crate) struct RunServices {
+    pub(crate) files: WatchedFiles,
+    pub(crate) limits: SharedLimits,
+    pub(crate) stop_files: StopFiles,
+    pub(crate) database: PathBuf,
+    /// This program.
+    pub(crate) executable: PathBuf,
+}
+
+impl RunServices {
+    pub(crate) fn new(files: WatchedFiles, database: PathBuf, executable: PathBuf) -> Self {
+        let stop_files = StopFiles::new(files.clone());
+        Self { files, limits: SharedLimits::default(), stop_files, database, executable }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Supervisor<W: Workflow> {
+    pub(crate) services: RunServices,
+    pub(crate) active: ActiveRuns<W>,
+    pub(crate) journals: Journals,
+    registry: DriverRegistry<Command<W>>,
+    /// Serializes check-then-act on the set of active runs.
+    pub(crate) starting: Arc<tokio::sync::Mutex<()>>,
+    /// Holds `starting` until the runs of the last daemon are resumed.
+    not_resumed: Arc<Mutex<Option<OwnedMutexGuard<()>>>>,
+    /// The directory of the runs' files.
+    pub(crate) state: PathBuf,
+    pub(crate) shared: W::Shared,
+}
+
+impl<W: Workflow> Supervisor<W> {
+    pub(crate) fn new(services: RunServices, state: PathBuf) -> Self {
+        let starting: Arc<tokio::sync::Mutex<()>> = Arc::default();
+        Self {
+            not_resumed: Arc::new(Mutex::new(starting.clone().try_lock_owned().ok())),
+            journals: Journals::new(W::KIND, services.database.clone()),
+            services,
+            active: Arc::default(),
+            registry: DriverRegistry::default(),
+            starting,
+            state,
+            shared: W::Shared::default(),
+        }
+    }
+
+    /// Journals the creation of a run and drives it.
+    pub(crate) async fn create(
+        &self,
+        app: &App,
+        spec: W::Spec,
+        (work, local): (W, W::Local),
+        context: LaunchContext,
+    ) -> Result<W::View, SupervisorError> {
+        let ledger = RunLedger::new(spec.clone(), crate::now())?;
+        let files = self.state_of(W::fields(&spec).id);
+        let entry = W::Entry::created(spec);
+        journal::write(app, journal_entry(&ledger, &files, 1, &entry, None)).await?;
+        let view = W::view(&ledger, &files.to_string_lossy());
+        self.drive(app, ledger, 1, (work, local), Some(context));
+        Ok(view)
+    }
+
+    /// Provides the environment of sessions. A run that no driver serves is resumed.
+    pub(crate) async fn provide_context(
+        &self,
+        app: &App,
+        id: RunId,
+        context: LaunchContext,
+    ) -> Result<(), SupervisorError> {
+        if self.registry.tell(id, |taken| Command::Context(context.clone(), taken)).await {
+            return Ok(());
+        }
+        let (ledger, seq) = self.load(id).await.map_err(|error| match error {
+            SupervisorError::NoRun { id, .. } => {
+                SupervisorError::NoJournal { id, why: "its journal does not begin as one does".into() }
+            }
+            SupervisorError::Journal(Failed::Store(error)) if error.is_of_content() => {
+                SupervisorError::NoJournal { id, why: error.to_string() }
+            }
+            error => error,
+        })?;
+        if !ledger.closed {
+            let opened = W::open(self, &ledger).await?;
+            self.drive(app, ledger, seq, opened, Some(context));
+        }
+        Ok(())
+    }
+
+    /// Resumes the runs that were active when the last daemon ended. No other run is started before.
+    pub(crate) async fn resume_all(&self, app: &App, runs: Vec<RunId>) {
+        let not_resumed = lock(&self.not_resumed).take();
+        let mut loaded = Vec::new();
+        for id in runs {
+            match self.load(id).await {
+                Ok(run) => loaded.push(run),
+                Err(error) => tracing::error!("run {id} cannot be resumed: {error}"),
+            }
+        }
+        // Before the first run is resumed, which may want what another one has.
+        loaded.iter().for_each(|(ledger, _)| self.services.limits.adopt(ledger));
+        self.restore_holds().await;
+        for (ledger, seq) in loaded {
+            match W::open(self, &ledger).await {
+                Ok(opened) => self.drive(app, ledger, seq, opened, None),
+                Err(error) => {
+                    tracing::error!("run {} cannot be resumed: {error}", W::fields(&ledger.spec).id);
+                }
+            }
+        }
+        drop(not_resumed);
+    }
+
+    /// A usage limit holds even if the run that ran into it is over.
+    async fn restore_holds(&self) {
+        let views = match self.list(HOLDS_SEARCHED).await {
+            Ok(views) => views,
+            Err(error) => return tracing::warn!("cannot read which usage limits hold: {error}"),
+        };
+        for fields in views.iter().map(W::view_fields) {
+            if let Some(hold) = fields.hold {
+                let until = Wall(hold.until.as_millisecond());
+                self.services.limits.hold(fields.provider, &Hold { until, reason: hold.reason.clone(), known: true });
+            }
+        }
+    }
+
+    pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), SupervisorError> {
+        // A run that is not resumed yet is not over.
+        drop(self.starting.lock().await);
+        self.show(id).await?;
+        match self.registry.tell(id, |taken| Command::Stop(how, taken)).await {
+            true => Ok(()),
+            false => Err(SupervisorError::Over(id)),
+        }
+    }
+
+    /// Hands an input to the driver of a run. Returns whether the driver has journaled it.
+    pub(crate) async fn tell(&self, id: RunId, input: InputOf<W>) -> bool {
+        self.registry.tell(id, |taken| Command::Input(Box::new(input), taken)).await
+    }
+
+    /// All runs, newest first.
+    pub(crate) async fn list(&self, limit: usize) -> Result<Vec<W::View>, SupervisorError> {
+        let mut views = Vec::new();
+        for row in self.journals.list(limit).await? {
+            views.push(self.current(row).await);
+        }
+        Ok(views)
+    }
+
+    pub(crate) async fn show(&self, id: RunId) -> Result<W::View, SupervisorError> {
+        if let Some(view) = self.active_view(id) {
+            return Ok(view);
+        }
+        let row = self.journals.show(id).await?.ok_or_else(|| no_run::<W>(id))?;
+        Ok(self.current(row).await)
+    }
+
+    /// The view of a run that a driver serves.
+    fn active_view(&self, id: RunId) -> Option<W::View> {
+        let ledger = lock(&self.active).get(&id).cloned()?;
+        Some(W::view(&ledger, &self.state_of(id).to_string_lossy()))
+    }
+
+    /// The view of a run now. The row of an active run says how it began; if no driver serves it yet, its journal is read.
+    async fn current(&self, row: W::View) -> W::View {
+        let fields = W::view_fields(&row);
+        if fields.status == PlanRunStatus::Over {
+            return row;
+        }
+        if let Some(view) = self.active_view(fields.id) {
+            return view;
+        }
+        match self.load(fields.id).await {
+            Ok((ledger, _)) => W::view(&ledger, fields.files),
+            Err(error) => {
+                tracing::error!("run {} cannot be read: {error}", fields.id);
+                row
+            }
+        }
+    }
+
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, W::Entry)>, SupervisorError> {
+        Ok(self.journals.entries(id, after).await?)
+    }
+
+    /// The run that used this plan file or project last. Nothing if its journal cannot be understood.
+    pub(crate) async fn last(&self, resource: &str) -> Result<Option<RunLedger<W>>, SupervisorError> {
+        let Some(id) = self.journals.newest_of(resource).await? else { return Ok(None) };
+        match self.load(id).await {
+            Ok((ledger, _)) => Ok(Some(ledger)),
+            Err(SupervisorError::NoRun { .. }) => Ok(None),
+            Err(SupervisorError::Journal(Failed::Store(error))) if error.is_of_content() => {
+                tracing::warn!("the journal of run {id} cannot be understood: {error}");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn load(&self, id: RunId) -> Result<(RunLedger<W>, i64), SupervisorError> {
+        self.journals.load(id).await?.ok_or_else(|| no_run::<W>(id))
+    }
+
+    /// The directory of a run's files.
+    pub(crate) fn state_of(&self, id: RunId) -> PathBuf {
+        self.state.join(id.as_str())
+    }
+
+    /// The sum spent on a level so far, by all runs that count.
+    pub(crate) async fn spent(&self, level: &Level, of: &SpecFields<'_>) -> Result<Total, SupervisorError> {
+        let all = UsageOf::default();
+        let project = || Some(of.directory.to_owned());
+        let of = match level.of {
+            Of::Run => UsageOf { run: Some(of.id.to_string()), ..all },
+            Of::Plan => UsageOf { plan: of.plan_file.map(str::to_owned), ..all },
+            Of::Item if of.item.is_none() => return Ok(Total::default()),
+            Of::Item => UsageOf { item: of.item.map(str::to_owned), project: project(), ..all },
+            Of::Backlog | Of::Project => UsageOf { project: project(), ..all },
+            Of::Everything => all,
+        };
+        let window = level.window.map(|window| i64::try_from(window.as_millis()).unwrap_or(i64::MAX));
+        let window = window.map(|window| Wall(crate::now().0.saturating_sub(window)));
+        let lines = self.usage(UsageOf { since: level.since.max(window), ..of }).await?;
+        Ok(Total::of(lines.iter().filter(|line| level.of != Of::Backlog || line.item.is_some())))
+    }
+
+    /// The usage of sessions, oldest first.
+    pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, SupervisorError> {
+        Ok(self.journals.read(move |disk, database| store::usage(disk, database, &of)).await?)
+    }
+
+    /// Drives a run in a task of its own.
+    fn drive(&self, app: &App, ledger: RunLedger<W>, seq: i64, opened: (W, W::Local), context: Option<LaunchContext>) {
+        let (work, local) = opened;
+        let id = W::fields(&ledger.spec).id;
+        let (sender, commands) = self.registry.enter(id);
+        let (signal, signals) = mpsc::unbounded_channel();
+        let RunServices { files, executable, .. } = self.services.clone();
+        let spec = ledger.spec.clone();
+        let executor = Executor {
+            spec: spec.clone(),
+            sessions: Sessions { app: app.clone(), files, executable },
+            context,
+            state: self.state_of(id),
+            signals: signal,
+            work,
+        };
+        let params = DriverParams { ledger, seq, executor, signals, commands, local };
+        let driver = Driver::new(self, app, params);
+        let (supervisor, app) = (self.clone(), app.clone());
+        crate::spawn(async move {
+            if driver.drive().await.is_ok() {
+                supervisor.registry.leave(id, &sender);
+                lock(&supervisor.active).remove(&id);
+                W::ended(&app, &spec).await;
+                super::retention::tidy(&app).await;
+            }
+        });
+    }
+}
+
+fn no_run<W: Workflow>(id: RunId) -> SupervisorError {
+    SupervisorError::NoRun { kind: W::RUN, id }
+}

@@ -1,0 +1,184 @@
+//! The interface between the runtime and a kind of run.
+
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use posse_api::{HoldView, PlanRunStatus};
+use posse_core::engine::Machine;
+use posse_core::file_problem::FileProblems;
+use posse_core::ids::RunId;
+use posse_core::plan::TaskId;
+use posse_core::plan::budget::{Line, Phase, Total, Usage};
+use posse_core::plan::config::PlanConfig;
+use posse_core::plan::limits::Hold;
+use posse_core::rounds::config::Notifications;
+use posse_core::time::Wall;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use super::shared_limits::LimitsHandle;
+use super::{Driver, Executor, RunEntry, RunLedger, Stopping, Supervisor, SupervisorError};
+use crate::api::App;
+use crate::store::Kind;
+
+/// The inputs of a workflow's machine.
+pub(crate) type InputOf<W> = <<W as Workflow>::Machine as Machine>::Input;
+/// The effects of a workflow's machine.
+pub(crate) type EffectOf<W> = <<W as Workflow>::Machine as Machine>::Effect;
+/// The effects that follow from a step of the driver.
+pub(crate) type Effects<W> = Result<Vec<EffectOf<W>>, Stopping>;
+
+/// The fields that the specification of every run has.
+pub(crate) struct SpecFields<'a> {
+    pub(crate) id: RunId,
+    /// The plan file or the project. Only one active run may use it.
+    pub(crate) resource: &'a str,
+    pub(crate) directory: &'a str,
+    pub(crate) provider: &'a str,
+    pub(crate) config: &'a PlanConfig,
+    /// The time of the request.
+    pub(crate) asked: Wall,
+    pub(crate) notifications: &'a Notifications,
+    pub(crate) plan_file: Option<&'a str>,
+    pub(crate) item: Option<&'a str>,
+}
+
+/// The fields that the view of every run has.
+pub(crate) struct ViewFields<'a> {
+    pub(crate) id: RunId,
+    pub(crate) status: PlanRunStatus,
+    pub(crate) provider: &'a str,
+    pub(crate) hold: Option<&'a HoldView>,
+    /// The directory of the run's files.
+    pub(crate) files: &'a str,
+}
+
+/// The end of a session, as an input tells it.
+pub(crate) struct SessionEnded<'a, W: Workflow> {
+    pub(crate) session: &'a W::Session,
+    pub(crate) phase: Phase,
+    /// The outcome in one word, for the usage table.
+    pub(crate) outcome: &'static str,
+    pub(crate) usage: &'a Usage,
+    /// The usage limit that the session ran into.
+    pub(crate) hold: Option<&'a Hold>,
+}
+
+/// A kind of run. A value holds what the executor needs besides the fields of [`Executor`].
+pub(crate) trait Workflow: Clone + Send + Sync + 'static {
+    const KIND: Kind;
+    /// The name of this kind, for errors.
+    const RUN: &'static str;
+    /// The message of a run that waits for a client with the environment of its sessions.
+    const WAITS: &'static str;
+    /// The notification event of a run that ended.
+    const ENDED: &'static str;
+
+    type Spec: Clone + Send + Sync + 'static;
+    type Machine: Machine<Input: Clone + PartialEq + Send + Sync, Effect: Clone + PartialEq + Send + Sync>
+        + Clone
+        + Send
+        + Sync
+        + 'static;
+    /// Identifies a session within its run.
+    type Session: Clone + Display + Ord + Send + Sync + 'static;
+    type Entry: RunEntry<Work = Self>;
+    type View: Serialize + DeserializeOwned + Send + 'static;
+    /// State that only drivers of this kind have.
+    type Local: Send + 'static;
+    /// An event that only drivers of this kind wait for.
+    type Wake: Send + 'static;
+    /// State that all runs of this kind share.
+    type Shared: Clone + Default + Send + Sync + 'static;
+
+    fn fields(spec: &Self::Spec) -> SpecFields<'_>;
+    fn machine(spec: &Self::Spec) -> Result<Self::Machine, FileProblems>;
+    /// The name of the run in notifications.
+    fn title(ledger: &RunLedger<Self>) -> String;
+    /// The usage of the run so far.
+    fn used(ledger: &RunLedger<Self>) -> &Total;
+    fn view(ledger: &RunLedger<Self>, files: &str) -> Self::View;
+    fn view_fields(view: &Self::View) -> ViewFields<'_>;
+
+    /// The session that ended with this input, if one did.
+    fn session_ended(input: &InputOf<Self>) -> Option<SessionEnded<'_, Self>>;
+    /// Adds what is known of the session to its line in the usage table.
+    fn complete_line(ledger: &RunLedger<Self>, session: &Self::Session, line: &mut Line);
+    /// The directory of a session's files within the directory of the run.
+    fn session_directory(session: &str) -> Option<PathBuf>;
+
+    /// Opens what a driver of this run needs.
+    fn open(
+        supervisor: &Supervisor<Self>,
+        ledger: &RunLedger<Self>,
+    ) -> impl Future<Output = Result<(Self, Self::Local), SupervisorError>> + Send;
+
+    /// Called before the first effect is started.
+    fn begin(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send;
+    /// Starts an effect. Returns the effects that follow at once.
+    fn start(driver: &mut Driver<Self>, effect: EffectOf<Self>) -> impl Future<Output = Effects<Self>> + Send;
+    /// The session that the effect runs, if it runs one.
+    fn session_of(effect: &EffectOf<Self>) -> Option<&Self::Session>;
+    /// Reports whether the effect cannot be carried out without the environment of sessions.
+    fn needs_context(
+        executor: &Executor<Self>,
+        ledger: &RunLedger<Self>,
+        effect: &EffectOf<Self>,
+    ) -> impl Future<Output = bool> + Send;
+    /// Carries an effect out. Carrying it out twice is the same as once.
+    fn carry_out(
+        executor: &Executor<Self>,
+        effect: EffectOf<Self>,
+        machine: &Self::Machine,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = Option<InputOf<Self>>> + Send;
+    /// The answer to an effect that is not carried out because the run stops.
+    fn not_started(effect: EffectOf<Self>) -> Option<InputOf<Self>>;
+    /// Reports whether a stop drops the effect if it waits for the environment of sessions.
+    fn dropped_by_stop(effect: &EffectOf<Self>) -> bool;
+
+    /// Called before an input is journaled.
+    fn before_input(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send {
+        let _ = driver;
+        async { Ok(Vec::new()) }
+    }
+    /// Applies the answer of an executor.
+    fn answered(driver: &mut Driver<Self>, input: InputOf<Self>) -> impl Future<Output = Effects<Self>> + Send;
+    /// Called when all effects are started.
+    fn settle(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send {
+        let _ = driver;
+        async { Ok(Vec::new()) }
+    }
+    /// Waits for an event that only drivers of this kind have.
+    fn wait(local: &mut Self::Local, ledger: &RunLedger<Self>) -> impl Future<Output = Self::Wake> + Send;
+    fn woken(driver: &mut Driver<Self>, wake: Self::Wake) -> impl Future<Output = Effects<Self>> + Send;
+    /// Called when a client has provided the environment of sessions.
+    fn context_provided(driver: &mut Driver<Self>) -> impl Future<Output = ()> + Send {
+        let _ = driver;
+        async {}
+    }
+
+    /// The input that tells the run of its shared limits, if they are news. `spent`: sums that were read just now.
+    fn limits_input(
+        ledger: &RunLedger<Self>,
+        limits: &LimitsHandle,
+        spent: Vec<(String, Total)>,
+    ) -> Option<InputOf<Self>>;
+    /// The exclusive resources that tasks of a resumed run have.
+    fn held_resources(machine: &Self::Machine) -> Vec<(&TaskId, &str)> {
+        let _ = machine;
+        Vec::new()
+    }
+    /// The tasks that keep their exclusive resources.
+    fn tasks_in_progress(machine: &Self::Machine) -> BTreeSet<&TaskId> {
+        let _ = machine;
+        BTreeSet::new()
+    }
+
+    /// Completes the files of a run that has an outcome. Returns the path of its report.
+    fn close(driver: &mut Driver<Self>) -> impl Future<Output = Result<Option<String>, Stopping>> + Send;
+    /// Called when the driver of a run that is over has gone.
+    fn ended(app: &App, spec: &Self::Spec) -> impl Future<Output = ()> + Send;
+}

@@ -1,0 +1,393 @@
+//! Carries out the effects of a run, each in a task of its own. The result comes back as a `RunEvent`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use posse_agents::launch::Mode;
+use posse_core::aftermath::{Snapshot, commit_message};
+use posse_core::audit::{By, Who};
+use posse_core::delivery::{Failure, Left, NotAnswered, Order, Unanswered, Wish};
+use posse_core::ids::{RunId, TerminalId, WriterId};
+use posse_core::rounds::Role;
+use posse_core::rounds::config::AgentChoice;
+use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces};
+use posse_core::screen::Size;
+use posse_core::turn::files::Suffix;
+use posse_core::turn::{self, AcceptFailure};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::error::SendError;
+use tokio::sync::watch;
+
+use super::files::RunFiles;
+use crate::aftermath;
+use crate::api::agents::{self, Asked};
+use crate::api::{ApiError, App, terminals};
+use crate::disk::{self, Disk};
+use crate::environment::Environment;
+use crate::hub::{self, NewTerminal, SessionChoice};
+use crate::notify::Notice;
+use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart};
+use crate::run::LaunchContext;
+
+/// A turn's prompt and its reminders are numbered together: so many of them there may be.
+const MESSAGES_PER_TURN: u64 = 1000;
+/// How long agents that were being started when posse died may take until they are ready. The real ones need a few seconds.
+pub(super) const GETTING_READY: Duration = Duration::from_secs(15);
+/// How long agents that are asked to leave are waited for: as long as a person waits for a command that stops.
+const LEAVING: Duration = Duration::from_secs(3);
+/// How long a terminal has to be still before it is believed that it took nothing in: a busy machine delays an echo by some
+/// tens of milliseconds. And how often it is looked at.
+const TRACES_QUIET: Duration = Duration::from_millis(400);
+const TRACES_LOOKS: u32 = 20;
+
+/// Everything that one effect needs.
+#[derive(Clone)]
+pub(super) struct LoopExecutor {
+    pub(super) app: App,
+    pub(super) spec: Spec,
+    pub(super) files: RunFiles,
+    pub(super) means: Option<LaunchContext>,
+    pub(super) happened: UnboundedSender<RunEvent>,
+    /// The response file is known to have been renamed into place.
+    pub(super) placed: bool,
+}
+
+impl LoopExecutor {
+    /// Begins an effect. Its result comes later as an event.
+    pub(super) fn begin(self, effect: Effect) {
+        crate::spawn(async move {
+            let happened = self.happened.clone();
+            let (app, leaves) = (self.app.clone(), self.spec.config.cleanup_on_exit);
+            if let Some(next) = self.finish(effect).await
+                && let Err(SendError(RunEvent::TerminalStarted { terminal, .. })) = happened.send(next)
+                && leaves
+            {
+                // The run stopped meanwhile, and its other agents have left.
+                app.end_terminal(terminal, 0).await;
+            }
+        });
+    }
+
+    async fn finish(self, effect: Effect) -> Option<RunEvent> {
+        let of_turn = |turn, event| Some(RunEvent::Turn { turn, event });
+        match effect {
+            Effect::StartTerminal { role, choice, name } => {
+                let result = match &self.means {
+                    Some(means) => self.start_terminal(means, role, choice, name).await,
+                    None => Err(ApiError::Invalid("nobody who knows its environment is there".into())),
+                };
+                Some(match result {
+                    Ok(terminal) => RunEvent::TerminalStarted { role, terminal },
+                    Err(error) => RunEvent::TerminalNotStarted { role, why: why_not_started(&error) },
+                })
+            }
+            Effect::ClearStale { turn, key, number, terminal } => {
+                let printed = printed(&self.app, terminal).await;
+                Some(match self.files.keep(key, number, Some(Suffix::Stale)).await {
+                    Ok(stale) => RunEvent::StaleCleared { turn, stale, printed },
+                    Err(error) => RunEvent::StaleInTheWay { turn, why: error.to_string() },
+                })
+            }
+            Effect::Send { turn, terminal, text } => {
+                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN, text).await;
+                Some(RunEvent::Sent { turn, sent })
+            }
+            Effect::LookForTraces { turn, terminal, key, text, since, printed } => {
+                let answer_there = disk::at(self.files.response(key), Disk::exists).await;
+                let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
+                Some(RunEvent::Traces { turn, traces })
+            }
+            Effect::LookAtFile { turn, key } => {
+                of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await))
+            }
+            Effect::Accept { turn, terminal, role, n, cap, question } => {
+                let who = Who {
+                    by: By::Run,
+                    from: None,
+                    role: Some(role.to_string()),
+                    run: Some(self.spec.id.to_string()),
+                    turn: Some(turn),
+                    count: Some((n, cap)),
+                };
+                of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
+            }
+            Effect::AskLastOutput { turn, terminal } => {
+                of_turn(turn, turn::Event::LastOutput(get_last_output(&self.app, terminal).await))
+            }
+            Effect::Remind { turn, terminal, n, text } => {
+                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await;
+                match sent {
+                    Sent::Taken => None,
+                    Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => {
+                        of_turn(turn, turn::Event::NotReminded(why))
+                    }
+                }
+            }
+            Effect::Archive { turn, key, number, suffix } => {
+                Some(RunEvent::Archived { turn, name: self.files.keep_if_possible(key, number, suffix).await })
+            }
+            Effect::Notify { event, notice } => {
+                self.notify(event, notice);
+                None
+            }
+            Effect::TakeSnapshot => Some(RunEvent::Snapshot(self.snapshot().await)),
+            Effect::Step { step, before } => Some(RunEvent::StepDone { step, outcome: self.step(step, before).await }),
+            Effect::EndTerminals(terminals) => {
+                self.ask_to_leave(terminals).await;
+                Some(RunEvent::TerminalsAsked)
+            }
+            // The driver's own.
+            Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
+        }
+    }
+
+    async fn start_terminal(
+        &self,
+        means: &LaunchContext,
+        role: Role,
+        choice: AgentChoice,
+        name: String,
+    ) -> Result<TerminalId, ApiError> {
+        let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose();
+        let mode = mode.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let asked = Asked {
+            provider: choice.provider,
+            mode,
+            model: choice.model,
+            profile: None,
+            profile_name: Some(choice.profile.clone()),
+            trusted: self.spec.trusted,
+            more: Vec::new(),
+        };
+        let start = async {
+            let creation = NewTerminal {
+                program: agents::find(&self.app, asked).await?,
+                agent_profile: Some(choice.profile),
+                name: Some(name.parse()?),
+                session: SessionChoice::Any(self.spec.session.clone()),
+                directory: terminals::directory(&self.spec.directory).await?,
+                environment: means.environment.clone(),
+                size: Size::DEFAULT,
+                ring: terminals::RING,
+                at_once: false,
+            };
+            agents::start(&self.app, creation).await
+        };
+        match start.await {
+            Ok(terminal) => {
+                tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
+                Ok(terminal.id)
+            }
+            Err(error) => {
+                // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
+                let started = matches!(error, ApiError::StartTimeout(_) | ApiError::Create(_));
+                if started && !self.happened.is_closed() {
+                    self.end_what_was_started(&name).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Ends an agent that did not get ready. Its output stays readable.
+    async fn end_what_was_started(&self, name: &str) {
+        if let Some(terminal) = find_running(&self.app, &self.spec, name).await {
+            self.app.end_terminal(terminal, 0).await;
+        }
+    }
+
+    /// Types a message. However often it is asked for under one number, it is typed once.
+    async fn send_input(&self, terminal: TerminalId, sequence: u64, text: String) -> Sent {
+        let Some(pump) = find(&self.app, terminal).await else { return Sent::Gone("it was deleted".into()) };
+        let order = Order { text, ..Order::default() };
+        let writer = writer(self.spec.id);
+        let who = Who { by: By::Run, run: Some(self.spec.id.to_string()), ..Who::person() };
+        let answerer = Answerer::allowed(who);
+        match pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply }).await {
+            Some(Ok(())) => Sent::Taken,
+            None => Sent::Gone("it was deleted".into()),
+            Some(Err(error @ (InputError::Ended | InputError::Lost))) => Sent::Gone(error.to_string()),
+            Some(Err(error @ InputError::Uncertain)) => Sent::Uncertain(error.to_string()),
+            Some(Err(error @ InputError::NotDelivered(Failure { left: Left::Unknown, .. }))) => {
+                Sent::Uncertain(error.to_string())
+            }
+            Some(Err(error)) => Sent::Not(error.to_string()),
+        }
+    }
+
+    /// `send_input(terminal, "y")`: accepts the question that is open, if it is this one. The audit comes first, wherever
+    /// a question is answered.
+    async fn accept(&self, terminal: TerminalId, question: Option<String>, who: Who) -> Result<(), AcceptFailure> {
+        let gone = || AcceptFailure::Gone("it was deleted".into());
+        let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
+        let answerer = Answerer::allowed(who);
+        let answer =
+            pump.ask(|reply| pump::PumpCommand::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
+        match answer.await.ok_or_else(gone)? {
+            Ok(_) => Ok(()),
+            Err(error @ (InputError::Ended | InputError::Lost)) => Err(AcceptFailure::Gone(error.to_string())),
+            Err(
+                error @ (InputError::Question(NotAnswered::Unproven(_))
+                | InputError::NotAnswered(Unanswered { why: NotAnswered::Unproven(_), presses: 0 })),
+            ) => Err(AcceptFailure::Unproven(error.to_string())),
+            // No key was pressed that could have answered it: that does not count (LOOP-41).
+            Err(error @ InputError::NotAnswered(Unanswered { presses: 0, .. })) => {
+                Err(AcceptFailure::Refused(error.to_string()))
+            }
+            Err(error @ InputError::NotAnswered(_)) => Err(AcceptFailure::Failed(error.to_string())),
+            Err(error) => Err(AcceptFailure::Refused(error.to_string())),
+        }
+    }
+
+    /// Finds out from the terminal whether a prompt arrived.
+    async fn look_for_traces(
+        &self,
+        terminal: TerminalId,
+        text: String,
+        since: posse_core::time::Wall,
+        printed: Option<u64>,
+        answer_there: bool,
+    ) -> Traces {
+        let gone = || Traces::Unclear("the terminal is gone".into());
+        if answer_there {
+            return Traces::Taken;
+        }
+        // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
+        // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
+        let Some(pump) = find(&self.app, terminal).await else { return gone() };
+        let Some(observed) = pump.ask(pump::PumpCommand::Observe).await else { return gone() };
+        let mut before = None;
+        for _ in 0..TRACES_LOOKS {
+            let wanted = text.clone();
+            let Some(Some(shown)) = pump.ask(|reply| pump::PumpCommand::Traces { text: wanted, reply }).await else {
+                return Traces::Unclear("its screen cannot be read".into());
+            };
+            let traces = posse_core::run::judge_traces(&shown, &observed.borrow().status, since, printed);
+            if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
+                return traces;
+            }
+            before = Some((shown, traces));
+            tokio::time::sleep(TRACES_QUIET).await;
+        }
+        Traces::Unclear("it prints without end, and does not show what it was asked last".into())
+    }
+
+    /// Asks agents to leave, all at once. One that takes long to listen is not waited for; it is asked all the same.
+    async fn ask_to_leave(&self, terminals: Vec<TerminalId>) {
+        let mut asking = tokio::task::JoinSet::new();
+        for terminal in terminals {
+            let app = self.app.clone();
+            asking.spawn(async move {
+                // Who is gone already need not be asked.
+                let _ = terminals::ask_to_leave(&app, terminal).await;
+            });
+        }
+        let all = async { while asking.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(LEAVING, all).await;
+        asking.detach_all();
+    }
+
+    fn notify(&self, event: &'static str, notice: turn::Notice) {
+        let turn::Notice { priority, title, text } = notice;
+        tracing::info!(run = %self.spec.id, "{title}: {text}");
+        let run = Some(self.spec.id.to_string());
+        let notice = Notice { event, priority, title, text, run };
+        self.app.notifier.tell(&self.spec.config.notifications, notice);
+    }
+
+    /// What is the user's own in the project, before any agent has touched it.
+    async fn snapshot(&self) -> Option<Snapshot> {
+        aftermath::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
+            tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
+            None
+        })
+    }
+
+    /// The environment for the steps after PASS. The run does not ask for them without a client that provides it.
+    fn environment(&self) -> Environment {
+        Environment::of(self.means.as_ref().map(|means| means.environment.clone()).unwrap_or_default())
+    }
+
+    async fn step(&self, step: Step, before: Option<Snapshot>) -> StepOutcome {
+        let environment = self.environment();
+        let directory = Path::new(&self.spec.directory);
+        match step {
+            Step::OpenspecArchive => aftermath::openspec_archive(directory, &environment).await,
+            Step::GitCommit if self.spec.imported.is_some() => {
+                let text = "the run was taken up from its state file, which does not say what was yours when it began";
+                StepOutcome::Skipped(format!("{text}; commit it yourself"))
+            }
+            Step::GitCommit => {
+                let wished = &self.spec.config.post_processing.git_commit_comment;
+                let message = commit_message(wished, self.spec.id.as_str());
+                let quarantine = self.files.archive().join("quarantine");
+                aftermath::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
+            }
+        }
+    }
+}
+
+/// In words, without hints at a terminal that is gone by then.
+fn why_not_started(error: &ApiError) -> String {
+    match error {
+        ApiError::StartTimeout(_) => error.to_string(),
+        error => error.in_full(),
+    }
+}
+
+/// Who types for a run. No person and no other run has this number: their upper half is never this one.
+fn writer(run: RunId) -> WriterId {
+    WriterId(0x706f_7373_0000_0000 | u64::from(run.bits()))
+}
+
+/// The terminal of the run that has this name, if its program runs.
+pub(super) async fn find_running(app: &App, spec: &Spec, name: &str) -> Option<TerminalId> {
+    let views = app.ask(hub::HubCommand::List).await.unwrap_or_default();
+    let records = views.into_iter().map(|view| view.record);
+    let mut mine = records.filter(|record| record.name.as_str() == name && record.session == spec.session);
+    mine.find(|record| record.exit.is_none()).map(|record| record.id)
+}
+
+async fn find(app: &App, terminal: TerminalId) -> Option<PumpHandle> {
+    app.ask(|reply| hub::HubCommand::Find(terminal, reply)).await.ok().flatten()
+}
+
+/// Whether a terminal is there and its program runs. Waits for a keeper that is still on its way up.
+pub(super) async fn is_alive(app: &App, terminal: TerminalId) -> bool {
+    // Of several that are lost at once, the hub hears one after the other; who asks then must not take the last for alive.
+    match find(app, terminal).await {
+        Some(pump) => pump.ask(pump::PumpCommand::Alive).await.unwrap_or(false),
+        None => false,
+    }
+}
+
+/// Whether an agent that was being started when posse died gets to where it can be given something to do. One that does not
+/// is ended: it may wait for ever for something that only the earlier daemon could have sent.
+pub(super) async fn gets_ready(app: &App, terminal: TerminalId, patience: tokio::time::Instant) -> bool {
+    let ready = async {
+        let Some(mut observed) = observe(app, terminal).await else { return false };
+        let rests = observed.wait_for(|now| now.exit.is_some() || !now.status.is_busy()).await;
+        rests.is_ok_and(|now| now.exit.is_none())
+    };
+    if tokio::time::timeout_at(patience, ready).await.unwrap_or(false) {
+        return true;
+    }
+    tracing::warn!("terminal {terminal} was being started when posse died, and never got ready; it is ended");
+    app.end_terminal(terminal, 0).await;
+    false
+}
+
+async fn printed(app: &App, terminal: TerminalId) -> Option<u64> {
+    let traces = find(app, terminal).await?.ask(|reply| pump::PumpCommand::Traces { text: String::new(), reply }).await;
+    traces.flatten().map(|shown| shown.printed)
+}
+
+/// Subscribes to everything of a terminal that matters to a run. `None`: it was deleted.
+pub(super) async fn observe(app: &App, terminal: TerminalId) -> Option<watch::Receiver<Observation>> {
+    find(app, terminal).await?.ask(pump::PumpCommand::Observe).await
+}
+
+/// The agent's last message. One of an earlier turn would be the answer to something else.
+async fn get_last_output(app: &App, terminal: TerminalId) -> Option<String> {
+    find(app, terminal).await?.ask(|reply| pump::PumpCommand::Text(TextPart::Answer, reply)).await.flatten()
+}
