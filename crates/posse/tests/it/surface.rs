@@ -247,6 +247,9 @@ fn terminals_and_what_is_around_them() {
             if matches!(leaf(line).as_str(), "approve" | "deny" | "answer") {
                 env.run(["send", "agent", "go"]).ok();
                 wait(&env, "agent", "waiting_user_answer");
+            } else if line == "output here" {
+                // `send` returns when the text is typed; `cat` prints it a moment later.
+                when("the echo", || env.run(["output", "here"]).ok().contains("hello").then_some(()));
             }
             words(line, "", "")
         });
