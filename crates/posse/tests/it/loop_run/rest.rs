@@ -136,16 +136,15 @@ fn startup_guard_of_a_rest_client_is_not_released_without_a_reaction() {
 #[test]
 fn wait_after_send_waits_for_the_turn_that_was_sent() {
     let env = env();
-    // Nothing is shown or said of the second turn for a while.
+    // Nothing is shown of the second turn for a while.
     let scenario = "look = \"claude\"\nosc = []\n\
-        [[turn]]\non = \"slowly\"\nsteps = [{ pause = \"700ms\" }, { think = \"300ms\" }]\n\
-        [[turn]]\nsteps = [{ think = \"200ms\" }]";
-    let log = env.script_agent("claude_code", scenario);
-    let ended = || fs::read_to_string(&log).unwrap().matches("turn_ended").count();
+        [[turn]]\non = \"slowly\"\nsteps = [{ pause = \"700ms\" }, { think = \"300ms\" }, { say = \"slow answer\" }]\n\
+        [[turn]]\nsteps = [{ think = \"200ms\" }, { say = \"first answer\" }]";
+    env.script_agent("claude_code", scenario);
     let id = env.run(["launch", "claude_code", "--trust", "--json"]).json()["id"].as_str().unwrap().to_owned();
-    for (turn, prompt) in [(1, "first"), (2, "slowly")] {
+    for (prompt, answer) in [("first", "first answer"), ("slowly", "slow answer")] {
         env.run(["send", &id, prompt]).ok();
         env.run(["wait", &id, "--until", "completed"]).ok();
-        assert_eq!(ended(), turn, "{prompt}");
+        assert_eq!(env.run(["output", &id, "--last"]).ok().trim(), answer);
     }
 }
