@@ -53,15 +53,11 @@ impl Emulator {
     /// Serializes this emulator. A restored emulator behaves the same from here on.
     pub fn checkpoint(&self) -> Vec<u8> {
         let history = &self.terminal.callbacks().history;
-        let mut lines = String::new();
-        for line in history.lines() {
-            lines.push_str(line);
-            lines.push('\n');
-        }
+        let (lines, picture) = (history.with_line_breaks(), self.picture());
         let checkpoint = Checkpoint {
             size: self.size,
             offset: self.offset,
-            picture: &self.picture(),
+            picture: &picture,
             title: &self.title,
             modes: self.modes,
             keyboard: [self.keyboard.stack(false), self.keyboard.stack(true)],
@@ -70,7 +66,9 @@ impl Emulator {
             open: history.open(),
             history: &lines,
         };
-        let mut out = MAGIC.to_vec();
+        // A buffer that doubles as it grows would leave holes in the heap, one for each terminal.
+        let mut out = Vec::with_capacity(lines.len() + picture.len() + 1024);
+        out.extend_from_slice(MAGIC);
         out.push(VERSION);
         // Encoding into memory fails only for sequences of unknown length, and there is none.
         let encoded = postcard::to_io(&checkpoint, &mut out);

@@ -55,6 +55,16 @@ impl History {
         })
     }
 
+    /// All lines as one text in which every line ends with a line break.
+    pub(super) fn with_line_breaks(&self) -> String {
+        let mut text = String::with_capacity(self.bytes() + self.lengths.len());
+        for line in self.lines() {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
     pub(super) fn limit(&self) -> HistoryLimit {
         self.limit
     }
