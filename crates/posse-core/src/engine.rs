@@ -1,7 +1,8 @@
 //! What every durable run has in common, whatever it works on.
 //!
 //! A run is its journal of inputs. Replaying the inputs in order, each at its recorded time, gives the same run and the same
-//! list of outstanding effects. Effects are idempotent: after a crash the driver starts every outstanding effect again.
+//! list of outstanding effects. Effects are idempotent: after a crash the driver starts every outstanding effect again. Where
+//! they cannot be, as in a run of the loop, the first input brings evidence of what became of them, and none is outstanding.
 //!
 //! This module does no IO and has no clock.
 
@@ -26,11 +27,11 @@ pub trait Machine {
     type Input: From<Control>;
     type Effect;
 
-    /// Takes in what happened and returns what is to be done. `now` never goes back. A machine that has an outcome ignores
-    /// every further input.
+    /// Takes in what happened and returns what is to be done. A machine that has an outcome ignores every further input, but a
+    /// stopped run of the loop can be resumed.
     fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect>;
 
-    /// The effects that were requested and have not been answered yet.
+    /// The effects that were requested, have not been answered yet, and are to be started again after a crash.
     fn outstanding(&self) -> &[Self::Effect];
 
     /// The time of the next timer, if one is set. The driver hands over a tick then.
@@ -40,10 +41,14 @@ pub trait Machine {
     fn outcome(&self) -> Option<(RunOutcome, &str)>;
 
     /// The usage limit that sessions wait for.
-    fn hold(&self) -> Option<&Hold>;
+    fn hold(&self) -> Option<&Hold> {
+        None
+    }
 
     /// The limits on money, and what is spent of them.
-    fn levels(&self) -> &[Level];
+    fn levels(&self) -> &[Level] {
+        &[]
+    }
 }
 
 impl From<Control> for plan::Event {

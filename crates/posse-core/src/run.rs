@@ -2,12 +2,11 @@
 //!
 //! `rounds` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
 //! the terminals, begins turns, parks while a model is not available, stops, and resumes where it was. It is a value
-//! like the other machines: `handle` takes what happened and answers with what it wants done.
+//! like the other machines (`engine::Machine`): it takes what happened and answers with what it wants done.
 //!
-//! Whatever must not be forgotten is an `Entry` of the journal. `Effect::Record` is durable before the effects after
-//! it are carried out, and the run itself changes by its own entries only (`Ledger::apply`): a run that is read back
-//! from its journal *is* the run that wrote it. What was under way when posse died is then decided from evidence
-//! (`resume`), never repeated blindly.
+//! Its journal has what happened (`Input`), each before anything that follows from it is done. What people read of it (`Entry`)
+//! is derived when an input is taken in. A run that is read back from its journal *is* the run that wrote it. What was under way
+//! when posse died is then decided from evidence (`resume`), never repeated blindly.
 //!
 //! Nothing here knows of processes, files or databases: those are the driver's, in `posse-server`.
 
@@ -36,7 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::{Entry, Step, StepOutcome, Stop};
 pub use ledger::{Ledger, Place, TurnRecord};
 pub use machine::Run;
-pub use messages::{Caller, Effect, RunEvent, Sent, Traces};
+pub use messages::{Caller, Effect, Input, Mirror, RunEvent, Sent, Traces};
 pub use park::{Parking, parking};
 pub use traces::{Shown, judge_traces};
 

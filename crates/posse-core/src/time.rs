@@ -13,7 +13,8 @@ pub struct Wall(pub i64);
 
 /// A point on a clock that never jumps, as time since some beginning. Used to measure; means nothing to people and
 /// nothing after a restart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Mono(pub Duration);
 
 impl Wall {

@@ -108,7 +108,7 @@ pub struct Before {
 }
 
 /// What the terminal is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// `None`: a status we do not know. That is no observation.
     pub kind: Option<StatusKind>,
@@ -121,7 +121,7 @@ pub struct Seen {
     pub plain_yes: bool,
     pub epoch: u64,
     pub reason: String,
-    /// The newest lines of the terminal, none of them older than the dispatch.
+    /// The newest lines of the terminal, none of them older than the dispatch, if they decide anything.
     pub words: Option<String>,
     /// Nothing was seen of the agent being at what it was asked last. That it is, is no more than our own word.
     pub unproven: bool,
@@ -146,6 +146,13 @@ impl Seen {
         }
     }
 
+    /// With the newest lines of the terminal, if they decide anything.
+    #[must_use]
+    pub fn with_words(self, words: Option<String>) -> Self {
+        let quiet = matches!(self.kind, Some(StatusKind::Idle | StatusKind::Completed));
+        Self { words: words.filter(|words| !quiet || failure::standing(words).is_some()), ..self }
+    }
+
     /// A few lines that show what is asked, without secrets: of the command, or else the newest lines of the terminal.
     fn snippet(&self) -> Vec<String> {
         let words = self.words.as_deref().unwrap_or_default();
@@ -156,7 +163,8 @@ impl Seen {
 }
 
 /// What is in the response file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Look {
     Absent,
     /// Nothing but white space. It is left in place: its writer may have truncated it just now.
@@ -170,7 +178,8 @@ pub enum Look {
 }
 
 /// Why an accept was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum AcceptFailure {
     /// Nothing was typed: another question is open, or none, or none with a plain yes.
     #[error("{0}")]
@@ -186,7 +195,8 @@ pub enum AcceptFailure {
     Gone(String),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 // An event is made, handled and gone.
 #[allow(clippy::large_enum_variant)]
 pub enum Event {

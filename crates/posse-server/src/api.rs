@@ -41,9 +41,9 @@ use crate::auto::Autos;
 use crate::disk;
 use crate::first_starts::FirstStarts;
 use crate::hub::{HubCommand, HubEvent};
+use crate::loops::Loops;
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::runs::Runs;
 use crate::versions::Versions;
 use door::Door;
 pub(crate) use error::{ApiError, ApiProblem, hint};
@@ -75,7 +75,7 @@ pub(crate) struct App {
     pub(crate) versions: Arc<Versions>,
     pub(crate) first_starts: Arc<FirstStarts>,
     pub(crate) notifier: Notifier,
-    pub(crate) runs: Runs,
+    pub(crate) loops: Loops,
     pub(crate) plans: Plans,
     pub(crate) autos: Autos,
 }
@@ -122,7 +122,7 @@ impl App {
         let home = home.to_owned();
         let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
         let files = crate::watched_files::WatchedFiles::start();
-        let services = crate::run::RunServices::new(files.clone(), paths.database(), home.join("posse"));
+        let services = crate::run::RunServices::new(files, paths.database(), home.join("posse"));
         let app = App {
             hub,
             events: broadcast::channel(16).0,
@@ -132,7 +132,7 @@ impl App {
             versions: Arc::default(),
             first_starts: Arc::default(),
             notifier: Notifier::default(),
-            runs: Runs::new(files, paths.database()),
+            loops: Loops::new(services.clone(), paths.home.clone()),
             plans: Plans::new(services.clone(), paths.plans()),
             autos: Autos::new(services, paths.autos()),
             paths,

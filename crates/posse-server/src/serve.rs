@@ -22,11 +22,11 @@ use crate::disk::{self, Disk};
 use crate::git;
 use crate::hub::{Hub, HubCommand, HubEvent, HubParams};
 use crate::keeper::{KeeperConnector, Routes};
+use crate::loops::Loops;
 use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::recording::{self, Word};
 use crate::run::RunServices;
-use crate::runs::Runs;
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
 use crate::{hub, pump};
@@ -117,8 +117,8 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         files: files.clone(),
         executable: executable.clone(),
     });
-    let (going_on, plans_going_on, autos_going_on) = (found.runs, found.plans, found.autos);
-    let services = RunServices::new(files.clone(), paths.database(), executable);
+    let (loops_active, plans_active, autos_active) = (found.runs, found.plans, found.autos);
+    let services = RunServices::new(files, paths.database(), executable);
     let app = App {
         hub: messages.clone(),
         events: events.clone(),
@@ -129,7 +129,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         versions: Arc::default(),
         first_starts: Arc::default(),
         notifier: Notifier::default(),
-        runs: Runs::new(files, paths.database()),
+        loops: Loops::new(services.clone(), paths.home.clone()),
         plans: Plans::new(services.clone(), paths.plans()),
         autos: Autos::new(services, paths.autos()),
     };
@@ -145,9 +145,9 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     crate::spawn({
         let app = app.clone();
         async move {
-            app.runs.take_up(&app, going_on).await;
-            app.plans.resume_all(&app, plans_going_on).await;
-            app.autos.resume_all(&app, autos_going_on).await;
+            app.loops.resume_all(&app, loops_active).await;
+            app.plans.resume_all(&app, plans_active).await;
+            app.autos.resume_all(&app, autos_active).await;
             app.plans.services.stop_files.all_are_resumed().await;
             app.plans.clean_up(None).await;
             crate::run::retention::tidy(&app).await;

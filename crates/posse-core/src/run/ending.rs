@@ -2,8 +2,8 @@
 
 use super::ledger::{Leaving, Ledger, Place};
 use super::machine::{Live, Run};
+use super::mirror::mirror;
 use super::{Effect, Entry, Step, StepOutcome, Stop};
-use crate::ids::TerminalId;
 use crate::rounds::Final;
 use crate::turn::Notice;
 
@@ -22,21 +22,11 @@ impl Run {
             let before = self.ledger.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
         }
-        let terminals: Vec<TerminalId> = self.ledger.terminals.values().copied().collect();
-        if self.ledger.spec.config.cleanup_on_exit && !terminals.is_empty() {
-            return self.leave(terminals);
-        }
-        self.finish(verdict);
-    }
-
-    /// Everything that comes after the verdict is done.
-    pub(super) fn finish(&mut self, verdict: Final) {
-        self.out.push(super::mirror::mirror(&self.ledger, Some(verdict), self.wall));
-        self.out.push(Effect::ArchiveState);
-        self.record(Entry::Finished);
-        self.out.push(verdict_notice(&self.ledger, verdict));
-        self.live = Live::Resting;
-        self.out.push(Effect::Rest);
+        let leaves = self.ledger.spec.config.cleanup_on_exit;
+        let terminals = self.ledger.terminals.values().copied().filter(|_| leaves).collect();
+        (self.live, self.mirror_due) = (Live::Closing, false);
+        let state = Some(mirror(&self.ledger, Some(verdict), self.wall));
+        self.out.push(Effect::Close { terminals, state, over: true });
     }
 
     pub(super) fn next_step(&self) -> Option<Step> {
@@ -51,21 +41,6 @@ impl Run {
         (wishes.git_commit && !archive_failed && done(Step::GitCommit).is_none()).then_some(Step::GitCommit)
     }
 
-    /// Asks these to leave. What follows waits until they have been asked: posse may die on the way, and nobody would ever
-    /// come back to them.
-    pub(super) fn leave(&mut self, terminals: Vec<TerminalId>) {
-        self.live = Live::Leaving;
-        self.out.push(Effect::EndTerminals(terminals));
-    }
-
-    pub(super) fn terminals_asked(&mut self) {
-        match (self.ledger.leaving.clone(), &self.ledger.place) {
-            (Some(Leaving { stop, why, .. }), _) => self.stop_now(stop, &why),
-            (None, Place::After(verdict)) => self.finish(*verdict),
-            (None, _) => {}
-        }
-    }
-
     /// Stops. With agents that are to leave it does so when they have been asked: from then on they are no longer its own,
     /// or a run that is resumed at once would give a task to somebody who is on the way out.
     pub(super) fn stop(&mut self, stop: Stop, why: &str) {
@@ -78,18 +53,37 @@ impl Run {
         };
         if clean && !self.ledger.terminals.is_empty() {
             self.record(Entry::Leaving { stop, why: why.to_owned() });
-            let terminals = self.ledger.leaving.iter().flat_map(|leaving| leaving.terminals.clone()).collect();
-            return self.leave(terminals);
+        } else {
+            self.ledger.leaving = Some(Leaving { stop, why: why.to_owned(), terminals: Vec::new() });
         }
-        self.stop_now(stop, why);
+        self.close();
     }
 
-    pub(super) fn stop_now(&mut self, stop: Stop, why: &str) {
-        // A run that never had its terminals leaves no state file behind (LOOP-14). Otherwise it is written before anybody
-        // hears of the stop: who waits for that finds it as it is to be.
-        if !self.ledger.is_fresh() || self.ledger.missing().is_empty() {
-            self.mirror();
+    /// Does what is to be done before it stops. posse may die on the way: whoever resumes the run does it again.
+    pub(super) fn close(&mut self) {
+        let Some(leaving) = &self.ledger.leaving else { return };
+        let terminals = leaving.terminals.clone();
+        // A run that never had its terminals leaves no state file behind (LOOP-14).
+        let had_terminals = !self.ledger.is_fresh() || self.ledger.missing().is_empty();
+        let state = had_terminals.then(|| mirror(&self.ledger, None, self.wall));
+        (self.live, self.mirror_due) = (Live::Closing, false);
+        self.out.push(Effect::Close { terminals, state, over: false });
+    }
+
+    pub(super) fn closed(&mut self) {
+        self.live = Live::Resting;
+        match (self.ledger.leaving.take(), &self.ledger.place) {
+            (Some(Leaving { stop, why, .. }), _) => self.stopped(stop, &why),
+            (None, Place::After(verdict)) => {
+                let notice = verdict_notice(&self.ledger, *verdict);
+                self.record(Entry::Finished);
+                self.out.push(notice);
+            }
+            (None, _) => {}
         }
+    }
+
+    fn stopped(&mut self, stop: Stop, why: &str) {
         self.record(Entry::Stopped { stop, why: why.to_owned() });
         if stop != Stop::Asked {
             let id = self.ledger.spec.id;
@@ -100,8 +94,6 @@ impl Run {
             let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
             self.out.push(Effect::Notify { event: "stopped", notice });
         }
-        self.live = Live::Resting;
-        self.out.push(Effect::Rest);
     }
 }
 

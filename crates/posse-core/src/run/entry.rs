@@ -1,4 +1,4 @@
-//! What a run writes down. The journal is the run: everything else can be made from it.
+//! What people and programs are told of a run.
 
 use serde::{Deserialize, Serialize};
 

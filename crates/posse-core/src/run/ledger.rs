@@ -1,4 +1,4 @@
-//! Where a run is, as its journal tells. Changed by entries and by nothing else.
+//! Where a run is. A crash does not change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -152,17 +152,6 @@ impl Ledger {
         }
     }
 
-    /// A run as its journal tells. `None` if the journal does not begin with one.
-    pub fn replay(journal: impl IntoIterator<Item = (Wall, Entry)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let Some((at, Entry::Created { spec })) = journal.next() else { return None };
-        let mut ledger = Self::new(*spec, at);
-        for (at, entry) in journal {
-            ledger.apply(&entry, at);
-        }
-        Some(ledger)
-    }
-
     pub fn status(&self) -> RunStatus {
         match (&self.place, &self.stopped, self.parked) {
             (Place::Over(Final::Pass), ..) => RunStatus::Passed,
@@ -200,7 +189,6 @@ impl Ledger {
 
     /// Takes in what happened. The notes are for people; when a run is read back, they have them already.
     pub fn apply(&mut self, entry: &Entry, at: Wall) -> Vec<Note> {
-        self.changed = at;
         match entry {
             // The first entry made this ledger.
             Entry::Created { .. } | Entry::Said { .. } => {}

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use super::ledger::{Ledger, Place};
 use super::sending::SETTLE;
-use super::{Caller, Effect, Entry, RunEvent, Spec, Stop};
+use super::{Caller, Effect, Entry, Input, RunEvent, Spec, Stop};
+use crate::engine::{Control, Machine};
 use crate::ids::TerminalId;
-use crate::rounds::{Next, Role};
+use crate::plan::machine::RunOutcome;
+use crate::rounds::{Final, Next, Role};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Cause, Level, Seen, Turn, TurnError};
 
-/// What is under way, as far as it is not in the ledger.
+/// What is under way, as far as it is not in the ledger. A crash ends it.
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     Resting,
@@ -43,14 +45,8 @@ pub(super) enum Live {
         until: Mono,
     },
     Stepping,
-    /// Agents are being asked to leave; then it stops, or is over.
-    Leaving,
-}
-
-impl Live {
-    pub(super) fn settling(now: Mono) -> Self {
-        Self::Settling { since: now, told: false, asks: None }
-    }
+    /// Agents are asked to leave, the state file is written; then it stops, or is over.
+    Closing,
 }
 
 #[derive(Clone, Debug)]
@@ -69,21 +65,63 @@ pub struct Run {
     /// When the event under way happened, by both clocks.
     pub(super) now: Mono,
     pub(super) wall: Wall,
+    /// What the last event has led to, for people.
+    told: Vec<Entry>,
+    /// How many entries were told before.
+    told_before: i64,
+    /// The state file is to be written.
+    pub(super) mirror_due: bool,
     pub(super) out: Vec<Effect>,
 }
 
 impl Run {
     /// A new run. Nothing happens before `Go`.
-    pub fn create(spec: Spec, at: Wall) -> (Self, Effect) {
-        let entry = Entry::Created { spec: Box::new(spec.clone()) };
-        (Self::from(Ledger::new(spec, at)), Effect::Record(entry))
+    pub fn new(spec: Spec, at: Wall) -> Self {
+        Self {
+            told: vec![Entry::Created { spec: Box::new(spec.clone()) }],
+            ledger: Ledger::new(spec, at),
+            live: Live::Resting,
+            seen: None,
+            can_start: false,
+            hurry: false,
+            undelivered: 0,
+            accepted: BTreeMap::new(),
+            now: Mono::default(),
+            wall: at,
+            told_before: 0,
+            mirror_due: false,
+            out: Vec::new(),
+        }
     }
 
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    pub fn deadline(&self) -> Option<Mono> {
+    /// What the last event has led to, numbered from 1 on through all events.
+    pub fn told(&self) -> impl Iterator<Item = (i64, &Entry)> {
+        (self.told_before + 1..).zip(&self.told)
+    }
+
+    /// Whether the event changes anything. Others need not be journaled.
+    pub fn heeds(&self, event: &RunEvent) -> bool {
+        if event.turn().is_some_and(|turn| !self.concerns(turn)) {
+            return false;
+        }
+        match (event, &self.live) {
+            (RunEvent::Status { seen, .. }, Live::Settling { .. } | Live::Waiting(_) | Live::Reconsidering) => {
+                self.seen.as_ref() != Some(seen)
+            }
+            (RunEvent::Status { .. }, _) => false,
+            (RunEvent::Turn { event: turn::Event::FileStirred | turn::Event::MessageChanged, .. }, live) => {
+                matches!(live, Live::Waiting(turn) if turn.is_quiet())
+            }
+            _ => true,
+        }
+    }
+
+    /// When to send `Time`.
+    pub fn due(&self) -> Option<Mono> {
         match &self.live {
             Live::Settling { since, told, asks } => {
                 let next = if *told { *since + self.timeout() } else { *since + SETTLE };
@@ -95,18 +133,27 @@ impl Run {
         }
     }
 
-    pub fn handle(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
+    pub fn take(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
         self.now = now;
         self.wall = wall;
-        if event.turn().is_none_or(|turn| self.concerns(turn)) {
+        self.ledger.changed = wall;
+        self.told_before += i64::try_from(self.told.len()).unwrap_or(i64::MAX);
+        self.told.clear();
+        if self.heeds(&event) {
             self.apply(event);
         }
-        std::mem::take(&mut self.out)
+        let mut effects = std::mem::take(&mut self.out);
+        if std::mem::take(&mut self.mirror_due) {
+            effects.insert(0, Effect::WriteState(super::mirror::mirror(&self.ledger, None, wall)));
+        }
+        effects
     }
 
     fn apply(&mut self, event: RunEvent) {
         match (event, &self.live) {
             (RunEvent::Go { alive, adopted, caller }, _) => {
+                (self.live, self.seen, self.undelivered) = (Live::Resting, None, 0);
+                self.accepted.clear();
                 self.can_start = caller.is_some();
                 self.hurry = caller.is_some_and(|caller| caller.hurry);
                 self.go(&alive, adopted, caller);
@@ -120,9 +167,14 @@ impl Run {
                 }
             }
             // What stops it already has its own reason; and what is over cannot be stopped.
-            (RunEvent::Stop { .. }, Live::Resting | Live::Leaving) => {}
+            (RunEvent::Stop { .. }, Live::Resting | Live::Closing) => {}
             (RunEvent::Stop { why }, _) => self.stop(Stop::Asked, &why),
-            (RunEvent::TerminalsAsked, Live::Leaving) => self.terminals_asked(),
+            (RunEvent::Closed, Live::Closing) => self.closed(),
+            (RunEvent::NotResumed { why }, _) => {
+                self.live = Live::Resting;
+                self.record(Entry::Stopped { stop: Stop::Asked, why });
+            }
+            (RunEvent::Said { level, text }, _) => self.say(level, text),
             (RunEvent::TerminalStarted { role, terminal }, _) => {
                 self.record(Entry::TerminalReady { role, terminal });
                 self.start_over(role, None);
@@ -186,7 +238,7 @@ impl Run {
 
     pub(super) fn record(&mut self, entry: Entry) {
         let notes = self.ledger.apply(&entry, self.wall);
-        self.out.push(Effect::Record(entry));
+        self.told.push(entry);
         for note in notes {
             self.say(note.level, note.text);
         }
@@ -201,7 +253,7 @@ impl Run {
     }
 
     pub(super) fn mirror(&mut self) {
-        self.out.push(super::mirror::mirror(&self.ledger, None, self.wall));
+        self.mirror_due = true;
     }
 
     /// Goes on from between two turns.
@@ -290,19 +342,49 @@ impl Run {
     }
 }
 
-impl From<Ledger> for Run {
-    fn from(ledger: Ledger) -> Self {
-        Self {
-            ledger,
-            live: Live::Resting,
-            seen: None,
-            can_start: false,
-            hurry: false,
-            undelivered: 0,
-            accepted: BTreeMap::new(),
-            now: Mono::default(),
-            wall: Wall(0),
-            out: Vec::new(),
+/// The state is in the journal: its entries are the inputs, each with its time.
+impl Machine for Run {
+    type Input = Input;
+    type Effect = Effect;
+
+    fn handle(&mut self, input: Input, now: Wall) -> Vec<Effect> {
+        self.take(input.event, input.mono, now)
+    }
+
+    /// None: `Go` brings the evidence of what became of them.
+    fn outstanding(&self) -> &[Effect] {
+        &[]
+    }
+
+    fn deadline(&self) -> Option<Wall> {
+        // Not too early, because a wall clock counts milliseconds.
+        self.due().map(|due| self.wall.after(due.since(self.now) + Duration::from_millis(1)))
+    }
+
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        match (&self.live, &self.ledger.place, &self.ledger.stopped) {
+            (Live::Resting, Place::Over(Final::Pass), _) => Some((RunOutcome::Verified, "PASS")),
+            (Live::Resting, Place::Over(Final::Fail), _) => Some((RunOutcome::Failed, "FAIL")),
+            (Live::Resting, _, Some((_, why))) => Some((RunOutcome::Stopped, why)),
+            _ => None,
         }
+    }
+}
+
+/// Stamped with the clock that never jumps when it is journaled.
+impl From<RunEvent> for Input {
+    fn from(event: RunEvent) -> Self {
+        Self { mono: Mono::default(), event }
+    }
+}
+
+impl From<Control> for Input {
+    fn from(control: Control) -> Self {
+        match control {
+            Control::Tick => RunEvent::Time,
+            Control::Started => RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: None },
+            Control::Stop(_) => RunEvent::Stop { why: "somebody stopped it".into() },
+        }
+        .into()
     }
 }

@@ -2,18 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entry, Step, StepOutcome};
+use serde::{Deserialize, Serialize};
+
+use super::{Step, StepOutcome};
 use crate::aftermath::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;
 use crate::rounds::{Key, Role};
-use crate::time::Wall;
+use crate::time::{Mono, Wall};
 use crate::turn::files::Suffix;
-use crate::turn::{self, Notice, Seen};
+use crate::turn::{self, Level, Notice, Seen};
+
+/// An entry of the journal of a run: what happened, and when by the clock that never jumps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    pub mono: Mono,
+    pub event: RunEvent,
+}
 
 /// A client that provides the environment of the agents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// A person, just now: what the run waits for is tried at once.
     pub hurry: bool,
@@ -23,10 +32,13 @@ pub struct Caller {
 }
 
 /// What can happen to a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+// An event is made, handled and gone.
+#[allow(clippy::large_enum_variant)]
 pub enum RunEvent {
-    /// It begins, or resumes after a stop or a crash. These of its terminals live, and these were being started when posse
-    /// died.
+    /// It begins, or resumes after a stop or a crash: nothing that it had asked for before comes back. These of its terminals
+    /// live, and these were being started when posse died.
     Go {
         alive: BTreeSet<TerminalId>,
         adopted: BTreeMap<Role, TerminalId>,
@@ -81,10 +93,19 @@ pub enum RunEvent {
         step: Step,
         outcome: StepOutcome,
     },
-    /// Those who were to be asked to exit have been.
-    TerminalsAsked,
+    /// The effect `Close` is carried out.
+    Closed,
     Stop {
         why: String,
+    },
+    /// It was to be resumed, and somebody else uses its files.
+    NotResumed {
+        why: String,
+    },
+    /// A message for people.
+    Said {
+        level: Level,
+        text: String,
     },
     Time,
 }
@@ -105,7 +126,8 @@ impl RunEvent {
 }
 
 /// What became of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sent {
     Taken,
     /// Nothing of it is with the agent.
@@ -116,7 +138,8 @@ pub enum Sent {
 }
 
 /// What a terminal shows of a prompt that may have arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Traces {
     /// It is in the conversation, or the agent has worked since.
     Taken,
@@ -125,11 +148,9 @@ pub enum Traces {
     Unclear(String),
 }
 
-/// What a run wants done, in this order.
+/// What a run wants done, in this order. After a crash none of it is repeated: what comes next is decided from evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// To be durable before anything after it is done.
-    Record(Entry),
     StartTerminal {
         role: Role,
         choice: AgentChoice,
@@ -193,20 +214,24 @@ pub enum Effect {
     },
     /// See what is uncommitted in the project.
     TakeSnapshot,
-    /// The state file is to say this, with these times.
-    Mirror {
-        state: Box<StateFile>,
-        at: Wall,
-        dispatched: Option<Wall>,
-    },
+    WriteState(Mirror),
     Step {
         step: Step,
         before: Option<Snapshot>,
     },
-    /// Ask these to exit, and tell when all have been asked.
-    EndTerminals(Vec<TerminalId>),
-    /// The state file goes to the archive.
-    ArchiveState,
-    /// Nothing more will come until `Go`.
-    Rest,
+    /// Ask these to exit. When all have been asked write the state file, and move it to the archive if it is over. Answered by
+    /// `Closed`, before which nobody hears of the end.
+    Close {
+        terminals: Vec<TerminalId>,
+        state: Option<Mirror>,
+        over: bool,
+    },
+}
+
+/// What the state file is to say, with these times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mirror {
+    pub state: Box<StateFile>,
+    pub at: Wall,
+    pub dispatched: Option<Wall>,
 }

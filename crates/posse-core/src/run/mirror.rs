@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Effect;
+use super::Mirror;
 use super::ledger::{Ledger, Place};
 use crate::rounds::state::{FinalStatus, InFlight, TerminalOf};
 use crate::rounds::{Final, Phase};
@@ -10,7 +10,7 @@ use crate::time::Wall;
 
 /// The file as it is now. The times in it are left to the driver, which writes it. `verdict`: all that comes after the
 /// verdict is done, and the file goes to the archive. Before that it does not name the verdict.
-pub(super) fn mirror(ledger: &Ledger, verdict: Option<Final>, at: Wall) -> Effect {
+pub(super) fn mirror(ledger: &Ledger, verdict: Option<Final>, at: Wall) -> Mirror {
     let spec = &ledger.spec;
     let mut state = ledger.rounds.to_state();
     state.api = spec.config.api.clone();
@@ -36,5 +36,5 @@ pub(super) fn mirror(ledger: &Ledger, verdict: Option<Final>, at: Wall) -> Effec
         state.in_flight = Some(in_flight);
         turn.sent.or(turn.dispatching).or(Some(turn.begun))
     });
-    Effect::Mirror { state: Box::new(state), at, dispatched }
+    Mirror { state: Box::new(state), at, dispatched }
 }

@@ -18,7 +18,7 @@ impl Run {
         adopted: BTreeMap<Role, TerminalId>,
         caller: Option<Caller>,
     ) {
-        if !matches!(self.live, Live::Resting) || self.ledger.status().is_over() {
+        if self.ledger.status().is_over() {
             return;
         }
         let stopped = self.ledger.stopped.is_some();
@@ -39,25 +39,19 @@ impl Run {
             self.record(Entry::TerminalLost { role, why: "it was gone when the run went on".into() });
         }
         // It was about to stop, and stops.
-        if let Some(leaving) = &self.ledger.leaving {
-            return self.leave(leaving.terminals.clone());
+        if self.ledger.leaving.is_some() {
+            return self.close();
         }
         match self.ledger.place.clone() {
             Place::Between => self.look_again(),
-            Place::Turn(turn) if alive.contains(&turn.terminal) => {
-                self.seen = None;
-                match (turn.dispatching, turn.sent) {
-                    (None, _) => {
-                        self.live = Live::settling(self.now);
-                        self.out.push(Effect::Watch(turn.terminal));
-                    }
-                    (Some(_), None) => {
-                        self.out.push(Effect::Watch(turn.terminal));
-                        self.dispatch();
-                    }
-                    (Some(_), Some(_)) => self.wait(),
+            Place::Turn(turn) if alive.contains(&turn.terminal) => match (turn.dispatching, turn.sent) {
+                (None, _) => self.settle_at(turn.terminal),
+                (Some(_), None) => {
+                    self.watch(turn.terminal);
+                    self.dispatch();
                 }
-            }
+                (Some(_), Some(_)) => self.wait(),
+            },
             Place::Turn(turn) if turn.dispatching.is_some() => {
                 self.live = Live::Salvaging;
                 self.out.push(Effect::LookAtFile { turn: turn.turn, key: turn.key });
@@ -82,12 +76,11 @@ impl Run {
             return self.go_between();
         };
         self.live = Live::Reconsidering;
-        self.seen = None;
-        let lives = self.ledger.terminals.get(&record.key.role()) == Some(&record.terminal);
-        self.out.push(match lives {
-            true => Effect::Watch(record.terminal),
-            false => Effect::LookAtFile { turn: record.turn, key: record.key },
-        });
+        let (turn, key, terminal) = (record.turn, record.key, record.terminal);
+        match self.ledger.terminals.get(&key.role()) == Some(&terminal) {
+            true => self.watch(terminal),
+            false => self.out.push(Effect::LookAtFile { turn, key }),
+        }
     }
 
     pub(super) fn go_between(&mut self) {

@@ -7,11 +7,10 @@ mod going_on;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::simulation::world::spec_of;
 use super::*;
-use crate::config::{ConfigLayer, LayerSource};
+use crate::engine::Machine;
 use crate::rounds::Key;
-use crate::rounds::config::ResolvedRun;
-use crate::rounds::state::FinalStatus;
 use crate::status::StatusKind::{self, Completed, Idle, Processing};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Event, Look, Seen};
@@ -23,19 +22,20 @@ const APPROVED: &str = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n\
 
 /// A run and whoever drives it, both clocks in one hand.
 struct Bench {
+    spec: Spec,
     run: Run,
     now: Duration,
     /// How far the wall clock was moved.
     moved: i64,
-    journal: Vec<(Wall, Entry)>,
+    journal: Vec<(Wall, Input)>,
+    told: Vec<Entry>,
 }
 
 impl Bench {
     fn new(config: &str) -> Self {
-        let spec = spec(config);
-        let (run, _) = Run::create(spec.clone(), Wall(0));
-        let created = (Wall(0), Entry::Created { spec: Box::new(spec) });
-        Self { run, now: Duration::from_secs(1), moved: 0, journal: vec![created] }
+        let spec = spec_of(config);
+        let run = Run::new(spec.clone(), Wall(0));
+        Self { spec, run, now: Duration::from_secs(1), moved: 0, journal: Vec::new(), told: Vec::new() }
     }
 
     /// With five terminals, and the analyst's first turn about to begin.
@@ -92,44 +92,31 @@ impl Bench {
 
     fn happens(&mut self, happened: RunEvent) -> Vec<String> {
         let wall = Wall(self.now.as_millis() as i64 + self.moved);
-        let effects = self.run.handle(happened, Mono(self.now), wall);
-        for effect in &effects {
-            if let Effect::Record(entry) = effect {
-                self.journal.push((wall, entry.clone()));
-            }
+        let input = Input { mono: Mono(self.now), event: happened };
+        self.journal.push((wall, input.clone()));
+        let effects = self.run.handle(input, wall);
+        let told: Vec<Entry> = self.run.told().map(|(_, entry)| entry.clone()).collect();
+        let mut all: Vec<String> = told.iter().map(name).chain(effects.iter().flat_map(words)).collect();
+        self.told.extend(told);
+        if effects.iter().any(|effect| matches!(effect, Effect::Close { .. })) {
+            all.extend(self.happens(RunEvent::Closed));
         }
-        effects.iter().map(words).collect()
+        all
     }
 
     /// posse dies, and the run is read back from its journal.
     fn dies(&mut self) {
-        self.run = Run::from(Ledger::replay(self.journal.clone()).unwrap());
+        let mut run = Run::new(self.spec.clone(), Wall(0));
+        for (at, input) in self.journal.clone() {
+            run.handle(input, at);
+        }
+        assert_eq!(format!("{run:#?}"), format!("{:#?}", self.run));
+        self.run = run;
     }
 
     fn last_words(&self) -> String {
         let (_, why) = self.run.ledger().stopped.clone().expect("it has stopped");
         why
-    }
-}
-
-fn spec(config: &str) -> Spec {
-    let known = ["codex"];
-    let user = ConfigLayer::empty(LayerSource::User);
-    let config = ResolvedRun::new(Some(("c", config)), &|_| None, &user, &known).unwrap().config;
-    Spec {
-        id: RunId::from_random(0xfeed_beef),
-        config,
-        prompt: Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() },
-        directory: "/project".into(),
-        openspec: false,
-        prompts: Default::default(),
-        stamp: "now".into(),
-        state_file: "/project/.tmp/state.json".into(),
-        session: Name::session("loop-test").unwrap(),
-        trusted: true,
-        zone: None,
-        config_hash: None,
-        imported: None,
     }
 }
 
@@ -152,13 +139,19 @@ fn permission(name: &str) -> Seen {
     }
 }
 
+/// What is told, in a few words.
+fn name(entry: &Entry) -> String {
+    let value = serde_json::to_value(entry).unwrap();
+    value["entry"].as_str().unwrap().replace('_', " ")
+}
+
+fn says(mirror: &Mirror) -> String {
+    format!("mirror {}", format!("{:?}", mirror.state.final_status).to_uppercase())
+}
+
 /// An effect in a few words.
-fn words(effect: &Effect) -> String {
-    match effect {
-        Effect::Record(entry) => {
-            let value = serde_json::to_value(entry).unwrap();
-            value["entry"].as_str().unwrap().replace('_', " ")
-        }
+fn words(effect: &Effect) -> Vec<String> {
+    let words = match effect {
         Effect::StartTerminal { role, name, .. } => format!("start {role} {name}"),
         Effect::Watch(_) => "watch".into(),
         Effect::ClearStale { .. } => "clear stale".into(),
@@ -172,36 +165,38 @@ fn words(effect: &Effect) -> String {
         Effect::Archive { .. } => "keep late".into(),
         Effect::Notify { event, .. } => format!("notify {event}"),
         Effect::TakeSnapshot => "take snapshot".into(),
-        Effect::Mirror { state, .. } => match state.final_status {
-            FinalStatus::Running => "mirror RUNNING".into(),
-            FinalStatus::Pass => "mirror PASS".into(),
-            FinalStatus::Fail => "mirror FAIL".into(),
-        },
+        Effect::WriteState(mirror) => says(mirror),
         Effect::Step { step, .. } => format!("{step:?}"),
-        Effect::EndTerminals(terminals) => format!("end {} terminals", terminals.len()),
-        Effect::ArchiveState => "archive state".into(),
-        Effect::Rest => "rest".into(),
-    }
+        Effect::Close { terminals, state, over } => {
+            let end = (!terminals.is_empty()).then(|| format!("end {} terminals", terminals.len()));
+            let archive = over.then(|| "archive state".to_owned());
+            return end.into_iter().chain(state.iter().map(says)).chain(archive).collect();
+        }
+    };
+    vec![words]
 }
 
+/// Whoever fails, it is said who, and the others are ended.
 #[test]
 fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
-    let mut bench = Bench::new("{}");
-    let started = bench.go(&[]);
-    assert_eq!(started.iter().filter(|words| words.starts_with("start ")).count(), 5, "{started:?}");
-    let mut all = Vec::new();
-    for (nth, role) in Role::ALL.into_iter().enumerate() {
-        all.extend(bench.happens(match nth {
-            2 => RunEvent::TerminalNotStarted { role, why: "no such program".into() },
-            nth => RunEvent::TerminalStarted { role, terminal: terminal(nth) },
-        }));
+    for lost in [&[Role::Programmer][..], &[Role::Analyst, Role::Tester], &[Role::Tester]] {
+        let mut bench = Bench::new("{}");
+        let started = bench.go(&[]);
+        assert_eq!(started.iter().filter(|words| words.starts_with("start ")).count(), 5, "{started:?}");
+        let mut all = Vec::new();
+        for (nth, role) in Role::ALL.into_iter().enumerate() {
+            all.extend(bench.happens(match lost.contains(&role) {
+                true => RunEvent::TerminalNotStarted { role, why: format!("no {role} here") },
+                false => RunEvent::TerminalStarted { role, terminal: terminal(nth) },
+            }));
+        }
+        let (started, stopped) = all.split_at(5);
+        assert_eq!(started.iter().filter(|words| *words == "terminal lost").count(), lost.len(), "{started:?}");
+        let end = format!("end {} terminals", 5 - lost.len());
+        assert_eq!(stopped, ["leaving", &end, "stopped", "notify stopped"], "no state file was written");
+        assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
+        assert_eq!(bench.last_words(), format!("the {0} could not be started: no {0} here", lost[0]));
     }
-    let ready = "terminal ready";
-    assert_eq!(all, [ready, ready, "terminal lost", ready, ready, "leaving", "end 4 terminals"]);
-    let stopped = bench.happens(RunEvent::TerminalsAsked);
-    assert_eq!(stopped, ["stopped", "notify stopped", "rest"], "no state file was written");
-    assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
-    assert_eq!(bench.last_words(), "the programmer could not be started: no such program");
 }
 
 #[test]
@@ -216,7 +211,7 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
     let alive = all().into_iter().collect();
     let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
     let went_on = bench.happens(RunEvent::Go { alive, adopted, caller: HURRIED });
-    let expected = ["resumed", "terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+    let expected = ["resumed", "terminal ready", "turn begun", "mirror RUNNING", "watch"];
     assert_eq!(went_on, expected, "it is not started a second time");
 }
 
@@ -226,7 +221,7 @@ fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     bench.status(Processing);
     let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     // The state first: who waits for the stop finds it.
-    assert_eq!(stopped, ["mirror RUNNING", "stopped", "rest"]);
+    assert_eq!(stopped, ["mirror RUNNING", "stopped"]);
     assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
     // What was under way comes back to nobody.
     assert!(bench.turn(Event::File(Look::Ready("late".into()))).is_empty());
@@ -235,16 +230,19 @@ fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     assert!(bench.happens(RunEvent::Stop { why: "again".into() }).is_empty());
     let mut bench = Bench::asked(r#"{"cleanup_on_exit": true}"#);
     let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
-    assert_eq!(stopped, ["leaving", "end 5 terminals"]);
-    assert_eq!(bench.happens(RunEvent::TerminalsAsked), ["mirror RUNNING", "stopped", "rest"]);
+    assert_eq!(stopped, ["leaving", "end 5 terminals", "mirror RUNNING", "stopped"]);
 }
 
 #[test]
 fn s_192_a_stop_before_a_run_goes_on_changes_nothing() {
-    let mut bench = Bench::asked("{}");
-    bench.dies();
+    let mut bench = Bench::new("{}");
     assert!(bench.happens(RunEvent::Stop { why: "SIGTERM".into() }).is_empty());
     assert_eq!(bench.run.ledger().status(), RunStatus::Running);
+    let mut bench = Bench::asked("{}");
+    bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
+    bench.dies();
+    assert!(bench.happens(RunEvent::Stop { why: "SIGTERM".into() }).is_empty());
+    assert_eq!(bench.last_words(), "Ctrl-C");
 }
 
 #[test]
@@ -254,7 +252,7 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
     for asked in [true, false] {
         let mut bench = if asked { Bench::asked("{}") } else { Bench::started("{}") };
         let failed = bench.turn(gone());
-        let expected = ["turn failed", "terminal lost", "mirror RUNNING", "stopped", "notify stopped", "rest"];
+        let expected = ["turn failed", "terminal lost", "mirror RUNNING", "stopped", "notify stopped"];
         assert_eq!(failed, expected, "asked: {asked}");
         assert!(bench.last_words().contains("is gone"), "{}", bench.last_words());
         assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
@@ -266,7 +264,7 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
         }
         assert_eq!(again, ["resumed", "terminal wanted", "start analyst analyst-feed-2"], "asked: {asked}");
         let new = bench.happens(RunEvent::TerminalStarted { role: Role::Analyst, terminal: terminal(9) });
-        assert_eq!(new, ["terminal ready", "mirror RUNNING", "turn begun", "mirror RUNNING", "watch"]);
+        assert_eq!(new, ["terminal ready", "turn begun", "mirror RUNNING", "watch"]);
         let turn = bench.run.ledger().turn().unwrap();
         assert!(turn.terminal == terminal(9) && turn.text.contains("Say hello."), "it is told everything: {turn:?}");
     }
@@ -297,8 +295,10 @@ fn s_200_an_answer_that_came_meanwhile_is_used() {
     assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "look at file"]);
     let answered = bench.turn(Event::File(Look::Ready("\nANALYST_SUMMARY\n".into())));
     assert_eq!(answered, ["said", "answered", "archive"]);
-    let taken = bench.journal.last().map(|(_, entry)| entry.clone());
-    assert!(matches!(taken, Some(Entry::Answered { text, .. }) if text == "ANALYST_SUMMARY"), "as any other");
+    assert!(
+        matches!(bench.told.last(), Some(Entry::Answered { text, .. }) if text == "ANALYST_SUMMARY"),
+        "as any other"
+    );
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn s_116_what_came_too_late_is_kept_and_named() {
     assert_eq!(bench.happens(RunEvent::Time), ["keep late"], "the message waits for the name");
     assert!(bench.happens(RunEvent::Time).is_empty());
     let kept = bench.happens(RunEvent::Archived { turn: 1, name: Some("001-analyst-late.md".into()) });
-    assert_eq!(kept, ["kept late", "turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"]);
+    assert_eq!(kept, ["kept late", "turn failed", "mirror RUNNING", "stopped", "notify stopped"]);
     assert!(bench.last_words().contains("001-analyst-late.md"), "{}", bench.last_words());
     // There was none.
     let mut bench = Bench::asked("{}");
@@ -326,32 +326,32 @@ fn an_older_answer_that_cannot_be_moved_is_never_taken_for_the_new_one() {
     let mut bench = Bench::started("{}");
     bench.status(Idle);
     let failed = bench.happens(RunEvent::StaleInTheWay { turn: 1, why: "no space left".into() });
-    assert_eq!(failed, ["turn failed", "mirror RUNNING", "stopped", "notify stopped", "rest"], "nothing is sent");
+    assert_eq!(failed, ["turn failed", "mirror RUNNING", "stopped", "notify stopped"], "nothing is sent");
     assert!(bench.last_words().contains("no space left"), "{}", bench.last_words());
     let again = bench.go(&all());
-    assert_eq!(again[..3], ["resumed", "mirror RUNNING", "turn begun"]);
+    assert_eq!(again[..3], ["resumed", "turn begun", "mirror RUNNING"]);
 }
 
 #[test]
 fn s_123_a_wall_clock_that_is_set_back_changes_nothing() {
     let mut bench = Bench::asked("{}");
     bench.status(Processing);
-    let deadline = bench.run.deadline();
+    let deadline = bench.run.due();
     bench.moved = -HOUR;
     assert!(bench.happens(RunEvent::Time).is_empty());
     assert!(bench.status(Processing).is_empty());
-    assert_eq!(bench.run.deadline(), deadline);
+    assert_eq!(bench.run.due(), deadline);
     bench.status(Completed);
-    let grace = bench.run.deadline();
+    let grace = bench.run.due();
     bench.moved = HOUR;
     assert!(bench.happens(RunEvent::Time).is_empty());
-    assert_eq!(bench.run.deadline(), grace);
+    assert_eq!(bench.run.due(), grace);
     // Read back with a clock that was set back: no more time than a new turn, and no less than none.
     bench.moved = -HOUR;
     bench.dies();
     bench.go(&all());
     bench.status(Processing);
-    let left = bench.run.deadline().unwrap().0 - bench.now;
+    let left = bench.run.due().unwrap().0 - bench.now;
     assert_eq!(left.as_secs(), 1_800);
 }
 
@@ -369,7 +369,7 @@ fn to_the_test(config: &str) -> Bench {
 fn s_188_after_the_last_round_it_has_failed_and_its_state_is_archived() {
     let mut bench = to_the_test(r#"{"limits": {"min_review_cycles_before_approval": 1, "max_rounds": 1}}"#);
     let ended = bench.answer("RESULT: FAIL\nEVIDENCE:\n- no hello");
-    let end = ["mirror FAIL", "archive state", "finished", "notify fail", "rest"];
+    let end = ["mirror FAIL", "archive state", "finished", "notify fail"];
     assert_eq!(ended[ended.len() - end.len()..], end, "{ended:?}");
     assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
     assert!(bench.go(&all()).is_empty(), "what is over is over");
@@ -395,7 +395,7 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
         (next, bench.run.ledger().status())
     };
     let (next, status) = play(StepOutcome::Failed("it timed out".into()));
-    assert_eq!(next, ["step done", "mirror PASS", "archive state", "finished", "notify pass", "rest"]);
+    assert_eq!(next, ["step done", "mirror PASS", "archive state", "finished", "notify pass"]);
     assert_eq!(status, RunStatus::Passed);
     let (next, status) = play(StepOutcome::Skipped("no change".into()));
     assert_eq!((&next[1..], status), (&["GitCommit".to_owned()][..], RunStatus::Running));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::machine::{Live, Run};
 use super::{Effect, Entry, Sent, Traces};
+use crate::ids::TerminalId;
 use crate::rounds::Key;
 use crate::status::StatusKind;
 use crate::turn::{self, Cause, ErrorKind, Level, Seen, TurnError, files};
@@ -36,11 +37,21 @@ impl Run {
         let text = format!("[run {}, turn {turn}]\n{text}", self.ledger.spec.id);
         let attempt = self.ledger.attempts + 1;
         self.undelivered = 0;
-        self.seen = None;
         self.record(Entry::TurnBegun { turn, key, terminal, attempt, text });
         self.mirror();
-        self.live = Live::settling(self.now);
+        self.settle_at(terminal);
+    }
+
+    /// Watches a terminal. What it was before is not what it is now.
+    pub(super) fn watch(&mut self, terminal: TerminalId) {
+        self.seen = None;
         self.out.push(Effect::Watch(terminal));
+    }
+
+    /// Waits until the terminal of a turn is quiet.
+    pub(super) fn settle_at(&mut self, terminal: TerminalId) {
+        self.live = Live::Settling { since: self.now, told: false, asks: None };
+        self.watch(terminal);
     }
 
     pub(super) fn response_file(&self, key: Key) -> String {
@@ -149,9 +160,8 @@ impl Run {
                     return self.fail(TurnError::runtime(Cause::ErrorState, text));
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"));
-                self.live = Live::settling(self.now);
                 if let Some(turn) = self.ledger.turn() {
-                    self.out.push(Effect::Watch(turn.terminal));
+                    self.settle_at(turn.terminal);
                 }
             }
             Sent::Gone(why) => self.gone(&why),

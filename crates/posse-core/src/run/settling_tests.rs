@@ -11,21 +11,32 @@ use crate::status::StatusKind::{self, Completed, Error, Idle, Processing, Waitin
 use crate::time::{Mono, Wall};
 use crate::turn::Seen;
 
+/// What becomes of the prompt.
+fn news(run: &mut Run, event: RunEvent, now: Mono) -> Vec<String> {
+    let effects = run.take(event, now, Wall(0));
+    let said = run.told().filter_map(|(_, entry)| match entry {
+        Entry::TurnFailed { message: text, .. } | Entry::Said { text, .. } => Some(text.clone()),
+        _ => None,
+    });
+    let sent = effects.iter().filter(|effect| matches!(effect, Effect::ClearStale { .. })).map(|_| "sent".to_owned());
+    said.chain(sent).collect()
+}
+
 /// The terminal of the first turn, as it is at these seconds after the prompt was due. In the end: what became of it.
 #[track_caller]
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
-    let (mut run, _) = Run::create(spec(false), Wall(0));
+    let mut run = Run::new(spec(false), Wall(0));
     let terminal = TerminalId::from_random(7);
     let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
-    run.handle(go, Mono(Duration::ZERO), Wall(0));
+    run.take(go, Mono(Duration::ZERO), Wall(0));
     for role in Role::ALL {
-        run.handle(RunEvent::TerminalStarted { role, terminal }, Mono(Duration::ZERO), Wall(0));
+        run.take(RunEvent::TerminalStarted { role, terminal }, Mono(Duration::ZERO), Wall(0));
     }
     let mut happened = Vec::new();
     for (second, kind) in seen {
         let now = Mono(Duration::from_secs(*second));
-        while let Some(due) = run.deadline().filter(|due| *due <= now) {
-            happened.extend(run.handle(RunEvent::Time, due, Wall(0)));
+        while let Some(due) = run.due().filter(|due| *due <= now) {
+            happened.extend(news(&mut run, RunEvent::Time, due));
         }
         let seen = Seen {
             shown: Vec::new(),
@@ -38,15 +49,9 @@ fn check(seen: &[(u64, StatusKind)], expected: &str) {
             words: None,
             unproven: false,
         };
-        happened.extend(run.handle(RunEvent::Status { terminal, seen }, now, Wall(0)));
+        happened.extend(news(&mut run, RunEvent::Status { terminal, seen }, now));
     }
-    let outcome = happened.iter().rev().find_map(|effect| match effect {
-        Effect::ClearStale { .. } => Some("sent".to_owned()),
-        Effect::Record(Entry::Stopped { why, .. }) => Some(why.clone()),
-        Effect::Record(Entry::Said { text, .. }) => Some(text.clone()),
-        _ => None,
-    });
-    let outcome = outcome.unwrap_or_else(|| "it waits".into());
+    let outcome = happened.pop().unwrap_or_else(|| "it waits".into());
     assert!(outcome.contains(expected), "{seen:?}: {outcome}");
 }
 
@@ -73,16 +78,16 @@ fn a_prompt_waits_for_a_quiet_terminal() {
 /// Its answer was taken after all, and the model's failure is still on its screen.
 #[test]
 fn an_agent_that_stands_at_its_prompt_after_a_failure_of_the_model_is_given_its_next_task() {
-    let mut run = Run::create(spec(false), Wall(0)).0;
+    let mut run = Run::new(spec(false), Wall(0));
     let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
-    run.handle(go, Mono::default(), Wall(0));
+    run.take(go, Mono::default(), Wall(0));
     for (nth, role) in Role::ALL.into_iter().enumerate() {
         let terminal = TerminalId::from_random(nth as u32);
-        run.handle(RunEvent::TerminalStarted { role, terminal }, Mono::default(), Wall(0));
+        run.take(RunEvent::TerminalStarted { role, terminal }, Mono::default(), Wall(0));
     }
     let terminal = run.ledger().turn().unwrap().terminal;
     let words = Some("● API Error: 529 Overloaded\n".to_owned());
     let seen = Seen { kind: Some(Error), words, ..Seen::default() };
-    let next = run.handle(RunEvent::Status { terminal, seen }, Mono::default(), Wall(0));
+    let next = run.take(RunEvent::Status { terminal, seen }, Mono::default(), Wall(0));
     assert!(matches!(next[..], [Effect::ClearStale { .. }]), "{next:?}");
 }

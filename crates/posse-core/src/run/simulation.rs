@@ -6,12 +6,8 @@
 
 pub(super) mod world;
 
-use std::time::Duration;
-
 use super::*;
-use crate::ids::TerminalId;
-use crate::rounds::{Final, Key, Role};
-use crate::time::{Mono, Wall};
+use crate::rounds::Key;
 use world::{Kill, Moment, Outcome, Script, World};
 
 /// A round that fails, a round that passes, permissions on the way.
@@ -30,7 +26,7 @@ fn answers(outcome: &Outcome) -> Vec<(Key, String)> {
 
 #[track_caller]
 fn check(outcome: &Outcome, undisturbed: &Outcome, what: &str) {
-    assert_eq!(outcome.status, RunStatus::Passed, "{what}: {:#?}", outcome.journal);
+    assert_eq!(outcome.status, RunStatus::Passed, "{what}: {:#?}", outcome.told);
     assert_eq!(answers(outcome), answers(undisturbed), "{what}: other answers");
     for (terminal, prompts) in &outcome.prompts {
         // The line that names role, round and cycle: whatever else a second prompt might say, it would be the same task.
@@ -39,16 +35,16 @@ fn check(outcome: &Outcome, undisturbed: &Outcome, what: &str) {
             assert!(!tasks[..at].contains(task), "{what}: {terminal} got a prompt twice: {task}");
         }
     }
-    let written = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Accepting { .. })).count();
+    let written = outcome.told.iter().filter(|entry| matches!(entry, Entry::Accepting { .. })).count();
     assert!(outcome.accepts <= written, "{what}: {} accepts, {written} in the journal", outcome.accepts);
-    assert!(matches!(outcome.journal.last(), Some(Entry::Finished)), "{what}: it did not end");
+    assert!(matches!(outcome.told.last(), Some(Entry::Finished)), "{what}: it did not end");
 }
 
 #[test]
 fn an_undisturbed_run_passes_in_the_second_round() {
     let outcome = play(&script(), None, 1);
     check(&outcome, &outcome, "undisturbed");
-    let turns = outcome.journal.iter().filter(|entry| matches!(entry, Entry::TurnBegun { .. })).count();
+    let turns = outcome.told.iter().filter(|entry| matches!(entry, Entry::TurnBegun { .. })).count();
     assert_eq!(turns, 5 + 3, "two reviews, a test; then programmer, review and test again");
     assert_eq!(outcome.accepts, 2 * turns);
     assert_eq!(outcome.kills, 0);
@@ -57,7 +53,7 @@ fn an_undisturbed_run_passes_in_the_second_round() {
 #[test]
 fn killed_at_every_entry_it_comes_to_the_same_end() {
     let undisturbed = play(&script(), None, 1);
-    let entries = undisturbed.journal.len();
+    let entries = undisturbed.entries;
     assert!(entries > 50, "only {entries}");
     for at in 1..=entries {
         for moment in [Moment::Before, Moment::After] {
@@ -87,13 +83,13 @@ fn an_agent_that_dies_stops_the_run_and_is_replaced_when_it_goes_on() {
     for key in Key::ALL {
         let outcome = play(&Script { dies: Some(key), ..script() }, None, 3);
         assert_eq!(outcome.status, RunStatus::Passed, "{key}");
-        let stops: Vec<_> = (outcome.journal.iter())
+        let stops: Vec<_> = (outcome.told.iter())
             .filter_map(
                 |entry| if let Entry::Stopped { stop, why } = entry { Some((*stop, why.as_str())) } else { None },
             )
             .collect();
         assert!(matches!(stops[..], [(Stop::Turn, why)] if why.contains("is gone")), "{key}: {stops:?}");
-        let lost = outcome.journal.iter().filter(|entry| matches!(entry, Entry::TerminalLost { .. })).count();
+        let lost = outcome.told.iter().filter(|entry| matches!(entry, Entry::TerminalLost { .. })).count();
         assert_eq!(lost, 1, "{key}");
     }
 }
@@ -113,7 +109,7 @@ fn whoever_is_killed_and_whoever_answers_it_comes_to_the_same_end() {
         let outcome = play(&script, kill, seed);
         check(&outcome, &undisturbed, &format!("{script:?}, {kill:?}, seed {seed}"));
         if script.cleanup {
-            assert_eq!(outcome.left, 0, "{script:?}, {kill:?}, seed {seed}: {:#?}", outcome.journal);
+            assert_eq!(outcome.left, 0, "{script:?}, {kill:?}, seed {seed}: {:#?}", outcome.told);
         }
         left += outcome.left;
     }
@@ -124,12 +120,12 @@ fn whoever_is_killed_and_whoever_answers_it_comes_to_the_same_end() {
 fn agents_on_their_way_out_are_given_nothing_to_do() {
     let outcome = play(&Script { dies: Some(Key::Programmer), cleanup: true, ..script() }, None, 3);
     assert_eq!((outcome.status, outcome.left), (RunStatus::Passed, 0));
-    let leaving = outcome.journal.iter().position(|entry| matches!(entry, Entry::Leaving { stop: Stop::Turn, .. }));
-    let (before, after) = outcome.journal.split_at(leaving.unwrap());
-    let ready = |journal: &[Entry]| -> Vec<_> {
+    let leaving = outcome.told.iter().position(|entry| matches!(entry, Entry::Leaving { stop: Stop::Turn, .. }));
+    let (before, after) = outcome.told.split_at(leaving.unwrap());
+    let ready = |told: &[Entry]| -> Vec<_> {
         let ready =
             |entry: &Entry| if let Entry::TerminalReady { terminal, .. } = entry { Some(*terminal) } else { None };
-        journal.iter().filter_map(ready).collect()
+        told.iter().filter_map(ready).collect()
     };
     let (old, new) = (ready(before), ready(after));
     assert_eq!((old.len(), new.len()), (5, 5), "all five are replaced");
@@ -144,10 +140,10 @@ fn agents_on_their_way_out_are_given_nothing_to_do() {
 fn a_failing_server_parks_the_run_and_the_turn_is_taken_up_again() {
     let outcome = play(&Script { fails_once: Some(Key::Programmer), ..script() }, None, 3);
     assert_eq!(outcome.status, RunStatus::Passed);
-    let parked = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Parked { times: 1, .. })).count();
+    let parked = outcome.told.iter().filter(|entry| matches!(entry, Entry::Parked { times: 1, .. })).count();
     assert_eq!(parked, 1);
     assert!(outcome.notices.contains(&"parked"), "{:?}", outcome.notices);
-    let again = outcome.journal.iter().find_map(|entry| match entry {
+    let again = outcome.told.iter().find_map(|entry| match entry {
         Entry::TurnBegun { attempt: 2, text, .. } => Some(text.clone()),
         _ => None,
     });
@@ -161,98 +157,17 @@ fn an_answer_that_was_written_before_the_model_failed_is_used() {
     let check = |outcome: &Outcome, what: &str| {
         check(outcome, &undisturbed, what);
         let asked_again = outcome.prompts.values().flatten().any(|prompt| prompt.contains("broke off"));
-        assert!(!asked_again, "{what}: {:#?}", outcome.journal);
+        assert!(!asked_again, "{what}: {:#?}", outcome.told);
     };
     for key in Key::ALL {
         let failing = Script { fails_after: Some(key), ..script() };
         let outcome = play(&failing, None, 2);
         check(&outcome, &format!("{key}"));
-        let parked = outcome.journal.iter().filter(|entry| matches!(entry, Entry::Parked { .. })).count();
+        let parked = outcome.told.iter().filter(|entry| matches!(entry, Entry::Parked { .. })).count();
         assert_eq!(parked, 1, "{key}");
-        for at in 1..=outcome.journal.len() {
+        for at in 1..=outcome.entries {
             let outcome = play(&failing, Some(Kill { at, moment: Moment::After, again: 0 }), at as u64);
             check(&outcome, &format!("{key}, killed at {at}"));
         }
     }
-}
-
-#[test]
-fn a_run_read_back_is_the_run_that_wrote_it() {
-    let outcome = play(&script(), None, 9);
-    let mut at = Wall(0);
-    let journal = outcome.journal.iter().map(|entry| {
-        at.0 += 1;
-        (at, entry.clone())
-    });
-    let ledger = Ledger::replay(journal).unwrap();
-    assert_eq!(ledger.place, Place::Over(Final::Pass));
-    assert_eq!(ledger.status(), RunStatus::Passed);
-    for entry in &outcome.journal {
-        let text = serde_json::to_string(entry).unwrap();
-        assert_eq!(&serde_json::from_str::<Entry>(&text).unwrap(), entry, "{text}");
-    }
-}
-
-/// All terminals are asked for; those of `lost` cannot be started. The effects of the last answer, and the run.
-fn started(lost: &[Role]) -> (Vec<Effect>, Run) {
-    let (mut run, _) = Run::create(world::spec(false), Wall(0));
-    let go = RunEvent::Go { alive: Default::default(), adopted: Default::default(), caller: HURRIED };
-    run.handle(go, Mono(Duration::ZERO), Wall(0));
-    let mut effects = Vec::new();
-    for (role, n) in Role::ALL.into_iter().zip(1..) {
-        let started = if lost.contains(&role) {
-            RunEvent::TerminalNotStarted { role, why: format!("no {role} here") }
-        } else {
-            RunEvent::TerminalStarted { role, terminal: TerminalId::from_random(n) }
-        };
-        effects = run.handle(started, Mono(Duration::ZERO), Wall(0));
-    }
-    effects.extend(run.handle(RunEvent::TerminalsAsked, Mono(Duration::ZERO), Wall(0)));
-    (effects, run)
-}
-
-/// S-169: whoever fails, it is said who, and the others are ended. There is no state file.
-#[test]
-fn s_169_the_first_that_could_not_be_started_says_why() {
-    for lost in [&[Role::Programmer][..], &[Role::Analyst, Role::Tester], &[Role::Tester]] {
-        let (effects, run) = started(lost);
-        let why = effects.iter().find_map(|effect| match effect {
-            Effect::Record(Entry::Stopped { stop: Stop::Start, why }) => Some(why.clone()),
-            _ => None,
-        });
-        assert_eq!(why, Some(format!("the {0} could not be started: no {0} here", lost[0])));
-        let ended = effects.iter().find_map(|effect| match effect {
-            Effect::EndTerminals(terminals) => Some(terminals.len()),
-            _ => None,
-        });
-        assert_eq!(ended, Some(5 - lost.len()));
-        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Mirror { .. })));
-        assert_eq!(run.ledger().status(), RunStatus::Failed);
-    }
-}
-
-/// S-191: who hears that a run has stopped finds its state file as it is to be.
-#[test]
-fn s_191_the_state_file_is_written_before_a_stop_is_told() {
-    let (_, mut run) = started(&[]);
-    let effects = run.handle(RunEvent::Stop { why: "enough".into() }, Mono(Duration::ZERO), Wall(0));
-    let mirror = effects.iter().position(|effect| matches!(effect, Effect::Mirror { .. }));
-    let told = effects.iter().position(|effect| matches!(effect, Effect::Record(Entry::Stopped { .. })));
-    assert!(mirror.is_some() && mirror < told, "{effects:#?}");
-    assert!(matches!(effects.last(), Some(Effect::Rest)));
-}
-
-/// S-158, before the prompt: nobody waits for what is not there.
-#[test]
-fn s_158_a_terminal_that_is_gone_before_its_turn_fails_it_at_once() {
-    let (_, mut run) = started(&[]);
-    let event = crate::turn::Event::Gone("it was deleted".into());
-    let effects = run.handle(RunEvent::Turn { turn: 1, event }, Mono(Duration::ZERO), Wall(0));
-    let failed = effects.iter().find_map(|effect| match effect {
-        Effect::Record(Entry::TurnFailed { message, .. }) => Some(message.clone()),
-        _ => None,
-    });
-    assert!(failed.as_ref().is_some_and(|message| message.contains("is gone: it was deleted")), "{effects:#?}");
-    assert_eq!(run.ledger().status(), RunStatus::Stopped);
-    assert_eq!(run.ledger().missing(), [Role::Analyst].into());
 }

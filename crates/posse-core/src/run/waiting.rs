@@ -38,9 +38,7 @@ impl Run {
         let turn = Turn::resumed(rules, who, before, accepted_at, self.now);
         let (terminal, reminders) = (record.terminal, record.reminders);
         self.live = Live::Waiting(Box::new(turn));
-        // What it was before the prompt is not what it is now.
-        self.seen = None;
-        self.out.push(Effect::Watch(terminal));
+        self.watch(terminal);
         if reminders > 0 {
             // Written down before it was typed; perhaps it never was. By its number it is known if it was.
             self.remind(reminders);

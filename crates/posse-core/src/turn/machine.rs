@@ -163,7 +163,7 @@ impl Turn {
         self.seen.as_ref().and_then(|seen| seen.kind)
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         matches!(self.kind(), Some(StatusKind::Idle | StatusKind::Completed))
     }
 

@@ -37,7 +37,7 @@ pub(super) async fn entries(State(app): State<App>, Params(query): Params<AuditQ
 /// Refuses a run that is none.
 async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
     let id: RunId = run.parse()?;
-    let known = app.runs.show(id).await.map(drop);
+    let known = app.loops.show(id).await.map(drop);
     if known.is_err() && app.plans.show(id).await.is_err() && app.autos.show(id).await.is_err() {
         return Ok(known?);
     }

@@ -12,7 +12,6 @@ use crate::hub::{CreateError, KeeperSilent, StoreRefusal};
 use crate::pump::InputError;
 use crate::run::SupervisorError;
 use crate::run::journal::Failed;
-use crate::runs::RunError;
 use crate::store::StoreError;
 
 /// An error that a client gets, with a stable word for programs and what to do next.
@@ -43,8 +42,6 @@ pub(crate) enum ApiError {
     BadId(#[from] BadTerminalId),
     #[error(transparent)]
     BadRunId(#[from] BadRunId),
-    #[error(transparent)]
-    Run(#[from] RunError),
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
     #[error(transparent)]
@@ -134,7 +131,6 @@ impl ApiProblem for ApiError {
             Self::Invalid(_) => (Kind::Invalid, None),
             Self::TooMuchInput(_) => (Kind::TooMuchInput, Some("put it into a file and send its path")),
             Self::NoMessage => (Kind::NoMessage, Some("`full` output has everything")),
-            Self::Run(error) => error.problem(),
             Self::Supervisor(error) => error.problem(),
             Self::Create(error) => error.problem(),
             Self::Input(error) => error.problem(),

@@ -142,7 +142,7 @@ impl Requester {
             Requester::Process(Whereabouts::Outside) => (By::Person, None),
             Requester::Process(whereabouts) => (By::Terminal, whereabouts.terminal()),
         };
-        let (run, role) = app.runs.of_terminal(id).await.unzip();
+        let (run, role) = app.loops.of_terminal(id).await.unzip();
         let who = Who { by, from, run: run.map(|run| run.to_string()), role: role.flatten(), turn: None, count: None };
         Answerer { who, allowed: self.may_type(app).await, reason: None }
     }

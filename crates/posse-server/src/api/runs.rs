@@ -10,7 +10,6 @@ use posse_core::ids::{Name, RunId};
 use posse_core::rounds::state::{InFlight, StateFile};
 use posse_core::rounds::{Next, Prompt, Rounds, Rules};
 use posse_core::run::{Caller, Imported, Spec};
-use posse_core::time::Wall;
 use posse_files::providers::prompt_templates;
 
 use super::agents::{self, Asked};
@@ -18,8 +17,8 @@ use super::params::{Params, Run};
 use super::requester::Requester;
 use super::{Answer, ApiError, App, terminals};
 use crate::disk::{self, Disk};
-use crate::run::LaunchContext;
-use crate::runs::{RunError, RunFiles};
+use crate::loops::RunFiles;
+use crate::run::{LaunchContext, SupervisorError};
 
 /// How many runs are listed unless somebody says otherwise.
 const LISTED: u32 = 100;
@@ -28,7 +27,7 @@ const LISTED: u32 = 100;
 #[utoipa::path(get, path = "/runs", tag = "runs", params(posse_api::RunsQuery),
     responses((status = 200, description = "The runs", body = Vec<RunView>)))]
 pub(super) async fn list(State(app): State<App>, Params(query): Params<posse_api::RunsQuery>) -> Answer<Vec<RunView>> {
-    Ok(Json(app.runs.list(query.limit.unwrap_or(LISTED) as usize).await?))
+    Ok(Json(app.loops.list(query.limit.unwrap_or(LISTED) as usize).await?))
 }
 
 /// Begin a run of the loop
@@ -81,7 +80,7 @@ pub(super) async fn create(
         imported,
     };
     let means = launch_context(body.means);
-    let view = surely(async move { app.runs.create(&app, spec, means).await }).await?;
+    let view = surely(async move { app.loops.begin(&app, spec, means).await }).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -116,7 +115,9 @@ async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
 }
 
 /// Brings it to its end, also if whoever asked is gone by then: half of it would be a run that nobody drives.
-async fn surely(doing: impl Future<Output = Result<RunView, RunError>> + Send + 'static) -> Result<RunView, ApiError> {
+async fn surely(
+    doing: impl Future<Output = Result<RunView, SupervisorError>> + Send + 'static,
+) -> Result<RunView, ApiError> {
     Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
 }
 
@@ -128,7 +129,7 @@ pub(super) fn launch_context(body: posse_api::MeansIn) -> LaunchContext {
 #[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, description = "The run", body = RunView)))]
 pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<RunView> {
-    Ok(Json(app.runs.show(id).await?))
+    Ok(Json(app.loops.show(id).await?))
 }
 
 /// Stop a run; it can be resumed
@@ -139,7 +140,7 @@ pub(super) async fn stop(
     Run(id): Run,
     Params(body): Params<posse_api::StopRun>,
 ) -> Answer<Success> {
-    app.runs.stop(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
+    app.loops.stop_run(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
     Ok(Json(Success { success: true }))
 }
 
@@ -161,7 +162,7 @@ pub(super) async fn resume(
     let posse_api::ResumeIn { environment, patient, auto_accept } = body;
     let means = LaunchContext { environment };
     let caller = Caller { hurry: !patient, auto_accept };
-    Ok(Json(surely(async move { app.runs.resume(&app, id, means, caller).await }).await?))
+    Ok(Json(surely(async move { app.loops.resume(&app, id, means, caller).await }).await?))
 }
 
 /// What happened in a run
@@ -172,8 +173,5 @@ pub(super) async fn journal(
     Run(id): Run,
     Params(query): Params<posse_api::JournalQuery>,
 ) -> Answer<Vec<posse_api::LoopJournalView>> {
-    app.runs.show(id).await?;
-    let entries = app.runs.journal(id, query.after.unwrap_or(0)).await?;
-    let view = |(seq, at, entry): (i64, Wall, _)| posse_api::LoopJournalView { seq, at: at.timestamp(), entry };
-    Ok(Json(entries.into_iter().map(view).collect()))
+    Ok(Json(app.loops.told(id, query.after.unwrap_or(0)).await?))
 }

@@ -6,13 +6,12 @@ mod looking;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use posse_api::{AutoEntry, AutoJournalView, AutoSpec, AutoView, EventBody};
+use posse_api::{AutoEntry, AutoJournalView, AutoSpec, AutoView, EventBody, PlanRunStatus};
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{Deed, DeedId, Effect, Event, Notice};
 use posse_core::backlog::Slug;
 use posse_core::file_problem::FileProblems;
-use posse_core::ids::RunId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::secrets::masked;
@@ -25,7 +24,6 @@ use tokio::time::Instant;
 use super::executor::{BacklogWork, no_verdict};
 use super::place::of_item;
 use super::{AutoLedger, Autos, begin, log_file, messages, view, watching};
-use crate::api::App;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
 use crate::run::{
@@ -87,7 +85,8 @@ impl Workflow for BacklogWork {
             resource: &spec.directory,
             directory: &spec.directory,
             provider: &spec.provider,
-            config: &spec.config,
+            stop_files: Some(&spec.config.state_dir),
+            idle_timeout: spec.config.task.idle_timeout,
             asked: spec.asked,
             notifications: &spec.notifications,
             plan_file: None,
@@ -95,7 +94,7 @@ impl Workflow for BacklogWork {
         }
     }
 
-    fn machine(spec: &AutoSpec) -> Result<Pipeline, FileProblems> {
+    fn machine(spec: &AutoSpec, _: Wall) -> Result<Pipeline, FileProblems> {
         Ok(Pipeline::new(spec.settings.clone(), spec.carried.clone()))
     }
 
@@ -113,7 +112,13 @@ impl Workflow for BacklogWork {
 
     fn view_fields(view: &AutoView) -> ViewFields<'_> {
         let AutoView { id, status, provider, hold, files, .. } = view;
-        ViewFields { id: *id, status: *status, provider, hold: hold.as_ref(), files }
+        let rests = *status == PlanRunStatus::Over;
+        ViewFields { id: *id, status: status.as_str(), rests, provider, hold: hold.as_ref(), files }
+    }
+
+    fn events(ledger: &AutoLedger, entry: &AutoEntry, run_seq: i64) -> Vec<EventBody> {
+        let view = AutoJournalView { seq: run_seq, at: ledger.changed.timestamp(), entry: entry.clone() };
+        vec![EventBody::AutoEntry { run_id: ledger.spec.id, run_seq, view: Some(Box::new(view)) }]
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {
@@ -290,11 +295,9 @@ impl Workflow for BacklogWork {
         (!ledger.machine.knows(&levels)).then_some(Event::Spent { levels })
     }
 
-    async fn close(_: &mut Driver) -> Result<Option<String>, Stopping> {
-        Ok(None)
+    async fn close(driver: &mut Driver) -> Result<(), Stopping> {
+        driver.over(None).await
     }
-
-    async fn ended(_: &App, _: &AutoSpec) {}
 }
 
 impl Driver {
@@ -344,11 +347,6 @@ impl RunEntry for AutoEntry {
             Self::Said { level, item: None, text } => EntryContent::Said { level: *level, text: text.into() },
             Self::Closed => EntryContent::Closed { report: None },
         }
-    }
-
-    fn event(&self, run_id: RunId, run_seq: i64, at: Wall) -> EventBody {
-        let view = AutoJournalView { seq: run_seq, at: at.timestamp(), entry: self.clone() };
-        EventBody::AutoEntry { run_id, run_seq, view: Some(Box::new(view)) }
     }
 
     fn is_by_a_person(event: &Event) -> bool {

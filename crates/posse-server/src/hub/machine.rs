@@ -244,14 +244,16 @@ impl HubMachine {
                 self.publish_stored(*event, outcome);
                 self.reply(reply, done);
             }
-            AfterWrite::Journal(event, reply) => {
-                let done = outcome.refusal().map_or(Ok(()), |why| Err(StoreRefusal(why)));
-                // If the disk refuses, the run asks again.
-                if done.is_ok() {
-                    self.publish_stored(*event, outcome);
+            AfterWrite::Journal(events, reply) => match outcome {
+                Outcome::Written(numbers) => {
+                    for (event, number) in events.into_iter().zip(numbers) {
+                        self.publish_stored(event, Outcome::Written(vec![number]));
+                    }
+                    self.reply(reply, Ok(()));
                 }
-                self.reply(reply, done);
-            }
+                // The run asks again.
+                Outcome::Refused(why) => self.reply(reply, Err(StoreRefusal(why))),
+            },
             AfterWrite::Input { id, pump, writer, sequence } => {
                 if self.has_pump(id, pump) {
                     let written = matches!(outcome, Outcome::Written(_));
@@ -446,10 +448,11 @@ impl HubMachine {
             }
             HubCommand::Record(on) => self.push(HubEffect::Record(on)),
             HubCommand::Journal { entry, reply } => {
-                let logged = self.event(entry.event.for_log());
-                let event = LogEvent { body: entry.event.clone(), ..logged.clone() };
-                let changes = vec![Change::Journal(entry), Change::Event(Box::new(logged))];
-                self.write(changes, false, AfterWrite::Journal(Box::new(event), reply));
+                let events: Vec<LogEvent> = entry.events.iter().map(|body| self.event(body.clone())).collect();
+                let logged = |event: &LogEvent| Box::new(LogEvent { body: event.body.for_log(), ..event.clone() });
+                let mut changes: Vec<Change> = events.iter().map(|event| Change::Event(logged(event))).collect();
+                changes.push(Change::Journal(entry));
+                self.write(changes, false, AfterWrite::Journal(events, reply));
             }
             HubCommand::Health(reply) => self.push(HubEffect::Health(self.problems.clone(), reply)),
         }

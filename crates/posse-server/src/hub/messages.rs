@@ -109,7 +109,7 @@ pub(crate) enum AfterWrite {
     /// The last event of the daemon.
     Farewell(Box<LogEvent>),
     Setting(Box<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
-    Journal(Box<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
+    Journal(Vec<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
     Input {
         id: TerminalId,
         pump: u64,

@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posse_api::{EventBody, PlanEntry, PlanJournalView, PlanSpec, PlanView};
+use posse_api::{EventBody, PlanEntry, PlanJournalView, PlanRunStatus, PlanSpec, PlanView};
 use posse_core::file_problem::FileProblems;
-use posse_core::ids::RunId;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::file::Isolation;
@@ -82,7 +81,8 @@ impl Workflow for PlanWork {
             resource: &spec.file,
             directory: &spec.directory,
             provider: &spec.provider,
-            config: &spec.config,
+            stop_files: Some(&spec.config.state_dir),
+            idle_timeout: spec.config.task.idle_timeout,
             asked: spec.asked,
             notifications: &spec.notifications,
             plan_file: Some(&spec.file),
@@ -90,7 +90,7 @@ impl Workflow for PlanWork {
         }
     }
 
-    fn machine(spec: &PlanSpec) -> Result<Run, FileProblems> {
+    fn machine(spec: &PlanSpec, _: Wall) -> Result<Run, FileProblems> {
         let mut run = Run::new(&spec.file, &spec.text, spec.state.clone(), spec.settings.clone(), &spec.starts)?;
         run.take_over(&spec.left);
         Ok(run)
@@ -100,17 +100,19 @@ impl Workflow for PlanWork {
         ledger.machine.plan().name.clone()
     }
 
-    fn used(ledger: &PlanLedger) -> &Total {
-        &ledger.total
-    }
-
     fn view(ledger: &PlanLedger, files: &str) -> PlanView {
         view::plan_view(ledger, files)
     }
 
     fn view_fields(view: &PlanView) -> ViewFields<'_> {
         let PlanView { id, status, provider, hold, files, .. } = view;
-        ViewFields { id: *id, status: *status, provider, hold: hold.as_ref(), files }
+        let rests = *status == PlanRunStatus::Over;
+        ViewFields { id: *id, status: status.as_str(), rests, provider, hold: hold.as_ref(), files }
+    }
+
+    fn events(ledger: &PlanLedger, entry: &PlanEntry, run_seq: i64) -> Vec<EventBody> {
+        let view = PlanJournalView { seq: run_seq, at: ledger.changed.timestamp(), entry: entry.clone() };
+        vec![EventBody::PlanEntry { run_id: ledger.spec.id, run_seq, view: Some(Box::new(view)) }]
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {
@@ -285,7 +287,7 @@ impl Workflow for PlanWork {
         machine.under_way().collect()
     }
 
-    async fn close(driver: &mut Driver) -> Result<Option<String>, Stopping> {
+    async fn close(driver: &mut Driver) -> Result<(), Stopping> {
         driver.local.file.settle().await;
         if let Err(why) = driver.write_last().await {
             let text = format!(
@@ -308,7 +310,7 @@ impl Workflow for PlanWork {
         if let Err(error) = report::write_usage(&driver.ledger, &driver.executor.state).await {
             tracing::warn!("{error}");
         }
-        Ok(report)
+        driver.over(report).await
     }
 
     async fn ended(app: &App, spec: &PlanSpec) {
@@ -353,11 +355,6 @@ impl RunEntry for PlanEntry {
             Self::Said { level, text } => EntryContent::Said { level: *level, text: text.into() },
             Self::Closed { report } => EntryContent::Closed { report: report.as_deref() },
         }
-    }
-
-    fn event(&self, run_id: RunId, run_seq: i64, at: Wall) -> EventBody {
-        let view = PlanJournalView { seq: run_seq, at: at.timestamp(), entry: self.clone() };
-        EventBody::PlanEntry { run_id, run_seq, view: Some(Box::new(view)) }
     }
 
     fn is_by_a_person(event: &Event) -> bool {

@@ -66,12 +66,8 @@ impl<W: Workflow> Driver<W> {
     pub(crate) fn new(supervisor: &Supervisor<W>, app: &App, params: DriverParams<W>) -> Self {
         let DriverParams { ledger, seq, executor, signals, commands, local } = params;
         let fields = W::fields(&ledger.spec);
-        let stop_files = supervisor.services.stop_files.watch(
-            fields.directory.as_ref(),
-            &fields.config.state_dir,
-            fields.id,
-            fields.asked,
-        );
+        let stop_files = &supervisor.services.stop_files;
+        let stop_files = stop_files.watch(fields.directory.as_ref(), fields.stop_files, fields.id, fields.asked);
         let mut driver = Self {
             limits: supervisor.services.limits.join(&fields, W::title(&ledger)),
             stop_files,
@@ -90,14 +86,14 @@ impl<W: Workflow> Driver<W> {
         driver
     }
 
-    /// Drives the run until it is over.
+    /// Drives the run until it has an outcome.
     pub(crate) async fn drive(mut self) -> Result<(), Stopping> {
-        // A new run has no outstanding effects.
+        // A new run has none.
         let mut effects: VecDeque<EffectOf<W>> = self.ledger.machine.outstanding().iter().cloned().collect();
         effects.extend(W::begin(&mut self).await?);
         effects.extend(self.look_for_stop_file().await?);
         effects.extend(self.look_at_limits(true).await?);
-        if !self.ledger.started {
+        if !W::is_started(&self.ledger) {
             effects.extend(self.apply(Control::Started.into()).await?);
         }
         loop {
@@ -109,7 +105,7 @@ impl<W: Workflow> Driver<W> {
                 continue;
             }
             if self.ledger.machine.outcome().is_some() {
-                return self.close().await;
+                return W::close(&mut self).await;
             }
             self.say_whether_it_waits().await?;
             effects.extend(self.next().await?);
@@ -246,7 +242,7 @@ impl<W: Workflow> Driver<W> {
         let effects = self.update(|ledger| ledger.take(&entry, crate::now()));
         self.seq += 1;
         let fields = W::fields(&self.ledger.spec);
-        if let EntryContent::Said { level, text } = entry.content() {
+        for (level, text) in W::messages(&self.ledger, &entry) {
             messages::log(fields.id, level, &text);
         }
         let usage = self.ledger.lines.get(sessions).cloned();
@@ -322,8 +318,8 @@ impl<W: Workflow> Driver<W> {
         }
     }
 
-    async fn close(&mut self) -> Result<(), Stopping> {
-        let report = W::close(self).await?;
+    /// Journals that nothing follows, and tells people.
+    pub(crate) async fn over(&mut self, report: Option<String>) -> Result<(), Stopping> {
         self.notify(messages::ended(&self.ledger));
         self.record(W::Entry::closed(report)).await.map(drop)
     }

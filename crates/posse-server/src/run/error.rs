@@ -8,6 +8,7 @@ use posse_core::plan::isolation::IsolationError;
 
 use super::journal::Failed;
 use crate::api::{ApiProblem, hint};
+use crate::loops::LoopError;
 use crate::plans::areas::AreaError;
 
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,8 @@ pub(crate) enum SupervisorError {
     #[error("{0}")]
     NotWritten(String),
     #[error(transparent)]
+    Loop(#[from] LoopError),
+    #[error(transparent)]
     Journal(#[from] Failed),
 }
 
@@ -58,6 +61,7 @@ impl ApiProblem for SupervisorError {
     fn problem(&self) -> (ProblemKind, Option<&str>) {
         use ProblemKind as Kind;
         match self {
+            Self::NoRun { kind: "run", .. } => (Kind::NoRun, Some("`posse runs` shows those there are")),
             Self::NoRun { .. } | Self::Never(_) => (Kind::NoRun, None),
             Self::Unreadable { .. } => (Kind::NoFile, Some("`posse plan init` makes a sample plan")),
             Self::Invalid(_) => (Kind::InvalidPlan, Some("`posse plan check` shows every mistake with its place")),
@@ -82,6 +86,7 @@ impl ApiProblem for SupervisorError {
             ),
             Self::Over(_) => (Kind::Over, None),
             Self::NotWritten(_) => (Kind::NotWritten, None),
+            Self::Loop(error) => error.problem(),
             Self::Journal(error) => error.problem(),
         }
     }

@@ -107,7 +107,7 @@ impl<W: Workflow> Executor<W> {
             files: self.session_files(session)?,
             texts,
             timeout,
-            idle: fields.config.task.idle_timeout,
+            idle: fields.idle_timeout,
         };
         let hears = |event: &Said| {
             let _ = self.signals.send(Signal::Activity(session.clone(), messages::activity(event)));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::{EventBody, ProblemKind};
+use posse_api::ProblemKind;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::plan::outcome::Denial;
@@ -129,8 +129,6 @@ pub(crate) trait RunEntry: Serialize + DeserializeOwned + Clone + Send + Sync + 
     fn closed(report: Option<String>) -> Self;
 
     fn content(&self) -> EntryContent<'_, Self::Work>;
-    /// The event that publishes the entry.
-    fn event(&self, run: RunId, seq: i64, at: Wall) -> EventBody;
     /// Reports whether a person wrote the texts of this input. They are not masked: a plan has to say what it says, and an
     /// answer has to arrive.
     fn is_by_a_person(input: &InputOf<Self::Work>) -> bool;
@@ -170,8 +168,7 @@ fn without_secrets<E: Serialize + DeserializeOwned>(entry: E) -> Result<E, serde
     if masked == plain { Ok(entry) } else { serde_json::from_value(masked) }
 }
 
-/// An entry as it is stored, with the usage of the session that ended with it, and with the view of the run where it begins
-/// or ends: in between the view is in memory.
+/// An entry as it is stored, with the usage of the session that ended with it, and with the view of the run if that is listed.
 pub(crate) fn journal_entry<W: Workflow>(
     ledger: &RunLedger<W>,
     files: &Path,
@@ -185,20 +182,19 @@ pub(crate) fn journal_entry<W: Workflow>(
         serde_json::Result::Ok(RunRow {
             id: fields.id,
             kind: W::KIND,
-            status: W::view_fields(&view).status.as_str().to_owned(),
+            status: W::view_fields(&view).status.to_owned(),
             state_file: fields.resource.to_owned(),
             created: ledger.begun,
             view: serde_json::to_string(&view)?,
         })
     };
-    let at_an_end = matches!(entry.content(), EntryContent::Created(_) | EntryContent::Closed { .. });
     Ok(JournalEntry {
         run: fields.id,
         seq,
         at: ledger.changed,
         entry: serde_json::to_string(entry)?,
-        event: entry.event(fields.id, seq, ledger.changed),
-        row: at_an_end.then(row).transpose()?,
+        events: W::events(ledger, entry, seq),
+        row: W::lists(ledger, entry).then(row).transpose()?,
         usage,
     })
 }
@@ -269,14 +265,6 @@ impl Journals {
 /// Written by another version, it may not be.
 fn understood<V: DeserializeOwned>(view: &str) -> Option<V> {
     serde_json::from_str(view).inspect_err(|error| tracing::warn!("a run is left out of the list: {error}")).ok()
-}
-
-impl Replay for posse_core::run::Ledger {
-    type Entry = posse_core::run::Entry;
-
-    fn replay(journal: impl IntoIterator<Item = (Wall, Self::Entry)>) -> Option<Self> {
-        Self::replay(journal)
-    }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) struct LaunchedSession {
 impl<W: Workflow> RunLedger<W> {
     pub(crate) fn new(spec: W::Spec, at: Wall) -> Result<Self, FileProblems> {
         Ok(Self {
-            machine: W::machine(&spec)?,
+            machine: W::machine(&spec, at)?,
             spec: Arc::new(spec),
             launched: BTreeMap::new(),
             activity: BTreeMap::new(),

@@ -27,10 +27,6 @@ impl<C> DriverRegistry<C> {
         }
     }
 
-    pub(crate) fn has(&self, id: RunId) -> bool {
-        self.drivers().contains_key(&id)
-    }
-
     /// Sends a command. Returns whether the run has a driver.
     pub(crate) fn send(&self, id: RunId, command: C) -> bool {
         self.drivers().get(&id).is_some_and(|driver| driver.send(command).is_ok())
@@ -80,6 +76,6 @@ mod tests {
         let takes = async { inbox.recv().await.unwrap().send(()).unwrap() };
         assert!(tokio::join!(told, takes).0);
         driven.leave(id, &second);
-        assert!(!driven.has(id));
+        assert!(!driven.tell(id, |taken| taken).await, "nobody drives it any more");
     }
 }

@@ -87,10 +87,12 @@ impl StopFiles {
         }
     }
 
-    /// Watches the stop files of a project for a run that began at `since`. `state` is relative to the project.
-    pub(crate) fn watch(&self, project: &Path, state: &str, run: RunId, since: Wall) -> StopWatch {
+    /// Watches the stop files of a project for a run that began at `since`. `state` is relative to the project; a run without
+    /// has no stop files.
+    pub(crate) fn watch(&self, project: &Path, state: Option<&str>, run: RunId, since: Wall) -> StopWatch {
         let (send, changed) = mpsc::unbounded_channel();
-        let paths = [project.join(state).join(NAME), project.join(LEGACY)];
+        let paths = state.map(|state| [project.join(state).join(NAME), project.join(LEGACY)]);
+        let paths: Vec<PathBuf> = paths.into_iter().flatten().collect();
         let mut all = lock(&self.subscribers);
         for path in &paths {
             let add = || WatchedStopFile { _watch: self.watch_file(path), runs: BTreeMap::new(), used: None };
@@ -159,7 +161,7 @@ pub(crate) struct StopWatch {
     of: StopFiles,
     run: RunId,
     since: Wall,
-    paths: [PathBuf; 2],
+    paths: Vec<PathBuf>,
     /// A stop file may have changed.
     pub(crate) changed: mpsc::UnboundedReceiver<()>,
     look_again: mpsc::UnboundedSender<()>,
@@ -168,10 +170,14 @@ pub(crate) struct StopWatch {
 impl StopWatch {
     /// Returns a stop file that this run has not dealt with yet.
     pub(crate) async fn look(&mut self) -> Option<FoundStopFile> {
-        let known = self.paths.each_ref().map(|path| {
+        if self.paths.is_empty() {
+            return None;
+        }
+        let dealt_with = |path: &PathBuf| {
             let all = lock(&self.of.subscribers);
             (path.clone(), all.files.get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with))
-        });
+        };
+        let known: Vec<_> = self.paths.iter().map(dealt_with).collect();
         let since = self.since;
         let now = crate::now();
         let find = move |disk: &Disk| {
@@ -301,7 +307,7 @@ mod tests {
     async fn it_is_seen_wherever_its_directories_come_from() {
         let project = tempfile::tempdir().unwrap();
         let files = stop_files().await;
-        let mut watch = files.watch(project.path(), ".posse/state", run(1), Wall(0));
+        let mut watch = files.watch(project.path(), Some(".posse/state"), run(1), Wall(0));
         let state = project.path().join(".posse/state");
         let write = |text: &str| {
             std::fs::create_dir_all(&state).unwrap();
@@ -327,7 +333,7 @@ mod tests {
         watch.dealt_with(&third).await;
         watch.leave().await;
         // Nor is it one for who comes later.
-        let mut later = files.watch(project.path(), ".posse/state", run(2), Wall(0));
+        let mut later = files.watch(project.path(), Some(".posse/state"), run(2), Wall(0));
         stirs(&mut later, || write("")).await;
         assert_eq!(found(&mut later).await.meaning, StopFileMeaning::Stop(StopHow::AfterTask));
     }
@@ -346,7 +352,7 @@ mod tests {
         std::fs::create_dir(project.path().join("state")).unwrap();
         let file = project.path().join("state/stop");
         let files = stop_files().await;
-        let watch = |number, since| files.watch(project.path(), "state", run(number), Wall(since));
+        let watch = |number, since| files.watch(project.path(), Some("state"), run(number), Wall(since));
         let (mut one, mut two, mut three) = (watch(1, 0), watch(2, 0), watch(3, 0));
         std::fs::write(&file, "after-task").unwrap();
         let first = found(&mut one).await;
@@ -374,14 +380,14 @@ mod tests {
         std::fs::write(&file, "now").unwrap();
         let written = modified(DISK, &file).unwrap();
         let files = stop_files().await;
-        let mut late = files.watch(project.path(), "state", run(1), Wall(written + 1000));
+        let mut late = files.watch(project.path(), Some("state"), run(1), Wall(written + 1000));
         let stale = late.look().await.unwrap();
         assert_eq!(stale.meaning, StopFileMeaning::Stale);
         late.dealt_with(&stale).await;
         assert!(!file.exists(), "it is cleared");
         // Written while it was being started.
         std::fs::write(&file, "now").unwrap();
-        let mut during = files.watch(project.path(), "state", run(2), Wall(modified(DISK, &file).unwrap() + 5));
+        let mut during = files.watch(project.path(), Some("state"), run(2), Wall(modified(DISK, &file).unwrap() + 5));
         assert_eq!(during.look().await.unwrap().meaning, StopFileMeaning::Stop(StopHow::Now));
         // No link leads anywhere.
         std::fs::remove_file(&file).unwrap();
@@ -400,7 +406,7 @@ mod tests {
             let file = project.path().join("state/stop");
             std::fs::write(&file, "now").unwrap();
             let files = StopFiles::new(WatchedFiles::start());
-            let watch = |number| files.watch(project.path(), "state", run(number), Wall(0));
+            let watch = |number| files.watch(project.path(), Some("state"), run(number), Wall(0));
             let mut one = watch(1);
             let found = one.look().await.unwrap();
             one.dealt_with(&found).await;
@@ -425,7 +431,7 @@ mod tests {
         let file = project.path().join("state/stop");
         std::fs::write(&file, "now").unwrap();
         let files = StopFiles::new(WatchedFiles::start());
-        files.watch(project.path(), "state", run(1), Wall(0)).leave().await;
+        files.watch(project.path(), Some("state"), run(1), Wall(0)).leave().await;
         files.all_are_resumed().await;
         assert!(file.exists());
     }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use posse_api::PlanRunStatus;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::limits::Hold;
@@ -96,6 +95,11 @@ impl<W: Workflow> Supervisor<W> {
         Ok(view)
     }
 
+    /// Hands the environment of sessions to the driver of a run. Returns whether there is one.
+    pub(crate) async fn hand_context(&self, id: RunId, context: &LaunchContext) -> bool {
+        self.registry.tell(id, |taken| Command::Context(context.clone(), taken)).await
+    }
+
     /// Provides the environment of sessions. A run that no driver serves is resumed.
     pub(crate) async fn provide_context(
         &self,
@@ -103,7 +107,7 @@ impl<W: Workflow> Supervisor<W> {
         id: RunId,
         context: LaunchContext,
     ) -> Result<(), SupervisorError> {
-        if self.registry.tell(id, |taken| Command::Context(context.clone(), taken)).await {
+        if self.hand_context(id, &context).await {
             return Ok(());
         }
         let (ledger, seq) = self.load(id).await.map_err(|error| match error {
@@ -201,7 +205,7 @@ impl<W: Workflow> Supervisor<W> {
     /// The view of a run now. The row of an active run says how it began; if no driver serves it yet, its journal is read.
     async fn current(&self, row: W::View) -> W::View {
         let fields = W::view_fields(&row);
-        if fields.status == PlanRunStatus::Over {
+        if fields.rests {
             return row;
         }
         if let Some(view) = self.active_view(fields.id) {
@@ -267,7 +271,14 @@ impl<W: Workflow> Supervisor<W> {
     }
 
     /// Drives a run in a task of its own.
-    fn drive(&self, app: &App, ledger: RunLedger<W>, seq: i64, opened: (W, W::Local), context: Option<LaunchContext>) {
+    pub(crate) fn drive(
+        &self,
+        app: &App,
+        ledger: RunLedger<W>,
+        seq: i64,
+        opened: (W, W::Local),
+        context: Option<LaunchContext>,
+    ) {
         let (work, local) = opened;
         let id = W::fields(&ledger.spec).id;
         let (sender, commands) = self.registry.enter(id);

@@ -1,25 +1,27 @@
 //! The interface between the runtime and a kind of run.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use posse_api::{HoldView, PlanRunStatus};
+use posse_api::{EventBody, HoldView};
 use posse_core::engine::Machine;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
-use posse_core::plan::config::PlanConfig;
 use posse_core::plan::limits::Hold;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
+use posse_core::turn::Level;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::shared_limits::LimitsHandle;
-use super::{Driver, Executor, RunEntry, RunLedger, Stopping, Supervisor, SupervisorError};
+use super::{Driver, EntryContent, Executor, RunEntry, RunLedger, Stopping, Supervisor, SupervisorError};
 use crate::api::App;
 use crate::store::Kind;
 
@@ -33,11 +35,14 @@ pub(crate) type Effects<W> = Result<Vec<EffectOf<W>>, Stopping>;
 /// The fields that the specification of every run has.
 pub(crate) struct SpecFields<'a> {
     pub(crate) id: RunId,
-    /// The plan file or the project. Only one active run may use it.
+    /// The plan file, the project or the state file. Only one active run may use it.
     pub(crate) resource: &'a str,
     pub(crate) directory: &'a str,
     pub(crate) provider: &'a str,
-    pub(crate) config: &'a PlanConfig,
+    /// The directory in which a stop file stops the run, relative to the project.
+    pub(crate) stop_files: Option<&'a str>,
+    /// The time that a session may be silent.
+    pub(crate) idle_timeout: Duration,
     /// The time of the request.
     pub(crate) asked: Wall,
     pub(crate) notifications: &'a Notifications,
@@ -48,7 +53,9 @@ pub(crate) struct SpecFields<'a> {
 /// The fields that the view of every run has.
 pub(crate) struct ViewFields<'a> {
     pub(crate) id: RunId,
-    pub(crate) status: PlanRunStatus,
+    pub(crate) status: &'static str,
+    /// No driver serves the run, and the view says all that is to be known.
+    pub(crate) rests: bool,
     pub(crate) provider: &'a str,
     pub(crate) hold: Option<&'a HoldView>,
     /// The directory of the run's files.
@@ -67,6 +74,7 @@ pub(crate) struct SessionEnded<'a, W: Workflow> {
 }
 
 /// A kind of run. A value holds what the executor needs besides the fields of [`Executor`].
+#[allow(unused_variables, reason = "the names say what the methods are given")]
 pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     const KIND: Kind;
     /// The name of this kind, for errors.
@@ -94,20 +102,26 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     type Shared: Clone + Default + Send + Sync + 'static;
 
     fn fields(spec: &Self::Spec) -> SpecFields<'_>;
-    fn machine(spec: &Self::Spec) -> Result<Self::Machine, FileProblems>;
+    fn machine(spec: &Self::Spec, at: Wall) -> Result<Self::Machine, FileProblems>;
     /// The name of the run in notifications.
     fn title(ledger: &RunLedger<Self>) -> String;
     /// The usage of the run so far.
-    fn used(ledger: &RunLedger<Self>) -> &Total;
+    fn used(ledger: &RunLedger<Self>) -> &Total {
+        &ledger.total
+    }
     fn view(ledger: &RunLedger<Self>, files: &str) -> Self::View;
     fn view_fields(view: &Self::View) -> ViewFields<'_>;
 
     /// The session that ended with this input, if one did.
-    fn session_ended(input: &InputOf<Self>) -> Option<SessionEnded<'_, Self>>;
+    fn session_ended(input: &InputOf<Self>) -> Option<SessionEnded<'_, Self>> {
+        None
+    }
     /// Adds what is known of the session to its line in the usage table.
-    fn complete_line(ledger: &RunLedger<Self>, session: &Self::Session, line: &mut Line);
+    fn complete_line(ledger: &RunLedger<Self>, session: &Self::Session, line: &mut Line) {}
     /// The directory of a session's files within the directory of the run.
-    fn session_directory(session: &str) -> Option<PathBuf>;
+    fn session_directory(session: &str) -> Option<PathBuf> {
+        None
+    }
 
     /// Opens what a driver of this run needs.
     fn open(
@@ -115,18 +129,40 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         ledger: &RunLedger<Self>,
     ) -> impl Future<Output = Result<(Self, Self::Local), SupervisorError>> + Send;
 
+    /// The events that publish the entry which the ledger took in last.
+    fn events(ledger: &RunLedger<Self>, entry: &Self::Entry, seq: i64) -> Vec<EventBody>;
+    /// The messages for people in that entry.
+    fn messages<'a>(ledger: &'a RunLedger<Self>, entry: &'a Self::Entry) -> Vec<(Level, Cow<'a, str>)> {
+        match entry.content() {
+            EntryContent::Said { level, text } => vec![(level, text)],
+            _ => Vec::new(),
+        }
+    }
+    /// Reports whether the list of runs is to show the run as it is after that entry. In between the view is in memory.
+    fn lists(ledger: &RunLedger<Self>, entry: &Self::Entry) -> bool {
+        matches!(entry.content(), EntryContent::Created(_) | EntryContent::Closed { .. })
+    }
+
+    /// Reports whether the machine was told to start.
+    fn is_started(ledger: &RunLedger<Self>) -> bool {
+        ledger.started
+    }
     /// Called before the first effect is started.
     fn begin(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send;
     /// Starts an effect. Returns the effects that follow at once.
     fn start(driver: &mut Driver<Self>, effect: EffectOf<Self>) -> impl Future<Output = Effects<Self>> + Send;
     /// The session that the effect runs, if it runs one.
-    fn session_of(effect: &EffectOf<Self>) -> Option<&Self::Session>;
+    fn session_of(effect: &EffectOf<Self>) -> Option<&Self::Session> {
+        None
+    }
     /// Reports whether the effect cannot be carried out without the environment of sessions.
     fn needs_context(
         executor: &Executor<Self>,
         ledger: &RunLedger<Self>,
         effect: &EffectOf<Self>,
-    ) -> impl Future<Output = bool> + Send;
+    ) -> impl Future<Output = bool> + Send {
+        async { false }
+    }
     /// Carries an effect out. Carrying it out twice is the same as once.
     fn carry_out(
         executor: &Executor<Self>,
@@ -135,20 +171,22 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Option<InputOf<Self>>> + Send;
     /// The answer to an effect that is not carried out because the run stops.
-    fn not_started(effect: EffectOf<Self>) -> Option<InputOf<Self>>;
+    fn not_started(effect: EffectOf<Self>) -> Option<InputOf<Self>> {
+        None
+    }
     /// Reports whether a stop drops the effect if it waits for the environment of sessions.
-    fn dropped_by_stop(effect: &EffectOf<Self>) -> bool;
+    fn dropped_by_stop(effect: &EffectOf<Self>) -> bool {
+        false
+    }
 
     /// Called before an input is journaled.
     fn before_input(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send {
-        let _ = driver;
         async { Ok(Vec::new()) }
     }
     /// Applies the answer of an executor.
     fn answered(driver: &mut Driver<Self>, input: InputOf<Self>) -> impl Future<Output = Effects<Self>> + Send;
     /// Called when all effects are started.
     fn settle(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send {
-        let _ = driver;
         async { Ok(Vec::new()) }
     }
     /// Waits for an event that only drivers of this kind have.
@@ -156,7 +194,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     fn woken(driver: &mut Driver<Self>, wake: Self::Wake) -> impl Future<Output = Effects<Self>> + Send;
     /// Called when a client has provided the environment of sessions.
     fn context_provided(driver: &mut Driver<Self>) -> impl Future<Output = ()> + Send {
-        let _ = driver;
         async {}
     }
 
@@ -165,20 +202,22 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         ledger: &RunLedger<Self>,
         limits: &LimitsHandle,
         spent: Vec<(String, Total)>,
-    ) -> Option<InputOf<Self>>;
+    ) -> Option<InputOf<Self>> {
+        None
+    }
     /// The exclusive resources that tasks of a resumed run have.
     fn held_resources(machine: &Self::Machine) -> Vec<(&TaskId, &str)> {
-        let _ = machine;
         Vec::new()
     }
     /// The tasks that keep their exclusive resources.
     fn tasks_in_progress(machine: &Self::Machine) -> BTreeSet<&TaskId> {
-        let _ = machine;
         BTreeSet::new()
     }
 
-    /// Completes the files of a run that has an outcome. Returns the path of its report.
-    fn close(driver: &mut Driver<Self>) -> impl Future<Output = Result<Option<String>, Stopping>> + Send;
-    /// Called when the driver of a run that is over has gone.
-    fn ended(app: &App, spec: &Self::Spec) -> impl Future<Output = ()> + Send;
+    /// Completes the files of a run that has an outcome, and its journal if nothing follows.
+    fn close(driver: &mut Driver<Self>) -> impl Future<Output = Result<(), Stopping>> + Send;
+    /// Called when the driver of a run that has an outcome is gone.
+    fn ended(app: &App, spec: &Self::Spec) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }

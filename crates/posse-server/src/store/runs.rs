@@ -39,8 +39,8 @@ pub(crate) struct JournalEntry {
     pub(crate) at: Wall,
     /// JSON.
     pub(crate) entry: String,
-    /// The event that publishes the entry.
-    pub(crate) event: EventBody,
+    /// The events that publish the entry.
+    pub(crate) events: Vec<EventBody>,
     pub(crate) row: Option<RunRow>,
     /// What a session has used, if the entry tells of the end of one.
     pub(crate) usage: Option<Line>,

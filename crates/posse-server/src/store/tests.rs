@@ -229,7 +229,7 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
             seq,
             at: Wall(at),
             entry: "{}".into(),
-            event: EventBody::DaemonStopped {},
+            events: Vec::new(),
             row,
             usage: Some(line),
         };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::turn::ApiFailure;
 
-const AGAIN: [&str; 4] = ["mirror RUNNING", "turn begun", "mirror RUNNING", "watch"];
+const AGAIN: [&str; 3] = ["turn begun", "mirror RUNNING", "watch"];
 
 fn failing(words: &str) -> RunEvent {
     let words = Some(words.to_owned());
@@ -18,17 +18,17 @@ fn quiet() -> RunEvent {
 fn parked() -> Bench {
     let mut bench = Bench::asked("{}");
     let parked = bench.happens(failing("API Error: 529 Overloaded"));
-    assert_eq!(parked, ["turn failed", "parked", "said", "notify parked", "mirror RUNNING"]);
+    assert_eq!(parked, ["turn failed", "parked", "said", "mirror RUNNING", "notify parked"]);
     bench
 }
 
 #[test]
 fn a_parked_run_tries_at_once_when_somebody_asks_for_it() {
     let mut bench = parked();
-    let until = bench.run.deadline();
+    let until = bench.run.due();
     // Somebody who had lost the connection is back.
     assert!(bench.happens(RunEvent::Came(Caller::default())).is_empty());
-    assert_eq!(bench.run.deadline(), until);
+    assert_eq!(bench.run.due(), until);
     let tried = [&["said", "unparked"][..], &AGAIN].concat();
     assert_eq!(bench.happens(RunEvent::Came(HURRIED.unwrap())), ["watch"]);
     assert_eq!(bench.happens(quiet()), ["look at file"]);

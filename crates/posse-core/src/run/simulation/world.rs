@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::*;
 use crate::config::{ConfigLayer, LayerSource};
+use crate::engine::Machine;
 use crate::ids::{Name, RunId, TerminalId};
 use crate::rounds::config::ResolvedRun;
 use crate::rounds::{Key, Prompt};
@@ -57,7 +58,10 @@ pub(super) enum Moment {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) status: RunStatus,
-    pub(super) journal: Vec<Entry>,
+    /// What was told.
+    pub(super) told: Vec<Entry>,
+    /// Entries of the journal.
+    pub(super) entries: usize,
     pub(super) answers: Vec<(Key, String)>,
     /// What each agent was told.
     pub(super) prompts: BTreeMap<TerminalId, Vec<String>>,
@@ -118,7 +122,10 @@ pub(super) struct World {
     posse: usize,
     run: Option<Run>,
     watching: Option<TerminalId>,
-    journal: Vec<(Wall, Entry)>,
+    /// Its creation, and then the inputs, as JSON.
+    journal: Vec<(Wall, Option<String>)>,
+    /// The run that was killed last, as far as it is written down.
+    killed: Option<Run>,
     agents: BTreeMap<TerminalId, Agent>,
     /// Messages of which something is known: arrived, or on their way.
     noted: BTreeMap<u64, bool>,
@@ -140,13 +147,15 @@ impl World {
             run: None,
             watching: None,
             journal: Vec::new(),
+            killed: None,
             agents: BTreeMap::new(),
             noted: BTreeMap::new(),
             files: BTreeMap::new(),
             written: BTreeMap::new(),
             outcome: Outcome {
                 status: RunStatus::Running,
-                journal: Vec::new(),
+                told: Vec::new(),
+                entries: 0,
                 answers: Vec::new(),
                 prompts: BTreeMap::new(),
                 accepts: 0,
@@ -158,18 +167,13 @@ impl World {
     }
 
     pub(super) fn play(mut self) -> Outcome {
-        let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
-        self.run = Some(run);
-        let go = RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: HURRIED };
-        if self.carry_out(vec![created]) {
-            self.tell(0, go);
-        }
+        self.create();
         for _ in 0..self.script.murders {
             let at = self.random(4_000);
             self.later(at, Act::Murder);
         }
         for _ in 0..20_000 {
-            let due = self.run.as_ref().and_then(Run::deadline).map(|deadline| deadline.0.max(self.now));
+            let due = self.run.as_ref().and_then(Run::due).map(|deadline| deadline.0.max(self.now));
             let next = self.queue.first_key_value().map(|((at, _), _)| *at);
             match (next, due) {
                 (None, None) => break,
@@ -188,7 +192,7 @@ impl World {
         let status = self.run.as_ref().map_or(RunStatus::Stopped, |run| run.ledger().status());
         self.outcome.status = status;
         self.outcome.left = self.alive().len();
-        self.outcome.journal = self.journal.into_iter().map(|(_, entry)| entry).collect();
+        self.outcome.entries = self.journal.len();
         self.outcome
     }
 
@@ -213,11 +217,62 @@ impl World {
         self.later(milliseconds, Act::Tell(posse, happened));
     }
 
+    fn create(&mut self) {
+        let wall = self.wall();
+        let spec = spec(self.script.cleanup);
+        if self.writes(wall, None, move |_| (Run::new(spec, wall), Vec::new())) {
+            self.go(true);
+        }
+    }
+
     fn happens(&mut self, happened: RunEvent) {
-        let (now, wall) = (Mono(self.now), self.wall());
-        let Some(run) = &mut self.run else { return };
-        let effects = run.handle(happened, now, wall);
-        self.carry_out(effects);
+        let wall = self.wall();
+        let input = Input { mono: Mono(self.now), event: happened };
+        let Some(run) = self.run.take_if(|run| run.heeds(&input.event)) else { return };
+        let json = serde_json::to_string(&input).unwrap();
+        let handles = move |run: Option<Run>| {
+            let mut run = run.unwrap();
+            let effects = run.handle(input, wall);
+            (run, effects)
+        };
+        self.run = Some(run);
+        self.writes(wall, Some(json), handles);
+    }
+
+    /// Writes an entry of the journal, takes it in, and does what follows. `false`: posse was killed on the way.
+    fn writes(
+        &mut self,
+        wall: Wall,
+        entry: Option<String>,
+        takes: impl FnOnce(Option<Run>) -> (Run, Vec<Effect>),
+    ) -> bool {
+        let number = self.journal.len() + 1;
+        let kill = self.kill.filter(|kill| kill.at == number).map(|kill| kill.moment);
+        if kill == Some(Moment::Before) {
+            self.die();
+            return false;
+        }
+        self.journal.push((wall, entry));
+        let (run, effects) = takes(self.run.take());
+        for (_, entry) in run.told() {
+            if let (Entry::Answered { text, .. }, Place::Unarchived { key, .. }) = (entry, &run.ledger().place) {
+                self.outcome.answers.push((*key, text.clone()));
+            }
+            self.outcome.told.push(entry.clone());
+        }
+        let rests = run.outcome().is_some() && !run.ledger().status().is_over();
+        self.run = Some(run);
+        if kill.is_some() {
+            self.killed = self.run.take();
+            self.die();
+            return false;
+        }
+        effects.into_iter().for_each(|effect| self.begin(effect));
+        // A person comes and resumes it.
+        if rests {
+            self.go(true);
+        }
+        true
     }
 
     fn act(&mut self, act: Act) {
@@ -237,7 +292,7 @@ impl World {
             }
             Act::Leave(posse, terminals) if posse == self.posse => {
                 terminals.into_iter().for_each(|terminal| self.end(terminal));
-                self.happens(RunEvent::TerminalsAsked);
+                self.happens(RunEvent::Closed);
             }
             Act::Leave(..) => {}
         }
@@ -255,19 +310,19 @@ impl World {
     }
 
     fn restart(&mut self) {
-        let ledger = Ledger::replay(self.journal.iter().cloned());
-        self.run = Some(match ledger {
-            Some(ledger) => Run::from(ledger),
-            // Nothing was ever written down: whoever asked is told so, and asks again.
-            None => {
-                let (run, created) = Run::create(spec(self.script.cleanup), self.wall());
-                self.run = Some(run);
-                if !self.carry_out(vec![created]) {
-                    return;
-                }
-                return self.go(true);
-            }
-        });
+        let mut journal = self.journal.iter();
+        // Nothing was ever written down: whoever asked is told so, and asks again.
+        let Some((at, None)) = journal.next() else { return self.create() };
+        let mut run = Run::new(spec(self.script.cleanup), *at);
+        for (at, input) in journal {
+            let input: Input = serde_json::from_str(input.as_ref().unwrap()).unwrap();
+            run.handle(input, *at);
+        }
+        if let Some(killed) = self.killed.take() {
+            let all = |run: &Run| (run.ledger.clone(), run.seen.clone(), run.due(), format!("{:?}", run.live));
+            assert_eq!(all(&run), all(&killed), "read back it is another run");
+        }
+        self.run = Some(run);
         self.watching = None;
         // Often nobody is there who knows the environment.
         let somebody = self.random(2) == 0;
@@ -286,34 +341,7 @@ impl World {
         self.tell(1, RunEvent::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
     }
 
-    /// `false`: posse was killed on the way.
-    fn carry_out(&mut self, effects: Vec<Effect>) -> bool {
-        for effect in effects {
-            if let Effect::Record(entry) = effect {
-                let number = self.journal.len() + 1;
-                let killed = self.kill.is_some_and(|kill| kill.at == number);
-                if killed && self.kill.is_some_and(|kill| kill.moment == Moment::Before) {
-                    return self.die();
-                }
-                if let Entry::Answered { text, .. } = &entry {
-                    let key = self.run.as_ref().and_then(|run| match run.ledger().place {
-                        Place::Unarchived { key, .. } => Some(key),
-                        _ => None,
-                    });
-                    self.outcome.answers.extend(key.map(|key| (key, text.clone())));
-                }
-                self.journal.push((self.wall(), entry));
-                if killed {
-                    return self.die();
-                }
-            } else {
-                self.begin(effect);
-            }
-        }
-        true
-    }
-
-    fn die(&mut self) -> bool {
+    fn die(&mut self) {
         self.outcome.kills += 1;
         self.posse += 1;
         self.run = None;
@@ -322,7 +350,6 @@ impl World {
             self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: self.journal.len() + kill.again, ..kill });
         let pause = 5 + self.random(400);
         self.later(pause, Act::Restart);
-        false
     }
 
     fn begin(&mut self, effect: Effect) {
@@ -381,13 +408,11 @@ impl World {
                 self.tell(1, RunEvent::Archived { turn, name });
             }
             Effect::Notify { event, .. } => self.outcome.notices.push(event),
-            // A person comes and resumes it.
-            Effect::Rest => self.go(true),
-            Effect::EndTerminals(terminals) => {
+            Effect::Close { terminals, .. } => {
                 let posse = self.posse;
                 self.later(15, Act::Leave(posse, terminals));
             }
-            Effect::Mirror { .. } | Effect::ArchiveState => {}
+            Effect::WriteState(_) => {}
             other => panic!("nobody asked for {other:?} in this world"),
         }
     }
@@ -519,8 +544,12 @@ pub(in crate::run) fn spec(cleanup: bool) -> Spec {
     let json = format!(
         r#"{{"limits": {{"min_review_cycles_before_approval": 1}}, "handoff": {{"auto_accept_permissions": true}}, "cleanup_on_exit": {cleanup}}}"#
     );
+    spec_of(&json)
+}
+
+pub(in crate::run) fn spec_of(config: &str) -> Spec {
     let user = ConfigLayer::empty(LayerSource::User);
-    let config = ResolvedRun::new(Some(("c", &json)), &|_| None, &user, &["codex"]).unwrap().config;
+    let config = ResolvedRun::new(Some(("c", config)), &|_| None, &user, &["codex"]).unwrap().config;
     Spec {
         id: RunId::from_random(0xfeed_beef),
         config,

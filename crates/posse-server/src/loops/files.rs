@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use posse_core::rounds::Key;
 use posse_core::rounds::state::{FinalStatus, StateFile};
+use posse_core::run::Mirror;
 use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
@@ -133,7 +134,7 @@ impl RunFiles {
     }
 
     /// Writes the state file, whole or not at all.
-    pub(super) fn mirror(&self, disk: &Disk, mut state: StateFile, at: Wall, dispatched: Option<Wall>) {
+    pub(super) fn write_state(&self, disk: &Disk, Mirror { mut state, at, dispatched }: Mirror) {
         let time = |at: Wall| at.timestamp().to_string();
         state.updated_at = time(at);
         if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {

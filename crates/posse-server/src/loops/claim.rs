@@ -27,7 +27,7 @@ pub(crate) enum ClaimError {
 
 /// Released when it is dropped, or when this process ends.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     _locks: [Lock; 2],
 }
 

@@ -1,9 +1,12 @@
-//! Makes the view of a run.
+//! Makes the views of a run of the loop and of its journal.
 
-use posse_api::{EventBody, LoopJournalView, RunView, StepView, StoppedView, TurnView};
-use posse_core::ids::RunId;
-use posse_core::run::{Entry, Ledger, Place, Step, StepOutcome};
+use posse_api::{LoopJournalView, RunView, StepView, StoppedView, TurnView};
+use posse_core::engine::Machine;
+use posse_core::run::{Ledger, Place, Run, Step, StepOutcome};
 use posse_core::time::Wall;
+
+use super::driver::LoopEntry;
+use crate::run::journal::Replay;
 
 pub(super) fn run_view(ledger: &Ledger) -> RunView {
     let spec = &ledger.spec;
@@ -52,8 +55,28 @@ fn step_view(step: Step, outcome: &StepOutcome) -> StepView {
     StepView { step, outcome: outcome.into(), text: text.clone() }
 }
 
-/// The event for a new entry.
-pub(super) fn entry_event(run_id: RunId, run_seq: i64, at: Wall, entry: &Entry) -> EventBody {
-    let view = LoopJournalView { seq: run_seq, at: at.timestamp(), entry: entry.clone() };
-    EventBody::LoopEntry { run_id, run_seq, view: Some(Box::new(view)) }
+/// What the last input of a run has led to.
+pub(super) fn told(run: &Run, at: Wall) -> impl Iterator<Item = LoopJournalView> {
+    run.told().map(move |(seq, entry)| LoopJournalView { seq, at: at.timestamp(), entry: entry.clone() })
+}
+
+/// Everything that a run was told of, oldest first.
+pub(super) struct ToldJournal(pub(super) Vec<LoopJournalView>);
+
+impl Replay for ToldJournal {
+    type Entry = LoopEntry;
+
+    fn replay(journal: impl IntoIterator<Item = (Wall, LoopEntry)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (at, LoopEntry::Created(spec)) = journal.next()? else { return None };
+        let mut run = Run::new(*spec, at);
+        let mut all: Vec<LoopJournalView> = told(&run, at).collect();
+        for (at, entry) in journal {
+            if let LoopEntry::Happened(input) = entry {
+                run.handle(*input, at);
+                all.extend(told(&run, at));
+            }
+        }
+        Some(Self(all))
+    }
 }

@@ -1,4 +1,4 @@
-//! Carries out the effects of a run, each in a task of its own. The result comes back as a `RunEvent`.
+//! Carries out the effects of a run of the loop.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +14,6 @@ use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces};
 use posse_core::screen::Size;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure};
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::mpsc::error::SendError;
 use tokio::sync::watch;
 
 use super::files::RunFiles;
@@ -27,7 +25,8 @@ use crate::environment::Environment;
 use crate::hub::{self, NewTerminal, SessionChoice};
 use crate::notify::Notice;
 use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart};
-use crate::run::LaunchContext;
+use crate::run::executor::Signal;
+use crate::run::{Executor, LaunchContext};
 
 /// A turn's prompt and its reminders are numbered together: so many of them there may be.
 const MESSAGES_PER_TURN: u64 = 1000;
@@ -40,50 +39,47 @@ const LEAVING: Duration = Duration::from_secs(3);
 const TRACES_QUIET: Duration = Duration::from_millis(400);
 const TRACES_LOOKS: u32 = 20;
 
-/// Everything that one effect needs.
+/// Everything that the effects of a run need besides the fields of [`Executor`].
 #[derive(Clone)]
-pub(super) struct LoopExecutor {
-    pub(super) app: App,
-    pub(super) spec: Spec,
+pub(crate) struct LoopWork {
     pub(super) files: RunFiles,
-    pub(super) means: Option<LaunchContext>,
-    pub(super) happened: UnboundedSender<RunEvent>,
     /// The response file is known to have been renamed into place.
     pub(super) placed: bool,
 }
 
-impl LoopExecutor {
-    /// Begins an effect. Its result comes later as an event.
-    pub(super) fn begin(self, effect: Effect) {
-        crate::spawn(async move {
-            let happened = self.happened.clone();
-            let (app, leaves) = (self.app.clone(), self.spec.config.cleanup_on_exit);
-            if let Some(next) = self.finish(effect).await
-                && let Err(SendError(RunEvent::TerminalStarted { terminal, .. })) = happened.send(next)
-                && leaves
-            {
-                // The run stopped meanwhile, and its other agents have left.
-                app.end_terminal(terminal, 0).await;
-            }
-        });
+impl LoopWork {
+    pub(super) fn new(spec: &Spec) -> Self {
+        Self { files: RunFiles::new(&spec.directory, &spec.stamp, &spec.state_file), placed: false }
+    }
+}
+
+impl Executor<LoopWork> {
+    fn app(&self) -> &App {
+        &self.sessions.app
     }
 
-    async fn finish(self, effect: Effect) -> Option<RunEvent> {
+    pub(super) async fn perform(&self, effect: Effect) -> Option<RunEvent> {
         let of_turn = |turn, event| Some(RunEvent::Turn { turn, event });
         match effect {
             Effect::StartTerminal { role, choice, name } => {
-                let result = match &self.means {
-                    Some(means) => self.start_terminal(means, role, choice, name).await,
+                let result = match &self.context {
+                    Some(context) => self.start_terminal(context, role, choice, name).await,
                     None => Err(ApiError::Invalid("nobody who knows its environment is there".into())),
                 };
-                Some(match result {
-                    Ok(terminal) => RunEvent::TerminalStarted { role, terminal },
-                    Err(error) => RunEvent::TerminalNotStarted { role, why: why_not_started(&error) },
-                })
+                let terminal = match result {
+                    Ok(terminal) => terminal,
+                    Err(error) => return Some(RunEvent::TerminalNotStarted { role, why: why_not_started(&error) }),
+                };
+                let started = Signal::Answer(Box::new(RunEvent::TerminalStarted { role, terminal }.into()));
+                if self.signals.send(started).is_err() && self.spec.config.cleanup_on_exit {
+                    // The run stopped meanwhile, and its other agents have left.
+                    self.app().end_terminal(terminal, 0).await;
+                }
+                None
             }
             Effect::ClearStale { turn, key, number, terminal } => {
-                let printed = printed(&self.app, terminal).await;
-                Some(match self.files.keep(key, number, Some(Suffix::Stale)).await {
+                let printed = printed(self.app(), terminal).await;
+                Some(match self.work.files.keep(key, number, Some(Suffix::Stale)).await {
                     Ok(stale) => RunEvent::StaleCleared { turn, stale, printed },
                     Err(error) => RunEvent::StaleInTheWay { turn, why: error.to_string() },
                 })
@@ -93,12 +89,12 @@ impl LoopExecutor {
                 Some(RunEvent::Sent { turn, sent })
             }
             Effect::LookForTraces { turn, terminal, key, text, since, printed } => {
-                let answer_there = disk::at(self.files.response(key), Disk::exists).await;
+                let answer_there = disk::at(self.work.files.response(key), Disk::exists).await;
                 let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
                 Some(RunEvent::Traces { turn, traces })
             }
             Effect::LookAtFile { turn, key } => {
-                of_turn(turn, turn::Event::File(self.files.look(key, self.placed).await))
+                of_turn(turn, turn::Event::File(self.work.files.look(key, self.work.placed).await))
             }
             Effect::Accept { turn, terminal, role, n, cap, question } => {
                 let who = Who {
@@ -112,7 +108,7 @@ impl LoopExecutor {
                 of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
             }
             Effect::AskLastOutput { turn, terminal } => {
-                of_turn(turn, turn::Event::LastOutput(get_last_output(&self.app, terminal).await))
+                of_turn(turn, turn::Event::LastOutput(get_last_output(self.app(), terminal).await))
             }
             Effect::Remind { turn, terminal, n, text } => {
                 let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await;
@@ -124,7 +120,7 @@ impl LoopExecutor {
                 }
             }
             Effect::Archive { turn, key, number, suffix } => {
-                Some(RunEvent::Archived { turn, name: self.files.keep_if_possible(key, number, suffix).await })
+                Some(RunEvent::Archived { turn, name: self.work.files.keep_if_possible(key, number, suffix).await })
             }
             Effect::Notify { event, notice } => {
                 self.notify(event, notice);
@@ -132,18 +128,28 @@ impl LoopExecutor {
             }
             Effect::TakeSnapshot => Some(RunEvent::Snapshot(self.snapshot().await)),
             Effect::Step { step, before } => Some(RunEvent::StepDone { step, outcome: self.step(step, before).await }),
-            Effect::EndTerminals(terminals) => {
+            Effect::Close { terminals, state, over } => {
                 self.ask_to_leave(terminals).await;
-                Some(RunEvent::TerminalsAsked)
+                let files = self.work.files.clone();
+                let close = move |disk: &Disk| {
+                    if let Some(mirror) = state {
+                        files.write_state(disk, mirror);
+                    }
+                    if over {
+                        files.archive_state(disk);
+                    }
+                };
+                disk::run(close).await;
+                Some(RunEvent::Closed)
             }
             // The driver's own.
-            Effect::Record(_) | Effect::Watch(_) | Effect::Mirror { .. } | Effect::ArchiveState | Effect::Rest => None,
+            Effect::Watch(_) | Effect::WriteState(_) => None,
         }
     }
 
     async fn start_terminal(
         &self,
-        means: &LaunchContext,
+        context: &LaunchContext,
         role: Role,
         choice: AgentChoice,
         name: String,
@@ -161,17 +167,17 @@ impl LoopExecutor {
         };
         let start = async {
             let creation = NewTerminal {
-                program: agents::find(&self.app, asked).await?,
+                program: agents::find(self.app(), asked).await?,
                 agent_profile: Some(choice.profile),
                 name: Some(name.parse()?),
                 session: SessionChoice::Any(self.spec.session.clone()),
                 directory: terminals::directory(&self.spec.directory).await?,
-                environment: means.environment.clone(),
+                environment: context.environment.clone(),
                 size: Size::DEFAULT,
                 ring: terminals::RING,
                 at_once: false,
             };
-            agents::start(&self.app, creation).await
+            agents::start(self.app(), creation).await
         };
         match start.await {
             Ok(terminal) => {
@@ -181,7 +187,7 @@ impl LoopExecutor {
             Err(error) => {
                 // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
                 let started = matches!(error, ApiError::StartTimeout(_) | ApiError::Create(_));
-                if started && !self.happened.is_closed() {
+                if started && !self.signals.is_closed() {
                     self.end_what_was_started(&name).await;
                 }
                 Err(error)
@@ -191,14 +197,14 @@ impl LoopExecutor {
 
     /// Ends an agent that did not get ready. Its output stays readable.
     async fn end_what_was_started(&self, name: &str) {
-        if let Some(terminal) = find_running(&self.app, &self.spec, name).await {
-            self.app.end_terminal(terminal, 0).await;
+        if let Some(terminal) = find_running(self.app(), &self.spec, name).await {
+            self.app().end_terminal(terminal, 0).await;
         }
     }
 
     /// Types a message. However often it is asked for under one number, it is typed once.
     async fn send_input(&self, terminal: TerminalId, sequence: u64, text: String) -> Sent {
-        let Some(pump) = find(&self.app, terminal).await else { return Sent::Gone("it was deleted".into()) };
+        let Some(pump) = find(self.app(), terminal).await else { return Sent::Gone("it was deleted".into()) };
         let order = Order { text, ..Order::default() };
         let writer = writer(self.spec.id);
         let who = Who { by: By::Run, run: Some(self.spec.id.to_string()), ..Who::person() };
@@ -219,7 +225,7 @@ impl LoopExecutor {
     /// a question is answered.
     async fn accept(&self, terminal: TerminalId, question: Option<String>, who: Who) -> Result<(), AcceptFailure> {
         let gone = || AcceptFailure::Gone("it was deleted".into());
-        let pump = find(&self.app, terminal).await.ok_or_else(gone)?;
+        let pump = find(self.app(), terminal).await.ok_or_else(gone)?;
         let answerer = Answerer::allowed(who);
         let answer =
             pump.ask(|reply| pump::PumpCommand::Answer { wish: Wish::Accept, question, words: None, answerer, reply });
@@ -254,7 +260,7 @@ impl LoopExecutor {
         }
         // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
         // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
-        let Some(pump) = find(&self.app, terminal).await else { return gone() };
+        let Some(pump) = find(self.app(), terminal).await else { return gone() };
         let Some(observed) = pump.ask(pump::PumpCommand::Observe).await else { return gone() };
         let mut before = None;
         for _ in 0..TRACES_LOOKS {
@@ -276,7 +282,7 @@ impl LoopExecutor {
     async fn ask_to_leave(&self, terminals: Vec<TerminalId>) {
         let mut asking = tokio::task::JoinSet::new();
         for terminal in terminals {
-            let app = self.app.clone();
+            let app = self.app().clone();
             asking.spawn(async move {
                 // Who is gone already need not be asked.
                 let _ = terminals::ask_to_leave(&app, terminal).await;
@@ -292,7 +298,7 @@ impl LoopExecutor {
         tracing::info!(run = %self.spec.id, "{title}: {text}");
         let run = Some(self.spec.id.to_string());
         let notice = Notice { event, priority, title, text, run };
-        self.app.notifier.tell(&self.spec.config.notifications, notice);
+        self.app().notifier.tell(&self.spec.config.notifications, notice);
     }
 
     /// What is the user's own in the project, before any agent has touched it.
@@ -305,7 +311,7 @@ impl LoopExecutor {
 
     /// The environment for the steps after PASS. The run does not ask for them without a client that provides it.
     fn environment(&self) -> Environment {
-        Environment::of(self.means.as_ref().map(|means| means.environment.clone()).unwrap_or_default())
+        Environment::of(self.context.as_ref().map(|context| context.environment.clone()).unwrap_or_default())
     }
 
     async fn step(&self, step: Step, before: Option<Snapshot>) -> StepOutcome {
@@ -320,7 +326,7 @@ impl LoopExecutor {
             Step::GitCommit => {
                 let wished = &self.spec.config.post_processing.git_commit_comment;
                 let message = commit_message(wished, self.spec.id.as_str());
-                let quarantine = self.files.archive().join("quarantine");
+                let quarantine = self.work.files.archive().join("quarantine");
                 aftermath::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
             }
         }

@@ -1,0 +1,171 @@
+//! Runs of the loop. `posse_core::run` decides; the driver of runs drives them.
+//!
+//! After a crash of the daemon the runs that were active are resumed as far as that is possible without the environment of
+//! their agents, which is never stored: a run that must start an agent then stops, and says so. A run that stopped rests until
+//! somebody resumes it.
+
+mod claim;
+mod driver;
+mod executor;
+mod files;
+mod view;
+
+use posse_api::{LoopJournalView, ProblemKind, RunView};
+use posse_core::ids::{RunId, TerminalId};
+use posse_core::run::{Caller, RunEvent, Spec};
+use tokio::sync::oneshot;
+
+use crate::api::ApiProblem;
+use crate::api::App;
+use crate::disk;
+use crate::run::{LaunchContext, RunLedger, Supervisor, SupervisorError};
+use crate::store;
+use claim::{Claim, ClaimError};
+use driver::LoopLocal;
+use executor::LoopWork;
+pub(crate) use files::RunFiles;
+use view::ToldJournal;
+
+pub(crate) type Loops = Supervisor<LoopWork>;
+type LoopLedger = RunLedger<LoopWork>;
+
+/// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
+const RUNS_SEARCHED: usize = 100;
+
+/// Why a request about a run of the loop is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoopError {
+    #[error(
+        "run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
+    InUse { run: RunId, state_file: String },
+    #[error(
+        "run {run} goes on in {directory}, and two at once would take each other's answers; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
+    Shared { run: RunId, directory: String },
+    #[error(transparent)]
+    Claimed(#[from] ClaimError),
+    #[error("run {0} is over")]
+    Over(RunId),
+    #[error("run {0} does not go on; there is nothing to stop")]
+    Rests(RunId),
+}
+
+impl ApiProblem for LoopError {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        use ProblemKind as Kind;
+        match self {
+            Self::InUse { .. } | Self::Shared { .. } => (Kind::InUse, None),
+            Self::Claimed(ClaimError::Held { .. }) => (Kind::Locked, None),
+            Self::Claimed(ClaimError::Io { .. }) => (Kind::Disk, Some("put that right and try again")),
+            Self::Over(_) => (Kind::Over, Some("`posse run show` says how it ended")),
+            Self::Rests(_) => (Kind::Rests, Some("`posse loop --resume` goes on with it")),
+        }
+    }
+}
+
+/// Checks that all agents are installed: one error is better than five terminals that fail one by one. Other problems of a
+/// provider are reported when it is started.
+async fn agents_are_there(app: &App, spec: &Spec, context: &LaunchContext) -> Result<(), SupervisorError> {
+    let Some(path) = context.environment.get("PATH") else { return Ok(()) };
+    for choice in spec.config.agents.values() {
+        let Ok(provider) = app.provider(&choice.provider).await else { continue };
+        let Some(launch) = &provider.manifest.launch else { continue };
+        let (program, path) = (launch.program.clone(), path.clone());
+        if disk::run(move |disk| disk.locate_program(&program, &path)).await.is_none() {
+            let (program, install) = (launch.program.clone(), launch.install.clone());
+            return Err(SupervisorError::NoProgram { program, install });
+        }
+    }
+    Ok(())
+}
+
+impl Loops {
+    /// Begins a run. Answered when that is journaled.
+    pub(crate) async fn begin(
+        &self,
+        app: &App,
+        spec: Spec,
+        context: LaunchContext,
+    ) -> Result<RunView, SupervisorError> {
+        let _starting = self.starting.lock().await;
+        let state_file = spec.state_file.clone();
+        if let Some(run) = self.journals.using(&state_file).await? {
+            return Err(LoopError::InUse { run, state_file }.into());
+        }
+        let claim = self.claim_alone(&spec).await?;
+        agents_are_there(app, &spec, &context).await?;
+        let caller = Caller { hurry: true, auto_accept: Some(spec.config.handoff.auto_accept_permissions) };
+        let opened = (LoopWork::new(&spec), LoopLocal::new(Ok(claim), Some(caller), None));
+        self.create(app, spec, opened, context).await
+    }
+
+    /// Resumes a run that rests; an active one is told that somebody is there. Answered when that is journaled: what is seen of
+    /// the run afterwards is not the stop that came before.
+    pub(crate) async fn resume(
+        &self,
+        app: &App,
+        id: RunId,
+        context: LaunchContext,
+        caller: Caller,
+    ) -> Result<RunView, SupervisorError> {
+        let _starting = self.starting.lock().await;
+        if self.hand_context(id, &context).await && self.tell(id, RunEvent::Came(caller).into()).await {
+            return self.show(id).await;
+        }
+        // What is no run of the loop is not there.
+        self.show(id).await?;
+        let (ledger, seq) = self.load(id).await?;
+        if ledger.machine.ledger().status().is_over() {
+            return Err(LoopError::Over(id).into());
+        }
+        let claim = self.claim_alone(&ledger.spec).await?;
+        let (begun, begins) = oneshot::channel();
+        let opened = (LoopWork::new(&ledger.spec), LoopLocal::new(Ok(claim), Some(caller), Some(begun)));
+        self.drive(app, ledger, seq, opened, Some(context));
+        // An end that comes at once is as good as a beginning: it is journaled.
+        let _ = begins.await;
+        self.show(id).await
+    }
+
+    pub(crate) async fn stop_run(&self, id: RunId, why: String) -> Result<(), SupervisorError> {
+        // A run that is not resumed yet does not rest.
+        drop(self.starting.lock().await);
+        let view = self.show(id).await?;
+        match self.tell(id, RunEvent::Stop { why }.into()).await {
+            true => Ok(()),
+            false if view.status.is_over() => Err(LoopError::Over(id).into()),
+            false => Err(LoopError::Rests(id).into()),
+        }
+    }
+
+    /// The run that a terminal belongs to, newest first, and the role in it.
+    pub(crate) async fn of_terminal(&self, terminal: TerminalId) -> Option<(RunId, Option<String>)> {
+        let runs = self.list(RUNS_SEARCHED).await.unwrap_or_default();
+        runs.into_iter().find_map(|run| {
+            let role = run.terminals.iter().find(|(_, id)| **id == terminal).map(|(role, _)| role.to_string());
+            role.map(|role| (run.id, Some(role)))
+        })
+    }
+
+    /// What a run was told of after this entry.
+    pub(crate) async fn told(&self, id: RunId, after: i64) -> Result<Vec<LoopJournalView>, SupervisorError> {
+        self.show(id).await?;
+        let told = self.journals.load::<ToldJournal>(id).await?.map_or_else(Vec::new, |(told, _)| told.0);
+        Ok(told.into_iter().filter(|view| view.seq > after).collect())
+    }
+
+    /// The claim of a run that is to be alone in its directory: response files have the same names in every run.
+    async fn claim_alone(&self, spec: &Spec) -> Result<Claim, SupervisorError> {
+        let (directory, id) = (spec.directory.clone(), spec.id);
+        match self.journals.read(move |disk, database| store::going_on_in(disk, database, &directory, id)).await? {
+            Some(run) => Err(LoopError::Shared { run, directory: spec.directory.clone() }.into()),
+            None => self.claim(spec).await.map_err(|error| LoopError::from(error).into()),
+        }
+    }
+
+    /// Its files are in the project: the state of all runs of the loop is the home.
+    async fn claim(&self, spec: &Spec) -> Result<Claim, ClaimError> {
+        Claim::take(spec, &self.state).await
+    }
+}
