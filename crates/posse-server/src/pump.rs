@@ -466,7 +466,7 @@ impl Pump {
                 let _ = reply.send(self.text(text));
             }
             PumpCommand::BracketedPaste(reply) => {
-                let _ = reply.send(self.emulator.input_modes().bracketed_paste);
+                let _ = reply.send(self.emulator.bracketed_paste());
             }
             PumpCommand::Input(input) => match &self.agent {
                 // Also while nothing is asked: the keys would wait for the next question.

@@ -45,6 +45,9 @@ use text::Printed;
 /// the answers.
 const REPLIES_MAX: usize = 1024;
 
+/// The sequences that end every kind of mouse tracking.
+const MOUSE_OFF: &str = "\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l";
+
 /// The signals and replies of one call of `feed`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedOutcome {
@@ -68,20 +71,6 @@ pub struct QueryReply {
     pub bytes: Vec<u8>,
 }
 
-/// The input encoding that the program asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InputModes {
-    pub bracketed_paste: bool,
-    pub application_cursor: bool,
-    pub application_keypad: bool,
-    pub mouse: vt100::MouseProtocolMode,
-    pub mouse_encoding: vt100::MouseProtocolEncoding,
-    /// Flags of the kitty keyboard protocol; 0 is the old encoding.
-    pub keyboard: u8,
-    /// Level of xterm's `modifyOtherKeys`; 0 is off.
-    pub other_keys: u8,
-}
-
 /// Modes that vt100 does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Modes {
@@ -91,6 +80,7 @@ struct Modes {
     insert: bool,
     /// `?2026`: inside a synchronised update.
     frame: bool,
+    /// Level of xterm's `modifyOtherKeys`; 0 is off.
     other_keys: u8,
     /// Whether the character sets G0 and G1 are line drawings.
     graphics: [bool; 2],
@@ -310,17 +300,20 @@ impl Emulator {
         lines.join("\n")
     }
 
-    pub fn input_modes(&self) -> InputModes {
-        let screen = self.terminal.screen();
-        InputModes {
-            bracketed_paste: screen.bracketed_paste(),
-            application_cursor: screen.application_cursor(),
-            application_keypad: screen.application_keypad(),
-            mouse: screen.mouse_protocol_mode(),
-            mouse_encoding: screen.mouse_protocol_encoding(),
-            keyboard: self.keyboard.flags(screen.alternate_screen()),
-            other_keys: self.modes.other_keys,
-        }
+    /// Returns whether the program wants pastes to be bracketed.
+    pub fn bracketed_paste(&self) -> bool {
+        self.terminal.screen().bracketed_paste()
+    }
+
+    /// Returns the sequences that set the modes for keys and mouse, whatever they were before.
+    pub fn input_modes(&self) -> String {
+        let set = self.terminal.screen().input_mode_formatted();
+        format!("{MOUSE_OFF}{set}\x1b[={}u\x1b[>4;{}m", self.keyboard_flags(), self.modes.other_keys)
+    }
+
+    /// The flags of the kitty keyboard protocol; 0 is the old encoding.
+    fn keyboard_flags(&self) -> u8 {
+        self.keyboard.flags(self.terminal.screen().alternate_screen())
     }
 
     /// Row and column of the cursor on the screen. vt100 counts a cursor that waits at the margin one column further.

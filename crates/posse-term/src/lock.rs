@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The holder of a lock. The boot id identifies a holder from before a reboot.
+/// The holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
     pub started: jiff::Timestamp,
-    pub boot_id: String,
     /// The purpose of the lock, if the file name does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
@@ -105,12 +104,8 @@ fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, 
         let _ = file.read_to_string(&mut text);
         return Err(LockError::Held(serde_json::from_str(&text).ok()));
     }
-    let holder = Holder {
-        pid: std::process::id(),
-        started: jiff::Timestamp::now(),
-        boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().into(),
-        purpose: purpose.map(str::to_owned),
-    };
+    let holder =
+        Holder { pid: std::process::id(), started: jiff::Timestamp::now(), purpose: purpose.map(str::to_owned) };
     // A full disk is no reason not to run: the lock itself holds.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {
         let text = serde_json::to_string(&holder)?;

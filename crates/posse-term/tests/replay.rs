@@ -65,24 +65,6 @@ fn assert_same(a: &Emulator, b: &Emulator, what: &str) {
 }
 
 #[test]
-fn chunks_do_not_matter() {
-    for Recording { name, size, bytes } in recordings() {
-        let mut whole = new(size);
-        let heard = feed(&mut whole, &bytes, 4096);
-        for chunk in [1, 7, bytes.len()] {
-            let mut cut = new(size);
-            let again = feed(&mut cut, &bytes, chunk);
-            assert_eq!(again.replies, heard.replies, "{name}, chunks of {chunk}");
-            // One chunk for all of it may have more to say than is kept of one.
-            if chunk < bytes.len() {
-                assert_eq!(again.signals, heard.signals, "{name}, chunks of {chunk}");
-            }
-            assert_same(&cut, &whole, &format!("{name}, chunks of {chunk}"));
-        }
-    }
-}
-
-#[test]
 fn a_checkpoint_anywhere_changes_nothing() {
     for Recording { name, size, bytes } in recordings() {
         let mut whole = new(size);

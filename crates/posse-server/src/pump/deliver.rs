@@ -122,7 +122,7 @@ impl Pump {
     }
 
     pub(super) fn next_job(&mut self) {
-        let bracketed = self.emulator.input_modes().bracketed_paste;
+        let bracketed = self.emulator.bracketed_paste();
         let (life, no_reader) = (&self.life, self.link.is_none().then(|| self.no_reader()));
         let acts = self.agent.as_mut().map(|agent| match no_reader {
             Some(why) => agent.refuse_all(why),
@@ -132,7 +132,7 @@ impl Pump {
     }
 
     pub(super) fn enqueue(&mut self, queued: Queued) {
-        let bracketed = self.emulator.input_modes().bracketed_paste;
+        let bracketed = self.emulator.bracketed_paste();
         let acts = match &mut self.agent {
             Some(agent) if self.link.is_some() => agent.enqueue(queued, bracketed, &self.life, crate::mono()),
             Some(_) => queued.refused(self.no_reader()).into_iter().collect(),

@@ -38,11 +38,7 @@ impl Emulator {
                 let count = first_or(1).min(self.size.cols() / TAB_WIDTH + 1);
                 self.draw(&vec![b'\t'; usize::from(count)]);
             }
-            (None, b"", b'Z') => {
-                let column = self.terminal.screen().cursor_position().1;
-                let stop = column.saturating_sub(1) / TAB_WIDTH;
-                self.go_to_column(stop.saturating_sub(first_or(1) - 1) * TAB_WIDTH);
-            }
+            (None, b"", b'Z') => self.tab_backwards(first_or(1)),
             (None, b"", b's') if control.parameters.is_empty() => self.draw(b"\x1b7"),
             (None, b"", b'u') if control.parameters.is_empty() => self.draw(b"\x1b8"),
             (None, b"", b'h' | b'l') => {
@@ -73,6 +69,11 @@ impl Emulator {
         }
     }
 
+    fn tab_backwards(&mut self, count: u16) {
+        let stop = self.terminal.screen().cursor_position().1.saturating_sub(1) / TAB_WIDTH;
+        self.go_to_column(stop.saturating_sub(count - 1) * TAB_WIDTH);
+    }
+
     fn unknown(&mut self, sequence: String) {
         self.hear(Signal::UnknownCsi { sequence });
     }
@@ -82,7 +83,7 @@ impl Emulator {
             size: self.size,
             // Absolute also in origin mode, as tmux answers.
             cursor: self.cursor(),
-            keyboard: self.input_modes().keyboard,
+            keyboard: self.keyboard_flags(),
             other_keys: self.modes.other_keys,
             insert: self.modes.insert,
             mode: &|mode| self.mode(mode),

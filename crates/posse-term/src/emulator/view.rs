@@ -5,10 +5,10 @@
 //! viewer's input has the encoding that the program expects. The window is never queried.
 
 use posse_core::screen::Size;
-use vt100::{CursorStyle, MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
+use vt100::CursorStyle;
 
 use super::drawing::{Pen, may_join, write_position};
-use super::{Emulator, InputModes};
+use super::{Emulator, MOUSE_OFF};
 
 /// The contents of the window.
 #[derive(Default)]
@@ -25,7 +25,8 @@ struct ViewFrame {
     /// Row by row.
     cells: Vec<vt100::Cell>,
     cursor: ViewCursor,
-    modes: InputModes,
+    /// The sequences that set the modes for keys and mouse.
+    modes: String,
 }
 
 /// The rows and columns shown around the cursor, if the window is large enough.
@@ -68,7 +69,9 @@ impl TerminalView {
         }
         next.write_cells(before.as_ref(), &mut out);
         next.write_cursor(before.as_ref(), &mut out);
-        write_modes(&next.modes, before.as_ref().map(|frame| &frame.modes), &mut out);
+        if before.is_none_or(|before| before.modes != next.modes) {
+            out.extend_from_slice(next.modes.as_bytes());
+        }
         self.painted = Some(next);
         if !out.is_empty() {
             out.splice(0..0, *b"\x1b[?2026h");
@@ -91,7 +94,7 @@ impl ViewFrame {
         let mut modes = emulator.input_modes();
         if (top, left) != (0, 0) {
             // The window would report other positions than those the program has drawn.
-            modes.mouse = Mouse::None;
+            modes.push_str(MOUSE_OFF);
         }
         Self {
             window,
@@ -172,41 +175,5 @@ fn style_number(style: CursorStyle) -> u8 {
         CursorStyle::SteadyUnderline => 4,
         CursorStyle::BlinkVerticalBar => 5,
         CursorStyle::SteadyVerticalBar => 6,
-    }
-}
-
-fn write_modes(modes: &InputModes, before: Option<&InputModes>, out: &mut Vec<u8>) {
-    let mut switch = |now: bool, old: Option<bool>, on: &str, off: &str| {
-        if old != Some(now) {
-            out.extend_from_slice(if now { on } else { off }.as_bytes());
-        }
-    };
-    let old = |get: fn(&InputModes) -> bool| before.map(get);
-    switch(modes.bracketed_paste, old(|m| m.bracketed_paste), "\x1b[?2004h", "\x1b[?2004l");
-    switch(modes.application_cursor, old(|m| m.application_cursor), "\x1b[?1h", "\x1b[?1l");
-    switch(modes.application_keypad, old(|m| m.application_keypad), "\x1b=", "\x1b>");
-    if before.is_none_or(|before| before.mouse != modes.mouse) {
-        out.extend_from_slice(b"\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l");
-        out.extend_from_slice(match modes.mouse {
-            Mouse::None => b"",
-            Mouse::Press => b"\x1b[?9h",
-            Mouse::PressRelease => b"\x1b[?1000h",
-            Mouse::ButtonMotion => b"\x1b[?1002h",
-            Mouse::AnyMotion => b"\x1b[?1003h",
-        });
-    }
-    if before.is_none_or(|before| before.mouse_encoding != modes.mouse_encoding) {
-        out.extend_from_slice(b"\x1b[?1005l\x1b[?1006l");
-        out.extend_from_slice(match modes.mouse_encoding {
-            Encoding::Default => b"",
-            Encoding::Utf8 => b"\x1b[?1005h",
-            Encoding::Sgr => b"\x1b[?1006h",
-        });
-    }
-    if before.is_none_or(|before| before.keyboard != modes.keyboard) {
-        out.extend_from_slice(format!("\x1b[={}u", modes.keyboard).as_bytes());
-    }
-    if before.is_none_or(|before| before.other_keys != modes.other_keys) {
-        out.extend_from_slice(format!("\x1b[>4;{}m", modes.other_keys).as_bytes());
     }
 }

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
+use posse_core::ids::TerminalId;
+
 use super::peer::{DisconnectReason, PeerTrust};
 use super::terminal::{AcceptedInput, KeptTerminal, Receipt};
 use super::{FamilyEnding, KeeperState, hello, unknown};
@@ -71,19 +73,7 @@ impl KeeperState {
         match request {
             // Handled together with the request behind it.
             KeeperRequest::Stamp { .. } => {}
-            KeeperRequest::Hello { daemon } => {
-                peer.greeted = true;
-                peer.tell(&hello(&self.settings));
-                peer.daemon = daemon;
-                if daemon {
-                    let pid = peer.pid;
-                    self.supervisor.connected(now);
-                    for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
-                        peer.awaits_daemon = false;
-                        peer.tell(&KeeperEvent::DaemonUp { pid });
-                    }
-                }
-            }
+            KeeperRequest::Hello { daemon } => self.greet(number, daemon, now),
             KeeperRequest::List => {
                 let summaries = self.terminals.values().map(KeptTerminal::summary).collect();
                 peer.tell(&KeeperEvent::Listed { summaries });
@@ -104,28 +94,9 @@ impl KeeperState {
                 }
                 None => peer.tell(&unknown(id)),
             },
-            KeeperRequest::Acknowledge { id, offset } => {
-                if let (Some(cursor), Some(terminal)) = (peer.cursors.get_mut(&id), self.terminals.get(&id)) {
-                    if offset > cursor.acknowledged {
-                        cursor.acknowledged = offset.min(terminal.output.ring.end());
-                        cursor.moved = now;
-                        cursor.stalled = false;
-                    }
-                    peer.has_news(id);
-                    self.resume(id, now);
-                }
-            }
+            KeeperRequest::Acknowledge { id, offset } => self.acknowledge(number, id, offset, now),
             KeeperRequest::Input { id, writer, sequence, bytes } => {
-                let receipt = Receipt { peer: number, writer, sequence };
-                let accepted = match self.terminals.get_mut(&id) {
-                    Some(terminal) => terminal.accept_input(&bytes, receipt),
-                    None => Err(InputRefusal::NoSuchTerminal),
-                };
-                match accepted {
-                    Ok(AcceptedInput::Queued) => self.write_input(id),
-                    Ok(AcceptedInput::Repeated) => peer.tell(&KeeperEvent::InputDone { id, writer, sequence }),
-                    Err(why) => peer.tell(&KeeperEvent::InputRefused { id, writer, sequence, why }),
-                }
+                self.input(id, &bytes, Receipt { peer: number, writer, sequence });
             }
             KeeperRequest::Resize { id, size } => match self.terminals.get_mut(&id) {
                 Some(terminal) => {
@@ -149,17 +120,7 @@ impl KeeperState {
                 ending.kill_at = ending.kill_at.min(kill_at);
                 self.next_look = Some(now);
             }
-            KeeperRequest::Forget { id } => {
-                // A dead program may not be reaped yet, although its family was already reported as gone.
-                self.reap(now);
-                if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
-                    let message = format!("{id} is still running; end it first");
-                    self.tell(number, &KeeperEvent::Problem { message });
-                } else {
-                    self.forget(id);
-                    self.tell(number, &KeeperEvent::Forgotten { id });
-                }
-            }
+            KeeperRequest::Forget { id } => self.forget_exited(number, id, now),
             KeeperRequest::Checkpoint { id, offset, blob } => {
                 if let Some(terminal) = self.terminals.get_mut(&id)
                     && terminal.checkpoint.as_ref().is_none_or(|(held, _)| *held <= offset)
@@ -188,5 +149,57 @@ impl KeeperState {
             }
         }
         Ok(())
+    }
+
+    fn greet(&mut self, number: u32, daemon: bool, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        peer.greeted = true;
+        peer.daemon = daemon;
+        peer.tell(&hello(&self.settings));
+        if daemon {
+            let pid = peer.pid;
+            self.supervisor.connected(now);
+            for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
+                peer.awaits_daemon = false;
+                peer.tell(&KeeperEvent::DaemonUp { pid });
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, number: u32, id: TerminalId, offset: u64, now: Instant) {
+        let (Some(peer), Some(terminal)) = (self.peers.get_mut(&number), self.terminals.get(&id)) else { return };
+        let Some(cursor) = peer.cursors.get_mut(&id) else { return };
+        if offset > cursor.acknowledged {
+            cursor.acknowledged = offset.min(terminal.output.ring.end());
+            cursor.moved = now;
+            cursor.stalled = false;
+        }
+        peer.has_news(id);
+        self.resume(id, now);
+    }
+
+    fn input(&mut self, id: TerminalId, bytes: &[u8], receipt: Receipt) {
+        let Receipt { peer, writer, sequence } = receipt;
+        let accepted = match self.terminals.get_mut(&id) {
+            Some(terminal) => terminal.accept_input(bytes, receipt),
+            None => Err(InputRefusal::NoSuchTerminal),
+        };
+        match accepted {
+            Ok(AcceptedInput::Queued) => self.write_input(id),
+            Ok(AcceptedInput::Repeated) => self.tell(peer, &KeeperEvent::InputDone { id, writer, sequence }),
+            Err(why) => self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why }),
+        }
+    }
+
+    fn forget_exited(&mut self, number: u32, id: TerminalId, now: Instant) {
+        // A dead program may not be reaped yet, although its family was already reported as gone.
+        self.reap(now);
+        if self.terminals.get(&id).is_some_and(|terminal| terminal.exit.is_none()) {
+            let message = format!("{id} is still running; end it first");
+            self.tell(number, &KeeperEvent::Problem { message });
+        } else {
+            self.forget(id);
+            self.tell(number, &KeeperEvent::Forgotten { id });
+        }
     }
 }

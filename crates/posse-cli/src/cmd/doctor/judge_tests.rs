@@ -45,7 +45,7 @@ fn mole() -> Agent {
 }
 
 fn holder() -> Holder {
-    Holder { pid: 42, started: jiff::Timestamp::UNIX_EPOCH, boot_id: String::new(), purpose: None }
+    Holder { pid: 42, started: jiff::Timestamp::UNIX_EPOCH, purpose: None }
 }
 
 /// The line about something.
