@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use posse_core::placeholders::fill;
 use posse_core::words;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -83,7 +84,7 @@ pub struct Hooks {
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Wish<'a> {
+pub struct LaunchRequest<'a> {
     pub mode: Mode,
     /// The one that is installed, if it is known.
     pub version: Option<&'a Version>,
@@ -105,7 +106,7 @@ pub struct Wish<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct LaunchPlan {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
     /// Only where the user has not set them.
@@ -136,7 +137,7 @@ impl Launch {
     }
 
     /// The command for a wish. `name` is what the agent is called in errors.
-    pub fn plan(&self, name: &str, wish: &Wish<'_>) -> Result<Planned, LaunchError> {
+    pub fn plan(&self, name: &str, wish: &LaunchRequest<'_>) -> Result<LaunchPlan, LaunchError> {
         let mode = self.modes.get(&wish.mode).ok_or_else(|| LaunchError::Mode(name.into(), wish.mode))?;
         if self.profile_needed && wish.profile.is_none() {
             return Err(LaunchError::ProfileNeeded(name.into()));
@@ -157,72 +158,50 @@ impl Launch {
         if wish.mcp.is_some() {
             additions.push(self.mcp.as_ref().ok_or_else(|| LaunchError::Mcp(name.into()))?);
         }
-        let fill = Fill::new(wish, self.hooks.as_ref());
+        let fill = |text: &str| fill(text, |name| value(name, wish, self.hooks.as_ref()));
         let mut command = vec![self.program.clone()];
         let mut environment = BTreeMap::new();
         for addition in additions {
-            command.extend(addition.arguments.iter().map(|argument| fill.apply(argument)));
-            environment.extend(addition.environment.iter().map(|(name, value)| (name.clone(), fill.apply(value))));
+            command.extend(addition.arguments.iter().map(|argument| fill(argument)));
+            environment.extend(addition.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
         }
         let has_files = |hooks: &&Hooks| hooks.files.is_empty() || wish.hook_files.is_some();
         let hooks = self.hooks.as_ref().filter(|_| wish.hook_command.is_some()).filter(has_files);
         let mut unless_set = BTreeMap::new();
         if let Some(hooks) = hooks {
-            command.extend(hooks.arguments.iter().map(|argument| fill.apply(argument)));
+            command.extend(hooks.arguments.iter().map(|argument| fill(argument)));
             for (name, value) in &hooks.environment {
                 // What is ours is not the user's, and may be left from a posse around this one.
                 let ours = name.starts_with("POSSE_");
                 let to = if ours { &mut environment } else { &mut unless_set };
-                to.insert(name.clone(), fill.apply(value));
+                to.insert(name.clone(), fill(value));
             }
         }
         command.extend_from_slice(wish.more);
-        Ok(Planned { command, environment, unless_set, unset: self.unset.clone() })
+        Ok(LaunchPlan { command, environment, unless_set, unset: self.unset.clone() })
     }
 }
 
-struct Fill(Vec<(&'static str, String)>);
-
-impl Fill {
-    fn new(wish: &Wish<'_>, hooks: Option<&Hooks>) -> Self {
-        let (profile_name, profile) = wish.profile.unwrap_or_default();
-        let hooks = hooks.zip(wish.hook_command).map(|(hooks, command)| hook_settings(&hooks.events, command));
-        Fill(vec![
-            ("{model}", wish.model.unwrap_or_default().into()),
-            ("{profile}", profile.into()),
-            ("{profile_quoted}", quoted(profile)),
-            ("{profile_name}", profile_name.into()),
-            ("{mcp}", wish.mcp.unwrap_or_default().into()),
-            ("{directory_quoted}", quoted(wish.directory)),
-            ("{directory}", wish.directory.into()),
-            ("{hooks}", hooks.unwrap_or_default()),
-            ("{hook_command}", wish.hook_command.unwrap_or_default().into()),
-            ("{hook_files}", wish.hook_files.unwrap_or_default().into()),
-            ("{events}", wish.events.unwrap_or_default().into()),
-        ])
-    }
-
-    /// Replaces each place once, from left to right: what was filled in is not looked at again.
-    fn apply(&self, text: &str) -> String {
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some(open) = rest.find('{') {
-            filled.push_str(&rest[..open]);
-            rest = &rest[open..];
-            match self.0.iter().find(|(name, _)| rest.starts_with(name)) {
-                Some((name, value)) => {
-                    filled.push_str(value);
-                    rest = &rest[name.len()..];
-                }
-                None => {
-                    filled.push('{');
-                    rest = &rest[1..];
-                }
-            }
+/// Returns the value of a placeholder in arguments and variables.
+fn value(name: &str, wish: &LaunchRequest<'_>, hooks: Option<&Hooks>) -> Option<String> {
+    let (profile_name, profile) = wish.profile.unwrap_or_default();
+    Some(match name {
+        "model" => wish.model.unwrap_or_default().to_owned(),
+        "profile" => profile.to_owned(),
+        "profile_quoted" => quoted(profile),
+        "profile_name" => profile_name.to_owned(),
+        "mcp" => wish.mcp.unwrap_or_default().to_owned(),
+        "directory_quoted" => quoted(wish.directory),
+        "directory" => wish.directory.to_owned(),
+        "hooks" => {
+            let hooks = hooks.zip(wish.hook_command);
+            hooks.map(|(hooks, command)| hook_settings(&hooks.events, command)).unwrap_or_default()
         }
-        filled.push_str(rest);
-        filled
-    }
+        "hook_command" => wish.hook_command.unwrap_or_default().to_owned(),
+        "hook_files" => wish.hook_files.unwrap_or_default().to_owned(),
+        "events" => wish.events.unwrap_or_default().to_owned(),
+        _ => return None,
+    })
 }
 
 /// A string in double quotes, as TOML and JSON have it. TOML allows no raw DEL.
@@ -261,15 +240,15 @@ mod tests {
 
     #[test]
     fn a_command_has_what_was_asked_for_and_nothing_else() {
-        let command = |wish: Wish<'_>| launch().plan("Agent", &wish).map(|planned| planned.command.join(" "));
-        assert_eq!(command(Wish::default()).unwrap(), "agent --quiet");
-        let bypass = Wish { mode: Mode::Bypass, model: Some("big"), ..Wish::default() };
+        let command = |wish: LaunchRequest<'_>| launch().plan("Agent", &wish).map(|planned| planned.command.join(" "));
+        assert_eq!(command(LaunchRequest::default()).unwrap(), "agent --quiet");
+        let bypass = LaunchRequest { mode: Mode::Bypass, model: Some("big"), ..LaunchRequest::default() };
         assert_eq!(command(bypass).unwrap(), "agent --quiet --yolo --model big");
-        let edits = Wish { mode: Mode::Edits, ..Wish::default() };
+        let edits = LaunchRequest { mode: Mode::Edits, ..LaunchRequest::default() };
         assert_eq!(command(edits), Err(LaunchError::Mode("Agent".into(), Mode::Edits)));
-        let trusted = Wish { trusted: true, directory: r#"/a "b"\c"#, ..Wish::default() };
+        let trusted = LaunchRequest { trusted: true, directory: r#"/a "b"\c"#, ..LaunchRequest::default() };
         assert_eq!(command(trusted).unwrap(), r#"agent --quiet -c trust="/a \"b\"\\c""#);
-        let hooked = Wish { hook_command: Some("posse hook"), ..Wish::default() };
+        let hooked = LaunchRequest { hook_command: Some("posse hook"), ..LaunchRequest::default() };
         let settings = r#"{"hooks":{"Stop":[{"hooks":[{"command":"posse hook","timeout":5,"type":"command"}]}]}}"#;
         assert_eq!(command(hooked).unwrap(), format!("agent --quiet --settings {settings}"));
     }
@@ -285,12 +264,18 @@ mod tests {
             files: [("tool.json".to_owned(), "{}".to_owned())].into(),
         };
         let launch = Launch { hooks: Some(hooks), ..launch() };
-        let wish = Wish { hook_command: Some("'/p/posse' hook"), hook_files: Some("/h/agent"), ..Wish::default() };
+        let wish = LaunchRequest {
+            hook_command: Some("'/p/posse' hook"),
+            hook_files: Some("/h/agent"),
+            ..LaunchRequest::default()
+        };
         let planned = launch.plan("Agent", &wish).unwrap();
         assert_eq!(planned.command.join(" "), "agent --quiet --plugin");
         assert_eq!(planned.environment["POSSE_HOOK"], "'/p/posse' hook");
         assert_eq!(planned.unless_set, [("TOOL_CONFIG".to_owned(), "/h/agent/tool.json".to_owned())].into());
-        for without in [Wish { hook_files: None, ..wish.clone() }, Wish { hook_command: None, ..wish }] {
+        for without in
+            [LaunchRequest { hook_files: None, ..wish.clone() }, LaunchRequest { hook_command: None, ..wish }]
+        {
             let planned = launch.plan("Agent", &without).unwrap();
             assert_eq!(planned.command.join(" "), "agent --quiet");
             assert!(planned.unless_set.is_empty() && !planned.environment.contains_key("POSSE_HOOK"));
@@ -307,7 +292,7 @@ mod tests {
             (None, "agent --quiet --no-daemon"),
         ] {
             let version = version.map(|version| version.parse().unwrap());
-            let wish = Wish { version: version.as_ref(), ..Wish::default() };
+            let wish = LaunchRequest { version: version.as_ref(), ..LaunchRequest::default() };
             assert_eq!(launch.plan("Agent", &wish).unwrap().command.join(" "), command, "{version:?}");
         }
     }
@@ -316,14 +301,18 @@ mod tests {
     fn it_is_told_where_to_write_what_it_does() {
         let add = Additions { arguments: vec!["--json-file".into(), "{events}".into()], ..Additions::default() };
         let launch = Launch { since: vec![Since { version: "0.15".parse().unwrap(), add }], ..launch() };
-        let wish = Wish { events: Some("/state/events/0000000a"), ..Wish::default() };
+        let wish = LaunchRequest { events: Some("/state/events/0000000a"), ..LaunchRequest::default() };
         let command = launch.plan("Agent", &wish).unwrap().command.join(" ");
         assert_eq!(command, "agent --quiet --json-file /state/events/0000000a");
     }
 
     #[test]
     fn what_is_filled_in_is_not_looked_at_again() {
-        let wish = Wish { profile: Some(("p", "be {model} and {unknown}")), model: Some("m"), ..Wish::default() };
+        let wish = LaunchRequest {
+            profile: Some(("p", "be {model} and {unknown}")),
+            model: Some("m"),
+            ..LaunchRequest::default()
+        };
         let command = launch().plan("Agent", &wish).unwrap().command;
         assert_eq!(command[2..], ["--model", "m", "--system", "be {model} and {unknown}"]);
     }

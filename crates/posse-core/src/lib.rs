@@ -20,6 +20,7 @@ pub mod keys;
 pub mod nearest;
 pub mod peer;
 pub mod permission;
+pub mod placeholders;
 pub mod plan;
 pub mod prompts;
 pub mod question;

@@ -20,7 +20,7 @@ mod theatre;
 mod transcript;
 
 pub use machine::{AgentEffect, AgentInput, ScriptedAgent};
-pub use record::{AgentRecord, IgnoredInput, RecordSource, SubmittedBy, TurnOutcome, hash};
+pub use record::{AgentRecord, IgnoredInput, RecordSource, TurnOutcome};
 pub use review_loop::Tally;
 pub use rows::ScreenSize;
 pub use run::{AgentRunError, run};

@@ -5,7 +5,6 @@
 //! steps, except for a few that need a screen, a report or a connection.
 
 mod step;
-mod template;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +17,6 @@ pub use step::{
 };
 #[cfg(feature = "testing")]
 pub(crate) use step::{OneOrSeveral, duration, word_or_table};
-pub(crate) use template::fill;
 
 /// A conversation, and how the agent behaves that has it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -9,12 +9,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use posse_core::placeholders::fill;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::scenario::{
-    FileWrite, Scenario, ScenarioPlayer, ScriptStep, SessionReport, SessionResult, Span, ToolUse, fill,
-};
+use crate::scenario::{FileWrite, Scenario, ScenarioPlayer, ScriptStep, SessionReport, SessionResult, Span, ToolUse};
 
 /// The call of a session, as the session records it.
 #[derive(Debug, Serialize, Deserialize)]

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use report::Row;
+use report::BenchRow;
 
 /// What a probe prints when it can be asked to begin.
 pub const READY: &str = "ready";
@@ -45,7 +45,7 @@ pub enum Depth {
 pub struct Measurement {
     pub name: &'static str,
     pub what: &'static str,
-    pub run: fn(&Bench) -> Result<Vec<Row>, BenchError>,
+    pub run: fn(&Bench) -> Result<Vec<BenchRow>, BenchError>,
 }
 
 pub const MEASUREMENTS: &[Measurement] = &[
@@ -68,7 +68,7 @@ fn missing(what: &str, found: usize, expected: usize) -> BenchError {
     format!("{what}: {found} of {expected}").into()
 }
 
-fn refused(what: &str, answer: &crate::http::Answer) -> BenchError {
+fn refused(what: &str, answer: &crate::http::HttpAnswer) -> BenchError {
     format!("the daemon refused to {what} ({}): {}", answer.status, answer.body).into()
 }
 

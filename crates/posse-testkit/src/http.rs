@@ -17,12 +17,12 @@ pub struct Client {
 
 /// An answer: its status and its body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: u16,
     pub body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
@@ -41,7 +41,7 @@ impl Client {
         Ok(stream)
     }
 
-    pub fn call(&self, method: &str, path: &str, body: &str) -> io::Result<Answer> {
+    pub fn call(&self, method: &str, path: &str, body: &str) -> io::Result<HttpAnswer> {
         let mut stream = self.connect()?;
         write!(
             stream,
@@ -58,7 +58,7 @@ impl Client {
             }
             None => drop(reader.read_to_end(&mut body)?),
         }
-        Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned() })
+        Ok(HttpAnswer { status, body: String::from_utf8_lossy(&body).into_owned() })
     }
 
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> io::Result<T> {
@@ -66,7 +66,7 @@ impl Client {
         serde_json::from_str(&answer.body).map_err(io::Error::other)
     }
 
-    pub fn post<B: Serialize>(&self, path: &str, body: &B) -> io::Result<Answer> {
+    pub fn post<B: Serialize>(&self, path: &str, body: &B) -> io::Result<HttpAnswer> {
         self.call("POST", path, &serde_json::to_string(body)?)
     }
 

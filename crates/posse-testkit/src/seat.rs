@@ -22,7 +22,7 @@ exec <&- >&- 2>&-
 read -r _ <"$all_read"
 exit $code"#;
 
-struct Shown {
+struct SeatScreen {
     emulator: Emulator,
     bytes: Vec<u8>,
     ended: bool,
@@ -33,7 +33,7 @@ pub struct Seat {
     child: Child,
     /// The pipe that the leader waits at. It opens this one.
     _awaited: OwnedFd,
-    shown: Arc<(Mutex<Shown>, Condvar)>,
+    shown: Arc<(Mutex<SeatScreen>, Condvar)>,
 }
 
 impl Seat {
@@ -53,7 +53,7 @@ impl Seat {
         let child = pty_process::blocking::Command::from(leader).spawn(pts).unwrap();
         let terminal = File::from(OwnedFd::from(pty));
         let emulator = Emulator::new(size, HistoryLimit::default());
-        let shown = Arc::new((Mutex::new(Shown { emulator, bytes: Vec::new(), ended: false }), Condvar::new()));
+        let shown = Arc::new((Mutex::new(SeatScreen { emulator, bytes: Vec::new(), ended: false }), Condvar::new()));
         let (mut reader, shared) = (terminal.try_clone().unwrap(), shown.clone());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];

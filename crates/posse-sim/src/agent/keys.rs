@@ -21,28 +21,13 @@ pub(crate) enum TypedKey {
     Esc,
     Up,
     Down,
-    Left,
-    Right,
     Backspace,
-    Tab,
     /// A control character by its lower-case letter.
     Ctrl(char),
     /// A whole bracketed paste.
     Paste(String),
     /// A complete sequence without a meaning here: a function key, an Alt chord, a terminal's reply.
     Other,
-}
-
-impl TypedKey {
-    /// Returns the name in the log.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            TypedKey::Char(c) => c.to_string(),
-            TypedKey::Ctrl(c) => format!("ctrl-{c}"),
-            TypedKey::Paste(_) => "paste".to_owned(),
-            other => format!("{other:?}").to_lowercase(),
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +66,6 @@ impl Decoder {
             0x1b => escape(&bytes[1..]),
             b'\r' => one(TypedKey::Enter),
             b'\n' => one(TypedKey::Newline),
-            b'\t' => one(TypedKey::Tab),
             0x7f | 0x08 => one(TypedKey::Backspace),
             byte @ 1..=0x1a => one(TypedKey::Ctrl(char::from(b'a' + byte - 1))),
             0..=0x1f => one(TypedKey::Other),
@@ -157,8 +141,6 @@ fn arrow(last: u8) -> TypedKey {
     match last {
         b'A' => TypedKey::Up,
         b'B' => TypedKey::Down,
-        b'C' => TypedKey::Right,
-        b'D' => TypedKey::Left,
         b'M' => TypedKey::Enter,
         _ => TypedKey::Other,
     }
@@ -182,10 +164,10 @@ mod tests {
     const CASES: &[(&[u8], &[TypedKey])] = &[
         (b"a1", &[TypedKey::Char('a'), TypedKey::Char('1')]),
         ("é❯🦀".as_bytes(), &[TypedKey::Char('é'), TypedKey::Char('❯'), TypedKey::Char('🦀')]),
-        (b"\r\n\t", &[TypedKey::Enter, TypedKey::Newline, TypedKey::Tab]),
+        (b"\r\n", &[TypedKey::Enter, TypedKey::Newline]),
         (b"\x7f\x08", &[TypedKey::Backspace, TypedKey::Backspace]),
         (b"\x03\x15\x04", &[TypedKey::Ctrl('c'), TypedKey::Ctrl('u'), TypedKey::Ctrl('d')]),
-        (b"\x1b[A\x1b[B\x1bOC\x1bOD", &[TypedKey::Up, TypedKey::Down, TypedKey::Right, TypedKey::Left]),
+        (b"\x1b[A\x1bOB\x1bOC", &[TypedKey::Up, TypedKey::Down, TypedKey::Other]),
         (b"\x1b", &[TypedKey::Esc]),
         (b"\x1b\x1b", &[TypedKey::Esc, TypedKey::Esc]),
         (b"\x1b\x15", &[TypedKey::Esc, TypedKey::Ctrl('u')]),

@@ -178,7 +178,6 @@ impl ScriptedAgent {
         self.run_due_effects(now);
         match input {
             AgentInput::Bytes(bytes) => {
-                self.effects.push(AgentEffect::Log(AgentRecord::keys(bytes)));
                 let keys = self.keys.feed(bytes);
                 self.escape_due = self.keys.is_waiting().then_some(now + ESCAPE_WAIT);
                 self.take_keys(keys, now);
@@ -188,7 +187,6 @@ impl ScriptedAgent {
                     self.size = size;
                     self.transcript.resize(size);
                     self.painter.clear();
-                    self.records.push(AgentRecord::Resized { columns: size.columns, rows: size.rows });
                 }
             }
             AgentInput::Tick => {}

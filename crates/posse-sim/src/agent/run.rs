@@ -72,17 +72,7 @@ pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
             continue;
         }
         effects.clear();
-        let timeout = agent.deadline().map(|due| due.since(now()));
-        let timeout = timeout.map(|left| Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&signalled, PollFlags::IN)];
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
-        }
-        let [input, woken] = fds.map(|fd| !fd.revents().is_empty());
+        let [input, woken] = wait(&stdin, &signalled, agent.deadline())?;
         let mut buffer = [0; 16 * 1024];
         if woken {
             while rustix::io::read(&signalled, &mut buffer).is_ok_and(|length| length > 0) {}
@@ -103,6 +93,19 @@ pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
         if agent.deadline().is_some_and(|due| due <= now()) {
             effects.extend(agent.handle(AgentInput::Tick, now()));
         }
+    }
+}
+
+/// Waits until a time at most, and returns whether there is input, and whether a signal came.
+fn wait(stdin: &Stdin, signalled: &UnixStream, until: Option<Mono>) -> io::Result<[bool; 2]> {
+    let timeout = until.map(|due| due.since(now())).map(|left| Timespec {
+        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: left.subsec_nanos().into(),
+    });
+    let mut fds = [PollFd::new(stdin, PollFlags::IN), PollFd::new(signalled, PollFlags::IN)];
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(fds.map(|fd| !fd.revents().is_empty())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -134,11 +137,11 @@ impl Shell {
                 AgentEffect::Log(record) => self.log(record),
                 AgentEffect::Write { path, bytes, how } => {
                     let written = write_file(path, bytes, *how);
-                    self.wrote(path, bytes.len(), true, written);
+                    self.wrote(path, bytes.len(), written);
                 }
                 AgentEffect::Piece { path, bytes, last } => {
                     let written = self.write_piece(path, bytes, *last);
-                    self.wrote(path, bytes.len(), *last, written);
+                    self.wrote(path, bytes.len(), written);
                 }
                 AgentEffect::Count(path) => {
                     if let Err(error) = append_line(path) {
@@ -157,10 +160,10 @@ impl Shell {
         self.out.write_all(&screen).is_err().then_some(128 + SIGHUP)
     }
 
-    fn wrote(&mut self, path: &Path, length: usize, whole: bool, written: io::Result<()>) {
+    fn wrote(&mut self, path: &Path, length: usize, written: io::Result<()>) {
         let path = path.display().to_string();
         match written {
-            Ok(()) => self.log(&AgentRecord::Wrote { path, length, whole }),
+            Ok(()) => self.log(&AgentRecord::Wrote { path, length }),
             Err(error) => self.failures.push((path, error.to_string())),
         }
     }
@@ -219,7 +222,6 @@ fn write_file(path: &Path, bytes: &[u8], how: WriteMode) -> io::Result<()> {
     make_parent(path)?;
     match how {
         WriteMode::Plain => std::fs::write(path, bytes),
-        WriteMode::Directory => std::fs::create_dir_all(path),
         WriteMode::Rename => {
             let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
             let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));

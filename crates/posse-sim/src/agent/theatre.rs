@@ -80,11 +80,9 @@ impl Theatre {
         self.wait(Duration::from_millis(ms));
     }
 
-    /// Returns the effects since the last call, without frames and key records.
+    /// Returns the effects since the last call, without frames.
     pub(crate) fn happened(&mut self) -> Vec<AgentEffect> {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.retain(|effect| !matches!(effect, AgentEffect::Log(AgentRecord::Keys { .. })));
-        seen
+        std::mem::take(&mut self.seen)
     }
 
     /// Returns the records since the last call.

@@ -190,8 +190,6 @@ pub enum WriteMode {
     Rename,
     /// Truncates and writes: a reader may see an empty or partial file.
     Plain,
-    /// Creates a directory of that name instead.
-    Directory,
 }
 
 /// The report of a session. `fields` are added to those every report has, or replace them.

@@ -1,15 +1,19 @@
 //! A home of an agent in a test: how the agent is started in it, and what of it still runs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use posse_api::{Create, Terminal};
 use posse_core::ids::TerminalId;
+use posse_core::screen::Size;
 use posse_sim::ModelServer;
 use posse_sim::home::{HomeOptions, MARK, Maker, ScriptedHome};
 
-use crate::env::{self, Ran};
-use crate::{TestEnv, process};
+use crate::http::HttpAnswer;
+use crate::{TestEnv, env, process};
 
 /// A home for one agent, or for several. It and the processes in it are gone when this value is.
 pub struct AgentHome {
@@ -51,80 +55,48 @@ impl AgentHome {
     }
 
     /// A `PATH` in which the programs are found before any others.
-    pub fn path(&self) -> OsString {
+    fn path(&self) -> OsString {
         let usual = std::env::var_os("PATH").unwrap_or_default();
         let ours = self.programs.iter().filter_map(|program| program.parent()).map(Path::to_owned);
         let all = ours.chain(std::env::split_paths(&usual));
         std::env::join_paths(all).unwrap_or_else(|error| panic!("no path: {error}"))
     }
 
-    /// Starts the agent in a terminal of posse.
+    /// Returns a posse command in the agent's project, with the agent's environment.
+    pub fn posse<I: IntoIterator<Item: AsRef<OsStr>>>(&self, env: &TestEnv, words: I) -> Command {
+        let mut command = env.command(words);
+        command.current_dir(&self.directory).envs(&self.env).env("PATH", self.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the agent by its command, in a terminal of posse.
     #[track_caller]
     pub fn launch(&self, env: &TestEnv) -> TerminalId {
-        let mut arguments = vec!["launch".to_owned(), "--size".into(), "120x40".into()];
-        arguments.extend(["--directory".into(), self.directory.display().to_string()]);
-        for (name, value) in &self.env {
-            arguments.extend(["--env".into(), format!("{name}={value}")]);
-        }
-        arguments.push("--".into());
-        arguments.extend(self.command.iter().cloned());
-        let id = env.run(arguments).ok();
-        id.trim().parse().unwrap_or_else(|error| panic!("no id: {error}"))
+        self.started(env, Create { command: self.command.clone(), ..Create::default() }).id
     }
 
-    /// Starts the agent the way people do: by its provider, which finds it in the path.
+    /// Starts the agent by its provider, which finds it in the path.
     #[track_caller]
-    pub fn launch_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> serde_json::Value {
-        self.start_as(env, provider, &[&["--size", "120x40"], more].concat()).json()
+    pub fn launch_as(&self, env: &TestEnv, provider: &str) -> Terminal {
+        self.started(env, Create { provider: Some(provider.to_owned()), ..Create::default() })
     }
 
-    /// The same, in a size given with the other arguments, whether or not it starts.
-    pub fn start_as(&self, env: &TestEnv, provider: &str, more: &[&str]) -> Ran {
-        if !more.contains(&"--trust") && !more.contains(&"--yolo") {
-            return self.start_untrusted(env, provider, more);
-        }
-        let mut arguments = vec!["launch".to_owned(), provider.into(), "--json".into()];
-        arguments.extend(["--directory".into(), self.directory.display().to_string()]);
-        arguments.extend(["--env".into(), format!("PATH={}", self.path().display())]);
-        for (name, value) in &self.env {
-            arguments.extend(["--env".into(), format!("{name}={value}")]);
-        }
-        arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-        env.run(arguments)
+    #[track_caller]
+    fn started(&self, env: &TestEnv, create: Create) -> Terminal {
+        let answer = self.start(env, create).unwrap_or_else(|error| panic!("no daemon: {error}"));
+        serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("not started ({error}): {answer:?}"))
     }
 
-    /// The same over HTTP: `posse launch` refuses to start an agent that asks for trust when nobody can answer.
-    fn start_untrusted(&self, env: &TestEnv, provider: &str, more: &[&str]) -> Ran {
+    /// Asks the daemon to start the agent here. Uses HTTP because `posse launch` refuses to start an agent that asks for
+    /// trust when nobody can answer.
+    pub fn start(&self, env: &TestEnv, create: Create) -> io::Result<HttpAnswer> {
         env.run(["ls"]).ok();
-        let options = more.split(|argument| *argument == "--").next().unwrap_or_default();
-        let command = more.get(options.len() + 1..).unwrap_or_default();
-        let mut body = serde_json::json!({
-            "provider": provider, "working_directory": self.directory, "command": command, "wait": true,
-        });
-        for pair in options.chunks(2) {
-            let [name, value] = pair else { panic!("{more:?} has an option without a value") };
-            let value = match *name {
-                "--size" => {
-                    let (cols, rows) = value.split_once('x').unwrap_or_else(|| panic!("no size: {value}"));
-                    serde_json::json!({ "rows": rows.parse::<u16>().ok(), "cols": cols.parse::<u16>().ok() })
-                }
-                _ => (*value).into(),
-            };
-            body[name.trim_start_matches('-')] = value;
-        }
-        let mut environment = serde_json::Map::new();
-        for (name, value) in [("TZ", "UTC"), ("LANG", "C.UTF-8")] {
-            environment.insert(name.into(), value.into());
-        }
-        environment.insert("HOME".into(), env.work().to_string_lossy().into());
-        environment.insert("POSSE_HOME".into(), env.paths().home.to_string_lossy().into());
-        environment.insert("PATH".into(), self.path().to_string_lossy().into());
-        environment.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone().into())));
-        body["environment"] = environment.into();
-        let answer = env.http().post("/terminals", &body).unwrap_or_else(|error| panic!("no daemon: {error}"));
-        let made = answer.status == 201;
-        let (stdout, stderr) = if made { (answer.body, String::new()) } else { (String::new(), answer.body) };
-        Ran { stdout, stderr, code: Some(i32::from(!made)) }
+        let words = self.posse(env, [""; 0]);
+        let text = |value: &OsStr| value.to_string_lossy().into_owned();
+        let environment = words.get_envs().filter_map(|(name, value)| Some((text(name), text(value?)))).collect();
+        let working_directory = self.directory.to_string_lossy().into_owned();
+        let size = create.size.or(Some(Size::clamped(40, 120)));
+        env.http().post("/terminals", &Create { working_directory, environment, size, wait: Some(true), ..create })
     }
 
     /// Every process that was started from here and still runs.

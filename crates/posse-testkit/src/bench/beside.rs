@@ -1,7 +1,7 @@
 //! Compares two binaries: each measurement runs with the older one and with this one in turns, so that a slow moment of the
 //! machine affects both.
 
-use super::report::{Row, table_of};
+use super::report::{BenchRow, table_of};
 use super::stats::Samples;
 use super::{Bench, BenchError, Measurement};
 
@@ -36,12 +36,12 @@ pub fn compare(
 }
 
 /// Compares the medians of every figure that both binaries have.
-fn comparisons(olds: &[Vec<Row>], news: &[Vec<Row>]) -> Vec<Comparison> {
+fn comparisons(olds: &[Vec<BenchRow>], news: &[Vec<BenchRow>]) -> Vec<Comparison> {
     let Some(first) = news.first() else { return Vec::new() };
     let mut all = Vec::new();
     for row in first {
         for label in row.labels() {
-            let median = |rounds: &[Vec<Row>]| {
+            let median = |rounds: &[Vec<BenchRow>]| {
                 let values = rounds.iter().flatten().filter_map(|other| other.value(&row.name, label));
                 Samples::new(values.collect()).map(|samples| samples.median())
             };
@@ -76,8 +76,8 @@ mod tests {
     fn ratio_is_above_one_where_the_new_binary_is_worse() {
         let rows = |delay, rate| {
             vec![
-                Row::new("delay", "ms").figure("p50", delay).figure("max", 2.0 * delay),
-                Row::new("rate", "MB/s").figure("", rate).larger_is_better(),
+                BenchRow::new("delay", "ms").figure("p50", delay).figure("max", 2.0 * delay),
+                BenchRow::new("rate", "MB/s").figure("", rate).larger_is_better(),
             ]
         };
         let olds = [rows(10.0, 100.0), rows(10.0, 100.0), rows(90.0, 1.0)];
@@ -92,10 +92,10 @@ mod tests {
 
     #[test]
     fn figure_that_the_old_binary_lacks_is_left_out() {
-        let old = [vec![Row::new("delay", "ms").figure("p50", 0.0)]];
+        let old = [vec![BenchRow::new("delay", "ms").figure("p50", 0.0)]];
         let new = [vec![
-            Row::new("delay", "ms").figure("p50", 0.0).figure("p99", 1.0),
-            Row::new("more", "ms").figure("", 1.0),
+            BenchRow::new("delay", "ms").figure("p50", 0.0).figure("p99", 1.0),
+            BenchRow::new("more", "ms").figure("", 1.0),
         ]];
         let found = comparisons(&old, &new);
         assert_eq!(found.len(), 1);

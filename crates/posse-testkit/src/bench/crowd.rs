@@ -3,17 +3,17 @@
 
 use std::time::Instant;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::subject::Subject;
 use super::{Bench, BenchError, missing};
 
 const TERMINALS: usize = 200;
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let subject = Subject::start(bench)?;
     let command = bench.probe_command(&["idle"]);
     let row = |what: &str, since: Instant| {
-        Row::new(format!("{what} {TERMINALS} terminals"), "s").figure("", since.elapsed().as_secs_f64())
+        BenchRow::new(format!("{what} {TERMINALS} terminals"), "s").figure("", since.elapsed().as_secs_f64())
     };
     let mut rows = Vec::new();
 
@@ -24,7 +24,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 
     let start = Instant::now();
     subject.list()?;
-    rows.push(Row::new(format!("list {TERMINALS} terminals"), "ms").figure("", start.elapsed().as_secs_f64() * 1e3));
+    rows.push(
+        BenchRow::new(format!("list {TERMINALS} terminals"), "ms").figure("", start.elapsed().as_secs_f64() * 1e3),
+    );
 
     subject.rest()?;
     let start = Instant::now();

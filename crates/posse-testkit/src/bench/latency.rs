@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::stamp::{self, Stamp};
 use super::stats::{Samples, ms};
 use super::subject::{Subject, key};
@@ -21,7 +21,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 /// How many busy terminals, and the most that the 99th percentile of titles may be, in milliseconds.
 const LOADS: [(usize, f64); 3] = [(0, 100.0), (20, 100.0), (200, 250.0)];
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut rows = Vec::new();
     for (busy, limit) in LOADS {
         let subject = Subject::start(bench)?;
@@ -47,9 +47,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 }
 
 /// `None` if there is nothing to say, which is an error elsewhere.
-pub(super) fn row(name: impl Into<String>, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<Row> {
+pub(super) fn row(name: impl Into<String>, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<BenchRow> {
     let delays = Samples::new(delays.into_iter().map(ms).collect())?;
-    let row = Row::new(name, "ms")
+    let row = BenchRow::new(name, "ms")
         .figure_within("p50", delays.median(), p50)
         .figure_within("p99", delays.percentile(99.0), p99)
         .figure("max", delays.max());

@@ -3,7 +3,7 @@
 //! The terminals run the probe and not `posse actor`: pages of the program itself are shared among all processes
 //! that run it and counted in parts, so two hundred more of them would make keeper and daemon look smaller.
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::subject::Subject;
 use super::{Bench, BenchError};
 
@@ -15,7 +15,7 @@ const PRINTED: &str = "4000000";
 /// How much of that the keeper holds by default.
 const RING: f64 = (1 << 20) as f64;
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let subject = Subject::start(bench)?;
     let mut terminals = Vec::new();
     let mut totals = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         totals.push((count, keeper + daemon));
         let limit = (count == 0).then_some(25.0);
         rows.push(
-            Row::new(format!("memory, {count} idle terminals"), "MB")
+            BenchRow::new(format!("memory, {count} idle terminals"), "MB")
                 .figure_within("both", mb(keeper + daemon), limit)
                 .figure("keeper", mb(keeper))
                 .figure("daemon", mb(daemon)),
@@ -39,7 +39,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     for (count, total) in some {
         let each = total.saturating_sub(*none) as f64 / *count as f64 - printed as f64;
         rows.push(
-            Row::new(format!("memory per idle terminal, of {count}"), "MB")
+            BenchRow::new(format!("memory per idle terminal, of {count}"), "MB")
                 .figure_within("", each / 1e6, 1.5)
                 .note(format!("without the {printed} bytes each printed")),
         );
@@ -49,7 +49,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
 }
 
 /// An idle terminal that has a history costs more than one that never did anything.
-fn worked(bench: &Bench) -> Result<Row, BenchError> {
+fn worked(bench: &Bench) -> Result<BenchRow, BenchError> {
     let subject = Subject::start(bench)?;
     subject.rest()?;
     let (keeper_before, daemon_before) = subject.memory()?;
@@ -58,7 +58,7 @@ fn worked(bench: &Bench) -> Result<Row, BenchError> {
     let (keeper, daemon) = subject.memory()?;
     let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / WORKED as f64;
     let (keeper, daemon) = (each(keeper, keeper_before) - RING, each(daemon, daemon_before));
-    Ok(Row::new("memory per idle terminal that has printed 4 MB", "MB")
+    Ok(BenchRow::new("memory per idle terminal that has printed 4 MB", "MB")
         .figure_within("both", (keeper + daemon) / 1e6, 1.5)
         .figure("keeper", keeper / 1e6)
         .figure("daemon", daemon / 1e6)

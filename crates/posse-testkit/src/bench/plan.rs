@@ -12,7 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::stats::Samples;
 use super::{Bench, BenchError, missing};
 use crate::{TestEnv, process};
@@ -34,14 +34,14 @@ printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"res
 echo "end $(date +%s%N) $POSSE_TASK_ID" >> '@LOG@'
 "#;
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut rows = between(bench, bench.choose(15, 100))?;
     rows.extend(check(bench)?);
     rows.extend(many(bench)?);
     Ok(rows)
 }
 
-pub(super) struct Stage {
+pub(super) struct PlanBench {
     pub(super) env: TestEnv,
     bin: PathBuf,
     log: PathBuf,
@@ -49,7 +49,7 @@ pub(super) struct Stage {
     plan: PathBuf,
 }
 
-impl Stage {
+impl PlanBench {
     pub(super) fn open(bench: &Bench, tasks: usize) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
         let home = env.work().join("..");
@@ -230,9 +230,9 @@ fn plan_text(tasks: usize) -> String {
 /// Milliseconds of the time between two sessions.
 type Part = fn(&Gap) -> f64;
 
-fn between(bench: &Bench, tasks: usize) -> Result<Vec<Row>, BenchError> {
+fn between(bench: &Bench, tasks: usize) -> Result<Vec<BenchRow>, BenchError> {
     bench.go_on()?;
-    let stage = Stage::open(bench, tasks)?;
+    let stage = PlanBench::open(bench, tasks)?;
     stage.run()?;
     let gaps = stage.gaps(tasks)?;
     let commands = median(gaps.iter().map(|gap| f64::from(gap.commands)).collect());
@@ -245,27 +245,27 @@ fn between(bench: &Bench, tasks: usize) -> Result<Vec<Row>, BenchError> {
     ];
     for (what, of, limit) in parts {
         let name = format!("from the end of a session of a plan to the next: {what}");
-        let row = Row::percentiles(name, "ms", gaps.iter().map(of).collect(), limit);
+        let row = BenchRow::percentiles(name, "ms", gaps.iter().map(of).collect(), limit);
         rows.extend(row.map(|row| if what == "git" { row.note(format!("{commands} commands")) } else { row }));
     }
     Ok(rows)
 }
 
-fn check(bench: &Bench) -> Result<Option<Row>, BenchError> {
-    let stage = Stage::open(bench, 1000)?;
+fn check(bench: &Bench) -> Result<Option<BenchRow>, BenchError> {
+    let stage = PlanBench::open(bench, 1000)?;
     let times = bench.time(|| {
         let mut command = stage.env.command(["plan", "check"]);
         command.arg(&stage.plan).stdout(Stdio::null()).status()?;
         Ok(())
     })?;
-    Ok(Row::percentiles("posse plan check, 1000 tasks", "ms", times, Some(CHECK)))
+    Ok(BenchRow::percentiles("posse plan check, 1000 tasks", "ms", times, Some(CHECK)))
 }
 
 /// A plan of many tasks must cost no more at its end than at its beginning.
-fn many(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+fn many(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let (tasks, few) = bench.choose((60, 20), (1000, 100));
     bench.go_on()?;
-    let stage = Stage::open(bench, tasks)?;
+    let stage = PlanBench::open(bench, tasks)?;
     stage.env.run(["serve"]).ok();
     let daemon = stage.env.daemon_pid();
     let mut events = stage.env.http().events(None)?;
@@ -296,16 +296,16 @@ fn many(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let name = format!("a plan of {tasks} tasks");
     let ours = |gaps: &[Gap]| median(gaps.iter().map(|gap| gap.ours).collect());
     Ok(vec![
-        Row::new(format!("{name}: beyond git and the agent between two tasks, p50"), "ms")
+        BenchRow::new(format!("{name}: beyond git and the agent between two tasks, p50"), "ms")
             .figure_within("at the beginning", ours(&gaps[..few]), BETWEEN)
             .figure_within("at the end", ours(&gaps[gaps.len() - few..]), BETWEEN),
-        Row::new(format!("{name}: processor time of the daemon for one task"), "ms")
+        BenchRow::new(format!("{name}: processor time of the daemon for one task"), "ms")
             .figure("at the beginning", each(before, cpu_few))
             .figure("at the end", each(cpu_late, cpu_end)),
-        Row::new(format!("{name}: memory of the daemon"), "MB")
+        BenchRow::new(format!("{name}: memory of the daemon"), "MB")
             .figure("at the beginning", at_few as f64 / 1e6)
             .figure("at the end", at_end as f64 / 1e6)
             .note(format!("after {few} tasks and after all")),
-        Row::new(format!("{name}: memory per task"), "kB").figure_within("", grown / 1e3, PER_TASK),
+        BenchRow::new(format!("{name}: memory per task"), "kB").figure_within("", grown / 1e3, PER_TASK),
     ])
 }

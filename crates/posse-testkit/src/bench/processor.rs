@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::subject::Subject;
 use super::{Bench, BenchError, FRAME_LENGTH};
 
@@ -36,7 +36,7 @@ struct Spent {
     wake_ups: f64,
 }
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut rows = idle(bench)?;
     for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
@@ -54,7 +54,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     Ok(rows)
 }
 
-fn idle(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+fn idle(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut rows = Vec::new();
     let subject = Subject::start(bench)?;
     let mut started = 0;
@@ -65,7 +65,7 @@ fn idle(bench: &Bench) -> Result<Vec<Row>, BenchError> {
         bench.pause(bench.choose(Duration::ZERO, SPARE_THREADS))?;
         let spent = watch(bench, &subject)?;
         rows.push(row(format!("processor, {count} idle terminals"), &spent, None));
-        let wake_ups = Row::new(format!("wake-ups, {count} idle terminals"), "per s");
+        let wake_ups = BenchRow::new(format!("wake-ups, {count} idle terminals"), "per s");
         rows.push(wake_ups.figure_within("", spent.wake_ups, WAKE_UPS));
     }
     Ok(rows)
@@ -87,8 +87,8 @@ fn printed(subject: &Subject<'_>, ids: &[TerminalId]) -> Result<u64, BenchError>
     ids.iter().map(|id| Ok(subject.follow(*id)?.offset)).sum()
 }
 
-fn row(name: String, spent: &Spent, limit: Option<f64>) -> Row {
-    Row::new(name, "%")
+fn row(name: String, spent: &Spent, limit: Option<f64>) -> BenchRow {
+    BenchRow::new(name, "%")
         .figure_within("both", spent.keeper + spent.daemon, limit)
         .figure("keeper", spent.keeper)
         .figure("daemon", spent.daemon)

@@ -6,7 +6,7 @@ use super::stats::Samples;
 
 /// One line of the report: one or more figures of the same unit.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct BenchRow {
     pub(super) name: String,
     pub(super) unit: &'static str,
     figures: Vec<Figure>,
@@ -22,7 +22,7 @@ struct Figure {
     limit: Option<f64>,
 }
 
-impl Row {
+impl BenchRow {
     pub fn new(name: impl Into<String>, unit: &'static str) -> Self {
         Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
     }
@@ -108,7 +108,7 @@ pub fn machine() -> String {
 }
 
 /// A table in Markdown, readable as it is.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[BenchRow]) -> String {
     let mut lines = vec![["what", "measured", "limit", "met"].map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
         let met = match row.met() {
@@ -164,19 +164,20 @@ mod tests {
 
     #[test]
     fn a_row_meets_its_limits_only_if_all_hold() {
-        let row = |p50, p99| Row::new("delay", "ms").figure_within("p50", p50, 5.0).figure_within("p99", p99, 50.0);
+        let row =
+            |p50, p99| BenchRow::new("delay", "ms").figure_within("p50", p50, 5.0).figure_within("p99", p99, 50.0);
         assert_eq!(row(5.0, 50.0).met(), Some(true));
         assert_eq!(row(5.1, 50.0).met(), Some(false));
         assert_eq!(row(1.0, 51.0).met(), Some(false));
-        assert_eq!(Row::new("delay", "ms").figure("p50", 1.0).met(), None, "no limit, nothing to meet");
+        assert_eq!(BenchRow::new("delay", "ms").figure("p50", 1.0).met(), None, "no limit, nothing to meet");
         assert_eq!(row(f64::NAN, 1.0).met(), Some(false), "what is not a number meets nothing");
     }
 
     #[test]
     fn table_is_aligned() {
         let rows = [
-            Row::new("start", "ms").figure("p50", 12.345).figure_within("max", 61.0, 60.0),
-            Row::new("ratio", "").figure("", 0.45678).note("of a bare terminal"),
+            BenchRow::new("start", "ms").figure("p50", 12.345).figure_within("max", 61.0, 60.0),
+            BenchRow::new("ratio", "").figure("", 0.45678).note("of a bare terminal"),
         ];
         assert_eq!(
             table(&rows),

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::subject::Subject;
 use super::{Bench, BenchError, latency, missing, plan};
 use crate::slow_disk::SlowDisk;
@@ -13,9 +13,9 @@ const START: Duration = Duration::from_secs(120);
 /// Milliseconds.
 const LIMIT: f64 = 50.0;
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let disk = SlowDisk::new()?;
-    let stage = plan::Stage::open(bench, 1)?;
+    let stage = plan::PlanBench::open(bench, 1)?;
     let delay = Duration::from_millis(bench.choose(20, 200));
     let mut plan = stage.run_command();
     let mut daemon = stage.env.command(["serve", "--foreground"]);

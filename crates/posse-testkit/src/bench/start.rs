@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::stats::Samples;
 use super::{Bench, BenchError};
 use crate::TestEnv;
@@ -11,10 +11,10 @@ use crate::TestEnv;
 const ASK: Duration = Duration::from_micros(500);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let times: Result<Vec<f64>, BenchError> = (0..bench.choose(5, 20)).map(|_| once(bench)).collect();
     let Some(times) = Samples::new(times?) else { return Ok(vec![]) };
-    let row = Row::new("daemon start to first answer", "ms");
+    let row = BenchRow::new("daemon start to first answer", "ms");
     Ok(vec![row.figure("p50", times.median()).figure_within("max", times.max(), 60.0)])
 }
 

@@ -7,19 +7,19 @@ use posse_core::ids::TerminalId;
 use super::stamp::{self, Stamp};
 use super::{Bench, BenchError, missing};
 use crate::http;
-use crate::stream::{Item, Stream as Socket};
+use crate::stream::{Item, Stream};
 
-pub(super) struct Stream {
-    socket: Socket,
+pub(super) struct ProbeStream {
+    socket: Stream,
     /// Where the terminal's output was when this began.
     pub(super) offset: u64,
     /// Output that was not looked at yet, beginning with the picture.
     waiting: Vec<u8>,
 }
 
-impl Stream {
+impl ProbeStream {
     pub(super) fn follow(http: &http::Client, id: TerminalId) -> Result<Self, BenchError> {
-        let mut socket = Socket::open(http, id, None, 1)?;
+        let mut socket = Stream::open(http, id, None, 1)?;
         loop {
             if let Item::Word(StreamMessage::Start { offset, .. }) = socket.next_item()? {
                 return Ok(Self { socket, offset, waiting: Vec::new() });

@@ -9,7 +9,7 @@ use posse_api::{Create, Input, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 
-use super::stream::Stream;
+use super::stream::ProbeStream;
 use super::{Bench, BenchError, READY, missing, refused};
 use crate::{TestEnv, http, process};
 
@@ -81,7 +81,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Starts a probe and waits until it can be asked to begin.
-    pub(super) fn launch_probe(&self, arguments: &[&str]) -> Result<(TerminalId, Stream), BenchError> {
+    pub(super) fn launch_probe(&self, arguments: &[&str]) -> Result<(TerminalId, ProbeStream), BenchError> {
         let id = self.launch(&self.bench.probe_command(arguments))?;
         let mut stream = self.follow(id)?;
         stream.until(READY)?;
@@ -116,8 +116,8 @@ impl<'a> Subject<'a> {
         Ok(self.http.get("/terminals")?)
     }
 
-    pub(super) fn follow(&self, id: TerminalId) -> Result<Stream, BenchError> {
-        Stream::follow(&self.http, id)
+    pub(super) fn follow(&self, id: TerminalId) -> Result<ProbeStream, BenchError> {
+        ProbeStream::follow(&self.http, id)
     }
 
     pub(super) fn send(&self, id: TerminalId, input: &Input) -> Result<(), BenchError> {

@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::stats::Samples;
 use super::subject::Subject;
 use super::{Bench, BenchError, READY, latency};
@@ -14,7 +14,7 @@ const GAP_MS: &str = "10..30";
 /// More than anybody waits for; it is ended before.
 const ENDLESS: &str = "1000000000000";
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let bytes = bench.choose(8 << 20, 64 << 20);
     let subject = Subject::start(bench)?;
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
@@ -30,9 +30,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
     let delays = latency::output(bench, &subject, bench.choose(30, 300), GAP_MS)?;
     subject.delete(flood)?;
     let mut rows = vec![
-        Row::new("output of one terminal", "MB/s").figure("", ours.median()).larger_is_better(),
-        Row::new("the same on a bare terminal", "MB/s").figure("", bare.median()).larger_is_better(),
-        Row::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()).larger_is_better(),
+        BenchRow::new("output of one terminal", "MB/s").figure("", ours.median()).larger_is_better(),
+        BenchRow::new("the same on a bare terminal", "MB/s").figure("", bare.median()).larger_is_better(),
+        BenchRow::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()).larger_is_better(),
     ];
     rows.extend(latency::row("output of another terminal to watcher meanwhile", delays, None, None));
     Ok(rows)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::report::Row;
+use super::report::BenchRow;
 use super::stamp;
 use super::stats::{Samples, ms};
 use super::{Bench, BenchError, missing};
@@ -19,7 +19,7 @@ const PROMPT: &str = "*** ORIGINAL EXPLORE SUMMARY ***\nSay hello.\n\n*** SCENAR
 /// One round, with two reviews each.
 const TURNS: usize = 9;
 
-pub(super) fn measure(bench: &Bench) -> Result<Vec<Row>, BenchError> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut times = Times::default();
     for _ in 0..bench.choose(3, 20) {
         bench.go_on()?;
@@ -37,7 +37,7 @@ struct Times {
 }
 
 impl Times {
-    fn rows(self) -> Vec<Row> {
+    fn rows(self) -> Vec<BenchRow> {
         let rows = [
             ("nine turns from the command to its end", "s", self.whole, 3.0),
             ("from the end of a turn to the next agent having its prompt", "ms", self.overhead, 200.0),
@@ -46,19 +46,19 @@ impl Times {
         let rows = rows.into_iter().filter_map(|(what, unit, times, limit)| {
             let max = Samples::new(times.clone())?.max();
             let note = format!("of {}", times.len());
-            let row = Row::percentiles(format!("the loop: {what}"), unit, times, Some(limit))?;
+            let row = BenchRow::percentiles(format!("the loop: {what}"), unit, times, Some(limit))?;
             Some(row.figure("max", max).note(note))
         });
         rows.collect()
     }
 }
 
-struct Stage {
+struct LoopBench {
     env: TestEnv,
     log: PathBuf,
 }
 
-impl Stage {
+impl LoopBench {
     fn open(bench: &Bench) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
         let log = env.script_agent("codex", AGENT);
@@ -96,7 +96,7 @@ impl Stage {
 }
 
 fn one_loop(bench: &Bench, times: &mut Times) -> Result<(), BenchError> {
-    let stage = Stage::open(bench)?;
+    let stage = LoopBench::open(bench)?;
     let mut events = stage.env.http().events(None)?;
     let listener = std::thread::spawn(move || answers(&mut events));
     let start = Instant::now();

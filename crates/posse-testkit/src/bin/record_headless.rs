@@ -1,5 +1,6 @@
 //! Records what the real agents say without a terminal, for the tests of their readers:
-//! `cargo run -p posse-testkit --bin record_headless [CASE…]`. Writes `crates/posse-agents/fixtures/AGENT/VERSION/headless`.
+//! `cargo run -p posse-testkit --bin record_headless [CASE…]`. Writes `crates/posse-agents/fixtures/AGENT/VERSION/headless`:
+//! the two streams, and the events that posse reads in them (`.events`), which are to be reviewed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use posse_agents::headless::{Dialect, Sandbox};
 use posse_sim::ModelServer;
 use posse_sim::headless::HeadlessCase;
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker};
-use posse_testkit::headless::{HeadlessSession, SessionRequest, spawn};
+use posse_testkit::headless::{HeadlessSession, SessionOutput, SessionRequest, spawn};
 use serde_json::Value;
 
 /// Retries wait in between, and Claude Code likes to wait.
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 fn main() -> ExitCode {
     let only: Vec<String> = std::env::args().skip(1).collect();
     let mut failed = false;
-    for (folder, version, agent, dialect) in agents() {
+    for (provider, version, agent, dialect) in agents() {
         let agent = match agent {
             Ok(agent) => agent,
             Err(error) => {
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         let fits = |case: &HeadlessCase| dialect == Dialect::Claude || case.max_turns.is_none();
         for case in HeadlessCase::all().into_iter().filter(fits) {
             if only.is_empty() || only.contains(&case.name) {
-                failed |= !record(&format!("{folder}/{version}"), &agent, dialect, &case);
+                failed |= !record(provider, version, &agent, dialect, &case);
             }
         }
     }
@@ -48,7 +49,7 @@ fn agents() -> Vec<Named> {
 }
 
 #[allow(clippy::unwrap_used)]
-fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) -> bool {
+fn record(provider: &str, version: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) -> bool {
     let server = ModelServer::start([case.scenario()]).unwrap();
     let mut home = agent.home(&server, &HomeOptions { retries: Some(case.retries), ..HomeOptions::default() });
     if case.subscribed && dialect == Dialect::Claude {
@@ -66,12 +67,16 @@ fn record(folder: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) ->
     let root = home.home().parent().unwrap().display().to_string();
     let plain = |text: &str| text.replace(&root, "/agent");
     let stdout: String = String::from_utf8_lossy(&heard.stdout).lines().map(|line| shortened(&plain(line))).collect();
-    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../posse-agents/fixtures").join(folder).join("headless");
+    let kept = SessionOutput { stdout: stdout.into_bytes(), stderr: plain(&heard.stderr), ..heard };
+    let events = kept.events(provider).into_iter().map(|event| serde_json::to_string(&event).unwrap() + "\n");
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../posse-agents/fixtures");
+    let place = place.join(provider).join(version).join("headless");
     std::fs::create_dir_all(&place).unwrap();
-    std::fs::write(place.join(format!("{}.jsonl", case.name)), stdout).unwrap();
-    std::fs::write(place.join(format!("{}.stderr", case.name)), plain(&heard.stderr)).unwrap();
-    println!("{folder}/{}: exit {:?}, by itself: {}", case.name, heard.code, heard.by_itself);
-    heard.by_itself
+    std::fs::write(place.join(format!("{}.jsonl", case.name)), &kept.stdout).unwrap();
+    std::fs::write(place.join(format!("{}.stderr", case.name)), &kept.stderr).unwrap();
+    std::fs::write(place.join(format!("{}.events", case.name)), events.collect::<String>()).unwrap();
+    println!("{provider}/{version}/{}: exit {:?}, by itself: {}", case.name, kept.code, kept.by_itself);
+    kept.by_itself
 }
 
 /// A line without the long lists of everything that is installed.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use posse_api::{Create, Terminal};
 use posse_core::ids::TerminalId;
+use posse_core::screen::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -16,10 +18,11 @@ use super::subject::ConformanceSubject;
 use super::truth::{self, Interval, Millis, TruthEvent, TruthFact};
 use super::witness::{Markers, Witness, now};
 use crate::agents::{AgentHome, HomeOptions};
-use crate::http::Answer;
+use crate::http::HttpAnswer;
 use crate::{TestEnv, env, process};
 use posse_sim::ModelServer;
 use posse_sim::conformance::{ConformanceAgent, ConformanceCase, STOP_HOOK_LOG, UserAction};
+use posse_sim::model::ModelLog;
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -134,12 +137,9 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> R
     let zero = now() - server.started().elapsed().as_millis() as Millis;
     let home = agent.home(&server, &HomeOptions { retries: scenario.retries, ..HomeOptions::default() });
     let env = TestEnv::new(setup.posse);
-    let launched = launch(&env, &home, setup, scenario)?;
-    let id = launched["id"].as_str().and_then(|id| id.parse().ok());
-    let id = id.ok_or_else(|| format!("the agent did not start: {launched}"))?;
+    let Terminal { id, pid, .. } = launch(&env, &home, setup, scenario)?;
     let facts = ConformanceAgent::of(setup.subject.maker);
     let witness = Witness::new(&env.http(), id, markers(scenario, &facts))?;
-    let pid = launched["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
     let mut player = Player {
         env: &env,
         home: &home,
@@ -181,18 +181,16 @@ fn hook_facts(home: &AgentHome) -> Vec<TruthFact> {
     log.lines().filter_map(fact).collect()
 }
 
-fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &ConformanceCase) -> Result<Value, Stuck> {
-    let size = format!("{}x{}", scenario.size.0, scenario.size.1);
-    let mut more = vec!["--size".to_owned(), size];
-    let arguments = scenario.prepare(setup.subject.maker, home)?;
-    if !arguments.is_empty() {
-        more.push("--".into());
-        more.extend(arguments);
-    }
-    let more: Vec<&str> = more.iter().map(String::as_str).collect();
-    let ran = home.start_as(env, setup.subject.provider(), &more);
-    serde_json::from_str(&ran.stdout)
-        .map_err(|_| format!("the agent did not start: {}{}", ran.stdout, ran.stderr).into())
+fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &ConformanceCase) -> Result<Terminal, Stuck> {
+    let (columns, rows) = scenario.size;
+    let create = Create {
+        provider: Some(setup.subject.provider().to_owned()),
+        command: scenario.prepare(setup.subject.maker, home)?,
+        size: Some(Size::clamped(rows, columns)),
+        ..Create::default()
+    };
+    let answer = home.start(env, create)?;
+    serde_json::from_str(&answer.body).map_err(|_| format!("the agent did not start: {}", answer.body).into())
 }
 
 fn markers(scenario: &ConformanceCase, facts: &ConformanceAgent) -> Markers {
@@ -234,9 +232,7 @@ struct Player<'a> {
 
 impl Player<'_> {
     fn play(&mut self, actions: &[UserAction]) -> Result<(), Stuck> {
-        let ready = self.agent.ready.as_str();
-        let is_ready = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(ready));
-        self.came("its prompt", is_ready)?;
+        self.until_shown("its prompt", &self.agent.ready, true)?;
         self.note(TruthEvent::Ready);
         actions.iter().try_for_each(|action| self.act(action))
     }
@@ -253,6 +249,15 @@ impl Player<'_> {
         Err(format!("{what} never came; the terminal shows:\n{screen}").into())
     }
 
+    /// Waits until the screen has this text, or has it no more.
+    fn until_shown(&self, what: &str, text: &str, shown: bool) -> Result<(), Stuck> {
+        self.came(what, self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text) == shown))
+    }
+
+    fn until_logged(&self, what: &str, fits: impl Fn(&ModelLog) -> bool) -> Result<(), Stuck> {
+        self.came(what, self.server.comes_within(PATIENCE, fits))
+    }
+
     fn post(&self, what: &str, body: &Value) -> Result<(), Stuck> {
         let answer = self.env.http().post(&format!("/terminals/{}/{what}", self.id), body)?;
         if answer.status == 200 {
@@ -261,7 +266,11 @@ impl Player<'_> {
         Err(self.refused(what, &answer))
     }
 
-    fn refused(&self, what: &str, answer: &Answer) -> Stuck {
+    fn press(&self, keys: &str) -> Result<(), Stuck> {
+        self.post("input", &json!({ "message": keys, "raw": true, "enter": false }))
+    }
+
+    fn refused(&self, what: &str, answer: &HttpAnswer) -> Stuck {
         let screen = self.witness.screen_text();
         format!("posse refused {what}: {}\nthe terminal shows:\n{screen}", answer.body).into()
     }
@@ -286,58 +295,34 @@ impl Player<'_> {
         match action {
             UserAction::Dwell(time) => std::thread::sleep(*time),
             UserAction::Prompt(prompt) => {
-                let text = prompt.text.repeat(prompt.times);
                 let before = self.server.log().turns().count();
                 self.note(TruthEvent::Sending);
-                self.post("input", &json!({ "message": text }))?;
-                let came = self.server.comes_within(PATIENCE, |log| log.turns().count() > before);
-                self.came("the prompt at the model", came)?;
+                self.post("input", &json!({ "message": prompt.text.repeat(prompt.times) }))?;
+                self.until_logged("the prompt at the model", |log| log.turns().count() > before)?;
             }
             // As a person does: posse itself sends nothing to an agent that may ask any moment.
             UserAction::PromptWhileBusy(text) => {
                 self.post("input", &json!({ "message": text, "enter": false }))?;
-                let is_there = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
-                self.came("the text", is_there)?;
+                self.until_shown("the text", text, true)?;
                 self.post("input", &json!({ "message": "", "raw": true, "enter": true }))?;
             }
-            UserAction::Gate(gate) => {
-                let came = self.server.comes_within(PATIENCE, |log| log.waits_at(gate));
-                self.came(&format!("the model at {gate}"), came)?;
-            }
+            UserAction::Gate(gate) => self.until_logged(&format!("the model at {gate}"), |log| log.waits_at(gate))?,
             UserAction::Release(gate) => self.server.release(gate),
             UserAction::TurnOver(turn) => {
-                let came = self.server.comes_within(PATIENCE, |log| log.ended(*turn));
-                self.came(&format!("the end of turn {turn}"), came)?;
+                self.until_logged(&format!("the end of turn {turn}"), |log| log.ended(*turn))?;
             }
-            UserAction::Dialog(ask) => {
+            UserAction::Dialog(topic) => {
                 self.dialogs += 1;
-                let came = self.witness.drawn_within(PATIENCE, self.dialogs);
-                self.came(&format!("the dialog {ask:?}"), came)?;
+                self.came(&format!("the dialog {topic:?}"), self.witness.drawn_within(PATIENCE, self.dialogs))?;
             }
-            UserAction::Approve => {
-                self.note(TruthEvent::Accepting);
-                self.answer("approve", None)?;
-            }
-            UserAction::Choose(option) => {
-                self.note(TruthEvent::Accepting);
-                self.answer("approve", Some(*option))?;
-            }
-            UserAction::AcceptByKey(key) => {
-                self.note(TruthEvent::Accepting);
-                self.post("input", &json!({ "message": key, "raw": true, "enter": false }))?;
-            }
+            UserAction::Approve => self.accept(|player| player.answer("approve", None))?,
+            UserAction::Choose(option) => self.accept(|player| player.answer("approve", Some(*option)))?,
+            UserAction::AcceptByKey(key) => self.accept(|player| player.press(key))?,
             UserAction::Deny => {
                 self.note(TruthEvent::Denying);
                 self.answer("deny", None)?;
             }
-            UserAction::File(name) => {
-                let path = self.home.directory.join(name);
-                let end = Instant::now() + PATIENCE;
-                while !path.exists() && Instant::now() < end {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                self.came(&format!("the file {name}"), path.exists())?;
-            }
+            UserAction::File(name) => self.until_made(name)?,
             UserAction::Touch(name) => std::fs::write(self.home.directory.join(name), "")?,
             UserAction::ErrorShown => {
                 let agent = self.agent;
@@ -346,38 +331,13 @@ impl Player<'_> {
             }
             UserAction::Keys(typed) => {
                 for keys in &typed.keys {
-                    self.post("input", &json!({ "message": keys, "raw": true, "enter": false }))?;
+                    self.press(keys)?;
                     std::thread::sleep(typed.dwell);
                 }
             }
-            UserAction::Shown(text) => {
-                let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text.as_str()));
-                self.came(&format!("the text {text:?}"), came)?;
-            }
-            UserAction::NotShown(text) => {
-                let came = self.witness.screen_within(PATIENCE, |screen| !screen.text().contains(text.as_str()));
-                self.came(&format!("a screen without {text:?}"), came)?;
-            }
-            UserAction::Interrupt => {
-                self.note(TruthEvent::Interrupting);
-                let press = json!({ "message": "\u{1b}", "raw": true, "enter": false });
-                self.post("input", &press)?;
-                if let Some(again) = self.agent.interrupt_again.as_deref() {
-                    let asks = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(again));
-                    self.came("the request to press it again", asks)?;
-                    self.post("input", &press)?;
-                }
-                // Codex 0.130 says so and keeps the connection.
-                if let Some(text) = self.agent.interrupted.as_deref() {
-                    let came = self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text));
-                    self.came("that it was interrupted", came)?;
-                    self.note(TruthEvent::Cut);
-                    return Ok(());
-                }
-                let lost = |log: &posse_sim::model::ModelLog| log.words().contains(&"connection_lost");
-                let came = self.server.comes_within(PATIENCE, lost);
-                self.came("the end of the connection", came)?;
-            }
+            UserAction::Shown(text) => self.until_shown(&format!("the text {text:?}"), text, true)?,
+            UserAction::NotShown(text) => self.until_shown(&format!("a screen without {text:?}"), text, false)?,
+            UserAction::Interrupt => self.interrupt()?,
             UserAction::Kill => {
                 let pid = self.pid.ok_or("no process")?;
                 self.note(TruthEvent::Ended);
@@ -391,6 +351,38 @@ impl Player<'_> {
                 self.note(TruthEvent::Ended);
             }
         }
+        Ok(())
+    }
+
+    fn accept(&mut self, answer: impl FnOnce(&Self) -> Result<(), Stuck>) -> Result<(), Stuck> {
+        self.note(TruthEvent::Accepting);
+        answer(self)
+    }
+
+    /// Waits until a tool has made this file in the project.
+    fn until_made(&self, name: &str) -> Result<(), Stuck> {
+        let path = self.home.directory.join(name);
+        let end = Instant::now() + PATIENCE;
+        while !path.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.came(&format!("the file {name}"), path.exists())
+    }
+
+    fn interrupt(&mut self) -> Result<(), Stuck> {
+        let agent = self.agent;
+        self.note(TruthEvent::Interrupting);
+        self.press("\u{1b}")?;
+        if let Some(again) = &agent.interrupt_again {
+            self.until_shown("the request to press it again", again, true)?;
+            self.press("\u{1b}")?;
+        }
+        // Codex 0.130 says so and keeps the connection.
+        let Some(text) = &agent.interrupted else {
+            return self.until_logged("the end of the connection", |log| log.words().contains(&"connection_lost"));
+        };
+        self.until_shown("that it was interrupted", text, true)?;
+        self.note(TruthEvent::Cut);
         Ok(())
     }
 }

@@ -174,22 +174,14 @@ impl Story {
             // The model may hear of the answer before the screen is painted over.
             TruthEvent::Gone if !std::mem::take(&mut self.open) => None,
             TruthEvent::Gone if self.denied => stretch("denied", &[Completed, Idle]),
-            TruthEvent::Gone if self.to_ask > self.drawn => {
-                stretch("the next dialog is about to come", &[Processing, Waiting])
-            }
+            TruthEvent::Gone if self.to_ask > self.drawn => stretch("another dialog is due", &[Processing, Waiting]),
             TruthEvent::Gone => stretch("the tool runs", &[Processing]),
             // The turn goes on for as long as the user's Stop hook runs.
             TruthEvent::Over if is_hooked(later) => stretch("a Stop hook runs", &[Processing]),
             TruthEvent::Over | TruthEvent::HookEnded { blocks: false } => stretch("the turn is over", &[Completed]),
             TruthEvent::HookEnded { blocks: true } => stretch("a Stop hook keeps the turn going", &[Processing]),
-            // The agent may ask again by itself; then the turn goes on.
-            TruthEvent::Failed => {
-                let next = later.iter().find(|fact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending));
-                if next.is_some_and(|fact| fact.what == TruthEvent::Asked) {
-                    return stretch("it tries again", &[Processing]);
-                }
-                stretch("the turn has failed", &[Error])
-            }
+            TruthEvent::Failed if is_retried(later) => stretch("it tries again", &[Processing]),
+            TruthEvent::Failed => stretch("the turn has failed", &[Error]),
             TruthEvent::Interrupting => {
                 self.interrupting = true;
                 stretch("it is interrupted", &[Processing, Completed, Idle])
@@ -207,6 +199,12 @@ impl Story {
             }
         }
     }
+}
+
+/// Whether the agent repeats the request by itself, before another prompt.
+fn is_retried(later: &[TruthFact]) -> bool {
+    let next = later.iter().find(|fact| matches!(fact.what, TruthEvent::Asked | TruthEvent::Sending));
+    next.is_some_and(|fact| fact.what == TruthEvent::Asked)
 }
 
 /// Whether a Stop hook of the user's still has to end before the next request or prompt.

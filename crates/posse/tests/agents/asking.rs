@@ -29,8 +29,7 @@ impl Stage {
         let server = ModelServer::start([Scenario::of(calls.iter().flat_map(call))]).unwrap();
         let home = agent.home(&server, &HomeOptions::default());
         let env = env();
-        let launched = home.launch_as(&env, "claude_code", &["--mode", "ask"]);
-        let id = launched["id"].as_str().unwrap().to_owned();
+        let id = home.launch_as(&env, "claude_code").id.to_string();
         Self { env, _home: home, server, id }
     }
 

@@ -1,14 +1,14 @@
 //! A backlog on the real Claude Code without a terminal: the defect of the example, from its plan to the archive.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use posse_sim::ModelServer;
 use posse_testkit::agents::{Agent, CLAUDE, HomeOptions, Maker, or_skip};
 use posse_testkit::git::{commit_all, copy_example, git};
 
-use crate::env;
 use crate::plan_run::{report, session, text, write};
+use crate::{env, posse};
 
 /// What the planner writes, with the day that is in the name of its design.
 fn plan(design: &str) -> String {
@@ -100,13 +100,7 @@ fn works_through_the_example(agent: &Agent) {
         ])
         .unwrap();
     let env = env();
-    let posse = |words: &[&str]| {
-        let mut command = env.command(words);
-        command.current_dir(&home.directory).envs(&home.env).env("PATH", home.path()).stdin(Stdio::null());
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        (output.status.code(), said)
-    };
+    let posse = |words: &[&str]| posse(&home, &env, words);
     let (code, said) = posse(&["plan", "trust"]);
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = posse(&["auto", "--once"]);

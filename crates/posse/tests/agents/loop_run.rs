@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use posse_core::rounds::Role;
@@ -151,8 +151,7 @@ impl Stage {
     }
 
     fn follow(&self, arguments: &[&str], dialogs: Dialogs) -> Following<'_> {
-        let mut command = self.env.command(["loop"].iter().chain(arguments));
-        command.current_dir(&self.home.directory).envs(&self.home.env).env("PATH", self.home.path());
+        let mut command = self.home.posse(&self.env, ["loop"].iter().chain(arguments));
         if let Dialogs::Accepted = dialogs {
             command.env("AUTO_ACCEPT_PERMISSIONS", "1");
         }
@@ -160,7 +159,7 @@ impl Stage {
         fs::write(&said, "").unwrap();
         let append = || File::options().append(true).open(&said).unwrap();
         let (out, err) = (append(), append());
-        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().unwrap();
+        let child = command.stdout(out).stderr(err).spawn().unwrap();
         Following { stage: self, child, said }
     }
 

@@ -75,6 +75,12 @@ fn env() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_posse"))
 }
 
+/// Runs a command of posse in the agent's project. Returns its exit code and all it said.
+fn posse(home: &AgentHome, env: &TestEnv, words: &[&str]) -> (Option<i32>, String) {
+    let output = home.posse(env, words).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
 fn answers_a_prompt(agent: &Agent, looks: &Looks) {
     let server = ModelServer::script(
         r#"

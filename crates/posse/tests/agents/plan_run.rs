@@ -1,13 +1,13 @@
 //! Plans on the real agents without a terminal: one task, from its prompt to the merge; and the example, all of it.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use posse_sim::{ModelServer, Scenario};
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
 use posse_testkit::git::{commit_all, copy_example, git};
 
-use crate::env;
+use crate::{env, posse};
 
 const PLAN: &str = "\
 meta: {name: Greeting}
@@ -37,11 +37,8 @@ fn carries_out_a_task(agent: &Agent, provider: &str) {
     let env = env();
     let plan = env.work().join("plan.yaml");
     fs::write(&plan, PLAN).unwrap();
-    let mut command = env.command(["plan", "run", "--provider", provider]);
-    command.arg(&plan).current_dir(&home.directory).envs(&home.env).env("PATH", home.path()).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}\n{}", server.log());
+    let (code, said) = posse(&home, &env, &["plan", "run", "--provider", provider, plan.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{said}\n{}", server.log());
     assert_eq!(fs::read_to_string(home.directory.join("greeting.txt")).unwrap().trim(), "hello");
     assert_eq!(git(&["status", "--porcelain"]), before, "what is the user's own");
     assert!(git(&["log", "-1", "--format=%B"]).contains("Task: t"), "{said}");
@@ -127,13 +124,7 @@ fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
     copy_example(&home.directory);
     commit_all(&home.directory);
     let env = env();
-    let posse = |words: &[&str]| {
-        let mut command = env.command(words);
-        command.current_dir(&home.directory).envs(&home.env).env("PATH", home.path()).stdin(Stdio::null());
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        (output.status.code(), said)
-    };
+    let posse = |words: &[&str]| posse(&home, &env, words);
     let (code, said) = posse(&["plan", "trust", "plan.yaml"]);
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = posse(&["plan", "run", "--provider", provider, "plan.yaml"]);

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use posse_api::Terminal;
+use posse_core::status::{StatusKind, WaitingKind};
 use posse_sim::ModelServer;
 use posse_testkit::TestEnv;
 use posse_testkit::agents::{Agent, HomeOptions, Maker, OPENCODE, QWEN, or_skip};
@@ -30,9 +32,9 @@ fn a_turn(agent: &Agent, provider: &str) {
     );
     let home = agent.home(&server, &HomeOptions::default());
     let env = env();
-    let launched = home.launch_as(&env, provider, &[]);
-    assert_eq!(launched["status"], "idle", "{launched}");
-    let id = launched["id"].as_str().unwrap();
+    let launched = home.launch_as(&env, provider);
+    assert_eq!(launched.status.status, StatusKind::Idle, "{launched:?}");
+    let id = launched.id.as_str();
 
     env.run(["send", id, "say good morning"]).ok();
     server.wait_for(|log| log.waits_at("sunrise"), crate::PATIENCE);
@@ -65,23 +67,21 @@ fn trust(agent: &Agent, provider: &str) {
     let server = ModelServer::script("[[turn]]\nsteps = [{ say = \"Hello.\" }]");
     let home = agent.home(&server, &HomeOptions { trusted: false, ..HomeOptions::default() });
     let env = env();
-    let launched = home.launch_as(&env, provider, &["--name", "asks"]);
-    assert_eq!(
-        (&launched["status"], &launched["waiting_kind"]),
-        (&"waiting_user_answer".into(), &"startup".into()),
-        "{launched}"
-    );
+    let launched = home.launch_as(&env, provider);
+    assert_eq!(launched.status.waiting_kind, Some(WaitingKind::Startup), "{launched:?}");
     // By what the hint says, and by nothing else.
-    let shown = env.run(["show", "asks"]).ok();
-    assert!(shown.contains("posse approve asks"), "{shown}");
-    env.run(["approve", "asks"]).ok();
-    env.run(["wait", "asks", "--until", "idle", "--timeout", "300s"]).ok();
-    env.run(["kill", "asks"]).ok();
+    let name = launched.name.as_str();
+    let shown = env.run(["show", name]).ok();
+    assert!(shown.contains(&format!("posse approve {name}")), "{shown}");
+    env.run(["approve", name]).ok();
+    env.run(["wait", name, "--until", "idle", "--timeout", "300s"]).ok();
+    env.run(["kill", name]).ok();
     let refused = env.run(["launch", provider, "--directory", home.directory.to_str().unwrap()]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
     assert!(refused.stderr.contains("nobody is here to answer") && refused.stderr.contains("--trust"));
-    let launched = home.launch_as(&env, provider, &["--trust"]);
-    assert_eq!(launched["status"], "idle", "{launched}");
+    let launched = home.posse(&env, ["launch", provider, "--trust", "--json"]).output().unwrap();
+    let launched: Terminal = serde_json::from_slice(&launched.stdout).unwrap();
+    assert_eq!(launched.status.status, StatusKind::Idle, "{launched:?}");
 }
 
 const QUESTION: &str = r#"{ tool = { name = "AskUserQuestion", input = { questions = [{ question = "Which database?", header = "Database", multiSelect = false, options = [{ label = "PostgreSQL", description = "Relational" }, { label = "SQLite", description = "Embedded" }] }] } } }"#;
@@ -97,8 +97,8 @@ fn claude_questions_are_answered_and_refusals_explained() {
     let server = ModelServer::script(&script);
     let home = agent.home(&server, &HomeOptions::default());
     let env = env();
-    let launched = home.launch_as(&env, "claude_code", &["--trust"]);
-    let id = launched["id"].as_str().unwrap();
+    let launched = home.launch_as(&env, "claude_code");
+    let id = launched.id.as_str();
     let asked = |text: &str| server.log().turns().any(|turn| format!("{turn:?}").contains(text));
 
     env.run(["send", id, "ask me"]).ok();
@@ -145,8 +145,8 @@ mod opencode {
         let server = ModelServer::script("[[turn]]\nsteps = [{ say = \"Good\" }, { wait_for = \"never\" }]");
         let home = agent.home(&server, &HomeOptions::default());
         let env = env();
-        let launched = home.launch_as(&env, "opencode", &[]);
-        let id = launched["id"].as_str().unwrap();
+        let launched = home.launch_as(&env, "opencode");
+        let id = launched.id.as_str();
         env.run(["send", id, "say good morning"]).ok();
         server.wait_for(|log| log.waits_at("never"), crate::PATIENCE);
         // What it says of itself is no event when the screen has said the same before: one can only look.

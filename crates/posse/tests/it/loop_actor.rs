@@ -1,5 +1,6 @@
 //! The scripted agent in the loop's roles, read by posse: what a test of the loop scripts is what the loop will see.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,9 @@ impl Scene {
         // Starts the daemon, so that nothing is missed of what it tells.
         env.run(["ls"]).ok();
         let events = env.http().events(None).unwrap();
-        let id = launch(&env, provider, "a");
+        let launched = env.run(["launch", provider, "--trust", "--name", "a", "--json"]).json();
+        assert_eq!(launched["status"], "idle", "{launched}");
+        let id = launched["id"].as_str().unwrap().to_owned();
         let mut scene = Scene { env, log, id, events };
         scene.until("idle");
         scene
@@ -39,7 +42,7 @@ impl Scene {
         self.env.work().join(".tmp/agent-responses").join(name)
     }
 
-    fn send(&self, message: &str) -> posse_testkit::http::Answer {
+    fn send(&self, message: &str) -> posse_testkit::http::HttpAnswer {
         let path = format!("/terminals/{}/input", self.id);
         self.env.http().post(&path, &json!({ "message": message })).unwrap()
     }
@@ -52,16 +55,11 @@ impl Scene {
         prompt
     }
 
-    /// The statuses the terminal had, up to and with the one that is waited for.
+    /// Returns the statuses the terminal had, up to and with this one.
     #[track_caller]
     fn until(&mut self, status: &str) -> Vec<String> {
-        self.until_any(&[status])
-    }
-
-    #[track_caller]
-    fn until_any(&mut self, statuses: &[&str]) -> Vec<String> {
         let mut seen: Vec<String> = Vec::new();
-        while seen.last().is_none_or(|last| !statuses.contains(&last.as_str())) {
+        while seen.last().is_none_or(|last| last != status) {
             let id = &self.id;
             let changed = |event: &Value| event["kind"] == "status_changed" && event["terminal"] == *id;
             let event = self.events.until(changed);
@@ -86,12 +84,6 @@ impl Scene {
     }
 }
 
-fn launch(env: &TestEnv, provider: &str, name: &str) -> String {
-    let launched = env.run(["launch", provider, "--trust", "--name", name, "--json"]).json();
-    assert_eq!(launched["status"], "idle", "{launched}");
-    launched["id"].as_str().unwrap().to_owned()
-}
-
 fn prompt(file: &Path) -> String {
     let background = "Read src/main.rs, don't guess; the user's words are \"as they are\".\n".repeat(60);
     let instruction = files::instruction(&Default::default(), file.to_str().unwrap(), &files::heredoc_word(0x7f3a));
@@ -107,10 +99,9 @@ fn a_turn_is_seen_working_and_then_completed_with_its_answer() {
         assert_eq!(scene.until("completed"), ["processing", "completed"], "{provider}");
         let answer = fs::read_to_string(scene.answer_file("test_result.md")).unwrap();
         assert!(answer.starts_with("RESULT: PASS\nEVIDENCE:\n"), "{answer}");
-        let asked = scene.records("asked", 1);
-        assert_eq!(asked[0]["hash"], posse_sim::agent::hash(&prompt), "it came as it was sent");
-        assert_eq!((&asked[0]["key"], &asked[0]["length"]), (&json!("tester"), &json!(prompt.len())));
-        assert_eq!(asked[0]["terminal"], scene.id);
+        let submitted = &scene.records("submitted", 1)[0];
+        assert_eq!(submitted["prompt"], prompt, "it came as it was sent");
+        assert_eq!(submitted["terminal"], scene.id);
     }
 }
 
@@ -126,16 +117,12 @@ fn s_163_two_inputs_at_once_are_never_mixed() {
             let sending = prompts.each_ref().map(|prompt| scope.spawn(move || send(prompt)));
             sending.into_iter().map(|one| one.join().unwrap()).collect()
         });
-        let mut taken: Vec<Value> = (prompts.iter().zip(&sent))
-            .filter(|(_, sent)| **sent)
-            .map(|(prompt, _)| json!(posse_sim::agent::hash(prompt)))
-            .collect();
+        let taken: BTreeSet<&str> =
+            prompts.iter().zip(sent).filter(|(_, sent)| *sent).map(|(prompt, _)| prompt.as_str()).collect();
         assert!(!taken.is_empty(), "{provider}: one of them is the first");
-        let mut asked: Vec<Value> =
-            scene.records("asked", taken.len()).iter().map(|record| record["hash"].clone()).collect();
-        taken.sort_by_key(Value::to_string);
-        asked.sort_by_key(Value::to_string);
-        assert_eq!(asked, taken, "{provider}");
+        let submitted = scene.records("submitted", taken.len());
+        let submitted: BTreeSet<&str> = submitted.iter().map(|record| record["prompt"].as_str().unwrap()).collect();
+        assert_eq!(submitted, taken, "{provider}");
     }
 }
 
@@ -149,75 +136,7 @@ fn s_167_a_long_prompt_arrives_whole() {
         let answer = scene.send(&long);
         assert_eq!(answer.status, 200, "{provider}: {answer:?}");
         scene.until("completed");
-        assert_eq!(scene.records("asked", 1)[0]["hash"], posse_sim::agent::hash(&long), "{provider}");
-    }
-}
-
-/// The whole of a run, without any time to think. How long it takes is the actor's own account, at its best: this
-/// machine may have other things to do.
-#[test]
-fn nine_turns_at_once() {
-    for (provider, look) in PROVIDERS {
-        let mut scene = Scene::open(provider, look, "");
-        let files = [
-            ("analyst_summary.md", "ANALYST_SUMMARY:"),
-            ("analyst_review.md", "REVIEW_RESULT: REVISE"),
-            ("analyst_summary.md", "ANALYST_SUMMARY:"),
-            ("analyst_review.md", "REVIEW_RESULT: APPROVED"),
-            ("programmer_summary.md", "PROGRAMMER_SUMMARY:"),
-            ("programmer_review.md", "REVIEW_RESULT: REVISE"),
-            ("programmer_summary.md", "PROGRAMMER_SUMMARY:"),
-            ("programmer_review.md", "REVIEW_RESULT: APPROVED"),
-            ("test_result.md", "RESULT: PASS"),
-        ];
-        for (file, head) in files {
-            scene.ask_for(file);
-            scene.until("completed");
-            let answer = fs::read_to_string(scene.answer_file(file)).unwrap();
-            assert_eq!(answer.lines().next(), Some(head), "{provider} {file}");
-            fs::remove_file(scene.answer_file(file)).unwrap();
-        }
-        for event in ["submitted", "turn_ended"] {
-            assert_eq!(scene.records(event, files.len()).len(), files.len(), "{provider}: {event}");
-        }
-    }
-}
-
-#[test]
-fn permissions_have_a_plain_yes_and_each_is_accounted_for() {
-    for (provider, look) in PROVIDERS {
-        let mut scene = Scene::open(provider, look, "[loop]\npermissions = 3\nthink = \"200ms\"");
-        scene.ask_for("programmer_summary.md");
-        for number in 1..=3 {
-            // What is on the screen counts: it may be announced before.
-            while scene.shown()["dialog"]["subject"].as_str().is_none_or(|it| !it.contains(&format!("check-{number}")))
-            {
-                scene.until("waiting_user_answer");
-            }
-            assert_eq!(scene.shown()["waiting_kind"], "permission");
-            let accepted = scene.send("y");
-            assert_eq!(accepted.status, 200, "{provider} {number}: {accepted:?}");
-        }
-        scene.until("completed");
-        assert!(scene.answer_file("programmer_summary.md").exists());
-        let closed = scene.records("dialog_closed", 3);
-        assert!(closed.iter().all(|closed| closed["accepted"] == true && closed["choice"] == 1), "{closed:?}");
-        scene.records("submitted", 1);
-    }
-}
-
-#[test]
-fn a_refusal_ends_the_turn_without_an_answer() {
-    for (provider, look) in PROVIDERS {
-        let mut scene = Scene::open(provider, look, "[loop]\npermissions = 1\nthink = \"200ms\"");
-        scene.ask_for("programmer_summary.md");
-        while scene.shown()["dialog"] == Value::Null {
-            scene.until("waiting_user_answer");
-        }
-        scene.env.run(["deny", "a"]).ok();
-        scene.until_any(&["idle", "completed"]);
-        assert!(!scene.answer_file("programmer_summary.md").exists());
-        assert_eq!(scene.records("turn_ended", 1)[0]["outcome"], "interrupted");
+        assert_eq!(scene.records("submitted", 1)[0]["prompt"], long, "{provider}");
     }
 }
 
@@ -285,40 +204,6 @@ fn failures_of_the_service_are_errors_and_the_next_message_goes_on() {
 }
 
 #[test]
-fn an_answer_may_be_forgotten_come_late_or_in_pieces() {
-    let turns = r#"
-        [[turn]]
-        nth = 1
-        steps = [{ say = "Done." }]
-        [[turn]]
-        nth = 2
-        steps = [{ answer = { late = "700ms" } }, { say = "Done." }]
-        [[turn]]
-        nth = 3
-        steps = [{ answer = { text = "one two three", pieces = 3, gap = "150ms" } }, { say = "Done." }]
-    "#;
-    for (provider, look) in PROVIDERS {
-        let mut scene = Scene::open(provider, look, turns);
-        let file = scene.answer_file("test_result.md");
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        scene.ask_for("test_result.md");
-        scene.until("completed");
-        assert!(!file.exists(), "forgotten");
-        scene.ask_for("test_result.md");
-        scene.until("completed");
-        let answer = || fs::read_to_string(&file).ok().filter(|text| !text.is_empty());
-        let answer = when_changed(file.parent().unwrap(), "the answer", PATIENCE, answer);
-        assert!(answer.starts_with("RESULT: PASS"), "{answer}");
-        let (ended, wrote) = (&scene.records("turn_ended", 2)[1], &scene.records("wrote", 1)[0]);
-        assert!(ended["ns"].as_u64() < wrote["ns"].as_u64(), "{provider}: written after the turn");
-        fs::remove_file(&file).unwrap();
-        scene.ask_for("test_result.md");
-        scene.until("completed");
-        assert_eq!(fs::read_to_string(&file).unwrap(), "one two three");
-    }
-}
-
-#[test]
 fn an_agent_that_never_starts_stays_as_it_was() {
     for (provider, look) in PROVIDERS {
         let mut scene = Scene::open(provider, look, "[[turn]]\nnth = 1\nignore = true");
@@ -333,35 +218,5 @@ fn an_agent_that_never_starts_stays_as_it_was() {
         scene.ask_for("test_result.md");
         scene.until("completed");
         assert!(scene.answer_file("test_result.md").exists());
-    }
-}
-
-#[test]
-fn who_replaces_a_dead_agent_carries_on() {
-    for (provider, look) in PROVIDERS {
-        for ending in ["crash = 9", "exit = 3"] {
-            let state = tempfile::tempdir().unwrap();
-            let turn = format!(
-                "[loop]\nstate_dir = {:?}\n[[turn]]\nkey = \"analyst_review\"\nnth = 2\nsteps = [{{ think = \"100ms\" }}, {{ {ending} }}]",
-                state.path()
-            );
-            let mut scene = Scene::open(provider, look, &turn);
-            scene.ask_for("analyst_review.md");
-            scene.until("completed");
-            fs::remove_file(scene.answer_file("analyst_review.md")).unwrap();
-            scene.ask_for("analyst_review.md");
-            scene.env.run(["wait", "a", "--until", "exited", "--timeout", "300s"]).ok();
-            assert!(!scene.answer_file("analyst_review.md").exists());
-
-            scene.id = launch(&scene.env, provider, "b");
-            scene.ask_for("analyst_review.md");
-            scene.until("completed");
-            let answer = fs::read_to_string(scene.answer_file("analyst_review.md")).unwrap();
-            assert!(answer.starts_with("REVIEW_RESULT: APPROVED"), "{provider} {ending}: {answer}");
-            let asked = scene.records("asked", 3);
-            let numbers: Vec<u64> = asked.iter().map(|asked| asked["nth"].as_u64().unwrap()).collect();
-            assert_eq!(numbers, [1, 2, 3]);
-            assert_ne!(asked[1]["pid"], asked[2]["pid"]);
-        }
     }
 }

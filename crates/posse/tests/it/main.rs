@@ -2,6 +2,7 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
+mod actor;
 mod agents;
 mod anchor;
 mod attach;

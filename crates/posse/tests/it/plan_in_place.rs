@@ -121,26 +121,8 @@ fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
     let work = say("working") + &wait_for("gate") + &commit("a", "alpha") + &sh("echo x > left") + DONE;
     scene.claude.play("1.1", work);
     scene.claude.play("1.2", sh("cat a > b") + DONE);
-    let mut run = scene.begin(&["--allow-dirty"]);
-    let mut kills = 0;
-    while run.try_wait().unwrap().is_none() {
-        if scene.env.http().get::<serde_json::Value>("/health").is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
-            if run.try_wait().unwrap().is_none() && kills < 12 {
-                scene.env.kill_daemon();
-                kills += 1;
-                if kills == 3 {
-                    when("the session", || scene.claude.waits("1.1", 1).then_some(()));
-                    scene.claude.open_gate("gate");
-                }
-            }
-        }
-    }
-    let (code, text) = ended(run);
-    assert_eq!(code, 0, "after {kills} kills: {text}");
-    assert!(kills > 2, "{kills}");
-    assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
-    assert_eq!([scene.git(&["diff", "--cached"]), scene.git(&["diff"])], before, "after {kills} kills: {text}");
+    let text = scene.run_and_kill_daemons(&["--allow-dirty"]);
+    assert_eq!([scene.git(&["diff", "--cached"]), scene.git(&["diff"])], before, "{text}");
     assert_eq!(scene.git(&["ls-files", "--others"]), "log\n", "what the check left is nobody's work");
     let log = scene.git(&["log", "--format=%s", "--name-only"]);
     assert_eq!(log, "task 1.2: Write b\n\nb\ntask 1.1: Write a\n\nleft\nchange a\n\na\nfirst\n\nREADME\n", "{text}");

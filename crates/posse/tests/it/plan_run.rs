@@ -79,6 +79,31 @@ impl Scene {
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Runs the plan to its end and kills the daemon again and again. The session that waits at `gate` goes on after the
+    /// third kill. Returns what the command said.
+    #[track_caller]
+    pub(crate) fn run_and_kill_daemons(&self, more: &[&str]) -> String {
+        let mut run = self.begin(more);
+        let mut kills = 0;
+        while run.try_wait().unwrap().is_none() {
+            if self.env.http().get::<serde_json::Value>("/health").is_ok() {
+                std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
+                if run.try_wait().unwrap().is_none() && kills < 12 {
+                    self.env.kill_daemon();
+                    kills += 1;
+                    if kills == 3 {
+                        when("the session", || self.claude.waits("1.1", 1).then_some(()));
+                        self.claude.open_gate("gate");
+                    }
+                }
+            }
+        }
+        let (code, text) = ended(run);
+        assert!(code == 0 && kills > 2, "after {kills} kills: {text}");
+        assert_eq!(self.claude.sessions(), 2, "after {kills} kills: {text}");
+        text
+    }
+
     pub(crate) fn file(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.env.work().join(name)).ok()
     }
@@ -388,25 +413,7 @@ fn the_daemon_may_die_at_any_time() {
     scene.claude.gate("gate");
     scene.claude.play("1.1", say("working") + &wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", sh("cat a > b") + DONE);
-    let mut run = scene.begin(&[]);
-    let mut kills = 0;
-    while run.try_wait().unwrap().is_none() {
-        // As often as there is one: wherever that is.
-        if scene.env.http().get::<serde_json::Value>("/health").is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
-            if run.try_wait().unwrap().is_none() && kills < 12 {
-                scene.env.kill_daemon();
-                kills += 1;
-                if kills == 3 {
-                    scene.claude.open_gate("gate");
-                }
-            }
-        }
-    }
-    let (code, text) = ended(run);
-    assert_eq!(code, 0, "after {kills} kills: {text}");
-    assert!(kills > 2, "{kills}");
-    assert_eq!(scene.claude.sessions(), 2, "after {kills} kills: {text}");
+    scene.run_and_kill_daemons(&[]);
     assert_eq!(scene.file("b").as_deref(), Some("alpha\n"));
     assert!(!scene.text().contains("attempts: 2"), "{}", scene.text());
 }

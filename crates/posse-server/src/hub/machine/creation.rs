@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_agents::launch::{LaunchError, Wish};
+use posse_agents::launch::{LaunchError, LaunchRequest};
 use posse_agents::start::Confirmed;
 use posse_api::{EventBody, LogEvent};
 use posse_core::ids::{Name, TerminalId};
@@ -157,7 +157,7 @@ impl HubMachine {
         let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
         let events = agent.provider.writes_events().then(|| self.events_directory.join(id.as_str()));
         let events = events.map(|file| file.to_string_lossy().into_owned());
-        let wish = Wish {
+        let wish = LaunchRequest {
             mode: agent.confirmed.mode,
             version: agent.version.as_ref(),
             model,

@@ -138,29 +138,6 @@ fn claude_from_the_box_to_the_end_of_a_turn() {
 }
 
 #[test]
-fn claude_full_screen_keeps_its_box_at_the_bottom() {
-    let mut theatre = Theatre::open(&format!("look = \"claude\"\nalternate = true\n{STORY}"), 30, 11);
-    assert!(theatre.terminal().alternate_screen());
-    theatre.keys("go\r");
-    assert_screen(
-        &theatre,
-        "
-❯ go
-
-
-
-
-· Tinkering…
-
-──────────────────────────────
-❯␣
-──────────────────────────────
-  esc to interrupt",
-    );
-    assert_eq!(theatre.rows()[10].trim(), "esc to interrupt");
-}
-
-#[test]
 fn claude_start_up_dialog_stands_alone() {
     let mut theatre = Theatre::open(
         "look = \"claude\"\nstart = [{ ask = { kind = \"startup\", detail = \"/project\", numbered = false, options = [\"No, exit\", \"Yes, I trust this folder\"], accept = 2 } }]",
@@ -337,13 +314,6 @@ fn errors_and_refusals_have_rows_of_the_look() {
         let screen = end(look, steps, keys);
         assert!(screen.contains(rows), "{look} {steps}\n{screen}");
     }
-}
-
-#[test]
-fn long_paste_is_shown_as_a_label() {
-    let mut theatre = Theatre::open("look = \"claude\"", 50, 20);
-    theatre.keys(format!("\x1b[200~{}\x1b[201~", "long line\n".repeat(100)));
-    assert!(theatre.screen().contains("❯␣[Pasted text #1 +100 lines]\n"), "{}", theatre.screen());
 }
 
 #[test]

@@ -5,8 +5,9 @@ use posse_core::time::Mono;
 use super::play::{ActiveStep, PlayPart, TurnPlay};
 use super::{AgentEnding, PromptMessage, ScriptedAgent};
 use crate::agent::keys::TypedKey;
-use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy};
+use crate::agent::record::{AgentRecord, IgnoredInput};
 use crate::scenario::AgentLook;
+
 /// The effect of a key on an open dialog.
 enum DialogReply {
     Choose(usize),
@@ -61,8 +62,8 @@ impl ScriptedAgent {
             _ => DialogReply::Nothing,
         };
         match reply {
-            DialogReply::Choose(at) => self.answer(Some(at), key.name(), now),
-            DialogReply::Cancel => self.answer(None, key.name(), now),
+            DialogReply::Choose(at) => self.answer(Some(at), now),
+            DialogReply::Cancel => self.answer(None, now),
             DialogReply::Move(to) => dialog.cursor = to,
             DialogReply::Nothing => {}
         }
@@ -98,7 +99,7 @@ impl ScriptedAgent {
         let Some(message) = self.take_draft() else {
             return;
         };
-        self.submit(message, SubmittedBy::Keys, now);
+        self.submit(message, now);
     }
 
     /// Takes the draft, unless it is blank.

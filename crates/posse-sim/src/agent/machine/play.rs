@@ -3,15 +3,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use posse_core::placeholders::fill;
 use posse_core::time::Mono;
 use serde_json::Value;
 
 use super::draft::PromptMessage;
 use super::{AgentEffect, AgentEnding, ScriptedAgent, next_frame};
 use crate::agent::look::Mood;
-use crate::agent::record::{AgentRecord, IgnoredInput, SubmittedBy, TurnOutcome};
+use crate::agent::record::{AgentRecord, IgnoredInput, TurnOutcome};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse, fill};
+use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse};
 
 /// The number of steps that play at once before the agent looks for input.
 const STEPS_AT_ONCE: usize = 200;
@@ -105,6 +106,14 @@ impl ActiveStep {
     }
 }
 
+/// Returns when a time ends that begins now.
+fn end_of(time: Span, now: Mono) -> Option<Mono> {
+    match time {
+        Span::For(time) => Some(now + time),
+        Span::Forever => None,
+    }
+}
+
 impl ScriptedAgent {
     /// Plays as far as possible without time passing.
     pub(super) fn advance(&mut self, now: Mono) {
@@ -169,10 +178,6 @@ impl ScriptedAgent {
     }
 
     pub(super) fn begin_step(&mut self, step: ScriptStep, now: Mono) {
-        let until = |time: Span| match time {
-            Span::For(time) => Some(now + time),
-            Span::Forever => None,
-        };
         let act = match step {
             ScriptStep::Say(said) => {
                 let text = self.fill(&said.text);
@@ -181,20 +186,8 @@ impl ScriptedAgent {
                     Some(rate) => ActiveStep::Stream { text, shown: 0, rate, since: now },
                 }
             }
-            ScriptStep::Think(thought) => ActiveStep::Think { until: until(thought.time), since: now },
-            ScriptStep::Tool(tool) => {
-                let input = match tool.input {
-                    Value::String(text) => text,
-                    input => input.to_string(),
-                };
-                ActiveStep::Tool {
-                    name: tool.name,
-                    input: self.fill(&input),
-                    output: tool.output.map_or_else(|| "(no output)".to_owned(), |output| self.fill(&output)),
-                    since: now,
-                    until: until(tool.time),
-                }
-            }
+            ScriptStep::Think(thought) => ActiveStep::Think { until: end_of(thought.time, now), since: now },
+            ScriptStep::Tool(tool) => self.tool_step(tool, now),
             ScriptStep::Run(run) => {
                 let question = run.escalated.then(|| AgentQuestion::permission(run.command.clone()));
                 if let Some(play) = &mut self.play {
@@ -231,6 +224,20 @@ impl ScriptedAgent {
             ScriptStep::WaitFor(_) | ScriptStep::Report(_) | ScriptStep::Result(_) => return,
         };
         self.set_step(act);
+    }
+
+    fn tool_step(&self, tool: ToolUse, now: Mono) -> ActiveStep {
+        let input = match tool.input {
+            Value::String(text) => text,
+            input => input.to_string(),
+        };
+        ActiveStep::Tool {
+            name: tool.name,
+            input: self.fill(&input),
+            output: tool.output.map_or_else(|| "(no output)".to_owned(), |output| self.fill(&output)),
+            since: now,
+            until: end_of(tool.time, now),
+        }
     }
 
     /// Emits an effect after everything before it has been drawn.
@@ -278,8 +285,8 @@ impl ScriptedAgent {
         self.set_step(ActiveStep::Ask(Box::new(OpenDialog { cursor: 0, ask, options, drawn: now })));
     }
 
-    /// Closes the dialog with an option, counted from 0, or cancels it. `pressed` is the key that did it.
-    pub(super) fn answer(&mut self, choice: Option<usize>, pressed: String, now: Mono) {
+    /// Closes the dialog with an option, counted from 0, or cancels it.
+    pub(super) fn answer(&mut self, choice: Option<usize>, now: Mono) {
         let Some(play) = &mut self.play else {
             return;
         };
@@ -293,7 +300,6 @@ impl ScriptedAgent {
             choice: choice.map(|at| at + 1),
             label: label.clone(),
             accepted,
-            pressed,
         });
         let question = ask.text.unwrap_or_default();
         let command = ask.command.unwrap_or_default();
@@ -324,8 +330,8 @@ impl ScriptedAgent {
         self.end_turn(TurnOutcome::Interrupted, now);
     }
 
-    pub(super) fn submit(&mut self, message: PromptMessage, by: SubmittedBy, now: Mono) {
-        self.records.push(AgentRecord::Submitted { prompt: message.text.clone(), by });
+    pub(super) fn submit(&mut self, message: PromptMessage, now: Mono) {
+        self.records.push(AgentRecord::Submitted { prompt: message.text.clone() });
         if matches!(message.text.trim(), "/exit" | "/quit") {
             self.ending = Some(AgentEnding::Exit(0));
         } else if self.play.is_some() {
@@ -360,7 +366,7 @@ impl ScriptedAgent {
                 if let Some(prompt) = self.scenario.auto_prompt.clone() {
                     // The input box is visible before its prompt for at least one frame.
                     self.show(now);
-                    self.submit(PromptMessage::plain(&prompt), SubmittedBy::Auto, now);
+                    self.submit(PromptMessage::plain(&prompt), now);
                 }
             }
             _ => self.end_turn(TurnOutcome::Done, now),

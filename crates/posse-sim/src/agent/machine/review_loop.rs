@@ -5,7 +5,7 @@ use std::time::Duration;
 use posse_core::time::Mono;
 
 use super::{AgentEffect, ScriptedAgent};
-use crate::agent::record::{AgentRecord, hash};
+use crate::agent::record::AgentRecord;
 use crate::agent::review_loop::{LoopAnswerRequest, Tally, approves, request, text};
 use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Span, Thought, ToolUse};
 
@@ -74,14 +74,7 @@ impl ScriptedAgent {
             return;
         };
         self.memory.nth = self.count(format!("{}.asked", key.word()));
-        self.records.push(AgentRecord::Asked {
-            key,
-            nth: self.memory.nth,
-            path,
-            hash: hash(prompt),
-            length: prompt.len(),
-            first: prompt.lines().next().unwrap_or_default().to_owned(),
-        });
+        self.records.push(AgentRecord::Asked { key, nth: self.memory.nth, path });
     }
 
     fn count(&mut self, what: String) -> u32 {

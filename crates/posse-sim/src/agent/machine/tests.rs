@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::agent::record::{IgnoredInput, SubmittedBy, TurnOutcome};
+use crate::agent::record::{IgnoredInput, TurnOutcome};
 use crate::agent::theatre::Theatre;
 use crate::scenario::QuestionKind;
 
@@ -24,7 +24,7 @@ fn log(record: AgentRecord) -> AgentEffect {
 }
 
 fn submitted(prompt: &str) -> AgentRecord {
-    AgentRecord::Submitted { prompt: prompt.into(), by: SubmittedBy::Keys }
+    AgentRecord::Submitted { prompt: prompt.into() }
 }
 
 fn started(turn: u32, prompt: &str) -> AgentRecord {
@@ -45,17 +45,6 @@ fn osc(text: &str) -> AgentEffect {
 
 const ALL: &str = "osc = [\"7501\", \"title\"]";
 const ASK: &str = r#"{ ask = { kind = "permission", command = "make" } }"#;
-
-#[test]
-fn turn_is_reported_from_prompt_to_end() {
-    let mut theatre = with_steps("look = \"claude\"", r#"{ think = "2s" }, { say = "ok" }"#);
-    assert_eq!(theatre.happened(), [title("✳ Claude Code"), log(AgentRecord::Ready)]);
-    theatre.keys("do it\r");
-    assert_eq!(theatre.happened(), [title("⠂ Claude Code"), log(submitted("do it")), log(started(1, "do it"))]);
-    theatre.wait(Duration::from_secs(2));
-    assert_eq!(theatre.happened(), [title("⠐ Claude Code"), title("✳ Claude Code"), log(ended(1, TurnOutcome::Done))]);
-    assert_eq!(theatre.agent.deadline(), None);
-}
 
 #[test]
 fn waiting_agent_needs_no_ticks() {
@@ -117,45 +106,40 @@ fn self_reports_follow_the_turn() {
 
 #[test]
 fn dialog_is_answered_by_the_keys_of_its_look() {
-    let closed = |choice: usize, label: &str, accepted, pressed: &str| AgentRecord::DialogClosed {
+    let closed = |choice: usize, label: &str, accepted| AgentRecord::DialogClosed {
         choice: Some(choice),
         label: Some(label.into()),
         accepted,
-        pressed: pressed.into(),
     };
-    let cancelled = |pressed: &str| AgentRecord::DialogClosed {
-        choice: None,
-        label: None,
-        accepted: false,
-        pressed: pressed.into(),
+    let yes = || vec![closed(1, "Yes", true), ended(1, TurnOutcome::Done)];
+    let codex_yes = || vec![closed(1, "Yes, proceed (y)", true), ended(1, TurnOutcome::Done)];
+    let no = || vec![closed(3, "No", false), ended(1, TurnOutcome::Interrupted)];
+    let cancelled = || {
+        let closed = AgentRecord::DialogClosed { choice: None, label: None, accepted: false };
+        vec![closed, ended(1, TurnOutcome::Interrupted)]
     };
-    let (yes, done) = (|pressed| closed(1, "Yes", true, pressed), || ended(1, TurnOutcome::Done));
-    let codex_yes = |pressed| closed(1, "Yes, proceed (y)", true, pressed);
-    let interrupted = || ended(1, TurnOutcome::Interrupted);
+    let ignored = || vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }];
+    let widened = closed(2, "Yes, and don't ask again this session", true);
     let cases: Vec<(&str, &str, Vec<AgentRecord>)> = vec![
-        ("claude", "1", vec![yes("1"), done()]),
-        ("claude", "\r", vec![yes("enter"), done()]),
-        ("claude", "\x1b[13u", vec![yes("enter"), done()]),
-        ("claude", "2", vec![closed(2, "Yes, and don't ask again this session", true, "2"), done()]),
-        ("claude", "3", vec![closed(3, "No", false, "3"), interrupted()]),
-        ("claude", "\x1b[B\x1b[B\x1b[B\r", vec![closed(3, "No", false, "enter"), interrupted()]),
-        ("claude", "\x1b[B\x1b[A\r", vec![yes("enter"), done()]),
-        ("claude", "\x1b", vec![cancelled("esc"), interrupted()]),
-        ("claude", "\x03", vec![cancelled("ctrl-c"), interrupted()]),
+        ("claude", "1", yes()),
+        ("claude", "\r", yes()),
+        ("claude", "\x1b[13u", yes()),
+        ("claude", "2", vec![widened, ended(1, TurnOutcome::Done)]),
+        ("claude", "3", no()),
+        ("claude", "\x1b[B\x1b[B\x1b[B\r", no()),
+        ("claude", "\x1b[B\x1b[A\r", yes()),
+        ("claude", "\x1b", cancelled()),
+        ("claude", "\x03", cancelled()),
         ("claude", "y", vec![]),
         ("claude", "n7\t ", vec![]),
         // A prompt pasted into a dialog is lost, and its Enter accepts.
-        (
-            "claude",
-            "\x1b[200~do\x1b[201~\r",
-            vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }, yes("enter"), done()],
-        ),
-        ("claude", "\x1b[200~1\x1b[201~", vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }]),
-        ("codex", "y", vec![codex_yes("y"), done()]),
-        ("codex", "1", vec![codex_yes("1"), done()]),
-        ("codex", "\r", vec![codex_yes("enter"), done()]),
-        ("codex", "n", vec![cancelled("n"), interrupted()]),
-        ("codex", "\x1b[200~y\x1b[201~", vec![AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog }]),
+        ("claude", "\x1b[200~do\x1b[201~\r", [ignored(), yes()].concat()),
+        ("claude", "\x1b[200~1\x1b[201~", ignored()),
+        ("codex", "y", codex_yes()),
+        ("codex", "1", codex_yes()),
+        ("codex", "\r", codex_yes()),
+        ("codex", "n", cancelled()),
+        ("codex", "\x1b[200~y\x1b[201~", ignored()),
     ];
     for (look, keys, expected) in cases {
         let mut theatre = with_steps(&format!("look = \"{look}\"\nauto_prompt = \"x\""), ASK);
@@ -255,7 +239,6 @@ fn agent_exits_by_its_keys() {
                     choice: Some(2),
                     label: Some("No, exit".into()),
                     accepted: false,
-                    pressed: "2".into(),
                 })],
                 exit(1),
             ]

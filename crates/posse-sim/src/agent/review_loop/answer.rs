@@ -32,8 +32,6 @@ pub(crate) fn text(key: TurnKey, approves: bool, nth: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use regex::RegexBuilder;
-
     use super::*;
 
     fn play(revisions: u32, failures: u32) -> LoopPlay {
@@ -55,55 +53,6 @@ mod tests {
         for (key, play, expected) in cases {
             let verdicts: String = (0..5).map(|before| if approves(key, before, &play) { '+' } else { '-' }).collect();
             assert_eq!(verdicts, expected, "{key:?} {play:?}");
-        }
-    }
-
-    fn hits(pattern: &str, text: &str) -> bool {
-        RegexBuilder::new(pattern).case_insensitive(true).multi_line(true).build().unwrap().is_match(text)
-    }
-
-    /// LOOP-19 and LOOP-21, read strictly: all four kinds of evidence, each near its partner.
-    #[test]
-    fn approving_answers_pass_the_gates_and_others_do_not() {
-        let analyst = [
-            r"\b(artifact|proposal|design|tasks|spec)\b.{0,30}\b(verified|missing|incomplete|correct|present|created|updated)\b",
-            r"\b(P[1-4]|traceability|phase)\b.{0,30}\b(coverage|gap|confirmed|traced|missing|complete)\b",
-            r"\b(downstream|contract)\b.{0,40}(\w+\.\w+|module|service|component|endpoint)",
-            r"\b(handoff|action item)s?\b.{0,30}(\d+ steps|includes|contains|lists)",
-        ];
-        let programmer = [
-            r"implementation|code|task|change|diff|file",
-            r"validation|test|command|run|not_run|pytest|conda",
-            r"risk|regression|quality|coverage|evidence",
-            r"fix|issue|defect|gap|failure",
-        ];
-        for (key, patterns) in [(TurnKey::AnalystReview, analyst), (TurnKey::ProgrammerReview, programmer)] {
-            for (verdict, line) in [(true, "APPROVED"), (false, "REVISE")] {
-                let text = text(key, verdict, 1);
-                assert!(hits(&format!(r"^\s*REVIEW_RESULT:\s*{line}\s*$"), &text), "{text}");
-                let notes = &text[text.find("REVIEW_NOTES:").unwrap()..];
-                for pattern in patterns {
-                    assert!(hits(pattern, notes), "{pattern} is not in {notes}");
-                }
-            }
-        }
-        for (verdict, line) in [(true, "PASS"), (false, "FAIL")] {
-            let text = text(TurnKey::Tester, verdict, 1);
-            assert!(hits(&format!(r"\ARESULT: {line}$"), &text) && hits(r"^EVIDENCE:\n- ", &text), "{text}");
-        }
-    }
-
-    #[test]
-    fn summaries_have_the_sections_of_the_handoff() {
-        for (key, sections) in [
-            (TurnKey::Analyst, &["OpenSpec artifacts", "Implementation notes", "Risks", "Downstream impact"][..]),
-            (TurnKey::Programmer, &["Files changed", "Behavior implemented", "Known limitations"]),
-        ] {
-            let text = text(key, true, 3);
-            for section in sections {
-                assert!(hits(&format!("^- {section}:"), &text), "{section} is not in {text}");
-            }
-            assert!(text.ends_with(&format!("(Answer 3 of {}.)\n", key.word())));
         }
     }
 }

@@ -62,10 +62,3 @@ fn early_keys_are_kept_and_precede_the_next_paste() {
     theatre.keys("\x1b[200~prompt\x1b[201~\r");
     assert_eq!(theatre.records()[0], submitted("early prompt"));
 }
-
-#[test]
-fn scenario_without_turns_repeats_the_prompt() {
-    let mut theatre = open("look = \"codex\"");
-    theatre.keys("hello\r");
-    assert!(theatre.screen().contains("• You said: hello\n"));
-}

@@ -1,7 +1,7 @@
-//! Fills in the placeholders of texts.
+//! Texts with placeholders, such as the command lines in manifests and the answers of scripted agents.
 
-/// Replaces each `{name}` for which there is a value. Other braces stay.
-pub(crate) fn fill(text: &str, value_of: impl Fn(&str) -> Option<String>) -> String {
+/// Replaces each `{name}` for which there is a value. Other braces stay, and no value is searched for placeholders.
+pub fn fill(text: &str, value_of: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('{') {
