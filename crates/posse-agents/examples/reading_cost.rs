@@ -32,37 +32,23 @@ fn main() {
         let rows: Vec<String> =
             std::fs::read_to_string(path).unwrap().lines().map(|row| row.trim_end().to_owned()).collect();
         let detector = &provider.detector;
-        let fresh = measure(
-            |_| {
-                let rows = rows.clone();
-                (rows, Memo::default())
-            },
-            detector,
-        );
-        let changed = measure(
-            |round| {
-                let mut memo = Memo::default();
-                detector.read(Look { rows: &rows, ..Look::default() }, &mut memo);
-                let mut rows = rows.clone();
-                let last = rows.len() / 2;
-                rows[last] = format!("  some new words of an answer, number {round}");
-                (rows, memo)
-            },
-            detector,
-        );
-        let same = measure(
-            |_| {
-                let mut memo = Memo::default();
-                detector.read(Look { rows: &rows, ..Look::default() }, &mut memo);
-                (rows.clone(), memo)
-            },
-            detector,
-        );
+        let read = |rows: &[String]| {
+            let mut memo = Memo::default();
+            detector.read(Look { rows, ..Look::default() }, &mut memo);
+            memo
+        };
+        let fresh = measure(detector, |_| (rows.clone(), Memo::default()));
+        let changed = measure(detector, |round| {
+            let mut changed = rows.clone();
+            changed[rows.len() / 2] = format!("  some new words of an answer, number {round}");
+            (changed, read(&rows))
+        });
+        let same = measure(detector, |_| (rows.clone(), read(&rows)));
         println!("{agent:<12} {:>6} {} {} {}", rows.len(), show(&fresh), show(&changed), show(&same));
     }
 }
 
-fn measure(prepare: impl Fn(usize) -> (Vec<String>, Memo), detector: &Detector) -> Vec<Duration> {
+fn measure(detector: &Detector, prepare: impl Fn(usize) -> (Vec<String>, Memo)) -> Vec<Duration> {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|round| {
             let (rows, mut memo) = prepare(round);

@@ -17,7 +17,7 @@ pub struct Profile {
 
 /// The fields on top.
 #[derive(Deserialize)]
-struct Fields {
+struct ProfileFields {
     name: String,
     description: String,
     prompt: Option<String>,
@@ -42,7 +42,7 @@ impl Profile {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadFrontMatter> {
-        let (fields, body): (Fields, String) = front_matter::read(text)?;
+        let (fields, body): (ProfileFields, String) = front_matter::read(text)?;
         let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body };
         Ok(Self {
             name: fields.name,

@@ -282,50 +282,12 @@ fn what_is_new_is_named_and_left_alone() {
 
 /// A tree of JSON with the words that streams are made of.
 fn any_json() -> impl Strategy<Value = Value> {
-    let words = prop::sample::select(vec![
-        "type",
-        "subtype",
-        "message",
-        "content",
-        "result",
-        "success",
-        "assistant",
-        "user",
-        "system",
-        "init",
-        "text",
-        "id",
-        "tool_use",
-        "tool_result",
-        "tool_use_id",
-        "is_error",
-        "usage",
-        "modelUsage",
-        "permission_denials",
-        "errors",
-        "rate_limit_event",
-        "rate_limit_info",
-        "status",
-        "rejected",
-        "item",
-        "item.completed",
-        "item.started",
-        "error",
-        "turn.completed",
-        "turn.failed",
-        "command_execution",
-        "file_change",
-        "changes",
-        "agent_message",
-        "input",
-        "api_error_status",
-        "tool_result_meta",
-        "permission_decision",
-        "reject",
-        "command",
-        "max_retries",
-        "api_retry",
-    ]);
+    const WORDS: &str = "type subtype message content result success assistant user system init text id tool_use tool_result \
+        tool_use_id is_error usage modelUsage permission_denials errors rate_limit_event rate_limit_info status \
+        rejected item item.completed item.started error turn.completed turn.failed command_execution file_change \
+        changes agent_message input api_error_status tool_result_meta permission_decision reject command \
+        max_retries api_retry";
+    let words = prop::sample::select(WORDS.split(' ').collect::<Vec<_>>());
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),

@@ -105,17 +105,6 @@ proptest! {
         }
     }
 
-    #[test]
-    fn remembering_changes_nothing(screens in prop::collection::vec(screen(), 1..5)) {
-        for detector in DETECTORS.iter() {
-            let mut memo = Memo::default();
-            for rows in &screens {
-                let look = Look { rows, ..Look::default() };
-                prop_assert_eq!(detector.read(look, &mut memo), detector.read(look, &mut Memo::default()));
-            }
-        }
-    }
-
     /// Screens that differ in a few rows, as they do from one moment to the next.
     #[test]
     fn remembering_changes_nothing_in_a_changed_row(rows in screen(), changes in prop::collection::vec((any::<prop::sample::Index>(), row()), 1..6)) {

@@ -20,11 +20,11 @@ pub struct AgentFile {
 
 /// The fields on top.
 #[derive(Deserialize)]
-struct Fields {
+struct AgentFields {
     name: Option<String>,
     #[serde(default)]
     description: String,
-    tools: Option<Words>,
+    tools: Option<ToolList>,
     model: Option<String>,
     profile: Option<String>,
 }
@@ -32,16 +32,16 @@ struct Fields {
 /// A list, or words with commas between them.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum ToolList {
     List(Vec<String>),
     Text(String),
 }
 
-impl Words {
+impl ToolList {
     fn list(self) -> Vec<String> {
         let words = match self {
-            Words::List(words) => words,
-            Words::Text(text) => split_at_commas(&text),
+            ToolList::List(words) => words,
+            ToolList::Text(text) => split_at_commas(&text),
         };
         words.iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
     }
@@ -68,13 +68,13 @@ fn split_at_commas(text: &str) -> Vec<String> {
 impl AgentFile {
     /// `stem` is the file's name without `.md`, by which plans know the agent.
     pub fn parse(stem: &str, text: &str) -> Result<Self, BadFrontMatter> {
-        let (fields, body): (Fields, String) = front_matter::read(text)?;
+        let (fields, body): (AgentFields, String) = front_matter::read(text)?;
         if body.is_empty() {
             let message = "it says nothing below its fields: the text there is what the session is told";
             return Err(BadFrontMatter::at_line(text, text.lines().count(), message));
         }
         // `*` is everything, which is what no list means.
-        let tools = fields.tools.map(Words::list).filter(|tools| !tools.iter().any(|tool| tool == "*"));
+        let tools = fields.tools.map(ToolList::list).filter(|tools| !tools.iter().any(|tool| tool == "*"));
         Ok(Self {
             name: fields.name.unwrap_or_else(|| stem.to_owned()),
             description: fields.description,

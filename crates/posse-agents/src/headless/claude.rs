@@ -15,7 +15,7 @@ use super::texts::HeadlessRules;
 
 /// What has to be remembered of a session.
 #[derive(Debug, Default)]
-pub struct Stream {
+pub struct ClaudeStream {
     /// Tools whose answers are awaited: name and main argument.
     tools: BTreeMap<String, (String, String)>,
     denied: BTreeSet<String>,
@@ -31,7 +31,7 @@ const MAIN_ARGUMENTS: [&str; 10] =
 /// Lines of `system` that tell nothing we need.
 const SILENT: [&str; 5] = ["thinking_tokens", "status", "hook_started", "hook_response", "vcs_state_changed"];
 
-impl Stream {
+impl ClaudeStream {
     pub fn line(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         let kind = text(line, "type").unwrap_or_default();
         match (kind, text(line, "subtype")) {

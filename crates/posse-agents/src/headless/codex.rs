@@ -15,12 +15,12 @@ use super::texts::HeadlessRules;
 
 /// What has to be remembered of a session.
 #[derive(Debug, Default)]
-pub struct Stream {
+pub struct CodexStream {
     begun: BTreeSet<String>,
     last_words: String,
 }
 
-impl Stream {
+impl CodexStream {
     pub fn line(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         match text(line, "type").unwrap_or_default() {
             "thread.started" => {

@@ -14,19 +14,19 @@ pub struct Reader {
     texts: Arc<HeadlessRules>,
     stdout: Lines,
     stderr: Lines,
-    state: State,
+    state: SessionStream,
 }
 
-enum State {
-    Claude(claude::Stream),
-    Codex(codex::Stream),
+enum SessionStream {
+    Claude(claude::ClaudeStream),
+    Codex(codex::CodexStream),
 }
 
 impl Reader {
     pub fn new(texts: Arc<HeadlessRules>) -> Self {
         let state = match texts.dialect {
-            Dialect::Claude => State::Claude(claude::Stream::default()),
-            Dialect::Codex => State::Codex(codex::Stream::default()),
+            Dialect::Claude => SessionStream::Claude(claude::ClaudeStream::default()),
+            Dialect::Codex => SessionStream::Codex(codex::CodexStream::default()),
         };
         Self { texts, stdout: Lines::default(), stderr: Lines::default(), state }
     }
@@ -59,8 +59,8 @@ impl Reader {
             return vec![Event::Unknown("no JSON".into())];
         };
         match &mut self.state {
-            State::Claude(stream) => stream.line(&value, &self.texts),
-            State::Codex(stream) => stream.line(&value, &self.texts),
+            SessionStream::Claude(stream) => stream.line(&value, &self.texts),
+            SessionStream::Codex(stream) => stream.line(&value, &self.texts),
         }
     }
 
