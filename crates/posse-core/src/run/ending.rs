@@ -106,6 +106,3 @@ fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
     let text = format!("{word} in round {rounds}, {}", ledger.spec.directory);
     Effect::Notify { event, notice: Notice { priority, title: format!("run {id}: {word}"), text } }
 }
-
-#[cfg(test)]
-mod tests;

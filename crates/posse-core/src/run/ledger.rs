@@ -326,6 +326,3 @@ impl Ledger {
 pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
     Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or(0))
 }
-
-#[cfg(test)]
-mod import_tests;

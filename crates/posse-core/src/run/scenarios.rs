@@ -1,8 +1,10 @@
 //! Scenarios of the spec that are about a whole run: how it starts, stops, goes on and ends. What happens is told step by
 //! step; what the run wants is compared in a few words.
 
+mod alone;
 mod cooldown;
 mod going_on;
+mod imported;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,7 +35,10 @@ struct Bench {
 
 impl Bench {
     fn new(config: &str) -> Self {
-        let spec = spec_of(config);
+        Self::of(spec_of(config))
+    }
+
+    fn of(spec: Spec) -> Self {
         let run = Run::new(spec.clone(), Wall(0));
         Self { spec, run, now: Duration::from_secs(1), moved: 0, journal: Vec::new(), told: Vec::new() }
     }
@@ -76,8 +81,12 @@ impl Bench {
     }
 
     fn go(&mut self, alive: &[TerminalId]) -> Vec<String> {
+        self.go_with(alive, HURRIED)
+    }
+
+    fn go_with(&mut self, alive: &[TerminalId], caller: Option<Caller>) -> Vec<String> {
         let alive = alive.iter().copied().collect();
-        self.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller: HURRIED })
+        self.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller })
     }
 
     fn turn(&mut self, event: Event) -> Vec<String> {
@@ -453,8 +462,7 @@ fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
     bench.turn(Event::Accepted(Ok(())));
     // Killed and taken up by the next posse, it counts on.
     bench.dies();
-    let alive = all().into_iter().collect();
-    bench.happens(RunEvent::Go { alive, adopted: BTreeMap::new(), caller: None });
+    bench.go_with(&all(), None);
     bench.now += Duration::from_secs(6);
     assert_eq!(bench.happens(asks(22)), ["accepting", "accept 2"]);
 }
