@@ -11,7 +11,7 @@ use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
 use posse_core::plan::machine::{self, Left, RunOutcome, StopHow};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
+use posse_core::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
@@ -302,7 +302,10 @@ pub struct TaskView {
     pub section: String,
     #[schema(value_type = String)]
     pub status: TaskStatus,
-    /// As in the plan's file.
+    /// The status with which a run that is over left the plan file, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub shown: Option<TaskStatus>,
     #[schema(value_type = Object)]
     pub record: Record,
 }
@@ -361,6 +364,14 @@ impl PlanView {
             *state.of(&task.id) = task.record.clone();
         }
         state
+    }
+
+    /// The state of a plan after this run, for the next one.
+    pub fn state_between_runs(&self, plan: &Plan) -> State {
+        State::between_runs(plan, |id| {
+            let TaskView { name, record, shown, .. } = self.tasks.iter().find(|task| task.id == *id)?;
+            Some(LeftTask { name, record, shown: *shown })
+        })
     }
 }
 

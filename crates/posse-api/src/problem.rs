@@ -67,7 +67,6 @@ pub enum ProblemKind {
     NotReading,
     NotTold,
     NotTyped,
-    NotWritten,
     OutOfReach,
     Over,
     QuestionChanged,

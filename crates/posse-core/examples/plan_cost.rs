@@ -8,11 +8,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use posse_core::plan::budget::Usage;
-use posse_core::plan::edit::Mark;
+use posse_core::plan::edit::PlanText;
 use posse_core::plan::machine::{Effect, Event, MergeResult, Run};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::settings::Settings;
-use posse_core::plan::{Plan, State, TaskStatus, edit};
+use posse_core::plan::{Plan, State, TaskStatus};
 use posse_core::time::Wall;
 
 const TASKS: usize = 1000;
@@ -24,7 +24,8 @@ fn main() {
     let mut state = State::recorded(&plan);
     told("read and check", (0..50).map(|_| timed(|| black_box(Plan::read("big.yaml", black_box(&text)).unwrap()))));
     state.of(&"t500".parse().unwrap()).status = TaskStatus::InProgress;
-    told("write a status", (0..50).map(|_| timed(|| black_box(edit::write(&text, &state, &Mark::default()).unwrap()))));
+    let parsed = PlanText::parse(&text).unwrap();
+    told("write a status", (0..50).map(|_| timed(|| black_box(parsed.with_statuses(&state).unwrap()))));
     told("schedule one task", schedule(&text, &plan).into_iter());
 }
 

@@ -4,7 +4,7 @@
 //! can be decided about a plan without touching a file, a process or a clock is decided here:
 //!
 //! - `file` is the plan as a value; reading it names every mistake with its place and a hint. `edit` writes statuses into
-//!   it and leaves the rest of the text as it was. `merge` takes over what a session changed in it, as far as it may.
+//!   its text and changes nothing else. `merge` takes over what a session changed in it, as far as it may.
 //! - `select` says what may be started now, why the rest may not, and how the plan stands.
 //! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
@@ -74,5 +74,5 @@ pub use fields::duration;
 pub use file::Plan;
 pub use ids::{BadTaskId, TaskId};
 pub use read_meta::cannot_fail;
-pub use record::{FailureKind, Record, State, TaskStatus};
+pub use record::{FailureKind, LeftTask, Record, State, TaskStatus};
 pub use writes::write_set;

@@ -17,24 +17,26 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use posse_api::{PlanSpec, PlanView};
+use posse_api::{PlanEntry, PlanSpec, PlanView};
 use posse_core::ids::RunId;
-use posse_core::plan::edit::{Mark, write};
+use posse_core::plan::edit::PlanText;
 use posse_core::plan::file::Isolation;
-use posse_core::plan::machine::Event;
+use posse_core::plan::machine::{Event, Run};
 use posse_core::plan::names::plan_slug;
-use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
+use posse_core::plan::{Plan, State, TaskId, TaskStatus};
 use posse_core::time::Wall;
 use tokio::sync::watch;
 
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
-use crate::run::{RunLedger, Supervisor, SupervisorError, Workflow, lock};
+use crate::run::journal::{self, journal_entry};
+use crate::run::{RunEntry, RunLedger, Supervisor, SupervisorError, Workflow, lock};
 use areas::{Areas, Ground};
 pub(crate) use begin::PlanParams;
 use driver::PlanLocal;
 use executor::PlanWork;
+use plan_file::PlanFileError;
 
 pub(crate) type Plans = Supervisor<PlanWork>;
 type PlanLedger = RunLedger<PlanWork>;
@@ -69,10 +71,9 @@ impl Plans {
             return self.show(id).await;
         }
         let last = self.last(&file).await?;
-        let files = last.as_ref().map(|last| self.state_of(last.spec.id));
         let (of_spec, with_context) = (app.clone(), context.clone());
         let look = move |disk: &Disk| {
-            let spec = begin::spec(disk, &of_spec, wanted, file, last.as_ref().zip(files.as_deref()), &with_context)?;
+            let spec = begin::spec(disk, &of_spec, wanted, file, last.as_ref(), &with_context)?;
             Ok::<_, SupervisorError>((spec, last))
         };
         let (mut spec, last) = disk::run(look).await?;
@@ -81,7 +82,8 @@ impl Plans {
         }
         let areas = self.find_place(&mut spec, last.as_ref()).await?;
         self.adopt(&areas, &mut spec, last.as_ref()).await?;
-        let opened = self.opened(&spec, Ok(areas)).await;
+        let run = PlanWork::machine(&spec, crate::now())?;
+        let opened = self.opened(&spec, Ok(areas), &run).await;
         self.create(app, spec, opened, context).await
     }
 
@@ -97,53 +99,48 @@ impl Plans {
     }
 
     /// Opens what the driver of a run in these areas needs.
-    async fn opened(&self, spec: &PlanSpec, areas: Result<Areas, SupervisorError>) -> (PlanWork, PlanLocal) {
+    async fn opened(&self, spec: &PlanSpec, areas: Result<Areas, SupervisorError>, run: &Run) -> (PlanWork, PlanLocal) {
         if let (Isolation::InPlace, Ok(areas)) = (spec.git.isolation, &areas) {
             lock(&self.shared.in_place).insert(spec.id, areas.root().to_owned());
         }
         let areas = areas.map(Arc::new).map_err(|error| Arc::new(error.into()));
-        let local = PlanLocal::open(spec, &self.state_of(spec.id)).await;
+        let local = PlanLocal::open(spec, &self.state_of(spec.id), run).await;
         (PlanWork { areas, no_checks: watch::Sender::new(false) }, local)
     }
 
-    /// A person answers a task that asked, of a plan that runs or not.
-    pub(crate) async fn answer(&self, file: &str, task: &str, answer: String) -> Result<(), SupervisorError> {
-        let asks = |record: &Record, id: &TaskId, _| match record.status {
-            TaskStatus::Suspended => Ok(()),
-            _ => Err(SupervisorError::NotAsking(id.clone())),
-        };
-        self.change(
-            file,
-            task,
-            asks,
-            |task| Event::Answered { task, answer: answer.clone() },
-            |record| {
-                record.answer = Some(answer.clone());
-                record.status = TaskStatus::Pending;
-            },
-        )
-        .await
-    }
-
-    /// A person wants a task to be tried again from the beginning.
-    pub(crate) async fn retry(&self, file: &str, task: &str) -> Result<(), SupervisorError> {
-        // While a run goes on, what is completed is being validated or merged.
-        let rests = |record: &Record, id: &TaskId, runs| match record.status {
-            TaskStatus::InProgress => Err(SupervisorError::Busy(id.clone())),
-            TaskStatus::Completed if runs => Err(SupervisorError::Busy(id.clone())),
-            _ => Ok(()),
-        };
-        self.change(file, task, rests, |task| Event::Retry { task }, |record| *record = Record::default()).await
-    }
-
-    /// Changes what has become of a task: in the run that goes on, else in the file, from which the next run begins.
-    async fn change(
+    /// Answers a task that asked, of a plan that runs or not.
+    pub(crate) async fn answer(
         &self,
+        app: &App,
         file: &str,
         task: &str,
-        may: impl Fn(&Record, &TaskId, bool) -> Result<(), SupervisorError>,
-        event: impl FnOnce(TaskId) -> Event,
-        edit: impl FnOnce(&mut Record),
+        answer: String,
+    ) -> Result<(), SupervisorError> {
+        let asks = |status, _| match status {
+            TaskStatus::Suspended => Ok(()),
+            _ => Err(SupervisorError::NotAsking(task.to_owned())),
+        };
+        self.change(app, file, task, asks, |task| Event::Answered { task, answer: answer.clone() }).await
+    }
+
+    /// Has a task tried again from the beginning.
+    pub(crate) async fn retry(&self, app: &App, file: &str, task: &str) -> Result<(), SupervisorError> {
+        // While a run goes on, what is completed is being validated or merged.
+        let rests = |status, runs| match status {
+            TaskStatus::InProgress | TaskStatus::Completed if runs => Err(SupervisorError::Busy(task.to_owned())),
+            _ => Ok(()),
+        };
+        self.change(app, file, task, rests, |task| Event::Retry { task }).await
+    }
+
+    /// Tells the run of a plan what a person wants. A run that is over keeps it in its journal, for the next one.
+    async fn change(
+        &self,
+        app: &App,
+        file: &str,
+        task: &str,
+        may: impl Fn(TaskStatus, bool) -> Result<(), SupervisorError>,
+        event: impl Fn(TaskId) -> Event,
     ) -> Result<(), SupervisorError> {
         let _starting = self.starting.lock().await;
         let file = real_file(file).await?;
@@ -151,26 +148,35 @@ impl Plans {
         if let Some(id) = self.journals.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
-            may(&found.record, &found.id, true)?;
+            may(found.status, true)?;
             if self.tell(id, event(found.id)).await {
                 return Ok(());
             }
         }
+        let last = self.journals.newest_of(&file).await?.ok_or_else(|| SupervisorError::NeverRan(file.clone()))?;
+        let (mut ledger, seq) = self.load(last).await?;
+        if !ledger.closed {
+            return Err(SupervisorError::Busy(task.to_owned()));
+        }
+        let id = ledger.machine.plan().task(task).ok_or_else(no_task)?.id.clone();
+        may(ledger.machine.state().status(&id), false)?;
+        let entry = PlanEntry::happened(event(id.clone()));
+        ledger.take(&entry, crate::now());
+        journal::write(app, journal_entry(&ledger, &self.state_of(last), seq + 1, &entry, None)).await?;
+        show_status(&file, &id, ledger.machine.state()).await;
+        Ok(())
+    }
+
+    /// A plan file, and the state of its tasks: as the last run left them, and as people have changed them since then.
+    pub(crate) async fn state_of_plan(&self, file: &str) -> Result<(Plan, State), SupervisorError> {
+        let file = real_file(file).await?;
         let text = disk::at(&file, read).await?;
         let (plan, _) = Plan::read(&file, &text)?;
-        let id = plan.task(task).ok_or_else(no_task)?.id.clone();
-        let mut state = State::recorded(&plan);
-        // Nothing works on it: whoever did is gone.
-        let record = state.of(&id);
-        if record.status == TaskStatus::InProgress {
-            record.status = TaskStatus::Pending;
-        }
-        may(record, &id, false)?;
-        edit(record);
-        let written =
-            write(&text, &state, &Mark::default()).map_err(|error| SupervisorError::NotWritten(error.to_string()))?;
-        let replaced = disk::at(&file, move |disk, file| posse_files::replace::replace(disk, file, &written)).await;
-        replaced.map_err(|error| SupervisorError::NotWritten(format!("cannot write {file}: {error}")))
+        let state = match self.last(&file).await? {
+            Some(last) => last.machine.state_between_runs(&plan),
+            None => State::recorded(&plan),
+        };
+        Ok((plan, state))
     }
 
     async fn areas(&self, spec: &PlanSpec) -> Result<Areas, SupervisorError> {
@@ -201,6 +207,20 @@ impl Plans {
             Some(ledger) => Ok(view::without_tasks(&ledger, &self.state_of(id).to_string_lossy())),
             None => Ok(PlanView { tasks: Vec::new(), ..self.show(id).await? }),
         }
+    }
+}
+
+/// Shows the status of a task in a plan file. The journal has it, so a file that cannot be written stays as it is.
+async fn show_status(file: &str, task: &TaskId, state: &State) {
+    let mut changed = State::default();
+    changed.of(task).status = state.status(task);
+    let write = move |disk: &Disk, file: &Path| -> Result<(), PlanFileError> {
+        let text = disk.read_text(file)?;
+        let text = PlanText::parse(&text).map_err(|_| PlanFileError::NoPlan)?.with_statuses(&changed)?;
+        Ok(posse_files::replace::replace(disk, file, &text)?)
+    };
+    if let Err(error) = disk::at(file, write).await {
+        tracing::warn!("{file} does not show the status of task {task}: {error}");
     }
 }
 

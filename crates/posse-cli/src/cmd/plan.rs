@@ -22,7 +22,7 @@ use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::select::{Limits, Selection, Why, select};
 use posse_core::plan::settings::{Given, Settings};
-use posse_core::plan::{Plan, State, TaskId};
+use posse_core::plan::{Plan, State, TaskId, TaskStatus};
 use posse_term::config_files::ProjectFile;
 use posse_term::text_file;
 use serde_json::json;
@@ -154,10 +154,16 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 /// The run that uses this file now.
 async fn running_plan(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
-    let Ok(real) = std::fs::canonicalize(file) else { return Ok(None) };
     let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-    let uses = |run: &PlanView| run.status == PlanRunStatus::Running && Path::new(&run.file) == real;
-    Ok(RunKind::Plan.list(&mut client, uses).await?.into_iter().next().map(|view| (client, view)))
+    let run = newest_run(&mut client, file).await?.filter(|run| run.status == PlanRunStatus::Running);
+    Ok(run.map(|run| (client, run)))
+}
+
+/// Returns the run of a plan that began last.
+async fn newest_run(client: &mut Client, file: &Path) -> Result<Option<PlanView>, Error> {
+    let Ok(real) = std::fs::canonicalize(file) else { return Ok(None) };
+    let uses = |run: &PlanView| Path::new(&run.file) == real;
+    Ok(RunKind::Plan.list(client, uses).await?.into_iter().next())
 }
 
 async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
@@ -314,9 +320,14 @@ struct KnownPlan {
 }
 
 impl KnownPlan {
-    /// The resources of others are known only to a run.
-    fn new(file: &Path, plan: &Plan, config: &PlanConfig, run: Option<PlanView>) -> Self {
-        let state = run.as_ref().map_or_else(|| State::recorded(plan), PlanView::state);
+    /// `last` is the run that began last. The resources of others are known only to one that is not over.
+    fn new(file: &Path, plan: &Plan, config: &PlanConfig, last: Option<PlanView>) -> Self {
+        let state = match &last {
+            Some(run) if run.status == PlanRunStatus::Running => run.state(),
+            Some(run) => run.state_between_runs(plan),
+            None => State::recorded(plan),
+        };
+        let run = last.filter(|run| run.status == PlanRunStatus::Running);
         let none = BTreeSet::new();
         let taken: Vec<(String, String)> =
             run.iter().flat_map(|run| &run.taken).map(|taken| (taken.name.clone(), taken.held_by.clone())).collect();
@@ -339,11 +350,15 @@ impl KnownPlan {
 
 /// Looks at a plan and its run. Prints the problems of a plan that cannot be used.
 async fn known(file: &Path, ui: &Ui) -> Result<Option<(Plan, KnownPlan)>, Error> {
-    let run = running_plan(file).await?.map(|(_, view)| view);
     let config = configuration::load(Path::new("."))?;
-    let plan = CheckedPlan::read(file)?.usable(ui);
-    Ok(plan.map(|plan| {
-        let known = KnownPlan::new(file, &plan, config.config(), run);
-        (plan, known)
-    }))
+    let Some(plan) = CheckedPlan::read(file)?.usable(ui) else { return Ok(None) };
+    // Only the daemon knows more of a plan that was run than its statuses.
+    let was_run = plan.tasks().any(|task| task.record.status != TaskStatus::Pending);
+    let client = if was_run { Some(Client::connect().await?) } else { Client::connect_if_running().await? };
+    let last = match client {
+        Some(mut client) => newest_run(&mut client, file).await?,
+        None => None,
+    };
+    let known = KnownPlan::new(file, &plan, config.config(), last);
+    Ok(Some((plan, known)))
 }

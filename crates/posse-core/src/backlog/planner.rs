@@ -152,7 +152,6 @@ fn not_theirs(meta: &Meta) -> Vec<String> {
         ("gates", !meta.gates.is_empty()),
         ("budget", money.ceiling_usd.is_some() || money.percent.is_some() || money.reserved_usd.is_some()),
         ("isolation", meta.isolation == Some(Isolation::InPlace)),
-        ("status", meta.status.is_some()),
     ];
     set.iter()
         .filter(|(_, set)| *set)

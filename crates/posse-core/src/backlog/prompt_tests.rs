@@ -130,7 +130,6 @@ fn a_plan_of_a_planner_brings_nothing_with_it() {
         ("  validation:", "  gates: [{name: x, cmd: 'true'}]\n  validation:", "`meta.gates` is not set by a planner"),
         ("  validation:", "  isolation: in_place\n  validation:", "`meta.isolation`"),
         ("  validation:", "  budget_limit_usd: 1000\n  validation:", "`meta.budget`"),
-        ("  validation:", "  status: completed\n  validation:", "`meta.status`"),
         ("enabled: true", "enabled: false", "`meta.validation.enabled` should be true"),
         ("07-empty-export.md", "08-other.md", "`meta.source_item` should be"),
         ("-design.md", "-else.md", "`meta.plan_doc` should be"),

@@ -171,19 +171,6 @@ impl<'n, 'f> Fields<'n, 'f> {
         None
     }
 
-    /// As `choice`, but another word is only warned of: nothing depends on it.
-    pub(crate) fn choice_or_ignored<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
-        let node = self.node(key)?;
-        let text = word(node);
-        let chosen = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
-        if chosen.is_none() {
-            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            let warning = FileProblem::new(node.at, format!("`{key}` says `{text}`, which has no effect"));
-            self.found.warnings.push(warning.hint(format!("posse writes {}", words.join(", "))));
-        }
-        chosen
-    }
-
     /// A list of words. A single word is a list of one.
     pub(crate) fn list(&mut self, key: &str) -> Option<Vec<&'n Node>> {
         let node = self.node(key)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Record, TaskId, TaskStatus, read};
+use super::{Record, TaskId, read};
 use crate::file_problem::{FileProblem, FileProblems, TextSpan};
 use crate::nearest::nearest;
 
@@ -33,9 +33,6 @@ pub struct Meta {
     pub requirements_path: Option<String>,
     pub max_attempts: Option<u32>,
     pub timeout: Option<Duration>,
-    pub status: Option<PlanStatus>,
-    pub pause_reason: Option<String>,
-    pub failure_reason: Option<String>,
     pub breaker_threshold: Option<u32>,
     pub breaker_reset: Option<Duration>,
     pub backoff_base: Option<Duration>,
@@ -52,29 +49,6 @@ pub struct Meta {
     pub parallel: Option<Parallel>,
     pub isolation: Option<Isolation>,
     pub gates: Vec<Gate>,
-}
-
-/// What we wrote on top of a plan when a run of it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PlanStatus {
-    Failed,
-    PausedQuota,
-    Stopped,
-    Completed,
-}
-
-impl PlanStatus {
-    pub const ALL: [PlanStatus; 4] = [Self::Failed, Self::PausedQuota, Self::Stopped, Self::Completed];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::PausedQuota => "paused_quota",
-            Self::Stopped => "stopped",
-            Self::Completed => "completed",
-        }
-    }
 }
 
 /// Money, in US dollars. Absent and zero both mean no limit.
@@ -205,7 +179,7 @@ pub struct Task {
     /// Ids of the acceptance criteria it covers.
     pub target_acs: Vec<String>,
     pub permissions: Option<Permissions>,
-    /// What the file says has become of it.
+    /// The progress that the file tells.
     pub record: Record,
     #[serde(skip)]
     pub(super) at: TaskPlaces,
@@ -331,22 +305,5 @@ impl Plan {
 impl Task {
     pub fn agent(&self) -> &str {
         self.agent.as_deref().unwrap_or(DEFAULT_AGENT)
-    }
-}
-
-/// The status of a section follows from its tasks, whatever a file says.
-pub fn section_status(tasks: impl IntoIterator<Item = TaskStatus>) -> TaskStatus {
-    let tasks: Vec<TaskStatus> = tasks.into_iter().collect();
-    let any = |status| tasks.contains(&status);
-    let done =
-        |status: &TaskStatus| matches!(status, TaskStatus::Verified | TaskStatus::Completed | TaskStatus::Skipped);
-    if tasks.iter().all(done) {
-        TaskStatus::Completed
-    } else if any(TaskStatus::Failed) {
-        TaskStatus::Failed
-    } else if tasks.iter().all(|status| *status == TaskStatus::Pending) {
-        TaskStatus::Pending
-    } else {
-        TaskStatus::InProgress
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::file::{Gate, GateWhen, Parallel, section_status};
+use super::file::{Gate, GateWhen, Parallel};
 use super::{Plan, TaskStatus, cannot_fail};
 use crate::file_problem::{FileProblem, FileProblems};
 
@@ -206,13 +206,10 @@ fn every_mistake_is_found_at_once_with_its_place() {
 }
 
 #[test]
-fn success_without_a_session_is_refused() {
+fn a_skipped_task_needs_a_reason() {
     refused(
         &with("{id: a, name: A, status: verified},\n{id: b, name: B, status: skipped}"),
-        &[
-            "p.yaml:4:26: task a is verified, but no session ever ran it (to leave it out write `status: skipped` and a `skip_reason`)",
-            "p.yaml:5:26: task b is skipped without a reason (add `skip_reason:`)",
-        ],
+        &["p.yaml:5:26: task b is skipped without a reason (add `skip_reason:`)"],
     );
 }
 
@@ -255,13 +252,11 @@ fn keys_of_the_original_orchestrator_are_accepted_with_warnings() {
     let text = "meta:\n  title: Fix it\n  status: pending\n  descripton: x\nsections:\n  - id: s\n    title: S\n    tasks:\n      - {id: a, name: A, note: x, complete_at: x, priority: 1}\n";
     let (plan, warnings) = Plan::read("p", text).unwrap();
     assert_eq!(plan.name, "Fix it");
-    assert_eq!(plan.meta.status, None);
     let shown: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
         [
             "2:10: `title` is read as `name` (keep `name`)",
-            "3:11: `status` says `pending`, which has no effect (posse writes failed, paused_quota, stopped, completed)",
             "4:3: meta has no `descripton`; it has no effect (did you mean `description`?)",
             "7:5: a section has no `title`; it has no effect (did you mean `name`?)",
             "9:26: a task has no `note`; it has no effect (did you mean `notes`?)",
@@ -340,23 +335,6 @@ fn t51_a_gate_that_cannot_fail_is_warned_of() {
     assert_eq!(warnings.len(), 1);
     assert_eq!(plan.meta.parallel, Some(Parallel::Workers(6)));
     assert_eq!(plan.meta.gates[1], Gate { name: "make".into(), command: "make".into(), when: GateWhen::AfterPlan });
-}
-
-/// T30 is in `select`: what a section says of itself is not even kept.
-#[test]
-fn t31_the_status_of_a_section_follows_from_its_tasks() {
-    use TaskStatus::{Completed, Failed, InProgress, Pending, Skipped, Suspended, Verified};
-    for (tasks, section) in [
-        (vec![Completed, Skipped], Completed),
-        (vec![Verified, Verified], Completed),
-        (vec![Verified, Failed, InProgress], Failed),
-        (vec![Pending, InProgress], InProgress),
-        (vec![Pending, Pending], Pending),
-        (vec![Pending, Verified], InProgress),
-        (vec![Suspended], InProgress),
-    ] {
-        assert_eq!(section_status(tasks.clone()), section, "{tasks:?}");
-    }
 }
 
 /// The example in the documentation is a plan.

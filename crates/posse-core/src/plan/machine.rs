@@ -31,7 +31,7 @@ mod validation;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
@@ -41,7 +41,7 @@ pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, P
 
 use self::after_plan::AfterPlan;
 use super::breaker::{Breaker, Counts, Gate};
-use super::edit::{Mark, NotWritten, Original};
+use super::edit::{NotWritten, PlanText};
 use super::limits::{Hold, longer};
 use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
@@ -55,13 +55,15 @@ use crate::time::Wall;
 #[derive(Clone, Debug)]
 pub struct Run {
     plan: Arc<Plan>,
-    /// The plan file as its authors left it; statuses are written over it.
-    text: Arc<Original>,
+    text: Arc<PlanText>,
+    /// Texts that were replaced by edits, newest first. After a crash the file may still have one of them.
+    earlier_texts: Vec<Arc<str>>,
+    /// The text with the current statuses, made when it is first needed.
+    shown: Arc<OnceLock<Result<Arc<str>, NotWritten>>>,
     /// The time of the last event.
     now: Wall,
     state: State,
     settings: Settings,
-    mark: Mark,
     /// Tasks on their way.
     flights: BTreeMap<TaskId, Flight>,
     /// What is remembered of a task between its attempts.
@@ -75,9 +77,14 @@ pub struct Run {
     stop: Option<StopHow>,
     after_plan: AfterPlan,
     outcome: Option<(RunOutcome, String)>,
+    /// The statuses with which the run left the file.
+    left_in_file: BTreeMap<TaskId, TaskStatus>,
     outstanding: Vec<Effect>,
     effects: Vec<Effect>,
 }
+
+/// The file is not behind by more edits than this.
+const EARLIER_TEXTS: usize = 16;
 
 /// A task on its way.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +140,8 @@ impl Run {
         starts: &BTreeMap<TaskId, u32>,
     ) -> Result<Self, FileProblems> {
         let (plan, _) = Plan::read(file, text)?;
-        let original = Original::read(text)?;
+        let problem = |problem| FileProblems { file: file.into(), problems: vec![problem], warnings: Vec::new() };
+        let text = PlanText::parse(text).map_err(problem)?;
         let mut memory: BTreeMap<TaskId, Memory> = BTreeMap::new();
         for (task, starts) in starts {
             memory.entry(task.clone()).or_default().starts = *starts;
@@ -150,11 +158,12 @@ impl Run {
         Ok(Self {
             after_plan: AfterPlan::at_begin(&plan, &state, &settings),
             plan: Arc::new(plan),
-            text: Arc::new(original),
+            text: Arc::new(text),
+            earlier_texts: Vec::new(),
+            shown: Arc::default(),
             now: Wall(i64::MIN),
             state,
             settings,
-            mark: Mark::default(),
             flights: BTreeMap::new(),
             memory,
             resting: BTreeMap::new(),
@@ -163,6 +172,7 @@ impl Run {
             probes: 0,
             stop: None,
             outcome: None,
+            left_in_file: BTreeMap::new(),
             outstanding: Vec::new(),
             effects: Vec::new(),
         })
@@ -207,9 +217,18 @@ impl Run {
         self.probes
     }
 
+    /// The plan as its authors wrote it.
+    pub fn text(&self) -> &PlanText {
+        &self.text
+    }
+
+    pub fn earlier_texts(&self) -> &[Arc<str>] {
+        &self.earlier_texts
+    }
+
     /// The plan file as it should be now.
-    pub fn mirror(&self) -> Result<String, NotWritten> {
-        self.text.write(&self.state, &self.mark)
+    pub fn mirror(&self) -> Result<Arc<str>, NotWritten> {
+        self.shown.get_or_init(|| self.text.with_statuses(&self.state).map(Arc::from)).clone()
     }
 
     /// What was asked for and has not been answered. After a restart it is asked for again.
@@ -219,6 +238,7 @@ impl Run {
 
     pub fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
         if self.outcome.is_some() {
+            self.after_the_end(event);
             return Vec::new();
         }
         let before = (self.state.clone(), self.text.clone());
@@ -231,7 +251,8 @@ impl Run {
             self.effects.push(Effect::Notify(Notice::BreakerOpen(reason)));
         }
         self.go_on(now);
-        if self.state != before.0 || !Arc::ptr_eq(&self.text, &before.1) || self.outcome.is_some() {
+        if !self.state.statuses().eq(before.0.statuses()) || !Arc::ptr_eq(&self.text, &before.1) {
+            self.shown = Arc::default();
             self.effects.insert(0, Effect::WritePlan);
         }
         let effects = std::mem::take(&mut self.effects);
@@ -244,7 +265,7 @@ impl Run {
     fn take_in(&mut self, event: Event, now: Wall) {
         match event {
             Event::Started => self.hear_earlier_answers(),
-            Event::Time => {}
+            Event::Time | Event::FileBehind { .. } => {}
             Event::AreaReady { run } => {
                 if !self.answers(&run, |stage| *stage == Stage::Area) {
                     return;
@@ -433,20 +454,23 @@ impl Run {
     }
 
     fn plan_edited(&mut self, ours: &str, theirs: &str) {
-        let merged = merge(ours, theirs, &self.state, &self.mark).map_err(|error| error.to_string());
-        let read = merged.and_then(|merged| {
-            let original = Original::read(&merged.text).map_err(|problems| problems.to_string())?;
-            Ok((merged, original))
+        let merged = merge(ours, theirs, &self.state).map_err(|problems| problems.to_string());
+        let parsed = merged.and_then(|merged| {
+            let text = PlanText::parse(&merged.text).map_err(|problem| problem.to_string())?;
+            Ok((merged, text))
         });
-        match read {
-            Ok((merged, original)) => {
+        match parsed {
+            Ok((merged, text)) => {
                 for rejected in &merged.rejected {
                     self.effects.push(Effect::Notify(Notice::EditRejected(rejected.clone())));
                     for task in self.flights.keys().cloned().collect::<Vec<_>>() {
                         self.memory(&task).rejected.push(rejected.clone());
                     }
                 }
-                (self.plan, self.text, self.state) = (Arc::new(merged.plan), Arc::new(original), merged.state);
+                (self.plan, self.state) = (Arc::new(merged.plan), merged.state);
+                let before = std::mem::replace(&mut self.text, Arc::new(text));
+                self.earlier_texts.insert(0, before.text().clone());
+                self.earlier_texts.truncate(EARLIER_TEXTS);
             }
             Err(error) => self.effects.push(Effect::Notify(Notice::EditRejected(error))),
         }

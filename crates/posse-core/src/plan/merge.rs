@@ -5,15 +5,15 @@
 //! limits. Such edits are put back and reported. What breaks the plan, or takes away a task that has run, is undone as a
 //! whole. Whether the session says that it changed the plan does not matter.
 
-use super::edit::{Edits, Mark, NotWritten, task_node, write};
-use super::file::Task;
+use super::edit::{Edits, task_node};
+use super::record::RECORD_KEYS;
 use super::yaml::{self, Node, Tree};
 use super::{Plan, Record, State, TaskId, TaskStatus};
+use crate::file_problem::FileProblems;
 
-/// What came of somebody's changes to a plan file.
+/// The result of somebody's changes to a plan.
 #[derive(Debug, PartialEq)]
 pub struct Merged {
-    /// To be written to the file.
     pub text: String,
     pub plan: Plan,
     pub state: State,
@@ -30,13 +30,13 @@ const GUARDED: [&str; 5] = ["agent", "model", "max_attempts", "timeout", "permis
 /// The same for a task that a session adds. It must name an agent, and may choose a model.
 const GUARDED_NEW: [&str; 3] = ["max_attempts", "timeout", "permissions"];
 
-/// Takes over what a session made of the plan. `ours` is the text as we last wrote or read it, `theirs` what is there now.
-pub fn merge(ours: &str, theirs: &str, state: &State, mark: &Mark) -> Result<Merged, NotWritten> {
-    let (plan, _) = Plan::read("plan", ours).map_err(NotWritten::Unreadable)?;
-    match try_merge(ours, &plan, theirs, state, mark) {
+/// Takes over what somebody made of a plan. `ours` is the text that they began with.
+pub fn merge(ours: &str, theirs: &str, state: &State) -> Result<Merged, FileProblems> {
+    let (plan, _) = Plan::read("plan", ours)?;
+    match try_merge(ours, &plan, theirs, state) {
         Ok(merged) => Ok(merged),
         Err(why) => Ok(Merged {
-            text: write(ours, state, mark)?,
+            text: ours.to_owned(),
             plan,
             state: state.clone(),
             rejected: vec![format!("all changes to the plan were undone: {why}")],
@@ -45,7 +45,7 @@ pub fn merge(ours: &str, theirs: &str, state: &State, mark: &Mark) -> Result<Mer
 }
 
 /// The error is why nothing of it can be taken.
-fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State, mark: &Mark) -> Result<Merged, String> {
+fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Merged, String> {
     let (edited, _) = Plan::read("plan", theirs).map_err(|problems| format!("it is no plan any more:\n{problems}"))?;
     let (our_tree, their_tree) = (tree(ours)?, tree(theirs)?);
     let mut rejected = Vec::new();
@@ -60,13 +60,11 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State, mark: &Mark) 
         state.forget(&task.id);
     }
     for task in edited.tasks() {
-        let before = plan.task(task.id.as_str());
-        let record = before.map(|before| before.record.clone()).unwrap_or_default();
-        state.of(&task.id);
-        take_record(task, &record, &mut state, &mut rejected);
+        let before = plan.task(task.id.as_str()).map(|before| before.record.status);
+        take_status(&task.id, &task.record, before.unwrap_or_default(), &mut state, &mut rejected);
         let node = task_node(&their_tree.root, &task.id).ok_or("a task is not where it should be")?;
-        let our_node = before.and_then(|before| task_node(&our_tree.root, &before.id));
-        for key in changed_guarded(task, before) {
+        let our_node = task_node(&our_tree.root, &task.id);
+        for key in changed_guarded(node, our_node) {
             rejected.push(format!("task {}: `{key}` cannot be changed while the plan runs", task.id));
             let was = our_node.and_then(|node| node.get(key)).map(|entry| raw(ours, &entry.value));
             put_back(&mut edits, node, key, was).ok_or_else(|| format!("`{key}` of task {} was changed", task.id))?;
@@ -81,12 +79,17 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State, mark: &Mark) 
     }
 
     let text = edits.apply();
-    let text = write(&text, &state, mark).map_err(|error| error.to_string())?;
     let (merged, _) = Plan::read("plan", &text).map_err(|problems| problems.to_string())?;
     // What was put back must be back, whatever the text looked like.
-    let held = changed_meta(our_meta, meta(&tree(&text)?)?).is_empty()
-        && merged.tasks().all(|task| changed_guarded(task, plan.task(task.id.as_str())).is_empty());
-    if held { Ok(Merged { text, plan: merged, state, rejected }) } else { Err(rejected.join("; ")) }
+    let new_tree = tree(&text)?;
+    let guarded = |task: &TaskId| {
+        let node = task_node(&new_tree.root, task);
+        node.is_some_and(|node| changed_guarded(node, task_node(&our_tree.root, task)).is_empty())
+    };
+    if !changed_meta(our_meta, meta(&new_tree)?).is_empty() || !merged.tasks().all(|task| guarded(&task.id)) {
+        return Err(rejected.join("; "));
+    }
+    Ok(Merged { text, plan: merged, state, rejected })
 }
 
 fn tree(text: &str) -> Result<Tree, String> {
@@ -97,38 +100,31 @@ fn meta(tree: &Tree) -> Result<&Node, String> {
     tree.root.get("meta").map(|entry| &entry.value).ok_or_else(|| "the plan has no meta".to_owned())
 }
 
-/// What a session wrote about a task. Only one thing is taken: that a task not yet begun is not needed.
-fn take_record(task: &Task, before: &Record, state: &mut State, rejected: &mut Vec<String>) {
-    let claimed = &task.record;
-    if claimed == before {
+/// Takes over one claim about a task: that it is not needed, if it has not begun.
+fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut State, rejected: &mut Vec<String>) {
+    let actual = state.of(task);
+    if claimed.status == before {
         return;
     }
-    let actual = state.of(&task.id);
-    let skips = Record { status: TaskStatus::Skipped, skip_reason: claimed.skip_reason.clone(), ..before.clone() };
-    if *claimed == skips && actual.status == TaskStatus::Pending {
+    if claimed.status == TaskStatus::Skipped && actual.status == TaskStatus::Pending {
         actual.status = TaskStatus::Skipped;
         actual.skip_reason.clone_from(&claimed.skip_reason);
         return;
     }
-    rejected.push(if claimed.status == before.status {
-        format!("task {}: what has become of it is not taken from the file while the plan runs", task.id)
-    } else {
-        format!("task {}: its status cannot be set to {} while the plan runs", task.id, claimed.status)
-    });
+    rejected.push(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status));
 }
 
-fn changed_guarded(task: &Task, before: Option<&Task>) -> Vec<&'static str> {
-    let set = |key: &str, task: &Task| match key {
-        "agent" => task.agent.clone(),
-        "model" => task.model.clone(),
-        "max_attempts" => task.max_attempts.map(|n| n.to_string()),
-        "timeout" => task.timeout.map(|timeout| format!("{timeout:?}")),
-        _ => task.permissions.as_ref().map(|permissions| format!("{permissions:?}")),
-    };
-    match before {
-        Some(before) => GUARDED.into_iter().filter(|key| set(key, task) != set(key, before)).collect(),
-        None => GUARDED_NEW.into_iter().filter(|key| set(key, task).is_some()).collect(),
-    }
+/// The keys of a task that only its author may set, and that somebody has changed.
+fn changed_guarded(theirs: &Node, ours: Option<&Node>) -> Vec<&'static str> {
+    let own = if ours.is_some() { &GUARDED[..] } else { &GUARDED_NEW[..] };
+    // The status is not read from the text while the plan runs.
+    let records = RECORD_KEYS.iter().filter(|key| !["status", "skip_reason"].contains(key));
+    let changed = |key: &&&str| value_of(theirs, key) != ours.and_then(|ours| value_of(ours, key));
+    own.iter().chain(records).filter(changed).copied().collect()
+}
+
+fn value_of<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.get(key).map(|entry| &entry.value).filter(|value| !value.is_null())
 }
 
 fn changed_meta<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<&'n str> {
@@ -138,8 +134,7 @@ fn changed_meta<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<&'n str> {
     keys.retain(|key| {
         let value = |node: &'n Node| node.get(key).map(|entry| &entry.value);
         let same = value(ours) == value(theirs);
-        // The mark is ours and is written anew each time; a session's change to it is no success, only lost.
-        !same && !FREE_META.contains(key) && !["status", "pause_reason", "failure_reason"].contains(key)
+        !same && !FREE_META.contains(key)
     });
     keys
 }
@@ -163,9 +158,4 @@ fn put_back(edits: &mut Edits<'_>, node: &Node, key: &str, was: Option<String>) 
             Some(())
         }
     }
-}
-
-/// The ids of tasks in one plan that another does not have.
-pub fn added<'p>(before: &Plan, after: &'p Plan) -> Vec<&'p TaskId> {
-    after.tasks().map(|task| &task.id).filter(|id| before.task(id.as_str()).is_none()).collect()
 }

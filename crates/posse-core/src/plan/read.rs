@@ -72,7 +72,7 @@ const TASK: Keys = Keys {
         ("title", "name"),
         ("max_retries", "max_attempts"),
     ],
-    // What posse writes down of earlier sessions, but for the status and the number of attempts; and what is for readers.
+    // What the original orchestrator notes of earlier sessions, except for the number of attempts; and what is for readers.
     harmless: &[
         "notes",
         "target_acs",
@@ -105,8 +105,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), F
     }
 }
 
-/// The same, from a text that was taken apart already.
-pub(super) fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
+fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
     let mut found = Found::default();
     let plan = plan(file, root, &mut found);
     let Found { mut problems, mut warnings } = found;
@@ -189,13 +188,6 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<
         sections.push(Section { id, name, tasks });
     }
     sections
-}
-
-/// What has become of the task that this is; nothing if it is none, or one with mistakes.
-pub(super) fn record_of(node: &Node) -> Option<Record> {
-    let mut found = Found::default();
-    let task = task(node, &mut Vec::new(), &mut found)?;
-    found.problems.is_empty().then_some(task.record)
 }
 
 fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<Task> {
@@ -309,19 +301,12 @@ fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
         cost_usd: fields.amount("cost_usd"),
         commits: fields.words_of("commits").unwrap_or_default(),
     };
-    let Some(at) = fields.node("status").map(|node| node.at) else { return record };
-    match record.status {
-        TaskStatus::Skipped if record.skip_reason.is_none() => fields
-            .problem(FileProblem::new(at, format!("task {id} is skipped without a reason")).hint("add `skip_reason:`")),
-        TaskStatus::Verified if record.attempts == 0 => fields.problem(
-            FileProblem::new(at, format!("task {id} is verified, but no session ever ran it"))
-                .hint("to leave it out write `status: skipped` and a `skip_reason`"),
-        ),
-        TaskStatus::Completed if record.attempts == 0 => fields
-            .found
-            .warnings
-            .push(FileProblem::new(at, format!("task {id} counts as completed, though no session is recorded for it"))),
-        _ => {}
+    if let Some(at) = fields.node("status").map(|node| node.at)
+        && record.status == TaskStatus::Skipped
+        && record.skip_reason.is_none()
+    {
+        let problem = FileProblem::new(at, format!("task {id} is skipped without a reason"));
+        fields.problem(problem.hint("add `skip_reason:`"));
     }
     record
 }

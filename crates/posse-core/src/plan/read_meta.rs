@@ -2,8 +2,7 @@
 
 use super::fields::{Fields, Found, Keys, as_bool, word};
 use super::file::{
-    BudgetMeta, Escalation, Gate, GateWhen, Isolation, Mention, Mentioned, Meta, OnWarning, Parallel, PlanStatus,
-    Validation,
+    BudgetMeta, Escalation, Gate, GateWhen, Isolation, Mention, Mentioned, Meta, OnWarning, Parallel, Validation,
 };
 use super::yaml::{Node, Value};
 use crate::file_problem::{FileProblem, TextSpan};
@@ -104,9 +103,6 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) 
         requirements_path: fields.words("requirements_path"),
         max_attempts: fields.count_from_1("max_attempts_default"),
         timeout: fields.duration("timeout_default"),
-        status: fields.choice_or_ignored("status", &PlanStatus::ALL.map(|status| (status.as_str(), status))),
-        pause_reason: fields.words("pause_reason"),
-        failure_reason: fields.words("failure_reason"),
         breaker_threshold: fields.count_from_1("circuit_breaker_threshold"),
         breaker_reset: fields.duration("circuit_breaker_reset_timeout"),
         backoff_base: fields.duration("backoff_base"),

@@ -1,4 +1,4 @@
-//! What has become of a task so far. Owned by the orchestrator; the plan file carries a copy of it for people to read.
+//! The progress of tasks. The journal owns it; the plan file shows the status.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ words! {
     }
 }
 
-/// The fields of a task that only the orchestrator writes, under the names they have in the file. Times are RFC 3339 with
-/// an offset.
+/// The progress of one task. A plan file of the original orchestrator may have these fields; they count only for a task that no
+/// journal knows. Times are RFC 3339 with an offset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub status: TaskStatus,
@@ -69,6 +69,14 @@ pub struct Record {
 #[serde(transparent)]
 pub struct State(BTreeMap<TaskId, Arc<Record>>);
 
+/// A task as its last run left it.
+pub struct LeftTask<'a> {
+    pub name: &'a str,
+    pub record: &'a Record,
+    /// The status that the file was left with, if it is known.
+    pub shown: Option<TaskStatus>,
+}
+
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         let same = |(a, b): (_, _)| Arc::ptr_eq(a, b) || a == b;
@@ -77,17 +85,38 @@ impl PartialEq for State {
 }
 
 impl State {
-    /// What the file of a plan says. Only for a plan that no run knows yet.
+    /// The state that a plan file tells.
     pub fn recorded(plan: &Plan) -> Self {
         Self(plan.tasks().map(|task| (task.id.clone(), Arc::new(task.record.clone()))).collect())
     }
 
-    pub fn get(&self, id: &TaskId) -> Option<&Record> {
-        self.shared(id).map(|record| &**record)
+    /// The state of a plan between two runs. A task is as its last run left it, unless a person has changed its status in the
+    /// file since then.
+    pub fn between_runs<'a>(plan: &Plan, last: impl Fn(&TaskId) -> Option<LeftTask<'a>>) -> Self {
+        let mut state = Self::recorded(plan);
+        for task in plan.tasks() {
+            let Some(LeftTask { name, record, shown }) = last(&task.id) else { continue };
+            let status = task.record.status;
+            let is_untouched = status == record.status || shown.is_none_or(|shown| shown == status);
+            // A new plan in the same file may use the ids of an old one.
+            let is_another_task = status == TaskStatus::Pending && name != task.name;
+            if is_untouched && !is_another_task {
+                state.of(&task.id).clone_from(record);
+            }
+        }
+        state
     }
 
-    pub(super) fn shared(&self, id: &TaskId) -> Option<&Arc<Record>> {
-        self.0.get(id)
+    pub fn get(&self, id: &TaskId) -> Option<&Record> {
+        self.0.get(id).map(|record| &**record)
+    }
+
+    pub(super) fn known_status(&self, id: &str) -> Option<TaskStatus> {
+        self.0.get(id).map(|record| record.status)
+    }
+
+    pub(super) fn statuses(&self) -> impl Iterator<Item = (&TaskId, TaskStatus)> {
+        self.0.iter().map(|(id, record)| (id, record.status))
     }
 
     /// A task that nothing is known of is pending.
@@ -109,9 +138,10 @@ impl State {
     }
 }
 
-/// The names of a record's fields in a plan file, in the order in which they are written.
+/// The names that the fields of a record have in a plan file.
 pub(super) const RECORD_KEYS: [&str; 16] = [
     "status",
+    "skip_reason",
     "attempts",
     "last_attempt",
     "model_used",
@@ -124,7 +154,6 @@ pub(super) const RECORD_KEYS: [&str; 16] = [
     "suspended_at",
     "question",
     "answer",
-    "skip_reason",
     "cost_usd",
     "commits",
 ];

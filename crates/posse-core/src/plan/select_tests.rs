@@ -256,14 +256,19 @@ fn one_task_or_a_part_of_the_plan() {
     );
 }
 
+/// T31: completed and skipped tasks are complete.
 #[test]
-fn the_end_of_a_plan() {
+fn t31_the_end_of_a_plan() {
     let done = |tasks: &str| {
         let plan = plan(tasks);
         finished(&plan, &State::recorded(&plan))
     };
     assert_eq!(
         done(&format!("{{id: a, name: A, {VERIFIED}}},\n{{id: b, name: B, status: skipped, skip_reason: x}}")),
+        Some(Standing::Complete)
+    );
+    assert_eq!(
+        done("{id: a, name: A, status: completed},\n{id: b, name: B, status: skipped, skip_reason: x}"),
         Some(Standing::Complete)
     );
     assert_eq!(done(&format!("{{id: a, name: A, {VERIFIED}}},\n{{id: b, name: B, {FAILED}}}")), Some(Standing::Failed));

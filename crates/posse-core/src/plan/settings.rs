@@ -47,6 +47,8 @@ pub struct Settings {
     /// Which are left out, because the operator wants it.
     #[serde(default)]
     pub skip_after_plan: bool,
+    /// The run before completed the plan. Its checks are due again only when something is done.
+    pub was_complete: bool,
     pub timeout: Duration,
     pub backoff: Backoff,
     pub breaker: BreakerSettings,
@@ -84,6 +86,7 @@ impl Settings {
             has_gates: !gates.is_empty(),
             after_plan: gates.iter().any(|gate| gate.when == GateWhen::AfterPlan),
             skip_after_plan: given.skip_after_plan,
+            was_complete: false,
             timeout: meta.timeout.unwrap_or(config.task.timeout),
             backoff: Backoff {
                 base: meta.backoff_base.unwrap_or(backoff.base),

@@ -9,7 +9,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 use crate::file_problem::{FileProblem, TextSpan};
 
 /// Aliases are copied where they stand. A text may not grow by that beyond what a person would write.
-pub(crate) const MAX_NODES: usize = 500_000;
+const MAX_NODES: usize = 500_000;
 
 /// Deeper than any plan is; the parser would go on to 255.
 const MAX_DEPTH: usize = 64;
@@ -72,11 +72,24 @@ impl Node {
         self.entries().iter().find(|entry| entry.name() == Some(key))
     }
 
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        let Value::Map(entries, _) = &mut self.value else { return None };
+        entries.iter_mut().find(|entry| entry.name() == Some(key)).map(|entry| &mut entry.value)
+    }
+
+    pub(crate) fn as_scalar(&self) -> Option<&str> {
+        if let Value::Scalar { text, .. } = &self.value { Some(text) } else { None }
+    }
+
     pub(crate) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(items) => items,
             _ => &[],
         }
+    }
+
+    pub(crate) fn items_mut(&mut self) -> &mut [Node] {
+        if let Value::List(items) = &mut self.value { items } else { &mut [] }
     }
 
     /// What it is, for a sentence that says it should be something else.
@@ -92,10 +105,7 @@ impl Node {
 
 impl Entry {
     pub(crate) fn name(&self) -> Option<&str> {
-        match &self.key.value {
-            Value::Scalar { text, .. } => Some(text),
-            _ => None,
-        }
+        self.key.as_scalar()
     }
 }
 
@@ -105,10 +115,6 @@ pub(crate) struct Tree {
     pub(crate) root: Node,
     /// Every comment, in order. Kept so that a write can prove that it lost none.
     pub(crate) comments: Vec<String>,
-    /// Something in it stands for something elsewhere, or may.
-    pub(crate) has_anchors: bool,
-    /// How many values there are.
-    pub(crate) nodes: usize,
 }
 
 pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
@@ -126,12 +132,7 @@ pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
         }
     }
     match root {
-        Some(root) => Ok(Tree {
-            root,
-            has_anchors: !builder.anchors.is_empty(),
-            nodes: builder.nodes,
-            comments: builder.comments,
-        }),
+        Some(root) => Ok(Tree { root, comments: builder.comments }),
         None => Err(FileProblem::new(TextSpan { line: 1, column: 1, ..TextSpan::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
     }

@@ -124,7 +124,7 @@ pub(super) async fn answer(
     Params(body): Params<posse_api::TaskAnswerIn>,
 ) -> Answer<Success> {
     requester.may(&app, "answer a task that asked").await?;
-    app.plans.answer(&body.file, &body.task, body.answer).await?;
+    app.plans.answer(&app, &body.file, &body.task, body.answer).await?;
     Ok(Json(Success { success: true }))
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn answer(
 #[utoipa::path(post, path = "/plans/retry", tag = "plans", request_body = posse_api::RetryIn,
     responses((status = 200, description = "The request is journaled, or written into the plan file", body = Success)))]
 pub(super) async fn retry(State(app): State<App>, Params(body): Params<posse_api::RetryIn>) -> Answer<Success> {
-    app.plans.retry(&body.file, &body.task).await?;
+    app.plans.retry(&app, &body.file, &body.task).await?;
     Ok(Json(Success { success: true }))
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use posse_api::AutoEntry;
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::{SessionEnd, session_end};
-use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, Planning};
+use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, PlanFound, Planning};
 use posse_core::backlog::edit::{append_verification, ask};
 use posse_core::backlog::{Item, intake, planner, read, verifier};
 use posse_core::plan::budget::Usage;
@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
 use super::place::{self, Desk, Draft, Work, design_path, plan_path};
+use crate::auto::scan::plan_file;
 use crate::backlog::archive::{ArchiveError, remove_returned};
 use crate::backlog::checkout::why_away;
 use crate::disk::{self, Disk};
@@ -89,7 +90,14 @@ impl Executor<BacklogWork> {
                 Ok(Event::Marked { id })
             }
             Deed::CheckPlan { planner: None } => {
-                Ok(Event::PlanChecked { plan: place::existing(disk, &self.spec, &id.item)?, id })
+                let mut plan = place::existing(disk, &self.spec, &id.item)?;
+                if let PlanFound::Valid { hash } = &mut plan {
+                    // The file shows only how the tasks stand. The same plan, carried out again, is another one.
+                    let file = plan_file(&self.spec, &id.item);
+                    let (_, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
+                    *hash = place::hash(&format!("{hash} {state:?}"));
+                }
+                Ok(Event::PlanChecked { plan, id })
             }
             Deed::CheckPlan { planner: Some(number) } => {
                 let (subject, desk) = (self.subject(disk, &candidate)?, self.desk(&id).await?);
@@ -293,8 +301,7 @@ impl Executor<BacklogWork> {
     ) -> Result<Event, StepError> {
         let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
         let area = desk.area(Work::Verify, id.number).await?;
-        let (doing, of) = (self.clone(), id.clone());
-        let (_, commits) = disk::run(move |disk| doing.plan_state(disk, &of)).await.unwrap_or_default();
+        let (_, commits) = self.plan_state(&id).await.unwrap_or_default();
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
         let (item, spec) = (subject.item.clone(), self.spec.clone());

@@ -12,6 +12,7 @@ use posse_core::plan::{Plan, TaskStatus};
 use posse_files::backlog::{Found, scan};
 
 use crate::disk::Disk;
+use crate::plans::Plans;
 
 /// All items there are.
 pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> Vec<Candidate> {
@@ -38,7 +39,7 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
             hash: item.hash.clone(),
             held,
             archived: matches!(queue.standing(&item.slug), Some(Standing::Held(Held::Archived))),
-            asks: asks(disk, &plan_file(spec, &item.slug)),
+            asks: asks(disk, &plan_file(spec, &item.slug)).then(|| "a task of its plan waits".to_owned()),
             limit_usd: item.budget_usd,
         };
         candidates.entry(item.slug.clone()).or_insert(candidate);
@@ -72,10 +73,19 @@ pub(super) fn plan_file(spec: &AutoSpec, item: &Slug) -> PathBuf {
     Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
 }
 
-/// What a task of this plan waits to be told.
-fn asks(disk: &Disk, file: &Path) -> Option<String> {
-    let text = disk.read_text(file).ok()?;
-    let (plan, _) = Plan::read(&file.to_string_lossy(), &text).ok()?;
-    let waits = plan.tasks().find(|task| task.record.status == TaskStatus::Suspended)?;
-    Some(waits.record.question.clone().unwrap_or_else(|| format!("task {} waits", waits.id)))
+/// Whether a task of this plan waits to be told something.
+fn asks(disk: &Disk, file: &Path) -> bool {
+    let plan = disk.read_text(file).ok().and_then(|text| Plan::read(&file.to_string_lossy(), &text).ok());
+    plan.is_some_and(|(plan, _)| plan.tasks().any(|task| task.record.status == TaskStatus::Suspended))
+}
+
+/// Replaces the note that a plan waits by the question that its task asks.
+pub(super) async fn find_questions(plans: &Plans, spec: &AutoSpec, candidates: &mut [Candidate]) {
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.asks.is_some()) {
+        let file = plan_file(spec, &candidate.item);
+        let Ok((plan, state)) = plans.state_of_plan(&file.to_string_lossy()).await else { continue };
+        let mut records = plan.tasks().filter_map(|task| state.get(&task.id));
+        let waits = records.find(|record| record.status == TaskStatus::Suspended);
+        candidate.asks = waits.and_then(|record| record.question.clone().or(candidate.asks.take()));
+    }
 }

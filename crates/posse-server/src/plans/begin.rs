@@ -17,7 +17,7 @@ use posse_core::time::Wall;
 use posse_files::providers::prompt_templates;
 
 use super::PlanLedger;
-use super::{briefing, plan_file, read};
+use super::{briefing, read};
 use crate::api::App;
 use crate::disk::Disk;
 use crate::run::LaunchContext;
@@ -55,18 +55,16 @@ pub(crate) struct PlanParams {
     pub(crate) asked: Wall,
 }
 
-/// Everything the run goes by. `last` is the run of this plan before, and where its files are.
+/// Everything the run goes by. `last` is the run of this plan before.
 pub(super) fn spec(
     disk: &Disk,
     app: &App,
     wanted: PlanParams,
     file: String,
-    last: Option<(&PlanLedger, &Path)>,
+    last: Option<&PlanLedger>,
     context: &LaunchContext,
 ) -> Result<PlanSpec, SupervisorError> {
     let text = read(disk, Path::new(&file))?;
-    let left = last.map(|(last, files)| plan_file::left_by(disk, files, &last.spec.text, &text));
-    let last = last.map(|(last, _)| last);
     let (plan, _) = Plan::read(&file, &text).map_err(SupervisorError::Invalid)?;
     if let Some(allowed) = &wanted.only_commands
         && let Some(gate) = plan.meta.gates.iter().find(|gate| !allowed.contains(&gate.command))
@@ -78,14 +76,16 @@ pub(super) fn spec(
     replace_missing_validators(&plan, &mut agents);
     let (program, tells_costs) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), context)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
-    let state = state(&plan, last.zip(left.as_deref()), &wanted.reset)?;
+    let state = state(&plan, last, &wanted.reset)?;
     let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
+    settings.was_complete = last.is_some_and(|last| last.machine.has_completed_plan());
     settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
     settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
     if wanted.single && settings.only.is_none() {
         settings.only = next_task(&plan, &state, settings.from.as_ref());
     }
     let mut remarks = remarks(&wanted, last);
+    remarks.extend(vouched_for(&plan, &state));
     if !settings.levels.is_empty() && !tells_costs {
         remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
     }
@@ -224,24 +224,26 @@ fn next_task(plan: &Plan, state: &State, from: Option<&TaskId>) -> Option<TaskId
     next.validate.into_iter().chain(next.start).next()
 }
 
-/// What has become of the tasks so far: what the last run knows, and over it what people have changed in the file since then.
-/// That run may not have been able to write everything there; `left` is what it could.
-fn state(plan: &Plan, last: Option<(&PlanLedger, &str)>, reset: &[String]) -> Result<State, SupervisorError> {
-    let mut state = State::recorded(plan);
-    if let Some((last, left)) = last
-        && let Ok((left, _)) = Plan::read(&last.spec.file, left)
-    {
-        for task in plan.tasks() {
-            let untouched = left.task(task.id.as_str()).is_some_and(|left| left.record == task.record);
-            if let Some(known) = last.machine.state().get(&task.id).filter(|_| untouched) {
-                state.of(&task.id).clone_from(known);
-            }
-        }
-    }
+/// The state that the run begins with.
+fn state(plan: &Plan, last: Option<&PlanLedger>, reset: &[String]) -> Result<State, SupervisorError> {
+    let mut state = last.map_or_else(|| State::recorded(plan), |last| last.machine.state_between_runs(plan));
     for task in reset {
         *state.of(&task_of(plan, task)?) = Record::default();
     }
     Ok(state)
+}
+
+/// A remark on tasks that are done only by the word of the plan file.
+fn vouched_for(plan: &Plan, state: &State) -> Option<String> {
+    let vouched = |task: &&Task| {
+        state.get(&task.id).is_some_and(|record| {
+            matches!(record.status, TaskStatus::Verified | TaskStatus::Completed) && record.attempts == 0
+        })
+    };
+    let tasks: Vec<&str> = plan.tasks().filter(vouched).map(|task| task.id.as_str()).collect();
+    let text = "done as the plan file says; no session of theirs is recorded here";
+    (!tasks.is_empty())
+        .then(|| format!("{} ({}): {text}", if tasks.len() == 1 { "one task" } else { "tasks" }, tasks.join(", ")))
 }
 
 fn task_of(plan: &Plan, task: &str) -> Result<TaskId, SupervisorError> {

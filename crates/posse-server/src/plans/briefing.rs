@@ -99,7 +99,8 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         profile,
     };
     if !disk.exists(&briefing.given) {
-        let plan = run.mirror()?;
+        // A plan into which statuses cannot be written is given as it is.
+        let plan = run.mirror().unwrap_or_else(|_| run.text().text().clone());
         put(disk, &briefing.copy, &plan)?;
         put(disk, &briefing.given, &plan)?;
     }

@@ -3,7 +3,6 @@
 mod file;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use posse_api::{EventBody, PlanEntry, PlanJournalView, PlanRunStatus, PlanSpec, PlanView};
@@ -18,7 +17,7 @@ use posse_core::turn::Level;
 use tokio::sync::watch;
 
 use super::executor::{PlanWork, no_verdict, session_ended};
-use super::plan_file::{PlanFile, Prepared};
+use super::plan_file::{PlanFile, PlanFileError, Prepared};
 use super::{PlanLedger, PlanShared, Plans, messages, report, view};
 use crate::api::App;
 use crate::disk;
@@ -44,15 +43,15 @@ pub(crate) struct PlanLocal {
 }
 
 impl PlanLocal {
-    pub(super) async fn open(spec: &PlanSpec, state: &Path) -> Self {
-        let file = PlanFile::open(&spec.file, state, &spec.text).await;
+    pub(super) async fn open(spec: &PlanSpec, state: &Path, run: &Run) -> Self {
+        let file = PlanFile::open(&spec.file, state, run).await;
         Self { file, write_due: false, file_behind: false, merged: Vec::new() }
     }
 }
 
 /// An event that only drivers of plans wait for.
 pub(crate) enum PlanWake {
-    Prepared(io::Result<Option<Prepared>>),
+    Prepared(Result<Prepared, PlanFileError>),
     /// A session has changed the copy of the plan that it was given.
     CopyEdited {
         given: String,
@@ -152,7 +151,7 @@ impl Workflow for PlanWork {
 
     async fn open(plans: &Plans, ledger: &PlanLedger) -> Result<(Self, PlanLocal), SupervisorError> {
         let areas = plans.areas(&ledger.spec).await;
-        Ok(plans.opened(&ledger.spec, areas).await)
+        Ok(plans.opened(&ledger.spec, areas, &ledger.machine).await)
     }
 
     async fn begin(driver: &mut Driver) -> Effects<Self> {
@@ -288,14 +287,7 @@ impl Workflow for PlanWork {
     }
 
     async fn close(driver: &mut Driver) -> Result<(), Stopping> {
-        driver.local.file.settle().await;
-        if let Err(why) = driver.write_last().await {
-            let text = format!(
-                "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
-                driver.ledger.spec.file
-            );
-            driver.say(Level::Warning, text).await?;
-        }
+        driver.write_last().await?;
         let kept = driver.executor.tidy(driver.ledger.machine.sessions_left()).await;
         let path = driver.executor.state.join("report.md");
         let text = report::markdown(&driver.ledger, &kept);

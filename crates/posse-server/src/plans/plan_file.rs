@@ -1,10 +1,14 @@
-//! The plan's file, which mirrors a run for people, and which people may edit meanwhile.
+//! The plan file of a run. It shows statuses to people, who may edit it meanwhile.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use posse_core::aftermath::UNFINISHED;
+use posse_core::plan::edit::{NotWritten, PlanText};
+use posse_core::plan::machine::Run;
+use posse_core::plan::{Plan, State, TaskStatus};
 use posse_files::replace::{beside, called, prepare};
 use posse_term::text_file::MAX_TEXT;
 use tempfile::NamedTempFile;
@@ -12,36 +16,42 @@ use tokio::task::JoinHandle;
 
 use crate::disk::{self, Disk};
 
-/// Its name in the run's own directory.
-const NOTE: &str = "plan.json";
-/// What we have put into it, or are about to, is kept beside the run: after a crash this tells our hand from others'.
-///
+/// Why the plan file does not show how the run stands.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanFileError {
+    #[error(transparent)]
+    Edit(#[from] NotWritten),
+    #[error("it is not a plan")]
+    NoPlan,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// Writing the file takes longer than all decisions of a run. `begin` therefore prepares the text in the background; the driver
 /// waits only for `put`, which renames the text into place in the order of the run's decisions.
 pub(super) struct PlanFile {
     path: PathBuf,
-    note: PathBuf,
-    /// Texts that are ours. The last is the newest, and after a crash perhaps not there yet.
-    known: Vec<String>,
-    /// How a text is called that lies beside it.
+    /// The text in the file, as far as the run knows.
+    last: Arc<str>,
+    /// The beginning of the names of texts that are prepared beside the file.
     prefix: String,
-    begun: Option<JoinHandle<io::Result<Option<Prepared>>>>,
-    /// How often somebody has changed it.
-    edits: u64,
+    begun: Option<JoinHandle<Result<Prepared, PlanFileError>>>,
 }
 
-/// A text that lies beside the plan, noted as ours, and has only to be put in its place.
+/// A text that lies beside the plan, ready to be put in its place.
 pub(crate) struct Prepared {
-    text: String,
-    edits: u64,
-    file: NamedTempFile,
+    text: Arc<str>,
+    /// The text that it replaces. If the file has another one, somebody has edited it.
+    over: Arc<str>,
+    /// Nothing if the plan has the text already.
+    file: Option<NamedTempFile>,
 }
 
-/// What somebody has made of it.
+/// An edit of somebody else.
 #[derive(Debug, PartialEq)]
 pub(super) enum Edited {
     Text {
-        ours: String,
+        ours: Arc<str>,
         theirs: String,
     },
     /// It is not UTF-8.
@@ -49,261 +59,319 @@ pub(super) enum Edited {
 }
 
 impl PlanFile {
-    /// `text` is what the run began with.
-    pub(super) async fn open(path: &str, state: &Path, text: &str) -> Self {
-        let (path, text) = (PathBuf::from(path), text.to_owned());
-        let open = move |disk: &Disk, state: &Path| {
-            let note = state.join(NOTE);
-            let prefix = format!("{UNFINISHED}{}-", state.file_name().unwrap_or_default().to_string_lossy());
-            // What a daemon before us was about to put there when it died.
+    /// Opens the file of a run that begins or is resumed. `state` is the directory of the run.
+    pub(super) async fn open(path: &str, state: &Path, run: &Run) -> Self {
+        let prefix = format!("{UNFINISHED}{}-", state.file_name().unwrap_or_default().to_string_lossy());
+        let (path, run) = (PathBuf::from(path), run.clone());
+        let open = move |disk: &Disk| {
+            // A daemon that died may have prepared a text.
             for left in called(disk, beside(&path), &prefix) {
                 let _ = disk.remove_file(&left.path());
             }
-            Self { known: known(disk, &note, &text), path, note, prefix, begun: None, edits: 0 }
+            let there = disk.read_bounded(&path, MAX_TEXT).ok().and_then(|there| String::from_utf8(there).ok());
+            let last = there.map_or_else(|| run.text().text().clone(), |there| basis(&run, &there));
+            Self { path, last, prefix, begun: None }
         };
-        disk::at(state, open).await
+        disk::run(open).await
     }
 
-    /// What we left there, and what is there now, if somebody has changed it. Told once.
+    /// The text that the run left there, and the text there now, if somebody has changed it. Each edit is returned once.
     pub(super) async fn edited(&mut self) -> Option<Edited> {
         let there = disk::at(&self.path, |disk, path| disk.read_bounded(path, MAX_TEXT)).await.ok()?;
-        let theirs = Some(there).filter(|there| is_foreign(there, &self.known))?;
-        let ours = basis(&self.known, &String::from_utf8_lossy(&theirs)).to_owned();
-        self.known = vec![String::from_utf8_lossy(&theirs).into_owned()];
-        self.edits += 1;
-        Some(match String::from_utf8(theirs) {
+        if is(&there, &self.last) {
+            return None;
+        }
+        let ours = std::mem::replace(&mut self.last, String::from_utf8_lossy(&there).into());
+        Some(match String::from_utf8(there) {
             Ok(theirs) => Edited::Text { ours, theirs },
             Err(error) => Edited::NoText(error.into_bytes()),
         })
     }
 
-    /// Whether a text is on its way there.
+    /// Reports whether a text is being prepared.
     pub(super) fn is_busy(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Begins to write this text, if it is not there.
-    pub(super) fn begin(&mut self, text: String) {
-        self.begun = Some(tokio::spawn(disk::run(self.prepare(text))));
+    /// Begins to bring the file up to date.
+    pub(super) fn begin(&mut self, run: Run) {
+        let prepare = self.prepare(move || Ok(run.mirror()?));
+        self.begun = Some(tokio::spawn(disk::run(prepare)));
     }
 
-    /// When what was begun is through. `None`: the text is there.
-    pub(super) async fn prepared(&mut self) -> io::Result<Option<Prepared>> {
+    /// Waits for the text that is being prepared.
+    pub(super) async fn prepared(&mut self) -> Result<Prepared, PlanFileError> {
         let Some(begun) = &mut self.begun else { return std::future::pending().await };
         let prepared = begun.await;
         self.begun = None;
         prepared.map_err(io::Error::other)?
     }
 
-    /// Waits for what was begun. What becomes of it nobody is told: something else will be written.
-    pub(super) async fn settle(&mut self) {
-        if self.is_busy()
-            && let Ok(prepared) = self.prepared().await
-        {
-            let _ = self.put(prepared).await;
-        }
-    }
-
-    /// All that needs no order.
-    fn prepare(&self, text: String) -> impl FnOnce(&Disk) -> io::Result<Option<Prepared>> + Send + use<> {
-        let (path, note, prefix, edits) = (self.path.clone(), self.note.clone(), self.prefix.clone(), self.edits);
-        let mut known = self.known.clone();
-        known.push(text.clone());
+    fn prepare<F: FnOnce() -> Result<Arc<str>, PlanFileError> + Send + 'static>(
+        &self,
+        text: F,
+    ) -> impl FnOnce(&Disk) -> Result<Prepared, PlanFileError> + Send + use<F> {
+        let (path, prefix, over) = (self.path.clone(), self.prefix.clone(), self.last.clone());
         move |disk| {
-            if disk.read_bounded(&path, MAX_TEXT).is_ok_and(|there| there == text.as_bytes()) {
-                return Ok(None);
-            }
-            let file = prepare(disk, &path, &prefix, &text)?;
-            disk.write_private_unsynced(&note, &serde_json::to_vec(&known)?)?;
-            Ok(Some(Prepared { text, edits, file }))
+            let text = text()?;
+            let is_there = disk.read_bounded(&path, MAX_TEXT).is_ok_and(|there| there == text.as_bytes());
+            let file = if is_there { None } else { Some(prepare(disk, &path, &prefix, &text)?) };
+            Ok(Prepared { text, over, file })
         }
     }
 
-    /// Puts a text in its place, whole or not at all. `false`: somebody has just written there; that has to be taken over first.
-    pub(super) async fn put(&mut self, prepared: Option<Prepared>) -> io::Result<bool> {
-        let Some(Prepared { text, edits, file }) = prepared else { return Ok(true) };
-        let known = self.known.clone();
-        let told_since = edits != self.edits;
+    /// Puts a text in its place, whole or not at all. `false`: somebody has edited the file, which has to be taken over first.
+    pub(super) async fn put(&mut self, prepared: Prepared) -> io::Result<bool> {
+        let Prepared { text, over, file } = prepared;
         let persist = move |disk: &Disk, path: &Path| {
-            // As late as can be: between this look and the next line nothing can be seen. What somebody wrote before, and what
-            // has been told since, is not in this text either.
-            if told_since || disk.read_bounded(path, MAX_TEXT).is_ok_and(|there| is_foreign(&there, &known)) {
+            let Some(file) = file else { return Ok(true) };
+            // As late as possible: an edit between this look and the next line is not seen. A file that is gone is written
+            // anew.
+            if disk.read_bounded(path, MAX_TEXT).is_ok_and(|there| !is(&there, &over)) {
                 return Ok(false);
             }
             disk.persist(file, path).map(|()| true)
         };
         let is_there = disk::at(&self.path, persist).await?;
         if is_there {
-            self.known = vec![text];
+            self.last = text;
         }
         Ok(is_there)
     }
 
-    /// All of it at once.
-    pub(super) async fn write(&mut self, text: &str) -> io::Result<bool> {
-        let prepared = disk::run(self.prepare(text.to_owned())).await?;
-        self.put(prepared).await
+    /// Writes the statuses with which a run ends. Edits of the last moment stay, for the next run.
+    pub(super) async fn write_last(&mut self, run: &Run) -> Result<(), PlanFileError> {
+        if self.is_busy() {
+            let prepared = self.prepared().await;
+            // If this text cannot be written, the last one cannot either, and says so.
+            if let Ok(prepared) = prepared {
+                let _ = self.put(prepared).await;
+            }
+        }
+        let (mut edit, run) = (None, run.clone());
+        loop {
+            edit = match self.edited().await {
+                // If it is no plan at the moment, it is not ours to write over.
+                Some(Edited::NoText(_)) => return Err(PlanFileError::NoPlan),
+                Some(Edited::Text { theirs, .. }) => Some(theirs),
+                None => edit,
+            };
+            let (edit, run) = (edit.clone(), run.clone());
+            let text = move || match edit {
+                None => Ok(run.mirror()?),
+                Some(edit) => {
+                    let text = PlanText::parse(&edit).map_err(|_| PlanFileError::NoPlan)?;
+                    Ok(text.with_statuses(run.state())?.into())
+                }
+            };
+            let prepared = disk::run(self.prepare(text)).await?;
+            if self.put(prepared).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The statuses in the file, as far as they are known.
+    pub(super) fn shown(&self) -> State {
+        Plan::read("plan", &self.last).map(|(plan, _)| State::recorded(&plan)).unwrap_or_default()
     }
 }
 
-/// Whether a text is not ours. A file that is gone is written anew: the run has it all.
-fn is_foreign(there: &[u8], known: &[String]) -> bool {
-    let text = String::from_utf8_lossy(there);
-    !known.iter().any(|known| *known == text)
+/// Compares the content of a file, which may be no text, with a text.
+fn is(there: &[u8], text: &str) -> bool {
+    String::from_utf8_lossy(there) == text
 }
 
-/// Texts that are ours, as they are noted; else the one that the run began with.
-fn known(disk: &Disk, note: &Path, text: &str) -> Vec<String> {
-    let noted = disk.read(note).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    noted.unwrap_or_else(|| vec![text.to_owned()])
-}
-
-/// The text that a run has left in the file, as far as it got: what is not like that there now, somebody has changed since.
-/// `began` is the text the run began with, `found` what is there now.
-pub(super) fn left_by(disk: &Disk, state: &Path, began: &str, found: &str) -> String {
-    basis(&known(disk, &state.join(NOTE), began), found).to_owned()
-}
-
-/// Which of our texts somebody has made this of: the one that has most of its lines. Of two that were noted, the file may have
-/// had either.
-fn basis<'k>(known: &'k [String], theirs: &str) -> &'k str {
-    let foreign = |text: &&String| {
-        let ours: HashSet<&str> = text.lines().collect();
-        theirs.lines().filter(|line| !ours.contains(line)).count()
+/// The text of a run that somebody's edit began with. A daemon that died may have left any of them in the file.
+fn basis(run: &Run, there: &str) -> Arc<str> {
+    let earlier = run.earlier_texts().iter().filter_map(|text| PlanText::parse(text).ok());
+    if run.text().is_same_plan(there) || earlier.clone().any(|text| text.is_same_plan(there)) {
+        return there.into();
+    }
+    let strange = |text: &PlanText| {
+        let ours: HashSet<&str> = text.text().lines().collect();
+        there.lines().filter(|line| !ours.contains(line)).count()
     };
-    let same = known.iter().find(|text| *text == theirs);
-    same.or_else(|| known.iter().rev().min_by_key(foreign)).map_or("", String::as_str)
+    // Statuses are not what was edited; unless a task is skipped, they are as a daemon left them.
+    let mut state = Plan::read("plan", there).map(|(plan, _)| State::recorded(&plan)).unwrap_or_default();
+    let skipped = state.iter().filter(|(_, record)| record.status == TaskStatus::Skipped).map(|(task, _)| task.clone());
+    for task in skipped.collect::<Vec<_>>() {
+        state.of(&task).status = run.state().status(&task);
+    }
+    let shown = |text: &PlanText| text.with_statuses(&state).map_or_else(|_| text.text().clone(), Arc::from);
+    let nearest = earlier.min_by_key(strange).filter(|text| strange(text) < strange(run.text()));
+    nearest.as_ref().map_or_else(|| shown(run.text()), shown)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::disk::DISK;
+    use std::collections::BTreeMap;
 
-    fn text(ours: &str, theirs: &str) -> Option<Edited> {
+    use posse_core::plan::machine::{Event, StopHow};
+    use posse_core::plan::settings::Settings;
+    use posse_core::time::Wall;
+
+    use super::*;
+
+    const PLAN: &str = "meta: {name: p}\nsections:\n  - id: s\n    tasks:\n      - {id: a, name: A}\n";
+
+    struct Scene {
+        directory: tempfile::TempDir,
+        path: PathBuf,
+        run: Run,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("plan.yaml");
+            std::fs::write(&path, PLAN).unwrap();
+            let (plan, _) = Plan::read("p", PLAN).unwrap();
+            let run = Run::new("p", PLAN, State::recorded(&plan), Settings::of(&plan), &BTreeMap::new()).unwrap();
+            Self { directory, path, run }
+        }
+
+        async fn open(&self) -> PlanFile {
+            PlanFile::open(self.path.to_str().unwrap(), &self.directory.path().join("run1"), &self.run).await
+        }
+
+        fn starts(&mut self) {
+            self.run.handle(Event::Started, Wall(0));
+        }
+
+        fn write(&self, text: &str) {
+            std::fs::write(&self.path, text).unwrap();
+        }
+
+        fn text(&self) -> String {
+            std::fs::read_to_string(&self.path).unwrap()
+        }
+
+        async fn update(&self, file: &mut PlanFile) -> io::Result<bool> {
+            file.begin(self.run.clone());
+            let prepared = file.prepared().await.unwrap();
+            file.put(prepared).await
+        }
+    }
+
+    fn with_status(status: &str) -> String {
+        PLAN.replace("name: A", &format!("name: A, status: {status}"))
+    }
+
+    fn edited(ours: &str, theirs: &str) -> Option<Edited> {
         Some(Edited::Text { ours: ours.into(), theirs: theirs.into() })
     }
 
     #[tokio::test]
     async fn our_hand_is_told_from_others() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.yaml");
-        let open = || PlanFile::open(path.to_str().unwrap(), directory.path(), "a");
-        std::fs::write(&path, "a").unwrap();
-        let mut file = open().await;
+        let mut scene = Scene::new();
+        let mut file = scene.open().await;
         assert_eq!(file.edited().await, None, "as it was read");
-        file.write("b").await.unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
-        assert_eq!((file.edited().await, open().await.edited().await), (None, None), "also after a crash");
-        // A crash after the note, before the file.
-        DISK.write_private(&directory.path().join("plan.json"), br#"["b","c"]"#).unwrap();
-        assert_eq!(open().await.edited().await, None);
-        std::fs::write(&path, "theirs").unwrap();
-        let mut file = open().await;
-        assert_eq!(file.edited().await, text("c", "theirs"));
+        scene.starts();
+        assert!(scene.update(&mut file).await.unwrap());
+        let begun = with_status("in_progress");
+        assert_eq!(scene.text(), begun);
+        assert_eq!((file.edited().await, scene.open().await.edited().await), (None, None), "also after a crash");
+        let theirs = format!("{begun}      - {{id: b, name: B}}\n");
+        scene.write(&theirs);
+        assert_eq!(scene.open().await.edited().await, edited(&begun, &theirs), "after a crash");
+        assert_eq!(file.edited().await, edited(&begun, &theirs));
         assert_eq!(file.edited().await, None, "told once");
-        file.write("d").await.unwrap();
-        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(&scene.path).unwrap();
         assert_eq!(file.edited().await, None);
-        assert!(file.write("d").await.unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "d", "the run has it all");
-        // Somebody was faster.
-        std::fs::write(&path, "faster").unwrap();
-        assert!(!file.write("e").await.unwrap());
-        assert_eq!(file.edited().await, text("d", "faster"));
-        assert!(file.write("e").await.unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "e");
-        std::fs::write(&path, b"f\xff").unwrap();
-        assert!(!file.write("g").await.unwrap());
+        assert!(scene.update(&mut file).await.unwrap());
+        assert_eq!(scene.text(), begun, "the run has it all");
+        std::fs::write(&scene.path, b"f\xff").unwrap();
+        assert!(!scene.update(&mut file).await.unwrap());
         assert_eq!((file.edited().await, file.edited().await), (Some(Edited::NoText(b"f\xff".to_vec())), None));
-        assert!(file.write("g").await.unwrap());
+        assert!(scene.update(&mut file).await.unwrap());
+        assert_eq!(scene.text(), begun);
     }
 
-    /// The daemon dies after the note, before the file: what is noted is not taken for what is there.
+    /// A daemon may die before it has put a text in its place. The next one does not take the old text for an edit.
     #[tokio::test]
-    async fn noted_and_not_there() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.yaml");
-        let state = directory.path().join("run1");
-        std::fs::create_dir(&state).unwrap();
-        let open = || PlanFile::open(path.to_str().unwrap(), &state, "1\n2\n3\n");
-        std::fs::write(&path, "1\n2\n3\n").unwrap();
-        let prepared = open().await.prepare("1\nb\n3\n".into())(DISK).unwrap().unwrap();
-        // As after a kill: it lies there, and nobody will put it in its place.
-        let (_file, left) = prepared.file.keep().unwrap();
+    async fn a_file_that_is_behind_is_no_edit() {
+        let mut scene = Scene::new();
+        let mut file = scene.open().await;
+        scene.starts();
+        file.begin(scene.run.clone());
+        let (_file, left) = file.prepared().await.unwrap().file.unwrap().keep().unwrap();
         assert!(left.exists());
-        let mut file = open().await;
+        let mut file = scene.open().await;
         assert!(!left.exists(), "it is taken away");
         assert_eq!(file.edited().await, None);
-        assert!(file.write("1\nb\n3\n").await.unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\nb\n3\n");
-        // Somebody has edited one of the two: which, its lines tell.
-        for (theirs, ours) in [("1\n2\n3\n4\n", "1\n2\n3\n"), ("1\nb\n3\n4\n", "1\nb\n3\n"), ("4\n", "1\nb\n3\n")] {
-            std::fs::write(&path, theirs).unwrap();
-            assert_eq!(open().await.edited().await, text(ours, theirs));
-            assert_eq!(left_by(DISK, &state, "", theirs), ours);
+        // A session has added a task, and the file does not have it yet.
+        let ours = scene.run.mirror().unwrap().to_string();
+        let added = format!("{ours}      - {{id: b, name: B}}\n");
+        scene.run.handle(Event::PlanEdited { ours, theirs: added.clone() }, Wall(1));
+        assert_eq!(scene.open().await.edited().await, None);
+        // Somebody has edited one of the two: its lines tell which, and statuses are not what was edited.
+        for theirs in [format!("# mine\n{PLAN}"), format!("# mine\n{added}")] {
+            scene.write(&theirs);
+            let ours = theirs.replace("# mine\n", "");
+            assert_eq!(scene.open().await.edited().await, edited(&ours, &theirs));
         }
+        let skipped = PLAN.replace("name: A", "name: A, status: skipped, skip_reason: x");
+        scene.write(&skipped);
+        let Some(Edited::Text { ours, .. }) = scene.open().await.edited().await else { panic!("it was edited") };
+        assert!(ours.contains("status: in_progress"), "{ours}");
     }
 
-    /// What others write while a text is on its way stays there.
+    /// What others write while a text is being prepared stays there.
     #[tokio::test]
     async fn somebody_writes_meanwhile() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.yaml");
-        let there = || std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, "a").unwrap();
-        let mut file = PlanFile::open(path.to_str().unwrap(), directory.path(), "a").await;
-        file.begin("b".into());
+        let mut scene = Scene::new();
+        let mut file = scene.open().await;
+        scene.starts();
+        file.begin(scene.run.clone());
         assert!(file.is_busy());
         let prepared = file.prepared().await.unwrap();
-        assert_eq!((there().as_str(), file.is_busy()), ("a", false), "not before it is told");
-        assert!(file.put(prepared).await.unwrap());
-        assert_eq!(there(), "b");
-        file.begin("b".into());
-        assert!(file.prepared().await.unwrap().is_none(), "it is there already");
-
-        file.begin("c".into());
-        std::fs::write(&path, "theirs").unwrap();
-        let prepared = file.prepared().await.unwrap();
+        assert_eq!((scene.text().as_str(), file.is_busy()), (PLAN, false), "not before it is told");
+        scene.write("theirs");
         assert!(!file.put(prepared).await.unwrap());
-        assert_eq!((there(), file.edited().await), ("theirs".into(), text("b", "theirs")));
+        assert_eq!((scene.text(), file.edited().await), ("theirs".into(), edited(PLAN, "theirs")));
 
-        std::fs::write(&path, "b").unwrap();
+        scene.write(PLAN);
         assert!(file.edited().await.is_some());
-        file.begin("c".into());
-        std::fs::write(&path, "theirs").unwrap();
+        file.begin(scene.run.clone());
+        scene.write("theirs");
         assert!(file.edited().await.is_some(), "told before the text is there");
         let prepared = file.prepared().await.unwrap();
         assert!(!file.put(prepared).await.unwrap(), "it knows nothing of theirs");
+        let beside = std::fs::read_dir(scene.directory.path()).unwrap().count();
+        assert_eq!(beside, 1, "nothing is left beside the plan");
+    }
 
-        file.begin("d".into());
-        file.settle().await;
-        assert_eq!(there(), "d", "what was begun is better than nothing");
-        let beside = std::fs::read_dir(directory.path()).unwrap().count();
-        assert_eq!(beside, 2, "the plan and the note, and nothing that was not put in its place");
+    /// Edits of the last moment stay, with the statuses in them.
+    #[tokio::test]
+    async fn the_last_statuses_are_written_into_the_last_edit() {
+        let mut scene = Scene::new();
+        let mut file = scene.open().await;
+        scene.starts();
+        file.begin(scene.run.clone());
+        scene.run.handle(Event::Stop(StopHow::Now), Wall(1));
+        let theirs = format!("# mine\n{PLAN}");
+        scene.write(&theirs);
+        file.write_last(&scene.run).await.unwrap();
+        assert_eq!(scene.text(), format!("# mine\n{}", scene.run.mirror().unwrap()));
+        scene.write("{");
+        assert!(matches!(file.write_last(&scene.run).await, Err(PlanFileError::NoPlan)));
+        assert_eq!(scene.text(), "{");
     }
 
     /// What could not be put there is not there, also when it is asked for again.
     #[tokio::test]
     async fn who_cannot_write_says_so_every_time() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("plan.yaml");
-        std::fs::create_dir(&path).unwrap();
-        let mut file = PlanFile::open(path.to_str().unwrap(), directory.path(), "a").await;
-        assert!(file.write("b").await.is_err() && file.write("b").await.is_err());
-        std::fs::remove_dir(&path).unwrap();
-        assert!(file.write("b").await.unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "b");
-    }
-
-    /// After a run: what it left there, whether or not it got to the end of that.
-    #[test]
-    fn what_a_run_has_left_there() {
-        let directory = tempfile::tempdir().unwrap();
-        let left = |found: &str| left_by(DISK, directory.path(), "began", found);
-        assert_eq!((left("began"), left("edited")), ("began".to_owned(), "began".to_owned()), "it never wrote");
-        DISK.write_private(&directory.path().join(NOTE), br#"["b","c"]"#).unwrap();
-        assert_eq!((left("c"), left("b")), ("c".to_owned(), "b".to_owned()), "the last one is not there yet");
-        assert_eq!(left("edited"), "c");
+        let mut scene = Scene::new();
+        let mut file = scene.open().await;
+        scene.starts();
+        std::fs::remove_file(&scene.path).unwrap();
+        std::fs::create_dir(&scene.path).unwrap();
+        assert!(scene.update(&mut file).await.is_err() && scene.update(&mut file).await.is_err());
+        let shown = |file: &PlanFile| file.shown().status(&"a".parse().unwrap());
+        assert_eq!(shown(&file), TaskStatus::Pending, "as it was last written");
+        std::fs::remove_dir(&scene.path).unwrap();
+        assert!(scene.update(&mut file).await.unwrap());
+        assert_eq!((scene.text(), shown(&file)), (with_status("in_progress"), TaskStatus::InProgress));
     }
 }

@@ -71,6 +71,7 @@ fn task_views(run: &Run) -> Vec<TaskView> {
             name: task.name.clone(),
             section: section.name.clone(),
             status: state.status(&task.id),
+            shown: run.status_left_in_file(&task.id),
             record: state.get(&task.id).cloned().unwrap_or_default(),
         };
         section.tasks.iter().map(view).collect::<Vec<_>>()

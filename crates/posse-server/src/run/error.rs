@@ -3,7 +3,6 @@
 use posse_api::ProblemKind;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
-use posse_core::plan::TaskId;
 use posse_core::plan::isolation::IsolationError;
 
 use super::journal::Failed;
@@ -17,6 +16,8 @@ pub(crate) enum SupervisorError {
     NoRun { kind: &'static str, id: RunId },
     #[error("no pipeline has ever run in {0}")]
     Never(String),
+    #[error("{0} has never been run here, so none of its tasks has asked or failed")]
+    NeverRan(String),
     #[error("cannot read {path}: {error}")]
     Unreadable { path: String, error: std::io::Error },
     #[error(transparent)]
@@ -26,9 +27,9 @@ pub(crate) enum SupervisorError {
     #[error("there is no task {0:?} in this plan")]
     NoTask(String),
     #[error("task {0} does not ask anything")]
-    NotAsking(TaskId),
+    NotAsking(String),
     #[error("a session works on task {0}; stop the plan first, or wait")]
-    Busy(TaskId),
+    Busy(String),
     #[error("pipeline {run} works in {directory} since {since}; one at a time")]
     InUse { run: RunId, directory: String, since: jiff::Timestamp },
     #[error("{by} works through the backlog of {directory}; one at a time")]
@@ -49,8 +50,6 @@ pub(crate) enum SupervisorError {
     NoJournal { id: RunId, why: String },
     #[error("run {0} is over; there is nothing to stop")]
     Over(RunId),
-    #[error("{0}")]
-    NotWritten(String),
     #[error(transparent)]
     Loop(#[from] LoopError),
     #[error(transparent)]
@@ -63,6 +62,7 @@ impl ApiProblem for SupervisorError {
         match self {
             Self::NoRun { kind: "run", .. } => (Kind::NoRun, Some("`posse runs` shows those there are")),
             Self::NoRun { .. } | Self::Never(_) => (Kind::NoRun, None),
+            Self::NeverRan(_) => (Kind::NoRun, Some("`posse plan run --reset TASK` begins a task anew")),
             Self::Unreadable { .. } => (Kind::NoFile, Some("`posse plan init` makes a sample plan")),
             Self::Invalid(_) => (Kind::InvalidPlan, Some("`posse plan check` shows every mistake with its place")),
             Self::Unconfirmed(_) => (Kind::FromTerminal, Some(hint::OUTSIDE)),
@@ -85,7 +85,6 @@ impl ApiProblem for SupervisorError {
                 ),
             ),
             Self::Over(_) => (Kind::Over, None),
-            Self::NotWritten(_) => (Kind::NotWritten, None),
             Self::Loop(error) => error.problem(),
             Self::Journal(error) => error.problem(),
         }

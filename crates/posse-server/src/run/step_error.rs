@@ -11,7 +11,6 @@ use posse_core::backlog::Slug;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::BadName;
 use posse_core::plan::BadTaskId;
-use posse_core::plan::edit::NotWritten;
 use posse_files::backlog::EditError;
 use posse_files::providers::ProviderError;
 
@@ -73,8 +72,6 @@ pub(crate) enum StepError {
     Problems(#[from] FileProblems),
     #[error(transparent)]
     Edit(#[from] EditError),
-    #[error(transparent)]
-    NotWritten(#[from] NotWritten),
     #[error(transparent)]
     Provider(#[from] ProviderError),
     #[error(transparent)]

@@ -140,7 +140,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     }
     /// Reports whether the list of runs is to show the run as it is after that entry. In between the view is in memory.
     fn lists(ledger: &RunLedger<Self>, entry: &Self::Entry) -> bool {
-        matches!(entry.content(), EntryContent::Created(_) | EntryContent::Closed { .. })
+        ledger.closed || matches!(entry.content(), EntryContent::Created(_))
     }
 
     /// Reports whether the machine was told to start.

@@ -34,7 +34,6 @@ fn t73_a_plan_stops_when_its_money_is_spent() {
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
     assert!(text.contains("this plan: 0.25 USD of 0.25 USD are spent"), "{text}");
-    assert!(scene.text().contains("status: paused_quota") && scene.text().contains("pause_reason"), "{}", scene.text());
     assert_eq!(scene.claude.called("1.1", 1).unwrap().flag("--max-budget-usd"), Some("0.25"), "and it was told so");
     // Another process, another day: what was spent stays spent.
     scene.env.kill_daemon();
@@ -44,7 +43,6 @@ fn t73_a_plan_stops_when_its_money_is_spent() {
     assert_eq!((code, scene.claude.sessions()), (2, 1), "nothing may be spent: {text}");
     let (code, text) = scene.plan("run", &["--quota-ceiling", "0"]);
     assert_eq!((code, scene.claude.sessions()), (0, 2), "no limit: {text}");
-    assert!(!scene.text().contains("paused_quota"), "it is not paused any more: {}", scene.text());
 }
 
 /// T77: what another plan, run by another process, spent in the last days counts.
@@ -152,5 +150,5 @@ fn a_session_without_money_costs_no_attempt() {
     );
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
-    assert!(!scene.text().contains("attempts: 1") && scene.text().contains("paused_quota"), "{}", scene.text());
+    assert_eq!(scene.record("t").attempts, 0);
 }

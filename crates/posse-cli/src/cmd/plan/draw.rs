@@ -19,6 +19,7 @@ pub(super) fn status(plan: &Plan, known: &KnownPlan, ui: &Ui) -> String {
             section: section.name.clone(),
             status: known.state.status(&task.id),
             record: known.state.get(&task.id).cloned().unwrap_or_default(),
+            shown: None,
         }));
     }
     let note = |task: &TaskView| match (known.selection.start.contains(&task.id), known.blocked(&task.id)) {

@@ -172,7 +172,12 @@ fn plan_event_text(event: &Event) -> Option<Painted> {
         Event::Answered { .. } => say("answered"),
         Event::Retry { .. } => say("from the beginning"),
         Event::Taken { name, held_by, .. } => warn(format!("waits for {name}, which {held_by} has")),
-        Event::Started | Event::AreaReady { .. } | Event::Time | Event::Others(_) | Event::TryNow => None,
+        Event::Started
+        | Event::AreaReady { .. }
+        | Event::Time
+        | Event::Others(_)
+        | Event::TryNow
+        | Event::FileBehind { .. } => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Effect, PlanCheck, Run, RunOutcome};
 use crate::plan::State;
-use crate::plan::file::{Plan, PlanStatus};
+use crate::plan::file::Plan;
 use crate::plan::gates::GateVerdict;
 use crate::plan::select::{Standing, finished};
 use crate::plan::settings::Settings;
@@ -21,9 +21,8 @@ pub(super) enum AfterPlan {
 
 impl AfterPlan {
     pub(super) fn at_begin(plan: &Plan, state: &State, settings: &Settings) -> Self {
-        let was_complete =
-            plan.meta.status == Some(PlanStatus::Completed) && finished(plan, state) == Some(Standing::Complete);
-        if was_complete { Self::NotDue } else { Self::when_done(settings) }
+        let is_complete = settings.was_complete && finished(plan, state) == Some(Standing::Complete);
+        if is_complete { Self::NotDue } else { Self::when_done(settings) }
     }
 
     fn when_done(settings: &Settings) -> Self {
@@ -48,10 +47,12 @@ impl Run {
         self.after_plan == AfterPlan::Asked
     }
 
-    /// What was not run must be run another time: such a plan is not marked as completed.
-    pub(super) fn checks_are_open(&self) -> bool {
-        self.after_plan == AfterPlan::LeftOut
-            || self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)))
+    /// Reports whether the whole plan is done, and no check of it is left for another run.
+    pub fn has_completed_plan(&self) -> bool {
+        let checks_are_open = self.after_plan == AfterPlan::LeftOut
+            || self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)));
+        let succeeded = self.outcome().is_some_and(|(outcome, _)| outcome.is_success());
+        succeeded && self.settings.only.is_none() && self.settings.from.is_none() && !checks_are_open
     }
 
     /// What was said is of another state from now on.

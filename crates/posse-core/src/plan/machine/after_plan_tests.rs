@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::tests::{Table, done};
 use super::{Effect, Event, GateFailure, PlanCheck, Run, RunOutcome, StopHow};
+use crate::plan::Plan;
 use crate::plan::gates::GateVerdict;
 use crate::plan::settings::Settings;
-use crate::plan::{Plan, State};
 use crate::time::Wall;
 
 const GATES: &str = ", gates: [{name: e2e, cmd: make e2e, when: after_plan}]";
@@ -34,15 +34,15 @@ fn red() -> GateVerdict {
 
 #[test]
 fn the_plan_is_verified_only_by_their_word() {
-    for (verdict, outcome, reason, marked) in [
-        (GateVerdict::Green, RunOutcome::Verified, "every task is done", "completed"),
-        (GateVerdict::KnownRed(vec!["x".into()]), RunOutcome::Verified, "every task is done", "completed"),
-        (red(), RunOutcome::Failed, "the plan as a whole does not hold: e2e: exited with 1", "failed"),
+    for (verdict, outcome, reason, completed) in [
+        (GateVerdict::Green, RunOutcome::Verified, "every task is done", true),
+        (GateVerdict::KnownRed(vec!["x".into()]), RunOutcome::Verified, "every task is done", true),
+        (red(), RunOutcome::Failed, "the plan as a whole does not hold: e2e: exited with 1", false),
         (
             GateVerdict::NotRun("no server".into()),
             RunOutcome::CompletedWithWarnings,
             "every task is done; e2e: not run: no server",
-            "",
+            false,
         ),
     ] {
         let mut table = table();
@@ -50,8 +50,7 @@ fn the_plan_is_verified_only_by_their_word() {
         table.ended(outcome);
         assert!(table.finished.as_ref().unwrap().1.contains(reason), "{:?}", table.finished);
         assert_eq!(table.run.outstanding(), [], "{verdict:?}");
-        let (plan, _) = Plan::read("p", &table.run.mirror().unwrap()).unwrap();
-        assert_eq!(plan.meta.status.map_or("", |status| status.as_str()), marked, "{verdict:?}");
+        assert_eq!(table.run.has_completed_plan(), completed, "{verdict:?}");
     }
 }
 
@@ -75,7 +74,7 @@ fn who_was_not_asked_is_not_heard() {
 #[test]
 fn a_task_that_is_added_meanwhile_waits_and_has_them_run_again() {
     let mut table = table();
-    let ours = table.run.mirror().unwrap();
+    let ours = table.run.mirror().unwrap().to_string();
     let theirs = ours.replace("\n]}", ",\n{id: b, name: B}\n]}");
     assert_ne!(ours, theirs);
     table.tell(Event::PlanEdited { ours, theirs });
@@ -121,17 +120,16 @@ fn stop_now_ends_them() {
 
 #[test]
 fn what_they_said_before_holds_until_something_is_done() {
-    let begun = |status: &str| {
-        let meta = format!("{GATES}, status: {status}");
-        Table::new(&meta, "{id: a, name: A, status: verified, attempts: 1}", |_| ())
+    let begun = |was_complete: bool| {
+        Table::new(GATES, "{id: a, name: A, status: verified, attempts: 1}", |settings| {
+            settings.was_complete = was_complete;
+        })
     };
-    begun("completed").ended(RunOutcome::Verified);
-    for status in ["failed", "stopped"] {
-        assert_eq!(begun(status).wants, [Effect::CheckPlan], "{status}");
-    }
+    begun(true).ended(RunOutcome::Verified);
+    assert_eq!(begun(false).wants, [Effect::CheckPlan]);
 }
 
-/// Who leaves them out has not heard them: the plan is not marked as completed, and the next run asks.
+/// Who leaves them out has not heard them: the plan is not completed, and the next run asks.
 #[test]
 fn checks_that_are_left_out_are_no_success_of_theirs() {
     let mut table = Table::new(GATES, "{id: a, name: A}", |settings| settings.skip_after_plan = true);
@@ -145,9 +143,8 @@ fn checks_that_are_left_out_are_no_success_of_theirs() {
     assert!(reason.contains("left out; run it again without --skip-smoke"), "{reason}");
     let text = table.run.mirror().unwrap();
     let (plan, _) = Plan::read("p", &text).unwrap();
-    assert_eq!(plan.meta.status, None);
-    let state = State::recorded(&plan);
-    let mut run = Run::new("p", &text, state, Settings::of(&plan), &BTreeMap::new()).unwrap();
+    let settings = Settings { was_complete: table.run.has_completed_plan(), ..Settings::of(&plan) };
+    let mut run = Run::new("p", &text, table.run.state_between_runs(&plan), settings, &BTreeMap::new()).unwrap();
     let effects = run.handle(Event::Started, Wall(1));
     assert!(effects.contains(&Effect::CheckPlan), "{effects:?}");
     // Where there are none, it means nothing.

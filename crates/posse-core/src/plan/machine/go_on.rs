@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, RunOutcome, Stage, time};
 use crate::plan::breaker::Gate;
 use crate::plan::budget::exhausted;
-use crate::plan::edit::Mark;
 use crate::plan::escalate::{model, validator_model};
-use crate::plan::file::PlanStatus;
 use crate::plan::select::{Limits, Selection, Standing, Why, next, select};
 use crate::plan::{Plan, State, TaskId, TaskStatus};
 use crate::time::Wall;
@@ -165,21 +163,7 @@ impl Run {
     }
 
     pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
-        self.mark = match outcome {
-            RunOutcome::Verified | RunOutcome::CompletedWithWarnings
-                if self.settings.only.is_none() && self.settings.from.is_none() && !self.checks_are_open() =>
-            {
-                Mark { status: Some(PlanStatus::Completed), ..Mark::default() }
-            }
-            RunOutcome::Failed | RunOutcome::Deadlocked => {
-                Mark { status: Some(PlanStatus::Failed), failure_reason: Some(reason.clone()), ..Mark::default() }
-            }
-            RunOutcome::BudgetExhausted => {
-                Mark { status: Some(PlanStatus::PausedQuota), pause_reason: Some(reason.clone()), ..Mark::default() }
-            }
-            RunOutcome::Stopped => Mark { status: Some(PlanStatus::Stopped), ..Mark::default() },
-            _ => Mark::default(),
-        };
+        self.left_in_file = self.state.statuses().map(|(task, status)| (task.clone(), status)).collect();
         self.outcome = Some((outcome, reason.clone()));
         self.effects.push(Effect::Finish { outcome, reason });
     }

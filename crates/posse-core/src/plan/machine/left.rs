@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Flight, Part, Run, RunId, Stage};
-use crate::plan::edit::reads_the_same;
-use crate::plan::{Plan, Record, State, TaskId, TaskStatus};
+use super::{Event, Flight, Part, Run, RunId, Stage};
+use crate::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 
 /// What is still to come for a task whose work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,9 +20,9 @@ pub enum Left {
 
 impl Left {
     /// How a task of which this is left stands when the next run begins, if that can go on with it. `then` is what the last
-    /// run knew of it, `now` what the plan's file says; a person may have answered meanwhile, or want it done again.
-    pub(super) fn resumed(self, then: &Record, now: &Record) -> Option<Record> {
-        let same = reads_the_same(now.question.as_deref(), then.question.as_deref());
+    /// run knew of it, `now` how it stands; a person may have answered meanwhile, or want it done again.
+    fn resumed(self, then: &Record, now: &Record) -> Option<Record> {
+        let same = now.question == then.question;
         let answered = now.status == TaskStatus::Pending && now.answer.is_some() && same;
         let asks = now.status == TaskStatus::Suspended && then.status == TaskStatus::Suspended && same;
         let status = match self {
@@ -67,6 +66,35 @@ impl Run {
             .collect()
     }
 
+    /// Takes in what a person does after the run, for the next one.
+    pub(super) fn after_the_end(&mut self, event: Event) {
+        match event {
+            Event::FileBehind { shown } => self.left_in_file = shown,
+            Event::Answered { task, answer } if self.state.status(&task) == TaskStatus::Suspended => {
+                let record = self.state.of(&task);
+                (record.answer, record.status) = (Some(answer), TaskStatus::Pending);
+            }
+            Event::Retry { task } => {
+                self.flights.remove(&task);
+                self.retry(&task);
+            }
+            _ => {}
+        }
+    }
+
+    /// The state of a plan after this run, for the next one.
+    pub fn state_between_runs(&self, plan: &Plan) -> State {
+        State::between_runs(plan, |id| {
+            let name = &self.plan.task(id.as_str())?.name;
+            Some(LeftTask { name, record: self.state.get(id)?, shown: self.status_left_in_file(id) })
+        })
+    }
+
+    /// The status of a task with which the run left the plan file. Unknown while it goes on.
+    pub fn status_left_in_file(&self, task: &TaskId) -> Option<TaskStatus> {
+        self.left_in_file.get(task).copied()
+    }
+
     /// Goes on with what an earlier run has left. Before it begins.
     pub fn take_over(&mut self, left: &BTreeMap<TaskId, Left>) {
         for (task, left) in left {
@@ -101,8 +129,8 @@ pub struct Resumed {
     pub gone: Vec<TaskId>,
 }
 
-/// Goes on from where the last run was. `state` is what the plan's file says, and becomes what the next run begins with; `there`
-/// says whether the work of a task is still there.
+/// Goes on from where the last run was. `state` is the state between the runs, and becomes what the next run begins with;
+/// `there` says whether the work of a task is still there.
 pub fn resume<E>(
     plan: &Plan,
     state: &mut State,

@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 
 use super::tests::{Table, done, failed, id};
 use super::{Effect, Event, Left, MergeResult, Run, RunOutcome, StopHow, resume};
-use crate::plan::edit::{Mark, write};
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::settings::Settings;
 use crate::plan::verdict::Verdict;
-use crate::plan::{Plan, Record, State, TaskStatus};
+use crate::plan::{Plan, Record, TaskStatus};
+use crate::time::Wall;
 
 const VALIDATED: &str = ", validation: {enabled: true}";
 
-/// The next run of a plan, after somebody has changed what has become of `a`. `there`: the work is.
-fn next(last: &Table, change: impl FnOnce(&mut Record), there: bool, only: Option<&str>) -> Table {
-    let mut state = last.run.state().clone();
-    change(state.of(&id("a")));
-    let text = write(&last.run.mirror().unwrap(), &state, &Mark::default()).unwrap();
+/// The next run of a plan, after a person has done this. `there`: the work of `a` is.
+fn next(last: &Table, person: Option<Event>, there: bool, only: Option<&str>) -> Table {
+    let mut last = last.run.clone();
+    let text = last.mirror().unwrap();
+    if let Some(event) = person {
+        assert_eq!(last.handle(event, Wall(1)), []);
+    }
     let (plan, _) = Plan::read("p", &text).unwrap();
-    let mut state = State::recorded(&plan);
-    let resumed = resume(&plan, &mut state, Some(&last.run), |_| Ok::<_, ()>(there)).unwrap();
+    let mut state = last.state_between_runs(&plan);
+    let resumed = resume(&plan, &mut state, Some(&last), |_| Ok::<_, ()>(there)).unwrap();
     let settings = Settings { only: only.map(id), ..Settings::of(&plan) };
     let mut run = Run::new("p", &text, state, settings, &BTreeMap::from([(id("a"), 1)])).unwrap();
     run.take_over(&resumed.left);
@@ -28,8 +30,8 @@ fn next(last: &Table, change: impl FnOnce(&mut Record), there: bool, only: Optio
     table
 }
 
-fn answer(record: &mut Record) {
-    (record.status, record.answer) = (TaskStatus::Pending, Some("done".into()));
+fn answer() -> Option<Event> {
+    Some(Event::Answered { task: id("a"), answer: "done".into() })
 }
 
 fn unmerged() -> Table {
@@ -42,40 +44,54 @@ fn unmerged() -> Table {
 
 #[test]
 fn what_could_not_be_merged_is_merged_by_the_next_run() {
-    let mut run = next(&unmerged(), answer, true, None);
+    let mut run = next(&unmerged(), answer(), true, None);
     assert_eq!((run.sessions().len(), run.record("a").attempts), (0, 1), "it is not done again");
     run.merged("a");
     run.ended(RunOutcome::Verified);
 }
 
-/// In the plan's file long questions are cut.
+/// A person changes statuses in the file; what they did not touch is as the run left it.
 #[test]
-fn a_long_question_is_the_same_one() {
-    let asks =
-        |question: String| Record { status: TaskStatus::Suspended, question: Some(question), ..Record::default() };
-    let (then, mut now) = (asks("x".repeat(3000)), asks(format!("{}…", "x".repeat(2000))));
-    answer(&mut now);
-    assert!(Left::Unmerged.resumed(&then, &now).is_some());
-    assert_eq!(Left::Unmerged.resumed(&asks("another".into()), &now), None);
+fn a_status_that_a_person_changed_counts() {
+    let mut run = Table::new("", "{id: a, name: A, max_attempts: 1},\n{id: b, name: B}", |_| {});
+    run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
+    run.session("b", done());
+    run.merged("b");
+    run.ended(RunOutcome::Failed);
+    let text = run.run.mirror().unwrap();
+    let read = |last: &Run, text: &str| last.state_between_runs(&Plan::read("p", text).unwrap().0);
+    assert_eq!(read(&run.run, &text), *run.run.state());
+    let retried = read(&run.run, &text.replace("status: failed", "status: pending"));
+    assert_eq!(retried.get(&id("a")), Some(&Record::default()));
+    assert_eq!(retried.get(&id("b")), run.run.state().get(&id("b")));
+    // What the file was left with is not of a person, even if the run knew better.
+    let mut last = run.run.clone();
+    last.handle(Event::FileBehind { shown: BTreeMap::from([(id("b"), TaskStatus::InProgress)]) }, Wall(1));
+    let behind = read(&last, &text.replace("status: verified", "status: in_progress"));
+    assert_eq!(behind.get(&id("b")), run.run.state().get(&id("b")));
+    // An answer or a retry after the end counts, whether the file shows it or not.
+    last.handle(Event::Retry { task: id("a") }, Wall(1));
+    assert_eq!(read(&last, &text.replace("status: failed", "status: pending")).get(&id("a")), Some(&Record::default()));
+    assert_eq!(read(&last, &text).get(&id("a")), Some(&Record::default()));
 }
 
 /// Who has not answered is asked again by the next run, and that one goes on with it, or the one after it.
 #[test]
 fn a_question_outlives_runs() {
-    let again = next(&unmerged(), |_| (), true, None);
+    let again = next(&unmerged(), None, true, None);
     again.ended(RunOutcome::Suspended);
     assert_eq!(again.run.left(), BTreeMap::from([(id("a"), Left::Unmerged)]));
-    let mut run = next(&again, answer, true, None);
+    let mut run = next(&again, answer(), true, None);
     run.merged("a");
     run.ended(RunOutcome::Verified);
 }
 
 #[test]
 fn who_wants_it_again_or_finds_it_gone_gets_it_again() {
-    let retried = next(&unmerged(), |record| *record = Record::default(), true, None);
+    let retried = next(&unmerged(), Some(Event::Retry { task: id("a") }), true, None);
     assert_eq!((retried.sessions(), retried.run.left().len()), (vec!["a.2:-".to_owned()], 0));
     // Though it was tried as often as it may be.
-    let gone = next(&unmerged(), answer, false, None);
+    let gone = next(&unmerged(), answer(), false, None);
     assert_eq!((gone.sessions(), gone.record("a").attempts), (vec!["a.2:-".to_owned()], 1));
 }
 
@@ -85,12 +101,12 @@ fn what_was_not_asked_for_waits() {
     let mut last = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |settings| settings.only = Some(id("a")));
     last.session("a", done());
     last.merge("a", MergeResult::NotNow { why: "commit x".into() });
-    let mut other = next(&last, answer, true, Some("b"));
+    let mut other = next(&last, answer(), true, Some("b"));
     assert_eq!(other.sessions(), ["b.1:-"]);
     other.session("b", done());
     other.merged("b");
     assert_eq!(other.finished.as_ref().map(|(outcome, _)| *outcome), Some(RunOutcome::Verified));
-    let mut run = next(&other, |_| (), true, None);
+    let mut run = next(&other, None, true, None);
     run.merged("a");
     run.ended(RunOutcome::Verified);
 }
@@ -103,7 +119,7 @@ fn what_was_not_judged_is_judged_by_the_next_run() {
     stopped.tell(Event::Stop(StopHow::AfterTask));
     stopped.session("a", done());
     stopped.ended(RunOutcome::Stopped);
-    let run = next(&stopped, |_| (), true, None);
+    let run = next(&stopped, None, true, None);
     assert_eq!(run.sessions(), ["a.1/validator"]);
     let Some(Effect::StartSession { launch, .. }) = run.wants.first() else { panic!("{:?}", run.wants) };
     assert_eq!(launch.model.as_deref(), Some("opus"));
@@ -114,11 +130,11 @@ fn what_was_not_judged_is_judged_by_the_next_run() {
         mute.session("a", Outcome::Failed(failed(FailedHow::Tool)));
     }
     mute.ended(RunOutcome::Suspended);
-    let mut run = next(&mute, answer, true, None);
+    let mut run = next(&mute, answer(), true, None);
     assert_eq!(run.sessions(), ["a.1/validator"]);
     run.verdict("a", Verdict::Pass);
     run.merged("a");
     run.ended(RunOutcome::Verified);
-    let gone = next(&mute, |record| record.status = TaskStatus::Completed, false, None);
+    let gone = next(&mute, answer(), false, None);
     assert_eq!((gone.sessions(), gone.record("a").attempts), (vec!["a.2:-".to_owned()], 1));
 }

@@ -165,7 +165,8 @@ fn t84_a_stop_before_the_validator() {
     let text = run.run.mirror().unwrap();
     let (plan, _) = Plan::read("p", &text).unwrap();
     let starts = BTreeMap::from([(id("a"), 1)]);
-    let next = Run::new("p", &text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap();
+    let state = run.run.state_between_runs(&plan);
+    let next = Run::new("p", &text, state, Settings::of(&plan), &starts).unwrap();
     let mut next = Table { run: next, now: 100, ..Table::new("", "{id: z, name: Z}", |_| {}) };
     next.wants.clear();
     next.tell(Event::Started);

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use world::{Act, World};
 
 use super::{Effect, Event, Left, MergeResult, Part, Run, RunId, RunOutcome, resume};
-use crate::plan::edit::{Mark, same_but_for_statuses, write};
 use crate::plan::outcome::Outcome;
 use crate::plan::select::satisfied;
 use crate::plan::settings::Settings;
@@ -171,9 +170,9 @@ impl Sim {
     /// What the machine is told; `None` if that is nothing.
     fn event(&self, next: &Next) -> Option<Event> {
         let edited = |given: &str, edit: &world::Edit| {
-            let mirror = self.run.mirror().unwrap();
             // Whoever puts two texts together does it as the one who wrote the second would have done.
-            let ours = if same_but_for_statuses(given, &mirror) { given.to_owned() } else { mirror };
+            let is_current = self.run.text().is_same_plan(given);
+            let ours = if is_current { given.to_owned() } else { self.run.mirror().unwrap().to_string() };
             let theirs = edit.made_in(&ours);
             (ours != theirs).then_some(Event::PlanEdited { ours, theirs })
         };
@@ -256,7 +255,9 @@ impl Sim {
 
     fn perform(&mut self, effects: &[Effect]) {
         let (run, round) = (&self.run, self.rounds.len());
-        effects.iter().for_each(|effect| self.world.perform(effect, round, self.clock, || run.mirror().unwrap()));
+        effects
+            .iter()
+            .for_each(|effect| self.world.perform(effect, round, self.clock, || run.mirror().unwrap().to_string()));
     }
 
     /// Only the journal and the world are left.
@@ -281,36 +282,33 @@ impl Sim {
     fn again(&mut self) -> bool {
         let (outcome, _) = self.run.outcome().unwrap();
         self.rounds.push((std::mem::take(&mut self.journal), outcome));
-        let text = self.run.mirror().unwrap();
-        let (plan, _) = Plan::read("sim", &text).unwrap();
-        assert_eq!(State::recorded(&plan), *self.run.state(), "the file says the same");
-        let mut state = self.run.state().clone();
+        self.text = self.run.mirror().unwrap().to_string();
+        let (plan, _) = Plan::read("sim", &self.text).unwrap();
+        assert!(State::recorded(&plan).statuses().eq(self.run.state().statuses()), "the file says the same");
         let ended = matches!(outcome, RunOutcome::Failed | RunOutcome::Deadlocked);
         if outcome.is_success() || self.rounds.len() == ROUNDS || (ended && self.second_chance) {
             return false;
         }
         self.second_chance |= ended;
-        for task in plan.tasks() {
-            match state.status(&task.id) {
+        let mut last = self.run.clone();
+        for task in plan.tasks().map(|task| task.id.clone()) {
+            match last.state().status(&task) {
                 TaskStatus::Suspended => {
-                    let answer = self.answer(&task.id);
-                    self.answers.insert(task.id.clone(), answer.clone());
-                    let record = state.of(&task.id);
-                    (record.answer, record.status) = (Some(answer), TaskStatus::Pending);
+                    let answer = self.answer(&task);
+                    self.answers.insert(task.clone(), answer.clone());
+                    last.handle(Event::Answered { task, answer }, Wall(self.clock));
                 }
                 TaskStatus::Failed if ended => {
-                    *state.of(&task.id) = Default::default();
-                    self.answers.remove(&task.id);
+                    self.answers.remove(&task);
+                    last.handle(Event::Retry { task }, Wall(self.clock));
                 }
                 _ => {}
             }
         }
-        self.text = write(&text, &state, &Mark::default()).unwrap();
         self.before.clone_from(&self.starts);
-        let (plan, _) = Plan::read("sim", &self.text).unwrap();
-        self.state = State::recorded(&plan);
+        self.state = last.state_between_runs(&plan);
         let there = |_: &TaskId| Ok::<_, ()>(true);
-        self.left = resume(&plan, &mut self.state, Some(&self.run), there).unwrap().left;
+        self.left = resume(&plan, &mut self.state, Some(&last), there).unwrap().left;
         self.run = new_run(&self.text, &self.before, self.state.clone(), &self.left);
         self.happen(Event::Started, self.clock + 1, None);
         // It may be over at once.

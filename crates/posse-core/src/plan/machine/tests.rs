@@ -73,7 +73,10 @@ impl Table {
                 Effect::WritePlan => {
                     let text = self.run.mirror().unwrap();
                     let (plan, _) = Plan::read("p", &text).unwrap();
-                    assert_eq!(State::recorded(&plan), *self.run.state(), "the file says the same");
+                    assert!(
+                        State::recorded(&plan).statuses().eq(self.run.state().statuses()),
+                        "the file says the same"
+                    );
                 }
                 // Areas never fail here; the next thing is what counts.
                 Effect::MakeArea { run } => self.tell(Event::AreaReady { run }),
@@ -219,8 +222,6 @@ fn t26_t28_what_needs_a_failed_task_does_not_run() {
     let (outcome, reason) = run.finished.clone().unwrap();
     assert_eq!(outcome.exit_code(), 5);
     assert!(reason.contains("c: it waits for b (pending), which waits for a (failed)"), "{reason}");
-    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
-    assert_eq!(plan.meta.failure_reason, Some(reason));
 }
 
 #[test]
@@ -344,8 +345,7 @@ fn t73_the_money_is_spent() {
     run.session("b", done());
     run.merged("b");
     run.ended(RunOutcome::BudgetExhausted);
-    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
-    assert_eq!(plan.meta.pause_reason.as_deref(), Some("plan: 2.00 USD of 2.00 USD are spent"));
+    assert_eq!(run.finished.as_ref().unwrap().1, "plan: 2.00 USD of 2.00 USD are spent");
     // Enough for exactly what there is to do is enough.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.levels = vec![level]);
     run.session("a", done());
@@ -369,8 +369,7 @@ fn a_part_of_a_plan() {
     run.session("b", done());
     run.merged("b");
     run.ended(RunOutcome::Verified);
-    let (plan, _) = Plan::read("p", &run.run.mirror().unwrap()).unwrap();
-    assert_eq!(plan.meta.status, None, "a part is not the whole");
+    assert!(!run.run.has_completed_plan(), "a part is not the whole");
     let run = Table::new("", tasks, |s| s.only = Some(id("c")));
     run.ended(RunOutcome::Deadlocked);
 }
@@ -487,7 +486,7 @@ fn t90_an_answer_reaches_the_task() {
 #[test]
 fn t23_a_task_that_a_session_added_is_run() {
     let mut run = Table::new("", "{id: a, name: A}", |_| {});
-    let ours = run.run.mirror().unwrap();
+    let ours = run.run.mirror().unwrap().to_string();
     let theirs =
         ours.replace("\n]}", ",\n{id: new, name: New, depends_on: [a]}\n]}").replace("name: p", "name: p, parallel: 9");
     run.tell(Event::PlanEdited { ours, theirs });

@@ -1,16 +1,17 @@
 //! What a run of a plan is told, and what it wants done.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Others;
-use crate::plan::TaskId;
 use crate::plan::budget::Usage;
 use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
 use crate::plan::verdict::Judgement;
+use crate::plan::{TaskId, TaskStatus};
 
 /// One session, for ever: the task, the number of the start (which counts starts that cost no attempt too), and for
 /// validators which one, and how often one was asked about this task. Names the directory of its files and its branch.
@@ -89,10 +90,14 @@ pub enum Event {
     },
     /// They were ended before they were through, because the run is to stop.
     PlanCheckStopped,
-    /// The plan file is not as we left it (`ours`) any more.
+    /// Somebody has edited the plan file, or a copy of it. `ours` is the text that they began with.
     PlanEdited {
         ours: String,
         theirs: String,
+    },
+    /// The plan file could not be written when the run ended. These are the statuses in it, as far as they are known.
+    FileBehind {
+        shown: BTreeMap<TaskId, TaskStatus>,
     },
     Stop(StopHow),
     /// A person answers a task that asked.

@@ -69,12 +69,13 @@ impl Driver {
         self.local.looks += 1;
         let number = self.local.looks;
         let (spec, pipeline) = (self.executor.spec.clone(), self.ledger.machine.clone());
-        let signals = self.executor.signals.clone();
+        let (signals, plans) = (self.executor.signals.clone(), self.app.plans.clone());
         crate::spawn(async move {
-            let backlog = {
+            let mut backlog = {
                 let spec = spec.clone();
                 disk::run(move |disk| scan::candidates(disk, &spec, &pipeline)).await
             };
+            scan::find_questions(&plans, &spec, &mut backlog).await;
             // After the look: what was seen is of what is checked out now, or of nothing.
             let away = why_away(std::path::Path::new(&spec.directory), spec.home.as_deref()).await;
             let _ = signals.send(Signal::Wake(BacklogWake::Seen(Seen { number, backlog, away })));

@@ -9,7 +9,6 @@ use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
 use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
-use posse_core::plan::{Plan, State};
 use posse_files::backlog::scan;
 
 use super::BacklogWork;
@@ -22,12 +21,10 @@ use crate::run::{Executor, StepError};
 use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
-    /// The plan as it is on disk: what has become of its tasks, and their commits.
-    pub(super) fn plan_state(&self, disk: &Disk, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
+    /// The tasks of the plan of an item, and their commits.
+    pub(super) async fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
-        let text = disk.read_text(&file).map_err(StepError::file(&file))?;
-        let (plan, _) = Plan::read(&file.to_string_lossy(), &text)?;
-        let state = State::recorded(&plan);
+        let (plan, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
         let rows: Vec<TaskRow> = plan
             .tasks()
             .map(|task| {
@@ -57,7 +54,7 @@ impl Executor<BacklogWork> {
     }
 
     pub(super) async fn gather(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Evidence {
-        let (plan, commits) = match self.plan_state(disk, id) {
+        let (plan, commits) = match self.plan_state(id).await {
             Ok((rows, commits)) => {
                 (Finding::Found(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits)
             }
@@ -108,7 +105,7 @@ impl Executor<BacklogWork> {
         candidate: &Candidate,
         retirement: &Retirement,
     ) -> Result<(String, String), ArchiveError> {
-        let (rows, commits) = self.plan_state(disk, id).unwrap_or_default();
+        let (rows, commits) = self.plan_state(id).await.unwrap_or_default();
         let sessions = self.lines_of(&id.item).await;
         let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
         let minutes = retirement.seconds / 60;

@@ -1,29 +1,14 @@
 //! The plan's file: what is written there, and what others have written there meanwhile.
 
-use std::io;
-
 use posse_api::PlanEntry;
-use posse_core::plan::Plan;
-use posse_core::plan::edit::{Mark, NotWritten, same_but_for_statuses, write};
 use posse_core::plan::machine::{Effect, Event};
 use posse_core::turn::Level;
 
 use super::Driver;
 use crate::disk;
 use crate::plans::executor::{PlanWork, merge_texts};
-use crate::plans::plan_file::{Edited, Prepared};
-use crate::run::Effects;
-
-/// Why the plan's file does not show how a run ended.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PlanFileError {
-    #[error(transparent)]
-    Edit(#[from] NotWritten),
-    #[error("it is not UTF-8")]
-    NoText,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
+use crate::plans::plan_file::{Edited, PlanFileError, Prepared};
+use crate::run::{Effects, Stopping};
 
 impl Driver {
     /// Takes over what somebody has written into the plan's file, if anybody has.
@@ -36,7 +21,7 @@ impl Driver {
 
     async fn take_over(&mut self, edited: Edited) -> Effects<PlanWork> {
         match edited {
-            Edited::Text { ours, theirs } => self.edited("somebody", ours, theirs).await,
+            Edited::Text { ours, theirs } => self.edited("somebody", ours.to_string(), theirs).await,
             Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
         }
     }
@@ -48,15 +33,16 @@ impl Driver {
         Ok(effects)
     }
 
-    /// Takes over what somebody made of a text of this plan. If others have changed the plan since that text, all of it is
-    /// put together first; statuses, which are ours, do not count.
+    /// Takes over what somebody made of a text of this plan. If others have edited the plan since that text, all of it is
+    /// put together first.
     async fn edited(&mut self, who: &str, given: String, theirs: String) -> Effects<PlanWork> {
-        let event = match self.ledger.machine.mirror() {
-            Ok(ours) if !same_but_for_statuses(&ours, &given) => {
-                let both = merge_texts(&ours, &given, &theirs).await;
-                both.map(|theirs| Event::PlanEdited { ours, theirs })
-            }
-            _ => Some(Event::PlanEdited { ours: given, theirs: theirs.clone() }),
+        let run = &self.ledger.machine;
+        let event = if run.text().is_same_plan(&given) {
+            Some(Event::PlanEdited { ours: given, theirs: theirs.clone() })
+        } else {
+            let ours = run.mirror().unwrap_or_else(|_| run.text().text().clone());
+            let both = merge_texts(&ours, &given, &theirs).await;
+            both.map(|theirs| Event::PlanEdited { ours: ours.to_string(), theirs })
         };
         if let Some(event) = event {
             return self.record(PlanEntry::Happened { event: Box::new(event) }).await;
@@ -89,25 +75,23 @@ impl Driver {
         if let Some(edited) = self.local.file.edited().await {
             return self.take_over(edited).await;
         }
-        match self.ledger.machine.mirror() {
-            Ok(text) => {
-                self.local.file.begin(text);
-                Ok(Vec::new())
-            }
-            Err(error) => self.not_written(error.to_string()).await,
-        }
+        self.local.file.begin(self.ledger.machine.clone());
+        Ok(Vec::new())
     }
 
     /// Puts what was written in its place.
-    pub(super) async fn put_plan(&mut self, prepared: io::Result<Option<Prepared>>) -> Effects<PlanWork> {
+    pub(super) async fn put_plan(&mut self, prepared: Result<Prepared, PlanFileError>) -> Effects<PlanWork> {
         let put = match prepared {
-            Ok(prepared) => self.local.file.put(prepared).await,
+            Ok(prepared) => self.local.file.put(prepared).await.map_err(PlanFileError::from),
             Err(error) => Err(error),
         };
         let mut effects = match put {
             Ok(true) => Vec::new(),
             Ok(false) => vec![Effect::WritePlan],
-            Err(error) => self.not_written(format!("{}: {error}", self.ledger.spec.file)).await?,
+            Err(error) => {
+                let text = format!("{} does not show the statuses of tasks: {error}", self.ledger.spec.file);
+                self.record(PlanEntry::Said { level: Level::Warning, text }).await?
+            }
         };
         if std::mem::take(&mut self.local.file_behind) {
             effects.push(Effect::WritePlan);
@@ -115,29 +99,15 @@ impl Driver {
         Ok(effects)
     }
 
-    /// The journal has it all; the file is for people.
-    async fn not_written(&mut self, why: String) -> Effects<PlanWork> {
-        let text = format!("the plan's file is behind: {why}");
-        self.record(PlanEntry::Said { level: Level::Warning, text }).await
-    }
-
-    /// The file as the run leaves it. Edits of the last moment stay, for the next run, which must know all the same what has
-    /// become of the tasks.
-    pub(super) async fn write_last(&mut self) -> Result<(), PlanFileError> {
-        let run = &self.ledger.machine;
-        let mirror = run.mirror()?;
-        let mark = Plan::read(&self.ledger.spec.file, &mirror).map(|(plan, _)| Mark::of(&plan)).unwrap_or_default();
-        let mut text = mirror;
-        loop {
-            // If it is no plan at the moment, it is not ours to write over.
-            text = match self.local.file.edited().await {
-                Some(Edited::Text { theirs, .. }) => write(&theirs, run.state(), &mark)?,
-                Some(Edited::NoText(_)) => return Err(PlanFileError::NoText),
-                None => text,
-            };
-            if self.local.file.write(&text).await? {
-                return Ok(());
-            }
-        }
+    /// Writes the file as the run leaves it. If that fails, the next run must know which statuses in it are not a person's.
+    pub(super) async fn write_last(&mut self) -> Result<(), Stopping> {
+        let Err(why) = self.local.file.write_last(&self.ledger.machine).await else { return Ok(()) };
+        let shown = self.local.file.shown().iter().map(|(task, record)| (task.clone(), record.status)).collect();
+        self.record(PlanEntry::Happened { event: Box::new(Event::FileBehind { shown }) }).await?;
+        let text = format!(
+            "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
+            self.ledger.spec.file
+        );
+        self.record(PlanEntry::Said { level: Level::Warning, text }).await.map(drop)
     }
 }
