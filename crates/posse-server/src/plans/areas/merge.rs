@@ -4,6 +4,8 @@
 //! the files, the index and the branch, and refuses as a whole if it would have to write over anything that is not
 //! committed. Elsewhere only the branch moves, if nobody else has moved it meanwhile.
 
+use std::path::Path;
+
 use posse_core::aftermath::GitPath;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::landing::{Apart, Difference, apart, in_the_way, together};
@@ -186,13 +188,12 @@ impl Areas {
             if !disk::at(path.join(".git"), Disk::exists).await {
                 continue;
             }
-            let tree = match self.tree_at(&path).await {
-                Ok(Some(tree)) => tree,
+            let (tree, here) = match self.checkout_at(&path).await {
+                Ok(Some(found)) => found,
                 Err(error) if branch.as_deref() == Some(self.branch()) => return Err(error.into()),
-                // Broken, and not our concern.
+                // Broken, or the work tree of another task, which is removed just now.
                 _ => continue,
             };
-            let here = tree.branch().await?.as_deref() == Some(self.branch());
             // A rebase or a bisection goes back to its branch at the end, to where that was.
             if !here && tree.comes_back_to(&self.target).await {
                 let what = tree.under_way().await.unwrap_or("something");
@@ -215,6 +216,13 @@ impl Areas {
                 }
             }
         }
+    }
+
+    /// The work tree at this path, and whether the user's branch is checked out in it.
+    async fn checkout_at(&self, path: &Path) -> Result<Option<(WorkTree, bool)>, GitError> {
+        let Some(tree) = self.tree_at(path).await? else { return Ok(None) };
+        let branch = tree.branch().await?;
+        Ok(Some((tree, branch.as_deref() == Some(self.branch()))))
     }
 
     async fn land_in(&self, checkout: &WorkTree, landing: &Landing, written: &[GitPath]) -> Result<Landed, AreaError> {
