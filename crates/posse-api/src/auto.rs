@@ -1,6 +1,7 @@
 //! Pipelines: runs over a backlog.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_agents::headless::{Policy, Sandbox};
@@ -10,22 +11,20 @@ use posse_core::auto::words::{DeedId, Event};
 use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::{BacklogDirs, Kind, Priority, Slug};
 use posse_core::ids::RunId;
-use posse_core::plan::budget::Total;
 use posse_core::plan::config::PlanConfig;
-use posse_core::plan::machine::RunOutcome;
 use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::{ConfigFile, HoldView, LimitView, MeansIn, PlanRunStatus};
+use crate::{ConfigFile, MeansIn, RunSummary};
 
 /// A request to start a pipeline. The client resolves the configuration and the environment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AutoIn {
+pub struct BacklogIn {
     /// The project. Absolute.
     pub directory: String,
     /// `watch`: until it is stopped; `drain`: until nothing is left to begin; `once`: one item.
@@ -73,75 +72,31 @@ pub struct AutoIn {
     pub means: MeansIn,
 }
 
-/// An item to be taken up again.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AutoRetryIn {
-    pub item: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhyQuery {
-    /// The project. Absolute.
-    pub directory: String,
-    pub item: String,
-}
-
-/// One entry of a pipeline's journal.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AutoJournalView {
-    /// Its place in the journal, from 1.
-    pub seq: i64,
-    pub at: Timestamp,
-    /// What happened: `entry` names it, the rest are its facts.
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    pub entry: AutoEntry,
-}
-
 /// A pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AutoView {
-    #[schema(value_type = String)]
-    pub id: RunId,
-    /// `running` or `over`.
-    #[schema(value_type = String)]
-    pub status: PlanRunStatus,
-    /// The project.
-    pub directory: String,
+pub struct BacklogView {
+    #[serde(flatten)]
+    pub run: RunSummary,
     /// `watch`, `drain` or `once`.
     #[schema(value_type = String)]
     pub mode: Mode,
-    /// How it ended; the words are those of a run of a plan.
-    #[schema(value_type = Option<String>)]
-    pub outcome: Option<RunOutcome>,
-    pub reason: Option<String>,
     /// What is done now, for each item that is worked on. Nothing: it waits for something to do.
     pub doing: Vec<DoingView>,
     /// What is in the backlog, those that can be begun first and in their order; then what this pipeline has done.
     pub items: Vec<ItemView>,
-    /// No session is started before then: the quota is used up.
-    pub hold: Option<HoldView>,
-    /// The daemon was restarted and does not know the environment for the next session. Running `posse auto` again provides it.
-    pub waits: bool,
     /// Something else is checked out, and everything waits: what to do about it.
     pub away: Option<String>,
-    /// What its sessions have used.
-    #[schema(value_type = Object)]
-    pub used: Total,
-    /// Limits on money that hold for all items, and what is spent of them, by this pipeline and by all others that count.
-    pub limits: Vec<LimitView>,
-    /// Whose sessions they are.
-    pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
-    pub created: Timestamp,
-    pub changed: Timestamp,
-    /// Where prompts, streams and work areas are kept.
-    pub files: String,
+}
+
+impl Deref for BacklogView {
+    type Target = RunSummary;
+
+    fn deref(&self) -> &RunSummary {
+        &self.run
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -152,7 +107,7 @@ pub struct DoingView {
     pub step: String,
     /// When work on the item began.
     pub since: Timestamp,
-    /// The run of its plan, while that is carried out (`GET /plans/{id}`).
+    /// The run of its plan, while that is carried out (`GET /runs/{id}`).
     #[schema(value_type = Option<String>)]
     pub plan_run: Option<RunId>,
     pub session: Option<AutoSessionView>,

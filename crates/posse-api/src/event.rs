@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::terminals::ExitView;
-use crate::{AutoJournalView, LoopJournalView, PlanJournalView, StatusView, lenient};
+use crate::{JournalView, StatusView, lenient};
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -127,39 +127,19 @@ pub enum EventBody {
         #[schema(value_type = Object)]
         signal: Signal,
     },
-    /// A new entry in the journal of a run of the loop.
-    LoopEntry {
+    /// A new entry in the journal of a run.
+    RunEntry {
         #[schema(value_type = String)]
         run_id: RunId,
         /// The place in the journal of the run, from 1.
         run_seq: i64,
         /// Absent in events that are read from the log: the journal has it.
         #[serde(flatten)]
-        view: Option<Box<LoopJournalView>>,
-    },
-    /// A new entry in the journal of a run of a plan.
-    PlanEntry {
-        #[schema(value_type = String)]
-        run_id: RunId,
-        /// The place in the journal of the run, from 1.
-        run_seq: i64,
-        /// Absent in events that are read from the log: the journal has it.
-        #[serde(flatten)]
-        view: Option<Box<PlanJournalView>>,
-    },
-    /// A new entry in the journal of a pipeline.
-    AutoEntry {
-        #[schema(value_type = String)]
-        run_id: RunId,
-        /// The place in the journal of the pipeline, from 1.
-        run_seq: i64,
-        /// Absent in events that are read from the log: the journal has it.
-        #[serde(flatten)]
-        view: Option<Box<AutoJournalView>>,
+        view: Option<Box<JournalView>>,
     },
     /// The log of a session has more lines. Not kept.
     SessionSaid {
-        /// The run of a plan, or the pipeline.
+        /// The run.
         #[schema(value_type = String)]
         run_id: RunId,
         session: String,
@@ -188,15 +168,7 @@ impl EventBody {
     /// The event as the log keeps it: the entries of journals are stored there and nowhere else.
     pub fn for_log(&self) -> Self {
         match self {
-            Self::LoopEntry { run_id, run_seq, .. } => {
-                Self::LoopEntry { run_id: *run_id, run_seq: *run_seq, view: None }
-            }
-            Self::PlanEntry { run_id, run_seq, .. } => {
-                Self::PlanEntry { run_id: *run_id, run_seq: *run_seq, view: None }
-            }
-            Self::AutoEntry { run_id, run_seq, .. } => {
-                Self::AutoEntry { run_id: *run_id, run_seq: *run_seq, view: None }
-            }
+            Self::RunEntry { run_id, run_seq, .. } => Self::RunEntry { run_id: *run_id, run_seq: *run_seq, view: None },
             body => body.clone(),
         }
     }
@@ -204,9 +176,7 @@ impl EventBody {
     /// The run whose journal has a new entry, and the place of the entry.
     pub fn entry_of(&self) -> Option<(RunId, i64)> {
         match self {
-            Self::LoopEntry { run_id, run_seq, .. }
-            | Self::PlanEntry { run_id, run_seq, .. }
-            | Self::AutoEntry { run_id, run_seq, .. } => Some((*run_id, *run_seq)),
+            Self::RunEntry { run_id, run_seq, .. } => Some((*run_id, *run_seq)),
             _ => None,
         }
     }
@@ -231,16 +201,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::EntryView;
 
     /// Clients read `kind` and `data`; an entry of a journal is part of `data`.
     #[test]
     fn events_read_back_as_they_were_written() {
         let run_id = RunId::from_random(1);
         let at = Timestamp::UNIX_EPOCH;
-        let view = LoopJournalView { seq: 3, at, entry: Entry::Sent { turn: 2 } };
-        let entry = EventBody::LoopEntry { run_id, run_seq: 3, view: Some(Box::new(view)) };
+        let view = JournalView { seq: 3, at, entry: EntryView::Loop(Entry::Sent { turn: 2 }) };
+        let entry = EventBody::RunEntry { run_id, run_seq: 3, view: Some(Box::new(view)) };
         let of_entry = json!({
-            "run_id": run_id, "run_seq": 3, "seq": 3, "at": "1970-01-01T00:00:00Z", "entry": "sent", "turn": 2,
+            "run_id": run_id, "run_seq": 3, "seq": 3, "at": "1970-01-01T00:00:00Z", "run_kind": "loop", "entry": "sent", "turn": 2,
         });
         let cases = [
             (EventBody::DaemonStopped {}, json!({ "kind": "daemon_stopped", "data": {} })),
@@ -252,8 +223,8 @@ mod tests {
                 EventBody::Signal { signal: Signal::Bell },
                 json!({ "kind": "signal", "data": { "signal": { "signal": "bell" } } }),
             ),
-            (entry.for_log(), json!({ "kind": "loop_entry", "data": { "run_id": run_id, "run_seq": 3 } })),
-            (entry, json!({ "kind": "loop_entry", "data": of_entry })),
+            (entry.for_log(), json!({ "kind": "run_entry", "data": { "run_id": run_id, "run_seq": 3 } })),
+            (entry, json!({ "kind": "run_entry", "data": of_entry })),
         ];
         for (body, written) in cases {
             let event = LogEvent { seq: Some(7), at, terminal: None, offset: Some(1 << 40), body };

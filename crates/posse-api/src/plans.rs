@@ -1,14 +1,14 @@
 //! Runs of plans.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_agents::headless::{self, Policy, Sandbox};
 use posse_core::ids::RunId;
-use posse_core::plan::budget::Total;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
-use posse_core::plan::machine::{self, Left, RunOutcome, StopHow};
+use posse_core::plan::machine::{self, Left};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
@@ -16,11 +16,10 @@ use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
-use posse_core::words;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use crate::{MeansIn, lenient};
+use crate::{MeansIn, RunSummary};
 
 /// A request to start a run of a plan, or to continue the run that uses the file. The client resolves the configuration and
 /// the environment.
@@ -87,209 +86,40 @@ pub struct PlanIn {
     pub means: MeansIn,
 }
 
-/// Which sessions. What is not said does not matter.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct UsageQuery {
-    /// Not before this time.
-    pub since: Option<Timestamp>,
-    /// Of this run of a plan.
-    pub run: Option<String>,
-    /// Of plans of this project. Absolute.
-    pub directory: Option<String>,
-    /// Of this plan. Absolute, without links.
-    pub file: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StopPlan {
-    /// `after_task`: what runs may finish; or `now`.
-    #[schema(value_type = Option<String>)]
-    pub how: Option<StopHow>,
-}
-
-/// An answer to a task that asked.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TaskAnswerIn {
-    /// The plan. Absolute.
-    pub file: String,
-    pub task: String,
-    pub answer: String,
-}
-
-/// A task to be tried again from the beginning.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RetryIn {
-    /// The plan. Absolute.
-    pub file: String,
-    pub task: String,
-}
-
-/// One entry of the journal of a plan's run.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PlanJournalView {
-    /// Its place in the run's journal, from 1.
-    pub seq: i64,
-    pub at: Timestamp,
-    /// What happened: `entry` names it, the rest are its facts.
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    pub entry: PlanEntry,
-}
-
-/// What a session was asked and left behind. Tokens of well-known shapes are masked.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct SessionFiles {
-    /// What it was asked. Nothing if its files are gone.
-    pub prompt: Option<String>,
-    /// Its own report, as it wrote it.
-    pub report: Option<String>,
-    /// The end of its standard error.
-    pub stderr: String,
-    /// Where its files are, the raw stream among them.
-    pub directory: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct PlanQuery {
-    /// `false`: without its tasks, which may be many.
-    #[serde(default, deserialize_with = "lenient")]
-    #[param(value_type = Option<bool>)]
-    pub tasks: Option<bool>,
-}
-
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct SessionLogQuery {
-    /// Where to begin: `next` of the answer before.
-    #[serde(default, deserialize_with = "lenient")]
-    #[param(value_type = Option<u64>)]
-    pub after: Option<u64>,
-    /// The lines as the agent printed them, instead of what posse made of them.
-    #[serde(default, deserialize_with = "lenient")]
-    #[param(value_type = Option<bool>)]
-    pub raw: Option<bool>,
-}
-
-/// Lines of a session's log.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SessionLines {
-    /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
-    pub lines: Vec<String>,
-    /// Where the next ones begin.
-    pub next: u64,
-}
-
-/// What may be removed.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CleanIn {
-    /// Only what runs of this plan left behind. Absolute.
-    pub file: Option<String>,
-    /// Remove it. Otherwise it is only named.
-    #[serde(default)]
-    pub remove: bool,
-}
-
-/// What runs of plans and pipelines left behind.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct CleanView {
-    /// What may go, or has gone.
-    pub gone: Vec<CleanItem>,
-    /// What stays, and why.
-    pub kept: Vec<CleanItem>,
-    /// What the files of runs that may go take.
-    pub bytes: u64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct CleanItem {
-    pub what: CleanWhat,
-    /// A path, or a branch.
-    pub name: String,
-    /// The run it is of.
-    #[schema(value_type = String)]
-    pub run: RunId,
-    /// The plan, or the item.
-    pub file: String,
-    pub why: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CleanWhat {
-    /// Prompts, streams and reports of a run.
-    Run,
-    /// A work tree and its branch.
-    WorkTree,
-    /// Prompts and streams of those who planned and verified an item.
-    Item,
-}
-
 /// A run of a plan.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanView {
-    #[schema(value_type = String)]
-    pub id: RunId,
-    /// `running` or `over`.
-    #[schema(value_type = String)]
-    pub status: PlanRunStatus,
+    #[serde(flatten)]
+    pub run: RunSummary,
     /// The plan's file.
     pub file: String,
     pub name: String,
-    /// The project.
-    pub directory: String,
-    /// How it ended: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`, `stopped`,
-    /// `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
-    #[schema(value_type = Option<String>)]
-    pub outcome: Option<RunOutcome>,
-    pub reason: Option<String>,
+    /// The backlog item that the plan is for.
+    pub item: Option<String>,
     /// In the order of the plan.
     pub tasks: Vec<TaskView>,
     /// What runs now.
     pub sessions: Vec<SessionView>,
-    /// No session is started before then: the quota is used up.
-    pub hold: Option<HoldView>,
     /// Sessions failed one after the other; none is started before then.
     pub paused_until: Option<Timestamp>,
     /// Tasks that pause after a failure.
     pub resting: Vec<RestView>,
-    /// The daemon was restarted and does not know the environment for the next session. Running `posse plan run` again
-    /// provides it.
-    pub waits: bool,
-    /// What its sessions have used.
-    #[schema(value_type = Object)]
-    pub used: Total,
-    /// Limits on money, and what is spent of them, by this run and by all others that count.
-    pub limits: Vec<LimitView>,
     /// Things that only one may have, that this plan needs, and that other runs hold.
     pub taken: Vec<TakenView>,
-    /// Whose sessions carry it out.
-    pub provider: String,
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
     /// What is special about it, in the operator's words.
     pub wishes: Vec<String>,
-    pub created: Timestamp,
-    pub changed: Timestamp,
-    /// Where prompts, streams and work areas are kept.
-    pub files: String,
     /// The report, when it is over.
     pub report: Option<String>,
 }
 
-words! {
-    pub enum PlanRunStatus ("status") {
-        Running = "running",
-        Over = "over",
+impl Deref for PlanView {
+    type Target = RunSummary;
+
+    fn deref(&self) -> &RunSummary {
+        &self.run
     }
 }
 
@@ -335,25 +165,10 @@ pub struct RestView {
     pub until: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LimitView {
-    /// On what.
-    pub name: String,
-    pub limit_usd: f64,
-    #[schema(value_type = Object)]
-    pub spent: Total,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TakenView {
     pub name: String,
     pub held_by: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct HoldView {
-    pub until: Timestamp,
-    pub reason: String,
 }
 
 impl PlanView {

@@ -1,51 +1,109 @@
-//! Runs of the loop.
+//! Runs of all kinds: of the loop, of a plan, of a backlog.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use jiff::Timestamp;
-use posse_core::ids::{RunId, TerminalId};
-use posse_core::rounds::config::LoopConfig;
-use posse_core::rounds::{Key, Prompt, Role};
-use posse_core::run::{Entry, RunStatus, Step, Stop};
+use posse_core::ids::RunId;
+use posse_core::plan::budget::Total;
+use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::run::{Entry, RunStatus};
+use posse_core::words;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::lenient;
+use crate::{AutoEntry, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanView, lenient};
 
-/// A request to start a run of the loop. The client resolves the configuration and the environment.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunIn {
-    /// As resolved: every role has its agent. See docs/loop.md.
-    #[schema(value_type = Object)]
-    pub config: LoopConfig,
-    #[schema(value_type = PromptView)]
-    pub prompt: Prompt,
-    /// The project. Absolute.
-    pub directory: String,
-    /// The name of its archive folder below `.tmp`.
-    pub stamp: String,
-    /// Absolute.
-    pub state_file: String,
-    /// The operator has confirmed that the directory is trusted.
-    #[serde(default)]
-    pub trusted: bool,
-    /// The operator's time zone, by its IANA name.
-    pub zone: Option<String>,
-    /// SHA-256 of the configuration file the operator named.
-    pub config_hash: Option<String>,
-    /// The text of a state file to go on from.
-    pub state: Option<String>,
-    #[serde(default)]
-    pub means: MeansIn,
+words! {
+    /// What a run carries out.
+    pub enum RunKind ("kind of run") {
+        Loop = "loop",
+        Plan = "plan",
+        Backlog = "backlog",
+    }
 }
 
-/// What to do, and how to see that it is done.
-#[derive(ToSchema)]
-#[allow(dead_code)] // Only for the description; `Prompt` travels.
-pub struct PromptView {
-    pub explore: String,
-    pub scenario: String,
+/// A request to start a run. The client resolves the configuration and the environment.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunIn {
+    Loop(Box<LoopIn>),
+    /// Continues the run that uses the plan's file, if there is one.
+    Plan(Box<PlanIn>),
+    /// Continues the run of the project's backlog if it waits for the environment of its sessions.
+    Backlog(Box<BacklogIn>),
+}
+
+/// A run.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RunView {
+    Loop(LoopView),
+    Plan(PlanView),
+    Backlog(BacklogView),
+}
+
+/// The fields that runs of all kinds have.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RunSummary {
+    #[schema(value_type = String)]
+    pub id: RunId,
+    /// `running`, `parked`, `stopped`, `passed` or `failed`.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// The project.
+    pub directory: String,
+    /// How a run of a plan or a backlog ended: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`,
+    /// `stopped`, `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
+    #[schema(value_type = Option<String>)]
+    pub outcome: Option<RunOutcome>,
+    /// Why it stopped, or how it ended.
+    pub reason: Option<String>,
+    /// Nothing is started before then.
+    pub hold: Option<HoldView>,
+    /// The daemon was restarted and does not know the environment that the run needs next. A client that resumes the run
+    /// provides it.
+    pub waits: bool,
+    /// What its headless sessions have used.
+    #[schema(value_type = Object)]
+    pub used: Total,
+    /// Limits on money, and what is spent of them, by this run and by all others that count.
+    pub limits: Vec<LimitView>,
+    /// Whose headless sessions carry it out.
+    pub provider: Option<String>,
+    pub created: Timestamp,
+    pub changed: Timestamp,
+    /// The directory of its files: answers, or prompts, streams and work areas.
+    pub files: String,
+}
+
+impl RunSummary {
+    /// Returns whether the run goes on, or will by itself.
+    pub fn is_active(&self) -> bool {
+        matches!(self.status, RunStatus::Running | RunStatus::Parked)
+    }
+}
+
+impl RunView {
+    pub fn kind(&self) -> RunKind {
+        match self {
+            Self::Loop(_) => RunKind::Loop,
+            Self::Plan(_) => RunKind::Plan,
+            Self::Backlog(_) => RunKind::Backlog,
+        }
+    }
+}
+
+impl Deref for RunView {
+    type Target = RunSummary;
+
+    fn deref(&self) -> &RunSummary {
+        match self {
+            Self::Loop(view) => view,
+            Self::Plan(view) => view,
+            Self::Backlog(view) => view,
+        }
+    }
 }
 
 /// What starting its agents takes. Never stored.
@@ -72,17 +130,63 @@ pub struct ResumeIn {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopRun {
+    /// `after_task`: what runs may finish; or `now`. A run of the loop always stops now.
+    #[schema(value_type = Option<String>)]
+    pub how: Option<StopHow>,
     /// For the journal.
     pub why: Option<String>,
+}
+
+/// A task of a plan, or an item of a backlog.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PartIn {
+    /// The plan's file, or the project of the backlog. Absolute.
+    pub of: String,
+    /// The id of the task, or the name of the item.
+    pub part: String,
+}
+
+/// An answer to a task that asked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerPartIn {
+    /// The plan's file. Absolute.
+    pub of: String,
+    /// The id of the task.
+    pub part: String,
+    pub answer: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RunsQuery {
+    /// `loop`, `plan` or `backlog`; all of them unless given.
+    #[param(value_type = Option<String>)]
+    pub kind: Option<RunKind>,
+    /// Only runs of this plan's file, or in this project. Absolute, without links.
+    pub of: Option<String>,
+    /// Only runs whose id begins with this.
+    pub id: Option<String>,
     /// At most so many; 100 unless given.
     #[serde(default, deserialize_with = "lenient")]
     pub limit: Option<u32>,
+    /// `false`: without the tasks of plans, which may be many.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<bool>)]
+    pub tasks: Option<bool>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RunQuery {
+    /// `false`: without the tasks of a plan, which may be many.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<bool>)]
+    pub tasks: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -96,91 +200,133 @@ pub struct JournalQuery {
 
 /// One entry of a run's journal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct LoopJournalView {
+pub struct JournalView {
     /// Its place in the run's journal, from 1.
     pub seq: i64,
     pub at: Timestamp,
-    /// What happened: `entry` names it, the rest are its facts.
+    /// What happened: `run_kind` is that of the run, `entry` names what happened, the rest are its facts.
     #[serde(flatten)]
     #[schema(value_type = Object)]
-    pub entry: Entry,
+    pub entry: EntryView,
 }
 
-/// A run of the loop.
+/// An entry of the journal of a run of any kind.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "run_kind", rename_all = "snake_case")]
+pub enum EntryView {
+    Loop(Entry),
+    Plan(PlanEntry),
+    Backlog(AutoEntry),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LimitView {
+    /// On what.
+    pub name: String,
+    pub limit_usd: f64,
+    #[schema(value_type = Object)]
+    pub spent: Total,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct RunView {
-    #[schema(value_type = String)]
-    pub id: RunId,
-    /// `running`, `parked`, `stopped`, `passed` or `failed`.
-    #[schema(value_type = String)]
-    pub status: RunStatus,
+pub struct HoldView {
+    pub until: Timestamp,
+    pub reason: String,
+}
+
+/// Which sessions. What is not said does not matter.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct UsageQuery {
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// Of this run of a plan.
+    pub run: Option<String>,
+    /// Of plans of this project. Absolute.
+    pub directory: Option<String>,
+    /// Of this plan. Absolute, without links.
+    pub file: Option<String>,
+}
+
+/// What a session was asked and left behind. Tokens of well-known shapes are masked.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct SessionFiles {
+    /// What it was asked. Nothing if its files are gone.
+    pub prompt: Option<String>,
+    /// Its own report, as it wrote it.
+    pub report: Option<String>,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// Where its files are, the raw stream among them.
     pub directory: String,
-    pub session_name: String,
-    pub round: u32,
-    pub max_rounds: u32,
-    /// Which review of this phase.
-    pub cycle: u32,
-    pub phase: String,
-    /// The turn that is under way.
-    pub turn: Option<TurnView>,
-    /// Turns so far.
-    pub turns: u64,
-    /// By role.
-    #[schema(value_type = BTreeMap<String, String>)]
-    pub terminals: BTreeMap<Role, TerminalId>,
-    /// Permissions are accepted by posse itself.
-    pub auto_accept: bool,
-    /// When a parked run tries again.
-    pub parked_until: Option<Timestamp>,
-    /// Why it stopped.
-    pub stopped: Option<StoppedView>,
-    /// What happened after PASS.
-    pub steps: Vec<StepView>,
-    pub created: Timestamp,
-    pub changed: Timestamp,
-    pub state_file: String,
-    /// Where its answers are kept.
-    pub archive: String,
-    /// SHA-256 of the configuration the operator named.
-    pub config_hash: Option<String>,
 }
 
-/// A turn that is under way.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct TurnView {
-    pub number: u64,
-    /// Which of the five turns.
-    #[schema(value_type = String)]
-    pub key: Key,
-    #[schema(value_type = String)]
-    pub role: Role,
-    #[schema(value_type = String)]
-    pub terminal: TerminalId,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
-    pub since: Timestamp,
-    /// Its prompt was taken.
-    pub sent: bool,
-    /// Permissions accepted in it.
-    pub accepts: u32,
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct SessionLogQuery {
+    /// Where to begin: `next` of the answer before.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<u64>)]
+    pub after: Option<u64>,
+    /// The lines as the agent printed them, instead of what posse made of them.
+    #[serde(default, deserialize_with = "lenient")]
+    #[param(value_type = Option<bool>)]
+    pub raw: Option<bool>,
 }
 
-/// Why a run stopped.
+/// Lines of a session's log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct StoppedView {
-    /// `asked`, `start`, `turn`, `alone` or `stuck`.
+pub struct SessionLines {
+    /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
+    pub lines: Vec<String>,
+    /// Where the next ones begin.
+    pub next: u64,
+}
+
+/// What may be removed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CleanIn {
+    /// Only what runs of this plan left behind. Absolute.
+    pub file: Option<String>,
+    /// Remove it. Otherwise it is only named.
+    #[serde(default)]
+    pub remove: bool,
+}
+
+/// What runs of plans and pipelines left behind.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct CleanView {
+    /// What may go, or has gone.
+    pub gone: Vec<CleanItem>,
+    /// What stays, and why.
+    pub kept: Vec<CleanItem>,
+    /// What the files of runs that may go take.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CleanItem {
+    pub what: CleanWhat,
+    /// A path, or a branch.
+    pub name: String,
+    /// The run it is of.
     #[schema(value_type = String)]
-    pub stop: Stop,
+    pub run: RunId,
+    /// The plan, or the item.
+    pub file: String,
     pub why: String,
 }
 
-/// What happened after PASS.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct StepView {
-    /// `openspec_archive` or `git_commit`.
-    #[schema(value_type = String)]
-    pub step: Step,
-    /// `done`, `skipped` or `failed`.
-    pub outcome: String,
-    pub text: String,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CleanWhat {
+    /// Prompts, streams and reports of a run.
+    Run,
+    /// A work tree and its branch.
+    WorkTree,
+    /// Prompts and streams of those who planned and verified an item.
+    Item,
 }

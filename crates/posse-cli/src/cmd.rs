@@ -77,7 +77,6 @@ missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 enum Command {
     Demo(demo::Args),
     Loop(loop_run::Args),
-    Runs(run::ListArgs),
     Run(run::Args),
     Plan(plan::Args),
     Auto(Box<auto::Args>),
@@ -119,8 +118,7 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
     match command {
         Command::Demo(args) => demo::run(&args, ui),
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
-        Command::Runs(args) => on_runtime(run::list(args, ui)),
-        Command::Run(args) => on_runtime(run::run(args, ui)),
+        Command::Run(args) => run::run(args, ui),
         Command::Plan(args) => plan::run(args, ui),
         Command::Auto(args) => auto::run(*args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),

@@ -15,7 +15,7 @@ mod watching;
 use std::path::Path;
 use std::time::Duration;
 
-use posse_api::{AutoView, WhyView};
+use posse_api::{BacklogView, WhyView};
 use posse_core::auto::Standing;
 use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
@@ -47,7 +47,7 @@ impl Autos {
         app: &App,
         wanted: BacklogParams,
         context: LaunchContext,
-    ) -> Result<AutoView, SupervisorError> {
+    ) -> Result<BacklogView, SupervisorError> {
         let _starting = self.starting.lock().await;
         let directory = begin::project(&wanted.directory).await?;
         if let Some(run) = self.journals.using(&directory).await? {
@@ -71,22 +71,14 @@ impl Autos {
         self.create(app, spec, (BacklogWork, BacklogLocal::new(lock)), context).await
     }
 
-    /// Provides a pipeline with the environment of its sessions.
-    pub(crate) async fn go_on(
-        &self,
-        app: &App,
-        id: RunId,
-        context: LaunchContext,
-    ) -> Result<AutoView, SupervisorError> {
-        let _starting = self.starting.lock().await;
-        self.show(id).await?;
-        self.provide_context(app, id, context).await?;
-        self.show(id).await
-    }
-
-    /// Lets an active pipeline try an item again. A new pipeline gets such items with its request.
-    pub(crate) async fn retry(&self, app: &App, id: RunId, item: &str) -> Result<(), SupervisorError> {
+    /// Lets the active pipeline of this project try an item again. A new pipeline gets such items with its request.
+    pub(crate) async fn retry(&self, app: &App, directory: &str, item: &str) -> Result<(), SupervisorError> {
         let slug = slug(item)?;
+        let directory = begin::project(Path::new(directory)).await?;
+        let id = self.journals.using(&directory).await?.ok_or_else(|| {
+            let hint = format!("`posse auto --retry {item}` begins one that takes it up again");
+            SupervisorError::Idle { directory, hint }
+        })?;
         let known = tokio::time::timeout(SCAN_PATIENCE, self.knows(app, id, &slug)).await;
         if !known.map_err(|_| SupervisorError::Looking(id))?? {
             return Err(SupervisorError::NoItem(item.to_owned()));

@@ -10,7 +10,7 @@ mod executor;
 mod files;
 mod view;
 
-use posse_api::{LoopJournalView, ProblemKind, RunView};
+use posse_api::{JournalView, LoopView, ProblemKind};
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, RunEvent, Spec};
 use tokio::sync::oneshot;
@@ -87,7 +87,7 @@ impl Loops {
         app: &App,
         spec: Spec,
         context: LaunchContext,
-    ) -> Result<RunView, SupervisorError> {
+    ) -> Result<LoopView, SupervisorError> {
         let _starting = self.starting.lock().await;
         let state_file = spec.state_file.clone();
         if let Some(run) = self.journals.using(&state_file).await? {
@@ -108,7 +108,7 @@ impl Loops {
         id: RunId,
         context: LaunchContext,
         caller: Caller,
-    ) -> Result<RunView, SupervisorError> {
+    ) -> Result<LoopView, SupervisorError> {
         let _starting = self.starting.lock().await;
         if self.hand_context(id, &context).await && self.tell(id, RunEvent::Came(caller).into()).await {
             return self.show(id).await;
@@ -149,7 +149,7 @@ impl Loops {
     }
 
     /// What a run was told of after this entry.
-    pub(crate) async fn told(&self, id: RunId, after: i64) -> Result<Vec<LoopJournalView>, SupervisorError> {
+    pub(crate) async fn told(&self, id: RunId, after: i64) -> Result<Vec<JournalView>, SupervisorError> {
         self.show(id).await?;
         let told = self.journals.load::<ToldJournal>(id).await?.map_or_else(Vec::new, |(told, _)| told.0);
         Ok(told.into_iter().filter(|view| view.seq > after).collect())

@@ -34,7 +34,7 @@ pub(crate) use journal::{EntryContent, RunEntry, Stopping};
 pub(crate) use ledger::RunLedger;
 pub(crate) use step_error::StepError;
 pub(crate) use supervisor::{RunServices, Supervisor};
-pub(crate) use workflow::{EffectOf, Effects, InputOf, SessionEnded, SpecFields, ViewFields, Workflow};
+pub(crate) use workflow::{EffectOf, Effects, InputOf, SessionEnded, SpecFields, Workflow};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::{LogEvent, ProblemKind};
+use posse_api::{LogEvent, ProblemKind, RunKind};
 use posse_core::audit::{Entry, Note};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
@@ -26,7 +26,7 @@ use crate::database;
 use crate::disk::{self, Disk};
 use crate::record::Record;
 pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
-pub(crate) use runs::{JournalEntry, Kind, RunRow, going_on_in, journal, newest_of, run, runs, using};
+pub(crate) use runs::{JournalEntry, RunRow, going_on_in, journal, kind_of, newest_of, run, runs, using};
 pub(crate) use usage::{UsageOf, usage};
 pub(crate) use writer::{Outcome, Writer};
 
@@ -176,9 +176,9 @@ pub(crate) fn read_everything(connection: &Connection) -> rusqlite::Result<Found
         newest: connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?,
         settings: read_settings(connection)?,
         inputs: read_inputs(connection)?,
-        runs: runs::unfinished(connection, Kind::Loop)?,
-        plans: runs::unfinished(connection, Kind::Plan)?,
-        autos: runs::unfinished(connection, Kind::Auto)?,
+        runs: runs::unfinished(connection, RunKind::Loop)?,
+        plans: runs::unfinished(connection, RunKind::Plan)?,
+        autos: runs::unfinished(connection, RunKind::Backlog)?,
         unfinished: audit::unfinished(connection)?,
     })
 }

@@ -212,6 +212,6 @@ mod tests {
             let words: Option<Vec<String>> = words.map(|words| words.into_iter().map(str::to_owned).collect());
             assert_eq!(words_of_posse(line), words, "{line}");
         }
-        assert_eq!(inline("x `posse ls` y `a` `posse run\nlogs X` ```"), ["posse ls", "posse run logs X"]);
+        assert_eq!(inline("x `posse ls` y `a` `posse run\nlog X` ```"), ["posse ls", "posse run log X"]);
     }
 }

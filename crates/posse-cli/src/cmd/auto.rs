@@ -3,19 +3,20 @@
 pub(super) mod draw;
 mod dry_run;
 pub(super) mod items;
-mod log;
 mod run;
-mod show;
-mod write;
+pub(super) mod why;
+pub(super) mod write;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use posse_api::{AutoView, PlanRunStatus, PlanView};
+use posse_api::{BacklogView, PlanView, RunView};
 use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::plan::config::PlanConfig;
+use posse_files::backlog::scan;
+use posse_files::disk::Disk;
 
-use super::run::kind::RunKind;
+use super::run::find::runs_of;
 use crate::client::{self, Client};
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
@@ -39,10 +40,10 @@ Examples:
   posse auto --once                 one item, then end
   posse auto --drain                until nothing is left that can be begun
   posse auto --item 7-empty-export  this item only
-  posse auto --detach               all night, without this window; `posse auto follow` comes back to it
-  posse auto why 7-empty-export     how an item stands, and everything that was decided about it
-  posse auto log 7-empty-export     what its sessions were asked, did and said
-  posse auto stop                   let what runs finish, and begin nothing more
+  posse auto --detach               all night, without this window; `posse run follow` comes back to it
+  posse run why . 7-empty-export    how an item stands, and everything that was decided about it
+  posse run log . 7-empty-export    what its sessions were asked, did and said
+  posse run stop                    let what runs finish, and begin nothing more
 
 Exit codes: 0 done or nothing to do, 1 an item failed, 2 out of money, 3 stopped, 4 items failed one after the other, 6 another one \
 works here, 7 waits for an answer, 69 no agent installed, 70 it went in circles, 75 out of quota with --no-wait, 130 Ctrl-C."
@@ -58,23 +59,8 @@ pub(crate) struct Args {
 enum Command {
     #[command(after_help = "Examples:\n  posse auto items")]
     Items(items::Args),
-    /// Show what the pipeline does, and the state of its items
-    #[command(after_help = "Examples:\n  posse auto status")]
-    Status(Where),
-    #[command(after_help = "Examples:\n  posse auto why 7-empty-export")]
-    Why(show::WhyArgs),
-    Log(log::Args),
-    /// Follow a pipeline that was begun with --detach, or in another window; Ctrl-C leaves it running
-    #[command(after_help = "Examples:\n  posse auto follow")]
-    Follow(Where),
-    #[command(after_help = "Examples:\n  posse auto stop        let what runs finish\n  posse auto stop now    end it")]
-    Stop(show::StopArgs),
-    #[command(after_help = "Examples:\n  posse auto retry 7-empty-export")]
-    Retry(show::RetryArgs),
     #[command(after_help = "Examples:\n  posse auto new defect 'Export is empty'")]
     New(write::NewArgs),
-    #[command(after_help = "Examples:\n  posse auto answer 7-empty-export 'the blue one'")]
-    Answer(write::AnswerArgs),
 }
 
 /// The backlog of a project.
@@ -93,17 +79,16 @@ impl Where {
         client::real(&self.directory)
     }
 
-    /// The pipelines of this project, newest first.
-    async fn pipelines(&self, client: &mut Client) -> Result<Vec<AutoView>, Error> {
-        let project = client::absolute(&self.project()?)?;
-        RunKind::Backlog.list(client, |view: &AutoView| view.directory == project).await
+    /// A project whose backlog is where it is configured.
+    fn of(project: &Path) -> Self {
+        Self { directory: project.to_owned(), backlog_dir: None }
     }
 
-    /// The pipeline that works now. Without a daemon there is none.
-    async fn running(&self) -> Result<Option<(Client, AutoView)>, Error> {
+    /// The newest pipeline of this project. Without a daemon nothing is known.
+    async fn newest(&self) -> Result<Option<BacklogView>, Error> {
         let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-        let running = self.pipelines(&mut client).await?.into_iter().find(|view| view.status == PlanRunStatus::Running);
-        Ok(running.map(|view| (client, view)))
+        let newest = runs_of(&mut client, &self.directory, "&kind=backlog").await?.into_iter().next();
+        Ok(newest.and_then(|run| if let RunView::Backlog(backlog) = run { Some(backlog) } else { None }))
     }
 
     /// Reads the configuration of the project.
@@ -121,16 +106,16 @@ impl Where {
 }
 
 /// The plans that are carried out.
-pub(super) async fn plans_of(view: &AutoView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
+pub(super) async fn plans_of(view: &BacklogView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
     let mut plans = Vec::new();
     for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
-        plans.push(client.get(&format!("/plans/{run}")).await?);
+        plans.push(client.get(&format!("/runs/{run}")).await?);
     }
     Ok(plans)
 }
 
 /// An item by its name or by its file.
-fn slug(typed: &str) -> Result<Slug, Error> {
+pub(super) fn slug(typed: &str) -> Result<Slug, Error> {
     let name = typed.rsplit('/').next().unwrap_or(typed);
     let name = name.strip_suffix(".md").unwrap_or(name);
     name.parse().map_err(|error| Error::usage(format!("{typed:?} is no item: {error}")))
@@ -142,17 +127,18 @@ fn no_item(slug: &Slug) -> Error {
         .with_hint("`posse auto items` shows those there are")
 }
 
+/// Makes sure that an item is in the backlog.
+pub(super) fn require_item(item: &str, project: &Path) -> Result<(), Error> {
+    let slug = slug(item)?;
+    let place = Where::of(project);
+    let found = scan(&Disk::of_this_thread(), &place.project()?, &place.shelves()?);
+    found.find(&slug).map(drop).ok_or_else(|| no_item(&slug))
+}
+
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let Some(command) = args.command else { return super::on_own_signals(run::run(args.run, ui)) };
     match command {
         Command::Items(args) => super::on_runtime(items::run(args, ui)),
-        Command::Status(place) => super::on_runtime(show::status(place, ui)),
-        Command::Why(args) => super::on_runtime(show::why(args, ui)),
-        Command::Log(args) => super::on_runtime(log::run(args, ui)),
-        Command::Follow(place) => super::on_own_signals(show::follow(place, ui)),
-        Command::Stop(args) => super::on_runtime(show::stop(args, ui)),
-        Command::Retry(args) => super::on_runtime(show::retry(args, ui)),
         Command::New(args) => write::new(&args, ui),
-        Command::Answer(args) => write::answer(&args, ui),
     }
 }

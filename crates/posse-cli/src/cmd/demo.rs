@@ -12,8 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
 use super::run::follow::{Follower, Onlooker};
-use super::run::followed::FollowedRun;
-use super::run::kind::AnyRun;
+use super::run::followed::{FollowedRun, OnSignal};
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::status_area::StatusArea;
@@ -74,16 +73,16 @@ async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let mut audience = stage.home.connect().await?;
     audience.only_running();
     let narrator = Narrator { client: audience, beat, accepted: 0, killed: None, ui };
-    let mut follower = Follower::new(client, FollowedRun::of_loop(&view), Some(narrator), ui);
-    let (AnyRun::Loop(view), Some(mut narrator)) = (follower.until_over().await?, follower.onlooker.take()) else {
+    let mut follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), Some(narrator), ui);
+    let (RunView::Loop(view), Some(mut narrator)) = (follower.until_over().await?, follower.onlooker.take()) else {
         return Err(Error::Nonsense("no run of the loop".into()));
     };
     if view.status != RunStatus::Passed {
-        let why = view.stopped.map_or_else(|| "the tester said FAIL".to_owned(), |stopped| stopped.why);
+        let why = view.run.reason.unwrap_or_else(|| "the tester said FAIL".to_owned());
         return Err(Error::failed(format!("the demo did not pass: {why}")));
     }
     let killed = narrator.killed.ok_or_else(|| Error::failed("the daemon was never killed"))?;
-    Ending::of(&mut narrator.client, stage, *view, killed, began.elapsed()).await
+    Ending::of(&mut narrator.client, stage, view, killed, began.elapsed()).await
 }
 
 const INTRODUCTION: &str = "\

@@ -5,16 +5,17 @@ pub(super) mod live;
 
 use std::path::{Path, PathBuf};
 
-use posse_api::{ProblemKind, ResumeIn, RunIn, RunView};
+use posse_api::{LoopIn, LoopView, ProblemKind, RunIn, RunView};
 use posse_core::ids::RunId;
-use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun, auto_accept_in};
+use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun};
 use posse_core::rounds::{Final, Prompt, Role};
 use posse_files::providers::{self, Providers};
 use posse_term::{config_files, text_file};
 
 use super::run::follow::Follower;
-use super::run::followed::FollowedRun;
+use super::run::followed::{FollowedRun, OnSignal};
 use super::run::render;
+use super::run::send_resume;
 use super::run::sessions::print_end;
 use super::tmux::{RunWindows, Tmux};
 use super::{Signals, launch};
@@ -39,7 +40,7 @@ Examples:
   posse loop --prompt-file task.md --trust          with codex in all five roles, in this directory
   posse loop loop.json                              as this file says; see examples/loop/
   AUTO_ACCEPT_PERMISSIONS=1 posse loop loop.json    accept what agents ask for; every accept is audited
-  posse loop --detach loop.json                     do not follow it; `posse runs` shows it
+  posse loop --detach loop.json                     do not follow it; `posse run ls` shows it
   posse loop --tmux loop.json                       with a tmux window for each agent
   posse loop --resume                               go on with the run of this directory
   posse loop --resume 1a2b3c4d                      go on with this run
@@ -92,7 +93,7 @@ enum Course {
 }
 
 enum LoopRequest {
-    Begin(Box<RunIn>),
+    Begin(Box<LoopIn>),
     Resume(RunId),
 }
 
@@ -100,8 +101,8 @@ impl LoopRequest {
     async fn send(self) -> Result<(Client, RunView), Error> {
         let mut client = Client::connect().await?;
         let view = match self {
-            Self::Begin(body) => client.post("/runs", &body, Repeat::Never).await?,
-            Self::Resume(id) => resume(&mut client, id, false).await?,
+            Self::Begin(body) => client.post("/runs", &RunIn::Loop(body), Repeat::Never).await?,
+            Self::Resume(id) => send_resume(&mut client, id, false).await?,
         };
         Ok((client, view))
     }
@@ -141,7 +142,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let begun = tokio::select! {
         begun = answer => begun,
         _ = signals.next() => {
-            ui.say("it may go on: `posse runs` shows it");
+            ui.say("it may go on: `posse run ls` shows it");
             return Err(signal);
         }
     };
@@ -149,14 +150,14 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Err(Error::Refused(_)) => return Err(signal),
         begun => begun?,
     };
-    let follower = Follower::new(client, FollowedRun::of_loop(&view), None::<RunWindows>, ui);
+    let follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), None::<RunWindows>, ui);
     print_end(&follower.end(signal, signals).await?, ui)
 }
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if let Some(Some(id)) = args.resume {
         let mut client = Client::connect().await?;
-        let view: RunView = client.get(&format!("/runs/{id}")).await?;
+        let view = loop_with_id(&mut client, id).await?;
         if view.status.is_over() {
             return over(&view, ui).map(Course::Done);
         }
@@ -176,7 +177,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
         Known::Running(running) => {
             let mut client = Client::connect().await?;
             let known = match running.run {
-                Some(id) => match client.get::<RunView>(&format!("/runs/{id}")).await {
+                Some(id) => match loop_with_id(&mut client, id).await {
                     Ok(view) => Some(view),
                     Err(Error::Refused(problem)) if problem.kind == ProblemKind::NoRun => None,
                     Err(error) => return Err(error),
@@ -232,7 +233,7 @@ async fn begin(
     if !trusted && ui.interactive() && !args.detach {
         trusted = trusts(format!("May the agents read, run and obey what is in {directory}?")).await?;
     }
-    let body = RunIn {
+    let body = LoopIn {
         config: wanted.resolved.config,
         prompt,
         directory,
@@ -247,12 +248,12 @@ async fn begin(
     Ok(Course::Ask(LoopRequest::Begin(Box::new(body))))
 }
 
-/// Resumes a run. `patient`: only the connection was lost, so a parked run stays parked.
-pub(super) async fn resume(client: &mut Client, id: RunId, patient: bool) -> Result<RunView, Error> {
-    // The user who resumes the run decides, not the user who began it.
-    let auto_accept = auto_accept_in(&config::variable);
-    let request = ResumeIn { environment: launch::environment(), patient, auto_accept };
-    client.post(&format!("/runs/{id}/resume"), &request, Repeat::Safe).await
+async fn loop_with_id(client: &mut Client, id: RunId) -> Result<LoopView, Error> {
+    match client.get(&format!("/runs/{id}")).await? {
+        RunView::Loop(view) => Ok(view),
+        view => Err(Error::usage(format!("run {id} is a run of a {}", view.kind()))
+            .with_hint(format!("`posse run resume {id}` continues it"))),
+    }
 }
 
 /// Follows the run to its end, or detaches.
@@ -265,25 +266,24 @@ async fn finish((client, view): (Client, RunView), args: &Args, tmux: Option<Tmu
         Some(tmux) => Some(RunWindows::new(tmux).await?),
         None => None,
     };
-    let follower = Follower::new(client, FollowedRun::of_loop(&view), windows, ui);
+    let follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), windows, ui);
     print_end(&follower.until_over_or_signal().await?, ui)
 }
 
 /// Prints how a run of the loop ended, and returns the exit code.
-pub(super) fn over(view: &RunView, ui: &Ui) -> Result<Exit, Error> {
+pub(super) fn over(view: &LoopView, ui: &Ui) -> Result<Exit, Error> {
     use posse_core::run::RunStatus;
     if ui.json() {
-        ui.item(view, String::new);
+        ui.item(&RunView::Loop(view.clone()), String::new);
     } else if view.turns > 0 {
         ui.line(&render::ending(view));
     }
-    match (view.status, &view.stopped) {
+    match (view.status, &view.reason) {
         (RunStatus::Passed, _) => Ok(Exit::Ok),
-        (RunStatus::Failed, Some(stopped)) => Err(Error::failed(stopped.why.clone())),
+        (RunStatus::Failed, Some(why)) => Err(Error::failed(why.clone())),
         (RunStatus::Failed, None) => Ok(Exit::Failed),
-        (_, Some(stopped)) => {
-            Err(Error::failed(stopped.why.clone())
-                .with_hint(format!("`posse loop --resume {}` goes on with it", view.id)))
+        (_, Some(why)) => {
+            Err(Error::failed(why.clone()).with_hint(format!("`posse loop --resume {}` goes on with it", view.id)))
         }
         _ => Ok(Exit::Failed),
     }

@@ -2,12 +2,11 @@
 
 mod clean;
 pub(super) mod configuration;
-mod draw;
+pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod init;
 pub(super) mod live;
-mod log;
 mod run;
 pub(super) mod trust;
 mod usage;
@@ -17,9 +16,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
-use posse_api::{PlanRunStatus, PlanView, RetryIn, TaskAnswerIn};
+use posse_api::{PlanView, RunView};
 use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
+use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, Why, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, State, TaskId, TaskStatus};
@@ -27,8 +27,9 @@ use posse_term::config_files::ProjectFile;
 use posse_term::text_file;
 use serde_json::json;
 
-use super::run::kind::{RunKind, StopHowArgs};
-use crate::client::{self, Client, Repeat};
+use super::run::find::{PartArgs, RunArg, runs_of};
+use super::run::part;
+use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -40,10 +41,10 @@ Examples:
   posse plan run plan.yaml           carry it out, or go on with it
   posse plan check plan.yaml         every mistake, with its place and a hint
   posse plan status plan.yaml        sections and tasks, and what may start next
-  posse plan why plan.yaml 2.1       why a task does not start
-  posse plan log plan.yaml 2.1       what its sessions were asked, did and said
-  posse plan stop plan.yaml          let what runs finish, and start nothing more
-  posse plan answer plan.yaml 2.1 'the blue one'
+  posse run why plan.yaml 2.1        why a task does not start
+  posse run log plan.yaml 2.1        what its sessions were asked, did and said
+  posse run stop plan.yaml           let what runs finish, and start nothing more
+  posse run answer plan.yaml 2.1 'the blue one'
   posse plan flags coder             what an agent may do, flag by flag
   posse plan config                  what is configured here, and who says so
   posse plan usage --since 7d        what sessions have used
@@ -72,44 +73,6 @@ enum Command {
         /// The plan
         file: PathBuf,
     },
-    /// Explain why a task does not start, or how it ended
-    #[command(after_help = "Examples:\n  posse plan why plan.yaml 2.1")]
-    Why {
-        /// The plan
-        file: PathBuf,
-        /// The task
-        task: String,
-    },
-    /// Stop a plan that runs
-    #[command(
-        after_help = "Examples:\n  posse plan stop plan.yaml        let what runs finish\n  posse plan stop plan.yaml now    end it"
-    )]
-    Stop {
-        /// The plan
-        file: PathBuf,
-        #[command(flatten)]
-        how: StopHowArgs,
-    },
-    /// Answer a task that asked
-    #[command(after_help = "Examples:\n  posse plan answer plan.yaml 2.1 'the blue one'")]
-    Answer {
-        /// The plan
-        file: PathBuf,
-        /// The task
-        task: String,
-        /// The answer
-        #[arg(required = true)]
-        text: Vec<String>,
-    },
-    /// Retry a task from the beginning
-    #[command(after_help = "Examples:\n  posse plan retry plan.yaml 2.1")]
-    Retry {
-        /// The plan
-        file: PathBuf,
-        /// The task
-        task: String,
-    },
-    Log(log::Args),
     #[command(after_help = "Examples:\n  posse plan clean")]
     Clean(clean::Args),
     /// Explain the permissions of an agent's sessions, flag by flag
@@ -127,9 +90,19 @@ enum Command {
     /// Create the directories, a sample plan and a configuration
     #[command(after_help = "Examples:\n  posse plan init\n  posse plan init plan.yaml")]
     Init(init::Args),
-    /// The same as `posse auto items`
     #[command(hide = true)]
     Items(super::auto::items::Args),
+    #[command(hide = true)]
+    Stop {
+        #[command(flatten)]
+        run: RunArg,
+        #[arg(value_parser = ["now"])]
+        now: Option<String>,
+    },
+    #[command(hide = true)]
+    Answer(part::AnswerArgs),
+    #[command(hide = true)]
+    Retry(PartArgs),
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
@@ -137,11 +110,11 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Run(args) => super::on_own_signals(run::run(*args, ui)),
         Command::Check { file, strict } => check(&file, strict, ui),
         Command::Status { file } => super::on_runtime(status(file, ui)),
-        Command::Why { file, task } => super::on_runtime(why(file, task, ui)),
-        Command::Stop { file, how } => super::on_runtime(stop(file, how, ui)),
-        Command::Answer { file, task, text } => super::on_runtime(answer(file, task, text.join(" "), ui)),
-        Command::Retry { file, task } => super::on_runtime(retry(file, task, ui)),
-        Command::Log(args) => super::on_runtime(log::run(args, ui)),
+        Command::Stop { run, now } => {
+            super::on_runtime(super::run::stop(run, if now.is_some() { StopHow::Now } else { StopHow::AfterTask }, ui))
+        }
+        Command::Answer(args) => super::on_runtime(part::answer(args, ui)),
+        Command::Retry(args) => super::on_runtime(part::retry(args, ui)),
         Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
         Command::Flags(args) => flags::run(&args, ui),
         Command::Config(args) => configuration::run(&args, ui),
@@ -153,17 +126,15 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// The run that uses this file now.
-async fn running_plan(file: &Path) -> Result<Option<(Client, PlanView)>, Error> {
+async fn running_plan(file: &Path) -> Result<Option<PlanView>, Error> {
     let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-    let run = newest_run(&mut client, file).await?.filter(|run| run.status == PlanRunStatus::Running);
-    Ok(run.map(|run| (client, run)))
+    Ok(newest_run(&mut client, file).await?.filter(|run| run.is_active()))
 }
 
 /// Returns the run of a plan that began last.
 async fn newest_run(client: &mut Client, file: &Path) -> Result<Option<PlanView>, Error> {
-    let Ok(real) = std::fs::canonicalize(file) else { return Ok(None) };
-    let uses = |run: &PlanView| Path::new(&run.file) == real;
-    Ok(RunKind::Plan.list(client, uses).await?.into_iter().next())
+    let newest = runs_of(client, file, "&kind=plan").await?.into_iter().next();
+    Ok(newest.and_then(|run| if let RunView::Plan(plan) = run { Some(plan) } else { None }))
 }
 
 async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
@@ -174,9 +145,9 @@ async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
-    let Some((plan, known)) = known(&file, ui).await? else { return Ok(Exit::Invalid) };
-    let Some(task) = plan.task(&task) else {
+pub(super) async fn why(file: &Path, task: &str, ui: &Ui) -> Result<Exit, Error> {
+    let Some((plan, known)) = known(file, ui).await? else { return Ok(Exit::Invalid) };
+    let Some(task) = plan.task(task) else {
         return Err(Error::failed(format!("there is no task {task:?} in this plan"))
             .with_hint(format!("`posse plan status {}` shows those there are", file.display())));
     };
@@ -185,28 +156,7 @@ async fn why(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-async fn stop(file: PathBuf, how: StopHowArgs, ui: &Ui) -> Result<Exit, Error> {
-    let shown = file.display();
-    let Some((mut client, view)) = running_plan(&file).await? else {
-        return Err(Error::failed(format!("{shown} does not run; there is nothing to stop")));
-    };
-    let how_to_continue = format!("`posse plan run {shown}` goes on with it");
-    RunKind::Plan.stop(view.id, &how.request(), &how_to_continue, (&mut client, ui)).await
-}
-
-async fn answer(file: PathBuf, task: String, answer: String, ui: &Ui) -> Result<Exit, Error> {
-    let body = TaskAnswerIn { file: client::absolute(&file)?, task, answer };
-    Client::connect().await?.act("/plans/answer", &body, Repeat::Never, ui).await?;
-    say_how_to_go_on(&file, ui).await
-}
-
-async fn retry(file: PathBuf, task: String, ui: &Ui) -> Result<Exit, Error> {
-    let body = RetryIn { file: client::absolute(&file)?, task };
-    Client::connect().await?.act("/plans/retry", &body, Repeat::Safe, ui).await?;
-    say_how_to_go_on(&file, ui).await
-}
-
-async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
+pub(super) async fn say_how_to_go_on(file: &Path, ui: &Ui) -> Result<Exit, Error> {
     if running_plan(file).await?.is_none() {
         ui.say(&format!("`posse plan run {}` goes on with it", file.display()));
     }
@@ -323,11 +273,11 @@ impl KnownPlan {
     /// `last` is the run that began last. The resources of others are known only to one that is not over.
     fn new(file: &Path, plan: &Plan, config: &PlanConfig, last: Option<PlanView>) -> Self {
         let state = match &last {
-            Some(run) if run.status == PlanRunStatus::Running => run.state(),
+            Some(run) if run.is_active() => run.state(),
             Some(run) => run.state_between_runs(plan),
             None => State::recorded(plan),
         };
-        let run = last.filter(|run| run.status == PlanRunStatus::Running);
+        let run = last.filter(|run| run.is_active());
         let none = BTreeSet::new();
         let taken: Vec<(String, String)> =
             run.iter().flat_map(|run| &run.taken).map(|taken| (taken.name.clone(), taken.held_by.clone())).collect();

@@ -1,43 +1,44 @@
-//! `posse runs` and `posse run`: the runs of the loop. The modules below serve runs of all kinds.
+//! `posse run`: the runs of all kinds, of the loop, of plans and of backlogs.
 
+pub(super) mod find;
 pub(super) mod follow;
 pub(super) mod followed;
-pub(super) mod kind;
 pub(super) mod log;
+pub(super) mod part;
 pub(super) mod picture;
 pub(super) mod render;
 pub(super) mod sessions;
+mod show;
 pub(super) mod tail;
 mod transcript;
 
-use posse_api::{RunView, StopRun};
-use posse_core::run::RunStatus;
+use posse_api::{ResumeIn, RunKind, RunView, StopRun};
+use posse_core::plan::machine::StopHow;
+use posse_core::rounds::config::auto_accept_in;
 
-use self::kind::RunKind;
-use self::log::{LogArgs, LogRequest};
-use crate::client::Client;
+use self::find::RunArg;
+use self::follow::Follower;
+use self::followed::{FollowedRun, OnSignal};
+use super::launch;
+use super::tmux::RunWindows;
+use crate::client::{Client, Repeat};
+use crate::config;
 use crate::error::{Error, Exit};
-use crate::ui::{Cell, Colour, Ui, age, date_time, plain};
+use crate::ui::Ui;
 
-/// List the runs, newest first
+/// Look at runs of the loop, of plans and of backlogs, and control them
+///
+/// Wherever a RUN is asked for, its id or the beginning of it will do; so will a plan's file or the directory of a project, which
+/// mean their newest run, or the one that goes on. A path has a slash or a dot in it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posse runs                    the last 20
-  posse runs -n 100 --json")]
-pub(crate) struct ListArgs {
-    /// Maximum number of runs
-    #[arg(long, short = 'n', default_value_t = 20)]
-    lines: u32,
-}
-
-/// Show or stop a run, or read its log
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  posse run show 1a2b
-  posse run logs 1a2b -f
-  posse run stop 1a2b")]
+  posse run ls                              all runs, and what each does
+  posse run show 1a2b                       one run: how it stands, and why
+  posse run log plan.yaml -f                what happens, as it happens
+  posse run why plan.yaml 2.1               why a task does not start, and what to do
+  posse run answer plan.yaml 2.1 'blue'     answer a task that asked
+  posse run stop                            stop the run of this project")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -45,163 +46,137 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// List the runs, newest first
+    #[command(after_help = "Examples:\n  posse run ls\n  posse run ls --kind plan -n 100 --json")]
+    Ls {
+        /// Only runs of this kind: loop, plan or backlog
+        #[arg(long, value_parser = ["loop", "plan", "backlog"])]
+        kind: Option<String>,
+        /// Maximum number of runs
+        #[arg(long, short = 'n', default_value_t = 20)]
+        lines: u32,
+    },
     /// Show the state of a run, and the reason
-    #[command(after_help = "Examples:\n  posse run show 1a2b")]
-    Show {
-        /// The id of the run, or its beginning
-        run: String,
-    },
-    /// Stop a run; `posse loop --resume` continues it
-    #[command(after_help = "Examples:\n  posse run stop 1a2b")]
-    Stop {
-        /// The id of the run, or its beginning
-        run: String,
-    },
-    /// Show what happened in a run
+    #[command(after_help = "Examples:\n  posse run show 1a2b\n  posse run show plan.yaml")]
+    Show(RunArg),
+    Log(log::Args),
+    /// Follow a run to its end; Ctrl-C leaves it running
+    #[command(after_help = "Examples:\n  posse run follow         the run of this project\n  posse run follow 1a2b")]
+    Follow(RunArg),
+    /// Stop a run; it can be continued
     #[command(
-        after_help = "Examples:\n  posse run logs 1a2b -f          as it happens\n  posse run logs 1a2b --json      with prompts and answers"
+        after_help = "Examples:\n  posse run stop 1a2b        let what runs finish\n  posse run stop 1a2b --now  end it"
     )]
-    Logs {
-        /// The id of the run, or its beginning
-        run: String,
-        /// Print new entries as they come, until the run is over
-        #[arg(long, short)]
-        follow: bool,
+    Stop {
+        #[command(flatten)]
+        run: RunArg,
+        /// End what runs; otherwise it may finish. A run of the loop always stops at once
+        #[arg(long)]
+        now: bool,
     },
+    /// Continue a run that stopped, or that lost its environment when the daemon was restarted, and follow it
+    #[command(after_help = "Examples:\n  posse run resume 1a2b")]
+    Resume(RunArg),
+    /// Explain why a task or an item stands as it does, and what can be done
+    #[command(
+        after_help = "Examples:\n  posse run why plan.yaml 2.1      a task\n  posse run why . 7-empty-export   an item of the backlog here"
+    )]
+    Why(find::PartArgs),
+    /// Answer a task that asked, or what was asked about an item
+    #[command(
+        after_help = "Examples:\n  posse run answer plan.yaml 2.1 'the blue one'\n  posse run answer . 7-empty-export 'yes'"
+    )]
+    Answer(part::AnswerArgs),
+    /// Retry a task or an item from the beginning
+    #[command(after_help = "Examples:\n  posse run retry plan.yaml 2.1\n  posse run retry . 7-empty-export")]
+    Retry(find::PartArgs),
 }
 
-pub(crate) async fn list(args: ListArgs, ui: &Ui) -> Result<Exit, Error> {
-    let mut client = Client::connect().await?;
-    let runs: Vec<RunView> = client.get(&format!("/runs?limit={}", args.lines)).await?;
+pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    match args.command {
+        Command::Ls { kind, lines } => super::on_runtime(list(kind, lines, ui)),
+        Command::Show(run) => super::on_runtime(show(run, ui)),
+        Command::Log(args) => super::on_runtime(log::run(args, ui)),
+        Command::Follow(run) => super::on_own_signals(follow(run, ui)),
+        Command::Stop { run, now } => {
+            super::on_runtime(stop(run, if now { StopHow::Now } else { StopHow::AfterTask }, ui))
+        }
+        Command::Resume(run) => super::on_own_signals(resume(run, ui)),
+        Command::Why(args) => super::on_runtime(part::why(args, ui)),
+        Command::Answer(args) => super::on_runtime(part::answer(args, ui)),
+        Command::Retry(args) => super::on_runtime(part::retry(args, ui)),
+    }
+}
+
+async fn list(kind: Option<String>, lines: u32, ui: &Ui) -> Result<Exit, Error> {
+    let kind = kind.map(|kind| format!("&kind={kind}")).unwrap_or_default();
+    let runs: Vec<RunView> = Client::connect().await?.get(&format!("/runs?limit={lines}{kind}")).await?;
     ui.answer(&runs, || {
         if runs.is_empty() {
-            ui.say("no runs; begin one with `posse loop`");
+            ui.say("no runs; begin one with `posse loop`, `posse plan run` or `posse auto`");
             return String::new();
         }
-        table(&runs, ui)
+        show::table(&runs, ui)
     });
     Ok(Exit::Ok)
 }
 
-pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+async fn show(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
-    match args.command {
-        Command::Show { run } => {
-            let view = find(&mut client, &run).await?;
-            ui.answer(&view, || text(&view, ui));
-        }
-        Command::Stop { run } => {
-            let view = find(&mut client, &run).await?;
-            let request = StopRun { why: Some("`posse run stop`".to_owned()) };
-            let how_to_continue = format!("`posse loop --resume {}` goes on with it", view.id);
-            return RunKind::Loop.stop(view.id, &request, &how_to_continue, (&mut client, ui)).await;
-        }
-        Command::Logs { run, follow } => {
-            let runs = vec![find(&mut client, &run).await?.id];
-            let log = LogArgs { follow, raw: false };
-            log::print(client, LogRequest { kind: RunKind::Loop, runs, about: None, log }, ui).await?;
-        }
-    }
+    let found = run.find(&mut client).await?;
+    let run: RunView = client.get(&format!("/runs/{}", found.id)).await?;
+    let plans = match &run {
+        RunView::Backlog(backlog) => super::auto::plans_of(backlog, &mut client).await?,
+        _ => Vec::new(),
+    };
+    ui.answer(&run, || show::text(&run, &plans, ui));
     Ok(Exit::Ok)
 }
 
-/// A run by its id or the beginning of it.
-async fn find(client: &mut Client, name: &str) -> Result<RunView, Error> {
-    let fits = |run: &RunView| !name.is_empty() && run.id.as_str().starts_with(name);
-    let mut fits = RunKind::Loop.list(client, fits).await?.into_iter();
-    match (fits.next(), fits.next()) {
-        (Some(run), None) => Ok(run),
-        (None, _) => {
-            Err(Error::failed(format!("there is no run {name:?}")).with_hint("`posse runs` shows those there are"))
-        }
-        (Some(_), Some(_)) => Err(Error::usage(format!("{name:?} fits several runs; give more of the id"))),
-    }
+async fn follow(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let run = run.find(&mut client).await?;
+    let follower = Follower::new(client, FollowedRun::new(&run, OnSignal::Leave), None::<RunWindows>, ui);
+    sessions::print_end(&follower.until_over_or_signal().await?, ui)
 }
 
-fn colour(status: RunStatus) -> Colour {
-    match status {
-        RunStatus::Running => Colour::Blue,
-        RunStatus::Parked | RunStatus::Stopped => Colour::Yellow,
-        RunStatus::Passed => Colour::Green,
-        RunStatus::Failed => Colour::Red,
-    }
+/// Stops a run, and says how to continue it.
+pub(super) async fn stop(run: RunArg, how: StopHow, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let run = run.find(&mut client).await?;
+    let request = StopRun { how: Some(how), why: Some("`posse run stop`".to_owned()) };
+    client.act(&format!("/runs/{}/stop", run.id), &request, Repeat::Safe, ui).await?;
+    ui.say(&followed::how_to_continue(&run));
+    Ok(Exit::Ok)
 }
 
-/// The turn that is under way, or the reason why there is none.
-fn doing(view: &RunView) -> String {
-    match (&view.turn, &view.stopped) {
-        (_, Some(stopped)) => stopped.why.lines().next().unwrap_or_default().to_owned(),
-        (Some(turn), None) => format!("{}, turn {}", turn.key, turn.number),
-        (None, None) => String::new(),
+async fn resume(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let run = run.find(&mut client).await?;
+    let over = !run.is_active() && !run.waits;
+    if let RunView::Plan(_) | RunView::Backlog(_) = run
+        && over
+    {
+        let hint = followed::how_to_continue(&run);
+        return Err(Error::failed(format!("run {} is over", run.id)).with_hint(hint));
     }
+    if run.status.is_over() {
+        return sessions::print_end(&run, ui);
+    }
+    let run = send_resume(&mut client, run.id, false).await?;
+    let on_signal = if run.kind() == RunKind::Loop { OnSignal::Stop } else { OnSignal::StopGently };
+    let follower = Follower::new(client, FollowedRun::new(&run, on_signal), None::<RunWindows>, ui);
+    sessions::print_end(&follower.until_over_or_signal().await?, ui)
 }
 
-fn table(runs: &[RunView], ui: &Ui) -> String {
-    let rows: Vec<Vec<Cell>> = runs
-        .iter()
-        .map(|run| {
-            vec![
-                Cell::new(run.id.to_string(), Colour::Bold),
-                Cell::new(run.status.to_string(), Some(colour(run.status))),
-                Cell::from(format!("{}/{}", run.round, run.max_rounds)),
-                Cell::from(run.phase.clone()),
-                Cell::from(age(run.created)),
-                Cell::from(run.directory.clone()),
-                Cell::new(doing(run), Colour::Dim),
-            ]
-        })
-        .collect();
-    ui.table(&["ID", "STATUS", "ROUND", "PHASE", "AGE", "DIRECTORY", "DOING"], &rows)
-}
-
-fn text(view: &RunView, ui: &Ui) -> String {
-    let mut text = format!(
-        "run              {}\nstatus           {}\nproject          {}\nround            {} of {}, {}, review {}\nturns            {}\n",
-        view.id,
-        ui.paint(view.status.as_str(), colour(view.status)),
-        view.directory,
-        view.round,
-        view.max_rounds,
-        view.phase,
-        view.cycle,
-        view.turns,
-    );
-    let mut add = |name: &str, value: String| text.push_str(&format!("{name:<16} {value}\n"));
-    if let Some(turn) = &view.turn {
-        let accepted =
-            if turn.accepts > 0 { format!(", {} permissions accepted", turn.accepts) } else { String::new() };
-        add(
-            "turn",
-            format!(
-                "{} of the {} in terminal {}, for {}{accepted}",
-                turn.key,
-                turn.role,
-                turn.terminal,
-                age(turn.since)
-            ),
-        );
-    }
-    if let Some(until) = view.parked_until {
-        add("parked", format!("until {}", date_time(until)));
-    }
-    if let Some(stopped) = &view.stopped {
-        add("stopped", plain(&stopped.why));
-        if !view.status.is_over() {
-            add("", format!("`posse loop --resume {}` goes on with it", view.id));
-        }
-    }
-    for (role, terminal) in &view.terminals {
-        add(role.as_str(), terminal.to_string());
-    }
-    for step in &view.steps {
-        let name = render::step(step.step);
-        add("after", format!("{name}: {}: {}", step.outcome, plain(&step.text)));
-    }
-    add(
-        "accepts",
-        if view.auto_accept { "permissions are accepted by posse".into() } else { "a person answers".into() },
-    );
-    add("answers", view.archive.clone());
-    add("state", view.state_file.clone());
-    text
+/// Resumes a run. `patient`: only the connection was lost, so a parked run stays parked.
+pub(super) async fn send_resume(
+    client: &mut Client,
+    id: posse_core::ids::RunId,
+    patient: bool,
+) -> Result<RunView, Error> {
+    // The user who resumes the run decides, not the user who began it.
+    let auto_accept = auto_accept_in(&config::variable);
+    let request = ResumeIn { environment: launch::environment(), patient, auto_accept };
+    client.post(&format!("/runs/{id}/resume"), &request, Repeat::Safe).await
 }

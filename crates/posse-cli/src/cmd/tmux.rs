@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::process::{Output, Stdio};
 
-use posse_api::{ProblemKind, RunView, Terminal};
+use posse_api::{LoopView, ProblemKind, Terminal};
 use posse_core::ids::{Name, TerminalId};
 use posse_core::run::Entry;
 use serde::Serialize;
 use tokio::process::Command;
 
+use super::audit::encoded;
 use super::run::follow::Onlooker;
-use super::run::kind::RunKind;
 use crate::client::{self, Client};
 use crate::error::{Error, Exit};
 use crate::status_area::StatusArea;
@@ -81,8 +81,7 @@ async fn terminals(client: &mut Client, name: Option<&str>) -> Result<Vec<Termin
         running.retain(of_session);
         return Ok(running);
     }
-    let fits =
-        RunKind::Loop.list(client, |run: &RunView| !name.is_empty() && run.id.as_str().starts_with(name)).await?;
+    let fits: Vec<LoopView> = client.get(&format!("/runs?kind=loop&id={}", encoded(name))).await?;
     let of_id = |terminal: &Terminal| !name.is_empty() && terminal.id.as_str().starts_with(name);
     match &fits[..] {
         [run] => running.retain(|terminal| run.terminals.values().any(|id| *id == terminal.id)),
@@ -91,7 +90,7 @@ async fn terminals(client: &mut Client, name: Option<&str>) -> Result<Vec<Termin
     }
     if running.is_empty() && fits.is_empty() {
         return Err(Error::failed(format!("there is no run, session or running terminal called {name:?}"))
-            .with_hint("`posse runs` and `posse ls` show those there are"));
+            .with_hint("`posse run ls` and `posse ls` show those there are"));
     }
     Ok(running)
 }

@@ -251,6 +251,6 @@ pub fn denied_again<'a>(before: &[Denial], now: &'a [Denial]) -> Option<&'a Deni
 pub fn denial_advice(denial: &Denial) -> String {
     format!(
         "the agent was refused {denial} twice; give the task an agent whose profile allows it, or name the directory in the \
-         task's scope, then `posse plan retry`"
+         task's scope, then `posse run retry`"
     )
 }

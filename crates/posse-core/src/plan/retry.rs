@@ -115,6 +115,6 @@ mod tests {
             panic!("tried again");
         };
         assert_eq!(kind, FailureKind::Denied);
-        assert!(message.contains("Write out/report.md") && message.contains("posse plan retry"), "{message}");
+        assert!(message.contains("Write out/report.md") && message.contains("posse run retry"), "{message}");
     }
 }

@@ -1,124 +1,92 @@
-//! Runs of the loop: begin, look at, stop, resume.
-
-use std::path::Path;
+//! Runs of all kinds: begin, look at, stop, resume, answer.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use posse_api::{RunView, Success};
-use posse_core::ids::{Name, RunId};
-use posse_core::rounds::state::{InFlight, StateFile};
-use posse_core::rounds::{Next, Prompt, Rounds, Rules};
-use posse_core::run::{Caller, Imported, Spec};
-use posse_files::providers::prompt_templates;
+use posse_api::{
+    AnswerPartIn, EntryView, JournalQuery, JournalView, PartIn, ResumeIn, RunIn, RunKind, RunQuery, RunView, RunsQuery,
+    SessionFiles, SessionLines, StopRun, Success, WhyView,
+};
+use posse_core::ids::RunId;
+use posse_core::plan::machine::StopHow;
+use posse_core::plan::usage::Summary;
+use posse_core::run::Caller;
+use posse_core::time::Wall;
 
-use super::agents::{self, Asked};
-use super::params::{Params, Run};
+use super::params::{Params, Run, RunSession};
 use super::requester::Requester;
-use super::{Answer, ApiError, App, terminals};
+use super::{Answer, ApiError, App, auto, loops, plans};
 use crate::disk::{self, Disk};
-use crate::loops::RunFiles;
-use crate::run::{LaunchContext, SupervisorError};
+use crate::run::retention::{self, ALL};
+use crate::run::{LaunchContext, SupervisorError, lock};
+use crate::store::{self, UsageOf};
 
-/// How many runs are listed unless somebody says otherwise.
+/// The number of runs that are listed by default.
 const LISTED: u32 = 100;
 
 /// List the runs, newest first
-#[utoipa::path(get, path = "/runs", tag = "runs", params(posse_api::RunsQuery),
+#[utoipa::path(get, path = "/runs", tag = "runs", params(RunsQuery),
     responses((status = 200, description = "The runs", body = Vec<RunView>)))]
-pub(super) async fn list(State(app): State<App>, Params(query): Params<posse_api::RunsQuery>) -> Answer<Vec<RunView>> {
-    Ok(Json(app.loops.list(query.limit.unwrap_or(LISTED) as usize).await?))
+pub(super) async fn list(State(app): State<App>, Params(query): Params<RunsQuery>) -> Answer<Vec<RunView>> {
+    let limit = query.limit.unwrap_or(LISTED) as usize;
+    let searched = if query.of.is_some() || query.id.is_some() { ALL } else { limit };
+    let wanted = |kind| query.kind.is_none_or(|only| only == kind);
+    let mut runs = Vec::new();
+    if wanted(RunKind::Loop) {
+        runs.extend(app.loops.list(searched).await?.into_iter().map(RunView::Loop));
+    }
+    if wanted(RunKind::Plan) {
+        runs.extend(app.plans.list(searched).await?.into_iter().map(RunView::Plan));
+    }
+    if wanted(RunKind::Backlog) {
+        runs.extend(app.autos.list(searched).await?.into_iter().map(RunView::Backlog));
+    }
+    runs.retain(|run| {
+        let is_of = |of: &String| *of == run.directory || matches!(run, RunView::Plan(plan) if plan.file == *of);
+        let has_id = |id: &String| !id.is_empty() && run.id.as_str().starts_with(id);
+        query.of.as_ref().is_none_or(is_of) && query.id.as_ref().is_none_or(has_id)
+    });
+    runs.sort_by_key(|run| std::cmp::Reverse(run.created));
+    runs.truncate(limit);
+    if query.tasks == Some(false) {
+        for run in &mut runs {
+            if let RunView::Plan(plan) = run {
+                plan.tasks.clear();
+            }
+        }
+    }
+    Ok(Json(runs))
 }
 
-/// Begin a run of the loop
-#[utoipa::path(post, path = "/runs", tag = "runs", request_body = posse_api::RunIn,
-    responses((status = 201, description = "The new run", body = RunView)))]
+/// Begin a run
+///
+/// Continues the run that uses the plan's file, or the one of the backlog that waits for the environment of its sessions. There
+/// is one run of the loop and one of the backlog in a project at most.
+#[utoipa::path(post, path = "/runs", tag = "runs", request_body = RunIn,
+    responses((status = 201, description = "The new run, or the resumed one", body = RunView)))]
 pub(super) async fn create(
     State(app): State<App>,
     requester: Requester,
-    Params(body): Params<posse_api::RunIn>,
+    Params(body): Params<RunIn>,
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
-    if body.config.handoff.auto_accept_permissions {
-        requester.may(&app, "begin a run that accepts permissions").await?;
-    }
-    requester.may_be_notified(&app, &body.config.notifications).await?;
-    let invalid = |what: String| ApiError::Invalid(what);
-    let directory = terminals::directory(&body.directory).await?;
-    // Before any of them is started.
-    for choice in body.config.agents.values() {
-        let (provider, profile_name) = (choice.provider.clone(), Some(choice.profile.clone()));
-        agents::find(&app, Asked { provider, profile_name, ..Asked::default() }).await?;
-    }
-    let openspec = disk::at(directory.join("openspec"), Disk::is_dir).await;
-    let files = app.paths.prompts();
-    let prompts = disk::run(move |_| prompt_templates(&files)).await.map_err(|error| invalid(error.to_string()))?;
-    let id = RunId::from_random(crate::random() as u32);
-    let imported = match &body.state {
-        None => None,
-        Some(text) => {
-            let state = StateFile::read(text).map_err(|error| invalid(format!("the state file: {error}")))?;
-            let rules = Rules::new(&body.config, openspec, prompts.clone());
-            Some(import(&state, rules, &body.prompt, &directory).await?)
-        }
+    let view = match body {
+        RunIn::Loop(body) => RunView::Loop(loops::begin(app, requester, *body).await?),
+        RunIn::Plan(body) => RunView::Plan(plans::begin(app, requester, *body).await?),
+        RunIn::Backlog(body) => RunView::Backlog(auto::begin(app, requester, *body).await?),
     };
-    if body.stamp.is_empty() || !body.stamp.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
-        return Err(invalid(format!("the stamp {:?} is no name for a folder", body.stamp)));
-    }
-    let spec = Spec {
-        id,
-        config: body.config,
-        prompt: body.prompt,
-        directory: directory.to_string_lossy().into_owned(),
-        openspec,
-        prompts,
-        stamp: body.stamp,
-        state_file: body.state_file,
-        session: Name::session(&format!("loop-{id}"))?,
-        trusted: body.trusted,
-        zone: body.zone,
-        config_hash: body.config_hash,
-        imported,
-    };
-    let means = launch_context(body.means);
-    let view = surely(async move { app.loops.begin(&app, spec, means).await }).await?;
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.
-async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
-    let (mut rounds, notes) = Rounds::from_state(state, rules);
-    if let Next::Over(_) = rounds.next() {
-        let why = notes.into_iter().map(|note| note.text).collect::<Vec<_>>().join("; ");
-        return Err(ApiError::Invalid(format!("the state file: {why}")));
+/// Finds out what a run carries out.
+async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
+    if lock(&app.plans.active).contains_key(&id) {
+        return Ok(RunKind::Plan);
     }
-    let _ = rounds.replace_prompt(prompt.clone());
-    let in_flight = state.in_flight.as_ref().filter(|in_flight| rounds.resume_at(in_flight.key));
-    let in_flight = match in_flight {
-        Some(in_flight) if is_awaited(in_flight, directory).await => Some(in_flight),
-        _ => None,
-    };
-    let in_flight = in_flight.and_then(|in_flight| Some((in_flight.key, in_flight.terminal.parse().ok()?)));
-    let mut terminals = std::collections::BTreeMap::new();
-    for (role, terminal) in &state.terminals {
-        let bad = |error| ApiError::Invalid(format!("the state file: the terminal of the {role}: {error}"));
-        terminals.insert(*role, terminal.id.parse().map_err(bad)?);
+    if lock(&app.autos.active).contains_key(&id) {
+        return Ok(RunKind::Backlog);
     }
-    Ok(Imported { rounds, terminals, in_flight })
-}
-
-/// Whether what is in the response file, or comes there, is the answer to this turn: it must not be older than the prompt.
-async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
-    let Ok(dispatched) = in_flight.dispatched_at.parse::<jiff::Timestamp>() else { return false };
-    let written = disk::at(RunFiles::response_in(directory, in_flight.key), Disk::metadata).await;
-    let written = written.and_then(|file| file.modified());
-    written.map_or(true, |written| jiff::Timestamp::try_from(written).is_ok_and(|written| written >= dispatched))
-}
-
-/// Brings it to its end, also if whoever asked is gone by then: half of it would be a run that nobody drives.
-async fn surely(
-    doing: impl Future<Output = Result<RunView, SupervisorError>> + Send + 'static,
-) -> Result<RunView, ApiError> {
-    Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
+    let kind = app.plans.journals.read(move |disk, database| store::kind_of(disk, database, id)).await?;
+    kind.ok_or_else(|| SupervisorError::NoRun { kind: "run", id }.into())
 }
 
 pub(super) fn launch_context(body: posse_api::MeansIn) -> LaunchContext {
@@ -126,52 +94,169 @@ pub(super) fn launch_context(body: posse_api::MeansIn) -> LaunchContext {
 }
 
 /// Show a run
-#[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path), RunQuery),
     responses((status = 200, description = "The run", body = RunView)))]
-pub(super) async fn show(State(app): State<App>, Run(id): Run) -> Answer<RunView> {
-    Ok(Json(app.loops.show(id).await?))
+pub(super) async fn show(State(app): State<App>, Run(id): Run, Params(query): Params<RunQuery>) -> Answer<RunView> {
+    Ok(Json(match kind_of(&app, id).await? {
+        RunKind::Loop => RunView::Loop(app.loops.show(id).await?),
+        RunKind::Plan if query.tasks == Some(false) => RunView::Plan(app.plans.show_without_tasks(id).await?),
+        RunKind::Plan => RunView::Plan(app.plans.show(id).await?),
+        RunKind::Backlog => RunView::Backlog(app.autos.show(id).await?),
+    }))
 }
 
-/// Stop a run; it can be resumed
-#[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<posse_api::StopRun>,
+/// Stop a run
+#[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<StopRun>,
     responses((status = 200, description = "The run stops", body = Success)))]
-pub(super) async fn stop(
-    State(app): State<App>,
-    Run(id): Run,
-    Params(body): Params<posse_api::StopRun>,
-) -> Answer<Success> {
-    app.loops.stop_run(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?;
+pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Params<StopRun>) -> Answer<Success> {
+    let how = body.how.unwrap_or(StopHow::AfterTask);
+    match kind_of(&app, id).await? {
+        RunKind::Loop => app.loops.stop_run(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?,
+        RunKind::Plan => app.plans.stop(id, how).await?,
+        RunKind::Backlog => app.autos.stop(id, how).await?,
+    }
     Ok(Json(Success { success: true }))
 }
 
-/// Go on with a run that stopped
+/// Continue a run
 ///
-/// A run that goes on already is told that somebody is there who knows the environment of its agents, and one that is parked
-/// tries at once.
-#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<posse_api::ResumeIn>,
+/// A run of the loop that stopped goes on; one that is parked tries at once. A run of a plan or a backlog gets the environment of
+/// its sessions, which is never stored: after a restart of the daemon its followers provide it again.
+#[utoipa::path(post, path = "/runs/{id}/resume", tag = "runs", params(("id" = String, Path)), request_body = Option<ResumeIn>,
     responses((status = 200, description = "The resumed run", body = RunView)))]
 pub(super) async fn resume(
     State(app): State<App>,
     Run(id): Run,
     requester: Requester,
-    Params(body): Params<posse_api::ResumeIn>,
+    Params(body): Params<ResumeIn>,
 ) -> Answer<RunView> {
     if body.auto_accept == Some(true) {
         requester.may(&app, "have a run accept permissions").await?;
     }
-    let posse_api::ResumeIn { environment, patient, auto_accept } = body;
-    let means = LaunchContext { environment };
-    let caller = Caller { hurry: !patient, auto_accept };
-    Ok(Json(surely(async move { app.loops.resume(&app, id, means, caller).await }).await?))
+    let ResumeIn { environment, patient, auto_accept } = body;
+    let context = LaunchContext { environment };
+    Ok(Json(match kind_of(&app, id).await? {
+        RunKind::Loop => {
+            let caller = Caller { hurry: !patient, auto_accept };
+            let resumed = loops::surely(async move { app.loops.resume(&app, id, context, caller).await });
+            RunView::Loop(resumed.await?)
+        }
+        RunKind::Plan => RunView::Plan(app.plans.provide(&app, id, context).await?),
+        RunKind::Backlog => RunView::Backlog(app.autos.provide(&app, id, context).await?),
+    }))
+}
+
+/// Answer a task that asked
+///
+/// If the plan does not run, the answer is written into its file, and the next run begins with it.
+#[utoipa::path(post, path = "/runs/answer", tag = "runs", request_body = AnswerPartIn,
+    responses((status = 200, description = "The request is journaled, or written into the plan file", body = Success)))]
+pub(super) async fn answer(
+    State(app): State<App>,
+    requester: Requester,
+    Params(body): Params<AnswerPartIn>,
+) -> Answer<Success> {
+    requester.may(&app, "answer a task that asked").await?;
+    app.plans.answer(&app, &body.of, &body.part, body.answer).await?;
+    Ok(Json(Success { success: true }))
+}
+
+/// Have a task or an item tried again from the beginning
+///
+/// If the plan does not run, the request is written into its file. An item is tried again by the active run of its backlog.
+#[utoipa::path(post, path = "/runs/retry", tag = "runs", request_body = PartIn,
+    responses((status = 200, description = "The request is journaled, or written into the plan file", body = Success)))]
+pub(super) async fn retry(State(app): State<App>, Params(body): Params<PartIn>) -> Answer<Success> {
+    if disk::at(&body.of, Disk::is_dir).await {
+        app.autos.retry(&app, &body.of, &body.part).await?;
+    } else {
+        app.plans.retry(&app, &body.of, &body.part).await?;
+    }
+    Ok(Json(Success { success: true }))
+}
+
+/// Why an item of a backlog stands as it does, and how it came to that
+///
+/// As the newest run of the backlog knows it.
+#[utoipa::path(get, path = "/runs/why", tag = "runs", params(PartIn),
+    responses((status = 200, description = "The state of the item and the decisions that led to it", body = WhyView)))]
+pub(super) async fn why(State(app): State<App>, Params(query): Params<PartIn>) -> Answer<WhyView> {
+    Ok(Json(app.autos.why(&query.of, &query.part).await?))
 }
 
 /// What happened in a run
-#[utoipa::path(get, path = "/runs/{id}/journal", tag = "runs", params(("id" = String, Path), posse_api::JournalQuery),
-    responses((status = 200, description = "Its entries, oldest first", body = Vec<posse_api::LoopJournalView>)))]
+#[utoipa::path(get, path = "/runs/{id}/journal", tag = "runs", params(("id" = String, Path), JournalQuery),
+    responses((status = 200, description = "Its entries, oldest first", body = Vec<JournalView>)))]
 pub(super) async fn journal(
     State(app): State<App>,
     Run(id): Run,
-    Params(query): Params<posse_api::JournalQuery>,
-) -> Answer<Vec<posse_api::LoopJournalView>> {
-    Ok(Json(app.loops.told(id, query.after.unwrap_or(0)).await?))
+    Params(query): Params<JournalQuery>,
+) -> Answer<Vec<JournalView>> {
+    let after = query.after.unwrap_or(0);
+    Ok(Json(match kind_of(&app, id).await? {
+        RunKind::Loop => app.loops.told(id, after).await?,
+        RunKind::Plan => views(app.plans.journal(id, after).await?, EntryView::Plan),
+        RunKind::Backlog => views(app.autos.journal(id, after).await?, EntryView::Backlog),
+    }))
+}
+
+fn views<E>(entries: Vec<(i64, Wall, E)>, entry_view: fn(E) -> EntryView) -> Vec<JournalView> {
+    let view = |(seq, at, entry): (i64, Wall, E)| JournalView { seq, at: at.timestamp(), entry: entry_view(entry) };
+    entries.into_iter().map(view).collect()
+}
+
+/// What a headless session was asked and left behind
+#[utoipa::path(get, path = "/runs/{id}/sessions/{session}", tag = "runs", params(("id" = String, Path), ("session" = String, Path)),
+    responses((status = 200, description = "The prompt and the results of the session", body = SessionFiles)))]
+pub(super) async fn session(State(app): State<App>, RunSession(id, session): RunSession) -> Answer<SessionFiles> {
+    Ok(Json(match kind_of(&app, id).await? {
+        RunKind::Plan => app.plans.session_files(id, &session).await?,
+        RunKind::Backlog => app.autos.session_files(id, &session).await?,
+        RunKind::Loop => return Err(no_sessions(id)),
+    }))
+}
+
+fn no_sessions(id: RunId) -> ApiError {
+    SupervisorError::NoRun { kind: "run with headless sessions", id }.into()
+}
+
+/// What a headless session did and said
+///
+/// The event `session_said` tells that there is more.
+#[utoipa::path(get, path = "/runs/{id}/sessions/{session}/log", tag = "runs", params(("id" = String, Path), ("session" = String, Path), posse_api::SessionLogQuery),
+    responses((status = 200, description = "Lines of the log of the session", body = SessionLines)))]
+pub(super) async fn session_log(
+    State(app): State<App>,
+    RunSession(id, session): RunSession,
+    Params(query): Params<posse_api::SessionLogQuery>,
+) -> Answer<SessionLines> {
+    let (after, raw) = (query.after.unwrap_or(0), query.raw.unwrap_or(false));
+    Ok(Json(match kind_of(&app, id).await? {
+        RunKind::Plan => app.plans.session_lines(id, &session, after, raw).await?,
+        RunKind::Backlog => app.autos.session_lines(id, &session, after, raw).await?,
+        RunKind::Loop => return Err(no_sessions(id)),
+    }))
+}
+
+/// What headless sessions have used
+///
+/// Every session counts: failed ones, ended ones, validators. What a tool does not say is null, not zero.
+#[utoipa::path(get, path = "/runs/usage", tag = "runs", params(posse_api::UsageQuery),
+    responses((status = 200, description = "Totals, sums by plan, section, task and model, and every session", body = Object)))]
+pub(super) async fn usage(State(app): State<App>, Params(query): Params<posse_api::UsageQuery>) -> Answer<Summary> {
+    let since = query.since.map(|since| Wall(since.as_millisecond()));
+    let of = UsageOf { since, run: query.run, project: query.directory, plan: query.file, item: None };
+    Ok(Json(Summary::of(app.plans.usage(of).await?)))
+}
+
+/// Remove what runs of plans and backlogs left behind and nobody needs, or name it
+///
+/// Never work that is not merged, and nothing of a plan that is not at its end or of an item that is still in the backlog.
+#[utoipa::path(post, path = "/runs/clean", tag = "runs", request_body = posse_api::CleanIn,
+    responses((status = 200, description = "The files that were removed, or may be removed", body = posse_api::CleanView)))]
+pub(super) async fn clean(
+    State(app): State<App>,
+    Params(body): Params<posse_api::CleanIn>,
+) -> Answer<posse_api::CleanView> {
+    Ok(Json(retention::clean(&app, body.file.as_deref(), body.remove).await?))
 }

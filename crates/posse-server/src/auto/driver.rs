@@ -6,7 +6,7 @@ mod looking;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use posse_api::{AutoEntry, AutoJournalView, AutoSpec, AutoView, EventBody, PlanRunStatus};
+use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
 use posse_core::auto::Pipeline;
 use posse_core::auto::session::SessionEnd;
 use posse_core::auto::words::{Deed, DeedId, Effect, Event, Notice};
@@ -24,13 +24,12 @@ use tokio::time::Instant;
 use super::executor::{BacklogWork, no_verdict};
 use super::place::of_item;
 use super::{AutoLedger, Autos, begin, log_file, messages, view, watching};
+use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
 use crate::run::{
-    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, ViewFields,
-    Workflow,
+    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow,
 };
-use crate::store::Kind;
 use crate::watched_files::FileWatch;
 use looking::Seen;
 
@@ -65,7 +64,7 @@ pub(crate) enum BacklogWake {
 }
 
 impl Workflow for BacklogWork {
-    const KIND: Kind = Kind::Auto;
+    const KIND: RunKind = RunKind::Backlog;
     const RUN: &'static str = "pipeline";
     const WAITS: &'static str = "the daemon was restarted, and nobody is there who knows the environment of sessions; `posse auto` in the same project goes on";
     const ENDED: &'static str = "auto_ended";
@@ -74,7 +73,7 @@ impl Workflow for BacklogWork {
     type Machine = Pipeline;
     type Session = DeedId;
     type Entry = AutoEntry;
-    type View = AutoView;
+    type View = BacklogView;
     type Local = BacklogLocal;
     type Wake = BacklogWake;
     type Shared = ();
@@ -106,19 +105,12 @@ impl Workflow for BacklogWork {
         ledger.machine.total()
     }
 
-    fn view(ledger: &AutoLedger, files: &str) -> AutoView {
+    fn view(ledger: &AutoLedger, files: &str) -> BacklogView {
         view::auto_view(ledger, files)
     }
 
-    fn view_fields(view: &AutoView) -> ViewFields<'_> {
-        let AutoView { id, status, provider, hold, files, .. } = view;
-        let rests = *status == PlanRunStatus::Over;
-        ViewFields { id: *id, status: status.as_str(), rests, provider, hold: hold.as_ref(), files }
-    }
-
-    fn events(ledger: &AutoLedger, entry: &AutoEntry, run_seq: i64) -> Vec<EventBody> {
-        let view = AutoJournalView { seq: run_seq, at: ledger.changed.timestamp(), entry: entry.clone() };
-        vec![EventBody::AutoEntry { run_id: ledger.spec.id, run_seq, view: Some(Box::new(view)) }]
+    fn events(ledger: &AutoLedger, entry: &AutoEntry, seq: i64) -> Vec<EventBody> {
+        vec![entry_event(ledger.spec.id, seq, ledger.changed, EntryView::Backlog(entry.clone()))]
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {

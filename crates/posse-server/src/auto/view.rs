@@ -1,27 +1,23 @@
 //! Makes the view of a pipeline.
 
-use posse_api::{AutoSessionView, AutoView, DoingView, ItemView, PlanRunStatus, WhyLine, WhyView};
+use posse_api::{AutoSessionView, BacklogView, DoingView, ItemView, WhyLine, WhyView};
 use posse_core::auto::machine::Doing;
 use posse_core::auto::memory::Standing;
 use posse_core::backlog::Slug;
 
 use super::AutoLedger;
-use crate::run::view::{hold_view, limit_views};
+use crate::run::view::{MachineState, summary};
 
-pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> AutoView {
+pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> BacklogView {
     let pipeline = &ledger.machine;
     let of_this_run = |item: &Slug| {
         let begun = pipeline.carried().items.get(item).and_then(|memory| memory.begun);
         pipeline.candidate(item).is_some() || begun.is_some_and(|begun| begun >= ledger.begun)
     };
-    let outcome = pipeline.outcome();
-    AutoView {
-        id: ledger.spec.id,
-        status: if ledger.closed { PlanRunStatus::Over } else { PlanRunStatus::Running },
-        directory: ledger.spec.directory.clone(),
+    let state = MachineState { outcome: pipeline.outcome(), hold: pipeline.hold(), levels: pipeline.levels() };
+    BacklogView {
+        run: summary(ledger, &state, files),
         mode: ledger.spec.settings.mode,
-        outcome: outcome.map(|(outcome, _)| outcome),
-        reason: outcome.map(|(_, reason)| reason.to_owned()),
         doing: doing(ledger),
         items: pipeline
             .standings()
@@ -29,16 +25,8 @@ pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> AutoView {
             .filter(|(item, ..)| of_this_run(item))
             .map(|(slug, standing, reason)| item(ledger, slug, standing, reason))
             .collect(),
-        hold: pipeline.hold().map(hold_view),
-        waits: ledger.waits,
         away: pipeline.away().map(str::to_owned),
-        used: pipeline.total().clone(),
-        limits: limit_views(pipeline.levels()),
-        provider: ledger.spec.provider.clone(),
         sandbox: ledger.spec.sandbox,
-        created: ledger.begun.timestamp(),
-        changed: ledger.changed.timestamp(),
-        files: files.to_owned(),
     }
 }
 

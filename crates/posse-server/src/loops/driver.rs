@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use posse_api::{EventBody, LoopJournalView, RunView};
+use posse_api::{EventBody, JournalView, LoopView, RunKind};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::TerminalId;
 use posse_core::rounds::Role;
-use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, RunStatus, Spec};
+use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, Spec};
 use posse_core::status::StatusKind;
 use posse_core::time::Wall;
 use posse_core::turn::{self, Level, Seen};
@@ -23,10 +23,7 @@ use super::executor::{self, LoopWork};
 use super::{LoopLedger, Loops, view};
 use crate::disk;
 use crate::pump::Observation;
-use crate::run::{
-    Effects, EntryContent, Executor, RunEntry, SpecFields, Stopping, SupervisorError, ViewFields, Workflow,
-};
-use crate::store::Kind;
+use crate::run::{Effects, EntryContent, Executor, RunEntry, SpecFields, Stopping, SupervisorError, Workflow};
 use crate::watched_files::FileWatch;
 
 type Driver = crate::run::Driver<LoopWork>;
@@ -92,7 +89,7 @@ pub(crate) enum LoopWake {
 }
 
 impl Workflow for LoopWork {
-    const KIND: Kind = Kind::Loop;
+    const KIND: RunKind = RunKind::Loop;
     const RUN: &'static str = "run";
     const WAITS: &'static str = "nobody is there who knows the environment of the agents";
     const ENDED: &'static str = "stopped";
@@ -101,7 +98,7 @@ impl Workflow for LoopWork {
     type Machine = Run;
     type Session = Role;
     type Entry = LoopEntry;
-    type View = RunView;
+    type View = LoopView;
     type Local = LoopLocal;
     type Wake = LoopWake;
     type Shared = ();
@@ -129,17 +126,12 @@ impl Workflow for LoopWork {
         format!("run {}", ledger.spec.id)
     }
 
-    fn view(ledger: &LoopLedger, _: &str) -> RunView {
+    fn view(ledger: &LoopLedger, _: &str) -> LoopView {
         view::run_view(ledger.machine.ledger())
     }
 
-    fn view_fields(view: &RunView) -> ViewFields<'_> {
-        let rests = !matches!(view.status, RunStatus::Running | RunStatus::Parked);
-        ViewFields { id: view.id, status: view.status.as_str(), rests, provider: "", hold: None, files: "" }
-    }
-
     fn events(ledger: &LoopLedger, _: &LoopEntry, _: i64) -> Vec<EventBody> {
-        let event = |view: LoopJournalView| EventBody::LoopEntry {
+        let event = |view: JournalView| EventBody::RunEntry {
             run_id: ledger.spec.id,
             run_seq: view.seq,
             view: Some(Box::new(view)),

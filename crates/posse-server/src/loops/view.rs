@@ -1,19 +1,37 @@
 //! Makes the views of a run of the loop and of its journal.
 
-use posse_api::{LoopJournalView, RunView, StepView, StoppedView, TurnView};
+use posse_api::{EntryView, HoldView, JournalView, LoopView, RunSummary, StepView, TurnView};
 use posse_core::engine::Machine;
-use posse_core::run::{Ledger, Place, Run, Step, StepOutcome};
+use posse_core::plan::budget::Total;
+use posse_core::run::{Ledger, Place, Run, Step, StepOutcome, Stop};
 use posse_core::time::Wall;
 
 use super::driver::LoopEntry;
 use crate::run::journal::Replay;
 
-pub(super) fn run_view(ledger: &Ledger) -> RunView {
+/// The reason of a parked run.
+const PARKED: &str = "the model cannot be reached, or its quota is used up";
+
+pub(super) fn run_view(ledger: &Ledger) -> LoopView {
     let spec = &ledger.spec;
-    RunView {
-        id: spec.id,
-        status: ledger.status(),
-        directory: spec.directory.clone(),
+    let hold = |until: Wall| HoldView { until: until.timestamp(), reason: PARKED.into() };
+    let stop = ledger.stopped.as_ref().map(|(stop, _)| *stop);
+    LoopView {
+        run: RunSummary {
+            id: spec.id,
+            status: ledger.status(),
+            directory: spec.directory.clone(),
+            outcome: None,
+            reason: ledger.stopped.as_ref().map(|(_, why)| why.clone()),
+            hold: ledger.parked.map(hold),
+            waits: stop == Some(Stop::Alone),
+            used: Total::default(),
+            limits: Vec::new(),
+            provider: None,
+            created: ledger.begun.timestamp(),
+            changed: ledger.changed.timestamp(),
+            files: format!("{}/.tmp/{}", spec.directory, spec.stamp),
+        },
         session_name: spec.session.to_string(),
         round: ledger.rounds.round(),
         max_rounds: spec.config.limits.max_rounds,
@@ -35,13 +53,9 @@ pub(super) fn run_view(ledger: &Ledger) -> RunView {
         turns: ledger.turns,
         terminals: ledger.terminals.clone(),
         auto_accept: spec.config.handoff.auto_accept_permissions,
-        parked_until: ledger.parked.map(Wall::timestamp),
-        stopped: ledger.stopped.clone().map(|(stop, why)| StoppedView { stop, why }),
+        stop,
         steps: ledger.steps.iter().map(|(step, outcome)| step_view(*step, outcome)).collect(),
-        created: ledger.begun.timestamp(),
-        changed: ledger.changed.timestamp(),
         state_file: spec.state_file.clone(),
-        archive: format!("{}/.tmp/{}", spec.directory, spec.stamp),
         config_hash: spec.config_hash.clone(),
     }
 }
@@ -56,12 +70,12 @@ fn step_view(step: Step, outcome: &StepOutcome) -> StepView {
 }
 
 /// What the last input of a run has led to.
-pub(super) fn told(run: &Run, at: Wall) -> impl Iterator<Item = LoopJournalView> {
-    run.told().map(move |(seq, entry)| LoopJournalView { seq, at: at.timestamp(), entry: entry.clone() })
+pub(super) fn told(run: &Run, at: Wall) -> impl Iterator<Item = JournalView> {
+    run.told().map(move |(seq, entry)| JournalView { seq, at: at.timestamp(), entry: EntryView::Loop(entry.clone()) })
 }
 
 /// Everything that a run was told of, oldest first.
-pub(super) struct ToldJournal(pub(super) Vec<LoopJournalView>);
+pub(super) struct ToldJournal(pub(super) Vec<JournalView>);
 
 impl Replay for ToldJournal {
     type Entry = LoopEntry;
@@ -70,7 +84,7 @@ impl Replay for ToldJournal {
         let mut journal = journal.into_iter();
         let (at, LoopEntry::Created(spec)) = journal.next()? else { return None };
         let mut run = Run::new(*spec, at);
-        let mut all: Vec<LoopJournalView> = told(&run, at).collect();
+        let mut all: Vec<JournalView> = told(&run, at).collect();
         for (at, entry) in journal {
             if let LoopEntry::Happened(input) = entry {
                 run.handle(*input, at);

@@ -5,7 +5,7 @@ mod file;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posse_api::{EventBody, PlanEntry, PlanJournalView, PlanRunStatus, PlanSpec, PlanView};
+use posse_api::{EntryView, EventBody, PlanEntry, PlanSpec, PlanView, RunKind};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
@@ -21,13 +21,12 @@ use super::plan_file::{PlanFile, PlanFileError, Prepared};
 use super::{PlanLedger, PlanShared, Plans, messages, report, view};
 use crate::api::App;
 use crate::disk;
+use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
 use crate::run::{
-    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, ViewFields,
-    Workflow, lock,
+    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, lock,
 };
-use crate::store::Kind;
 
 type Driver = crate::run::Driver<PlanWork>;
 
@@ -60,7 +59,7 @@ pub(crate) enum PlanWake {
 }
 
 impl Workflow for PlanWork {
-    const KIND: Kind = Kind::Plan;
+    const KIND: RunKind = RunKind::Plan;
     const RUN: &'static str = "run of a plan";
     const WAITS: &'static str = "the daemon was restarted, and nobody is there who knows the environment of sessions; `posse plan run` with the same file goes on";
     const ENDED: &'static str = "plan_ended";
@@ -103,15 +102,8 @@ impl Workflow for PlanWork {
         view::plan_view(ledger, files)
     }
 
-    fn view_fields(view: &PlanView) -> ViewFields<'_> {
-        let PlanView { id, status, provider, hold, files, .. } = view;
-        let rests = *status == PlanRunStatus::Over;
-        ViewFields { id: *id, status: status.as_str(), rests, provider, hold: hold.as_ref(), files }
-    }
-
-    fn events(ledger: &PlanLedger, entry: &PlanEntry, run_seq: i64) -> Vec<EventBody> {
-        let view = PlanJournalView { seq: run_seq, at: ledger.changed.timestamp(), entry: entry.clone() };
-        vec![EventBody::PlanEntry { run_id: ledger.spec.id, run_seq, view: Some(Box::new(view)) }]
+    fn events(ledger: &PlanLedger, entry: &PlanEntry, seq: i64) -> Vec<EventBody> {
+        vec![entry_event(ledger.spec.id, seq, ledger.changed, EntryView::Plan(entry.clone()))]
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use posse_api::{CleanItem, CleanWhat, PlanRunStatus, PlanView};
+use posse_api::{CleanItem, CleanWhat, PlanView};
 use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
 
@@ -45,8 +45,7 @@ impl Plans {
         }
         let mut works = Vec::new();
         for view in views.iter().filter(|view| file.is_none_or(|file| view.file == file)) {
-            let over = view.status == PlanRunStatus::Over;
-            let Some(state) = states.get(view.file.as_str()).filter(|_| over) else { continue };
+            let Some(state) = states.get(view.file.as_str()).filter(|_| !view.is_active()) else { continue };
             if !disk::at(self.state_of(view.id), has_notes).await {
                 continue;
             }

@@ -20,7 +20,7 @@ pub(super) fn notice(notice: &Notice, file: &str) -> (Level, String) {
             (Level::Warning, format!("task {task} was found wanting: {}", findings.join("; ")))
         }
         Notice::Question(task, question) => {
-            let hint = format!("`posse plan answer {file} {task} TEXT` answers");
+            let hint = format!("`posse run answer {file} {task} TEXT` answers");
             (Level::Warning, format!("task {task} asks: {question}\n{hint}"))
         }
         Notice::HoldBegins(reason) => (Level::Warning, format!("no session is started for now: {reason}")),

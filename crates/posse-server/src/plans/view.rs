@@ -1,26 +1,25 @@
 //! Makes the view of a run of a plan.
 
-use posse_api::{PlanRunStatus, PlanView, RestView, SessionView, TakenView, TaskView};
+use posse_api::{PlanView, RestView, SessionView, TakenView, TaskView};
 use posse_core::plan::file::{Section, Task};
 use posse_core::plan::machine::{Part, Run};
 use posse_core::time::Wall;
 
 use super::PlanLedger;
-use crate::run::view::{hold_view, limit_views};
+use crate::run::view::{MachineState, summary};
 
 pub(super) fn plan_view(ledger: &PlanLedger, files: &str) -> PlanView {
     PlanView { tasks: task_views(&ledger.machine), ..without_tasks(ledger, files) }
 }
 
 pub(super) fn without_tasks(ledger: &PlanLedger, files: &str) -> PlanView {
+    let machine = &ledger.machine;
+    let state = MachineState { outcome: machine.outcome(), hold: machine.hold(), levels: machine.levels() };
     PlanView {
-        id: ledger.spec.id,
-        status: if ledger.closed { PlanRunStatus::Over } else { PlanRunStatus::Running },
+        run: summary(ledger, &state, files),
         file: ledger.spec.file.clone(),
-        name: ledger.machine.plan().name.clone(),
-        directory: ledger.spec.directory.clone(),
-        outcome: ledger.machine.outcome().map(|(outcome, _)| outcome),
-        reason: ledger.machine.outcome().map(|(_, reason)| reason.to_owned()),
+        name: machine.plan().name.clone(),
+        item: ledger.spec.item.clone(),
         tasks: Vec::new(),
         sessions: ledger
             .launched
@@ -36,29 +35,19 @@ pub(super) fn without_tasks(ledger: &PlanLedger, files: &str) -> PlanView {
                 doing: ledger.activity.get(run).cloned(),
             })
             .collect(),
-        hold: ledger.machine.hold().map(hold_view),
-        paused_until: ledger.machine.paused().map(Wall::timestamp),
-        resting: ledger
-            .machine
+        paused_until: machine.paused().map(Wall::timestamp),
+        resting: machine
             .resting()
             .iter()
             .map(|(task, until)| RestView { task: task.clone(), until: until.timestamp() })
             .collect(),
-        waits: ledger.waits,
-        used: ledger.total.clone(),
-        limits: limit_views(ledger.machine.levels()),
-        taken: ledger
-            .machine
+        taken: machine
             .taken_by_others()
             .iter()
             .map(|(name, held_by)| TakenView { name: name.clone(), held_by: held_by.clone() })
             .collect(),
-        provider: ledger.spec.provider.clone(),
         sandbox: ledger.spec.sandbox,
         wishes: ledger.spec.wishes.clone(),
-        created: ledger.begun.timestamp(),
-        changed: ledger.changed.timestamp(),
-        files: files.to_owned(),
         report: ledger.report.clone(),
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum SupervisorError {
     Locked { by: String, directory: String },
     #[error("nothing is known of an item {0:?}")]
     NoItem(String),
+    #[error("no pipeline works in {directory}")]
+    Idle { directory: String, hint: String },
     #[error("pipeline {0} is still looking at its backlog; ask again in a moment")]
     Looking(RunId),
     #[error("{0}")]
@@ -48,7 +50,7 @@ pub(crate) enum SupervisorError {
     Area(#[from] AreaError),
     #[error("run {id} is not over, and what it did cannot be read: {why}")]
     NoJournal { id: RunId, why: String },
-    #[error("run {0} is over; there is nothing to stop")]
+    #[error("run {0} is over")]
     Over(RunId),
     #[error(transparent)]
     Loop(#[from] LoopError),
@@ -60,18 +62,17 @@ impl ApiProblem for SupervisorError {
     fn problem(&self) -> (ProblemKind, Option<&str>) {
         use ProblemKind as Kind;
         match self {
-            Self::NoRun { kind: "run", .. } => (Kind::NoRun, Some("`posse runs` shows those there are")),
-            Self::NoRun { .. } | Self::Never(_) => (Kind::NoRun, None),
+            Self::NoRun { .. } => (Kind::NoRun, Some("`posse run ls` shows those there are")),
             Self::NeverRan(_) => (Kind::NoRun, Some("`posse plan run --reset TASK` begins a task anew")),
+            Self::Never(_) => (Kind::NoRun, None),
+            Self::Idle { hint, .. } => (Kind::Rests, Some(hint)),
             Self::Unreadable { .. } => (Kind::NoFile, Some("`posse plan init` makes a sample plan")),
             Self::Invalid(_) => (Kind::InvalidPlan, Some("`posse plan check` shows every mistake with its place")),
             Self::Unconfirmed(_) => (Kind::FromTerminal, Some(hint::OUTSIDE)),
             Self::NoTask(_) => (Kind::NoTask, Some("`posse plan status` shows those there are")),
             Self::NotAsking(_) => (Kind::NotAsking, Some("`posse plan status` shows who asks")),
             Self::Busy(_) => (Kind::Busy, None),
-            Self::InUse { .. } => {
-                (Kind::InUse, Some("`posse auto status` shows what it does, `posse auto stop` stops it"))
-            }
+            Self::InUse { .. } => (Kind::InUse, Some("`posse run show` shows what it does, `posse run stop` stops it")),
             Self::Locked { .. } => (Kind::InUse, None),
             Self::NoItem(_) => (Kind::NoItem, Some("`posse auto items` shows those there are")),
             Self::Looking(_) => (Kind::Looking, None),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::ProblemKind;
+use posse_api::{EntryView, EventBody, JournalView, ProblemKind, RunKind};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::plan::outcome::Denial;
@@ -22,7 +22,7 @@ use crate::api::{ApiProblem, hint};
 use crate::disk::{self, Disk};
 use crate::hub;
 use crate::notify::Notice;
-use crate::store::{self, JournalEntry, Kind, RunRow, StoreError};
+use crate::store::{self, JournalEntry, RunRow, StoreError};
 
 /// The pause between two attempts to write to a disk that refuses.
 const DISK_RETRY: Duration = Duration::from_secs(1);
@@ -182,7 +182,7 @@ pub(crate) fn journal_entry<W: Workflow>(
         serde_json::Result::Ok(RunRow {
             id: fields.id,
             kind: W::KIND,
-            status: W::view_fields(&view).status.to_owned(),
+            status: view.status.as_str().to_owned(),
             state_file: fields.resource.to_owned(),
             created: ledger.begun,
             view: serde_json::to_string(&view)?,
@@ -199,15 +199,21 @@ pub(crate) fn journal_entry<W: Workflow>(
     })
 }
 
+/// The event that publishes an entry.
+pub(crate) fn entry_event(run_id: RunId, seq: i64, at: Wall, entry: EntryView) -> EventBody {
+    let view = JournalView { seq, at: at.timestamp(), entry };
+    EventBody::RunEntry { run_id, run_seq: seq, view: Some(Box::new(view)) }
+}
+
 /// The journals of the runs of one kind.
 #[derive(Clone)]
 pub(crate) struct Journals {
-    kind: Kind,
+    kind: RunKind,
     database: PathBuf,
 }
 
 impl Journals {
-    pub(crate) fn new(kind: Kind, database: PathBuf) -> Self {
+    pub(crate) fn new(kind: RunKind, database: PathBuf) -> Self {
         Self { kind, database }
     }
 

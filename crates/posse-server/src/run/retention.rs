@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use posse_api::{AutoView, CleanItem, CleanView, CleanWhat, ItemView, PlanRunStatus, PlanView};
+use posse_api::{BacklogView, CleanItem, CleanView, CleanWhat, ItemView, PlanView};
 use posse_core::auto::Standing;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
@@ -83,7 +83,7 @@ impl StateDirs {
 
     /// All runs of plans, and all items with files. Runs without files count too: how the newest run of a plan ended says
     /// whether the plan is done.
-    fn measure(&self, disk: &Disk, plans: &[PlanView], autos: &[AutoView]) -> Vec<Run<Owner>> {
+    fn measure(&self, disk: &Disk, plans: &[PlanView], autos: &[BacklogView]) -> Vec<Run<Owner>> {
         let mut all: Vec<Run<Owner>> = plans.iter().map(|view| self.measure_plan(disk, view)).collect();
         all.extend(autos.iter().flat_map(|view| self.measure_items(disk, view)));
         all
@@ -97,14 +97,14 @@ impl StateDirs {
             file: view.file.clone(),
             begun: Wall(view.created.as_millisecond()),
             changed: Wall(view.changed.as_millisecond()),
-            over: view.status == PlanRunStatus::Over,
+            over: !view.is_active(),
             success: view.outcome.is_some_and(RunOutcome::is_success),
             holds_work: holds_work(disk, &directory),
             bytes: size(disk, &directory),
         }
     }
 
-    fn measure_items(&self, disk: &Disk, view: &AutoView) -> Vec<Run<Owner>> {
+    fn measure_items(&self, disk: &Disk, view: &BacklogView) -> Vec<Run<Owner>> {
         let entries = disk.read_dir(&self.autos.join(view.id.as_str()).join("items")).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let items = directories.filter_map(|entry| entry.file_name().to_str()?.parse::<Slug>().ok());
@@ -120,7 +120,7 @@ impl StateDirs {
                 begun,
                 // The time of its last session.
                 changed: modified(disk, &directory.join("sessions")).unwrap_or(begun),
-                over: view.status == PlanRunStatus::Over || done,
+                over: !view.is_active() || done,
                 success: done,
                 holds_work: holds_work(disk, &directory),
                 bytes: size(disk, &directory),
@@ -198,7 +198,7 @@ pub(crate) async fn clean(app: &App, file: Option<&str>, remove: bool) -> Result
 }
 
 /// The file of an item; if it is out of the backlog, where it would be. The project for an item that is not known.
-fn item_file(view: &AutoView, known: Option<&ItemView>) -> String {
+fn item_file(view: &BacklogView, known: Option<&ItemView>) -> String {
     let project = PathBuf::from(&view.directory);
     let file = match known {
         Some(ItemView { path: Some(path), .. }) => project.join(path),

@@ -156,12 +156,27 @@ impl<W: Workflow> Supervisor<W> {
             Ok(views) => views,
             Err(error) => return tracing::warn!("cannot read which usage limits hold: {error}"),
         };
-        for fields in views.iter().map(W::view_fields) {
-            if let Some(hold) = fields.hold {
+        for view in views {
+            if let (Some(provider), Some(hold)) = (&view.provider, &view.hold) {
                 let until = Wall(hold.until.as_millisecond());
-                self.services.limits.hold(fields.provider, &Hold { until, reason: hold.reason.clone(), known: true });
+                self.services.limits.hold(provider, &Hold { until, reason: hold.reason.clone(), known: true });
             }
         }
+    }
+
+    /// Provides a run with the environment of its sessions.
+    pub(crate) async fn provide(
+        &self,
+        app: &App,
+        id: RunId,
+        context: LaunchContext,
+    ) -> Result<W::View, SupervisorError> {
+        let _starting = self.starting.lock().await;
+        if !self.show(id).await?.is_active() {
+            return Err(SupervisorError::Over(id));
+        }
+        self.provide_context(app, id, context).await?;
+        self.show(id).await
     }
 
     pub(crate) async fn stop(&self, id: RunId, how: StopHow) -> Result<(), SupervisorError> {
@@ -204,17 +219,16 @@ impl<W: Workflow> Supervisor<W> {
 
     /// The view of a run now. The row of an active run says how it began; if no driver serves it yet, its journal is read.
     async fn current(&self, row: W::View) -> W::View {
-        let fields = W::view_fields(&row);
-        if fields.rests {
+        if !row.is_active() {
             return row;
         }
-        if let Some(view) = self.active_view(fields.id) {
+        if let Some(view) = self.active_view(row.id) {
             return view;
         }
-        match self.load(fields.id).await {
-            Ok((ledger, _)) => W::view(&ledger, fields.files),
+        match self.load(row.id).await {
+            Ok((ledger, _)) => W::view(&ledger, &row.files),
             Err(error) => {
-                tracing::error!("run {} cannot be read: {error}", fields.id);
+                tracing::error!("run {} cannot be read: {error}", row.id);
                 row
             }
         }

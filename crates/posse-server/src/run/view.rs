@@ -1,18 +1,57 @@
 //! Parts that the views of all kinds of runs have.
 
-use posse_api::{HoldView, LimitView};
+use posse_api::{HoldView, LimitView, RunSummary};
 use posse_core::plan::budget::Level;
 use posse_core::plan::limits::Hold;
+use posse_core::plan::machine::RunOutcome;
+use posse_core::run::RunStatus;
 
-pub(crate) fn hold_view(hold: &Hold) -> HoldView {
-    HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }
+use super::{RunLedger, Workflow};
+
+/// The state of a workflow's machine that every view shows.
+pub(crate) struct MachineState<'a> {
+    pub(crate) outcome: Option<(RunOutcome, &'a str)>,
+    pub(crate) hold: Option<&'a Hold>,
+    pub(crate) levels: &'a [Level],
 }
 
-/// The levels that have a limit, and what is spent of it.
-pub(crate) fn limit_views(levels: &[Level]) -> Vec<LimitView> {
-    let view = |level: &Level| {
-        let (name, spent) = (level.name.clone(), level.spent.clone());
-        Some(LimitView { name, limit_usd: level.limit_usd?, spent })
-    };
-    levels.iter().filter_map(view).collect()
+pub(crate) fn summary<W: Workflow>(ledger: &RunLedger<W>, machine: &MachineState<'_>, files: &str) -> RunSummary {
+    let fields = W::fields(&ledger.spec);
+    let outcome = machine.outcome.map(|(outcome, _)| outcome);
+    RunSummary {
+        id: fields.id,
+        status: match outcome.filter(|_| ledger.closed) {
+            Some(outcome) => status(outcome),
+            None if machine.hold.is_some() => RunStatus::Parked,
+            None => RunStatus::Running,
+        },
+        directory: fields.directory.to_owned(),
+        outcome,
+        reason: machine.outcome.map(|(_, reason)| reason.to_owned()),
+        hold: machine.hold.map(|hold| HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }),
+        waits: ledger.waits,
+        used: W::used(ledger).clone(),
+        limits: machine.levels.iter().filter_map(limit_view).collect(),
+        provider: Some(fields.provider.to_owned()),
+        created: ledger.begun.timestamp(),
+        changed: ledger.changed.timestamp(),
+        files: files.to_owned(),
+    }
+}
+
+/// The status of a run that is over.
+fn status(outcome: RunOutcome) -> RunStatus {
+    match outcome {
+        RunOutcome::Verified | RunOutcome::CompletedWithWarnings => RunStatus::Passed,
+        RunOutcome::Stopped | RunOutcome::Suspended | RunOutcome::BudgetExhausted | RunOutcome::RateLimited => {
+            RunStatus::Stopped
+        }
+        _ => RunStatus::Failed,
+    }
+}
+
+/// A level that has a limit, and what is spent of it.
+fn limit_view(level: &Level) -> Option<LimitView> {
+    let (name, spent) = (level.name.clone(), level.spent.clone());
+    Some(LimitView { name, limit_usd: level.limit_usd?, spent })
 }

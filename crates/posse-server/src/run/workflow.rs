@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_api::{EventBody, HoldView};
+use posse_api::{EventBody, RunKind, RunSummary};
 use posse_core::engine::Machine;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
@@ -23,7 +24,6 @@ use tokio::sync::watch;
 use super::shared_limits::LimitsHandle;
 use super::{Driver, EntryContent, Executor, RunEntry, RunLedger, Stopping, Supervisor, SupervisorError};
 use crate::api::App;
-use crate::store::Kind;
 
 /// The inputs of a workflow's machine.
 pub(crate) type InputOf<W> = <<W as Workflow>::Machine as Machine>::Input;
@@ -50,18 +50,6 @@ pub(crate) struct SpecFields<'a> {
     pub(crate) item: Option<&'a str>,
 }
 
-/// The fields that the view of every run has.
-pub(crate) struct ViewFields<'a> {
-    pub(crate) id: RunId,
-    pub(crate) status: &'static str,
-    /// No driver serves the run, and the view says all that is to be known.
-    pub(crate) rests: bool,
-    pub(crate) provider: &'a str,
-    pub(crate) hold: Option<&'a HoldView>,
-    /// The directory of the run's files.
-    pub(crate) files: &'a str,
-}
-
 /// The end of a session, as an input tells it.
 pub(crate) struct SessionEnded<'a, W: Workflow> {
     pub(crate) session: &'a W::Session,
@@ -76,7 +64,7 @@ pub(crate) struct SessionEnded<'a, W: Workflow> {
 /// A kind of run. A value holds what the executor needs besides the fields of [`Executor`].
 #[allow(unused_variables, reason = "the names say what the methods are given")]
 pub(crate) trait Workflow: Clone + Send + Sync + 'static {
-    const KIND: Kind;
+    const KIND: RunKind;
     /// The name of this kind, for errors.
     const RUN: &'static str;
     /// The message of a run that waits for a client with the environment of its sessions.
@@ -93,7 +81,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     /// Identifies a session within its run.
     type Session: Clone + Display + Ord + Send + Sync + 'static;
     type Entry: RunEntry<Work = Self>;
-    type View: Serialize + DeserializeOwned + Send + 'static;
+    type View: Deref<Target = RunSummary> + Serialize + DeserializeOwned + Send + 'static;
     /// State that only drivers of this kind have.
     type Local: Send + 'static;
     /// An event that only drivers of this kind wait for.
@@ -110,7 +98,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         &ledger.total
     }
     fn view(ledger: &RunLedger<Self>, files: &str) -> Self::View;
-    fn view_fields(view: &Self::View) -> ViewFields<'_>;
 
     /// The session that ended with this input, if one did.
     fn session_ended(input: &InputOf<Self>) -> Option<SessionEnded<'_, Self>> {

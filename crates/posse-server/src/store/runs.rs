@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use posse_api::EventBody;
+use posse_api::{EventBody, RunKind};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::time::Wall;
@@ -11,24 +11,6 @@ use serde::de::DeserializeOwned;
 
 use super::{StoreError, json, query, text};
 use crate::disk::Disk;
-
-/// What a run is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Loop,
-    Plan,
-    Auto,
-}
-
-impl Kind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Loop => "loop",
-            Self::Plan => "plan",
-            Self::Auto => "auto",
-        }
-    }
-}
 
 /// One entry of a run's journal, and what the run is after it if that is worth it.
 #[derive(Clone, Debug)]
@@ -50,7 +32,7 @@ pub(crate) struct JournalEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) id: RunId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: RunKind,
     pub(crate) status: String,
     /// Of a plan: its file. Of a pipeline: its project.
     pub(crate) state_file: String,
@@ -80,7 +62,7 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 }
 
 /// The runs that were going on when the last daemon ended.
-pub(super) fn unfinished(connection: &Connection, kind: Kind) -> rusqlite::Result<Vec<RunId>> {
+pub(super) fn unfinished(connection: &Connection, kind: RunKind) -> rusqlite::Result<Vec<RunId>> {
     let mut statement = connection
         .prepare("SELECT id FROM runs WHERE kind = ?1 AND status IN ('running', 'parked') ORDER BY created")?;
     statement.query_map([kind.as_str()], |row| text(row, "id"))?.collect()
@@ -103,7 +85,7 @@ pub(crate) fn journal<E: DeserializeOwned>(
 }
 
 /// All runs of a kind, newest first, as JSON. Blocking.
-pub(crate) fn runs(disk: &Disk, path: &Path, kind: Kind, limit: usize) -> Result<Vec<String>, StoreError> {
+pub(crate) fn runs(disk: &Disk, path: &Path, kind: RunKind, limit: usize) -> Result<Vec<String>, StoreError> {
     query(disk, path, |connection| {
         let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
         let mut statement = connection.prepare(select)?;
@@ -113,27 +95,40 @@ pub(crate) fn runs(disk: &Disk, path: &Path, kind: Kind, limit: usize) -> Result
 }
 
 /// One run, as JSON. Blocking.
-pub(crate) fn run(disk: &Disk, path: &Path, kind: Kind, run: RunId) -> Result<Option<String>, StoreError> {
+pub(crate) fn run(disk: &Disk, path: &Path, kind: RunKind, run: RunId) -> Result<Option<String>, StoreError> {
     query(disk, path, |connection| {
         let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
         connection.query_row(find, (kind.as_str(), run.as_str()), |row| row.get(0)).optional()
     })
 }
 
+/// What a run carries out. Blocking.
+pub(crate) fn kind_of(disk: &Disk, path: &Path, run: RunId) -> Result<Option<RunKind>, StoreError> {
+    query(disk, path, |connection| {
+        let find = "SELECT kind FROM runs WHERE id = ?1";
+        connection.query_row(find, [run.as_str()], |row| text(row, "kind")).optional()
+    })
+}
+
 /// The run that uses this file now. Blocking.
-pub(crate) fn using(disk: &Disk, path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+pub(crate) fn using(disk: &Disk, path: &Path, kind: RunKind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs
                 WHERE kind = ?1 AND state_file = ?2 AND status IN ('running', 'parked') LIMIT 1";
     of_file(disk, path, find, kind, state_file)
 }
 
 /// The run that began last with this file. Blocking.
-pub(crate) fn newest_of(disk: &Disk, path: &Path, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+pub(crate) fn newest_of(
+    disk: &Disk,
+    path: &Path,
+    kind: RunKind,
+    state_file: &str,
+) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs WHERE kind = ?1 AND state_file = ?2 ORDER BY created DESC, rowid DESC LIMIT 1";
     of_file(disk, path, find, kind, state_file)
 }
 
-fn of_file(disk: &Disk, path: &Path, find: &str, kind: Kind, state_file: &str) -> Result<Option<RunId>, StoreError> {
+fn of_file(disk: &Disk, path: &Path, find: &str, kind: RunKind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     query(disk, path, |connection| {
         connection.query_row(find, (kind.as_str(), state_file), |row| text(row, "id")).optional()
     })

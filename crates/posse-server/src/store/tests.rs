@@ -202,7 +202,7 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
     let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
         let row = Some(RunRow {
             id: id(run),
-            kind: Kind::Plan,
+            kind: posse_api::RunKind::Plan,
             status: "running".into(),
             state_file: plan.into(),
             created: Wall(0),

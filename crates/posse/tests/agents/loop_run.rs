@@ -363,7 +363,7 @@ fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
     ]);
     assert_eq!(said.matches("accepting a permission").count(), 6, "{said}");
     assert_eq!(fs::read_to_string(stage.home.directory.join("greeting.txt")).unwrap(), "hello\n");
-    let archive = PathBuf::from(stage.run()["archive"].as_str().unwrap());
+    let archive = PathBuf::from(stage.run()["files"].as_str().unwrap());
     for (part, number) in PARTS.iter().zip(1..) {
         let key = part.role.parse::<Role>().unwrap().key();
         let kept = fs::read_to_string(archive.join(format!("{number:03}-{key}.md"))).unwrap();

@@ -139,7 +139,7 @@ fn carries_out_the_example(agent: &Agent, provider: &str, documents: &[&str]) {
     assert_eq!(plan.matches("status: verified").count(), 3, "{plan}");
     let report = said.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     assert!(fs::read_to_string(report).unwrap().contains("  - Refused: "), "{said}");
-    let (code, log) = posse(&["plan", "log", "plan.yaml", "1.2"]);
+    let (code, log) = posse(&["run", "log", "plan.yaml", "1.2"]);
     assert!(code == Some(0) && log.contains("asked:") && log.contains("refused: "), "{log}");
     assert!(home.processes().is_empty(), "{:?}", home.processes());
 }

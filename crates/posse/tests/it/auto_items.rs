@@ -53,13 +53,13 @@ fn items_are_made_and_answered() {
         "docs/feature-backlog/02-more.md\n",
         "numbers are taken once"
     );
-    let refused = env.run(["auto", "answer", "02-more", "yes"]);
+    let refused = env.run(["run", "answer", ".", "02-more", "yes"]);
     assert!(refused.stderr.contains("nothing is asked about this item"), "{}", refused.stderr);
     let file = env.work().join("docs/feature-backlog/02-more.md");
     let text = fs::read_to_string(&file).unwrap().replace("Open", "Needs Clarification");
     fs::write(&file, format!("{text}\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n")).unwrap();
     assert!(env.run(["auto", "items"]).ok().contains("waits for an answer: Which?"));
-    env.run(["auto", "answer", "02-more.md", "the", "blue one"]).ok();
+    env.run(["run", "answer", ".", "02-more.md", "the", "blue one"]).ok();
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("## Status: Open") && text.ends_with("**Answer:** the blue one\n"), "{text}");
 }

@@ -62,10 +62,10 @@ impl Scene {
     /// there cannot be, however fast the machine is. Gives the kills there were.
     fn killed_till_over(&self, id: &str, most: u64, open_after: u64) -> u64 {
         let mut kills = 0;
-        while self.show(id).is_none_or(|view| view["status"] != "over") {
+        while !self.show(id).is_some_and(|view| is_over(&view)) {
             // What is waited for is the moment itself: something else is going on at each.
             std::thread::sleep(Duration::from_millis(150 + 60 * kills));
-            if kills < most && self.show(id).is_some_and(|view| view["status"] == "running") {
+            if kills < most && self.show(id).is_some_and(|view| !is_over(&view)) {
                 self.another_daemon(id);
                 kills += 1;
                 if kills == open_after {
@@ -134,13 +134,13 @@ impl Scene {
     pub(crate) fn begin(&self, more: &Value) -> String {
         let mut body = json!({ "directory": self.env.work(), "mode": "drain", "means": self.means() });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let answer = self.env.http().post("/auto", &body).unwrap();
+        let answer = self.env.http().post("/runs", &json!({ "backlog": body })).unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["id"].as_str().unwrap().to_owned()
     }
 
     fn show(&self, id: &str) -> Option<Value> {
-        self.env.http().get(&format!("/auto/{id}")).ok().filter(|view: &Value| view["id"] == id)
+        self.env.http().get(&format!("/runs/{id}")).ok().filter(|view: &Value| view["id"] == id)
     }
 
     /// Waits until it is over: how it ended, and why. Events tell when to look.
@@ -149,7 +149,7 @@ impl Scene {
         let give_up = Instant::now() + PATIENCE;
         loop {
             let events = self.env.http().events(None);
-            if let Some(view) = self.show(id).filter(|view| view["status"] == "over") {
+            if let Some(view) = self.show(id).filter(is_over) {
                 let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
                 return (text("outcome"), text("reason"));
             }
@@ -167,7 +167,7 @@ impl Scene {
 
     #[track_caller]
     fn why(&self, item: &str) -> (String, String, Vec<String>) {
-        let path = format!("/auto/why?directory={}&item={item}", self.env.work().display());
+        let path = format!("/runs/why?of={}&part={item}", self.env.work().display());
         let why: Value = self.env.http().get(&path).unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let lines = why["history"].as_array().unwrap_or_else(|| panic!("{why}"));
@@ -179,7 +179,7 @@ impl Scene {
     fn journal(&self, id: &str) -> Value {
         let log = fs::read_to_string(self.env.paths().log()).unwrap_or_default();
         let end: Vec<&str> = log.lines().rev().take(30).collect();
-        let journal: Value = self.env.http().get(&format!("/auto/{id}/journal?after=1")).unwrap_or_default();
+        let journal: Value = self.env.http().get(&format!("/runs/{id}/journal?after=1")).unwrap_or_default();
         json!({ "journal": journal, "log, newest first": end })
     }
 
@@ -200,10 +200,15 @@ impl Scene {
     fn another_daemon(&self, id: &str) {
         self.env.kill_daemon();
         when("another daemon", || {
-            let answer = self.env.http().post(&format!("/auto/{id}/means"), &self.means()).ok()?;
+            let answer = self.env.http().post(&format!("/runs/{id}/resume"), &self.means()).ok()?;
             (answer.status == 200).then_some(())
         });
     }
+}
+
+/// Returns whether the run that is shown has ended.
+fn is_over(view: &Value) -> bool {
+    !matches!(view["status"].as_str(), Some("running" | "parked"))
 }
 
 /// An item; those with `bug` in their names are defects.
@@ -400,7 +405,7 @@ fn stop_now_ends_a_planner() {
     scene.claude.play("plan", wait_for("gate"));
     let id = scene.begin(&json!({}));
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
-    let stopped = scene.env.http().post(&format!("/auto/{id}/stop"), &json!({ "how": "now" })).unwrap();
+    let stopped = scene.env.http().post(&format!("/runs/{id}/stop"), &json!({ "how": "now" })).unwrap();
     assert_eq!(stopped.status, 200, "{stopped:?}");
     assert_eq!(scene.ended(&id).0, "stopped");
     let view = scene.show(&id).unwrap();
@@ -412,7 +417,7 @@ fn there_is_one_in_a_project_and_it_finds_what_is_new() {
     let scene = Scene::new(&[]);
     let id = scene.begin(&json!({ "mode": "watch" }));
     let body = json!({ "directory": scene.env.work(), "means": scene.means() });
-    let second = scene.env.http().post("/auto", &body).unwrap();
+    let second = scene.env.http().post("/runs", &json!({ "backlog": body })).unwrap();
     assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
     assert!(second.body.contains(&id), "{second:?}");
     scene.does("7-more");
@@ -426,7 +431,7 @@ fn an_idle_pipeline_wakes_nobody() {
     let scene = Scene::new(&[]);
     let id = scene.begin(&json!({ "mode": "watch" }));
     when("it waits", || {
-        let entries: Value = scene.env.http().get(&format!("/auto/{id}/journal")).ok()?;
+        let entries: Value = scene.env.http().get(&format!("/runs/{id}/journal")).ok()?;
         entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
     });
     let pid = scene.env.daemon_pid();
@@ -547,6 +552,6 @@ fn another_home_does_not_work_in_the_same_project() {
     let other = env();
     other.run(["ls"]).ok();
     let body = json!({ "directory": scene.env.work(), "means": scene.means() });
-    let second = other.http().post("/auto", &body).unwrap();
+    let second = other.http().post("/runs", &json!({ "backlog": body })).unwrap();
     assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
 }

@@ -113,7 +113,7 @@ fn what_is_kept_can_be_looked_at() {
     assert_eq!((&ending["kept"], &ending["audit_intact"], &ending["prompts"]), (&true.into(), &true.into(), &8.into()));
     assert_ne!(ending["daemon"]["before"], ending["daemon"]["after"]);
 
-    let answers = fs::read_dir(ending["run"]["archive"].as_str().unwrap()).unwrap();
+    let answers = fs::read_dir(ending["run"]["files"].as_str().unwrap()).unwrap();
     let answers = answers.filter(|entry| entry.as_ref().unwrap().file_name().as_bytes().ends_with(b".md")).count();
     assert_eq!(answers, 8, "one for each turn");
     let home = home(&kept);

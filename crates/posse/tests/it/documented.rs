@@ -25,8 +25,8 @@ use crate::steps::{DONE, ask, commit, end, reports};
 
 /// What ends otherwise than with 0, and why.
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
-    ("docs/plans.md", "posse plan run plan.yaml", 7),  // Task 2.1 asks.
-    ("docs/plans.md", "posse plan stop plan.yaml", 1), // It does not run any more.
+    ("docs/plans.md", "posse plan run plan.yaml", 7), // Task 2.1 asks.
+    ("docs/plans.md", "posse run stop plan.yaml", 1), // It does not run any more.
     ("docs/auto.md", "posse auto --item 03-export-is-empty", 7), // It is too vague.
 ];
 
@@ -155,7 +155,7 @@ impl Scene {
     fn filled_in(&self, line: &str) -> String {
         let mut line = line.to_owned();
         if line.contains("1a2b") {
-            let runs = self.env.run(["runs", "--json"]).json();
+            let runs = self.env.run(["run", "ls", "--kind", "loop", "--json"]).json();
             line = line.replace("1a2b", &runs[0]["id"].as_str().expect("there is a run")[..4]);
         }
         if line.contains("recordings/ID.cast") {
@@ -181,7 +181,7 @@ impl Scene {
         if line == "./test" {
             return; // This very test is a part of it.
         }
-        if line.starts_with("posse run stop") {
+        if typed.text.starts_with("posse run stop 1a2b") {
             // Nobody stops a run before its first turn: there would be nothing to resume.
             let state = self.env.work().join(".tmp/agnostic-3agents-loop-state.json");
             when("the state file", || state.exists().then_some(()));
@@ -190,7 +190,7 @@ impl Scene {
             return self.attach(&line, &place);
         }
         // What does not end by itself is ended as people do it.
-        let follows = ["posse auto", "posse auto follow"].contains(&line.as_str())
+        let follows = ["posse auto", "posse run follow"].contains(&line.as_str())
             || line.split(' ').any(|word| word == "-f" || word == "--follow");
         // A signal is for the command, not for the shell.
         let exec = if line.starts_with("posse ") { "exec " } else { "" };

@@ -264,30 +264,30 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
         config[key] = value;
         config
     };
-    let post = |path: &str, body: &Value| {
+    let post = |body: &Value| {
         fs::write(env.work().join("body.json"), body.to_string()).unwrap();
         let socket = env.paths().daemon_socket();
-        let (said, _) = inside(env, &format!("python3 post.py {} {path} body.json", socket.display()));
+        let (said, _) = inside(env, &format!("python3 post.py {} /runs body.json", socket.display()));
         env.run(["kill", "shell"]).ok();
         said
     };
-    let refused = |path: &str, body: &Value| {
-        let said = post(path, body);
-        assert!(said.starts_with("403") && said.contains("from_terminal"), "{path} {body}: {said}");
+    let refused = |body: &Value| {
+        let said = post(body);
+        assert!(said.starts_with("403") && said.contains("from_terminal"), "{body}: {said}");
     };
     // Anything but a refusal: there is no agent in this environment.
-    let goes_on = |path: &str, body: &Value| {
-        let said = post(path, body);
-        assert!(said.contains("no_program"), "{path} {body}: {said}");
+    let goes_on = |body: &Value| {
+        let said = post(body);
+        assert!(said.contains("no_program"), "{body}: {said}");
     };
-    let body = |file: &str, config: &Value| json!({ "file": file, "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } });
-    let auto = |config: &Value| json!({ "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } });
+    let body = |file: &str, config: &Value| json!({ "plan": { "file": file, "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } } });
+    let auto = |config: &Value| json!({ "backlog": { "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } } });
     // The files name a command that is not confirmed.
-    refused("/plans", &body(plan, &configured));
-    refused("/auto", &auto(&configured));
+    refused(&body(plan, &configured));
+    refused(&auto(&configured));
     env.run(["plan", "trust"]).ok();
-    goes_on("/plans", &body(plan, &configured));
-    goes_on("/auto", &auto(&configured));
+    goes_on(&body(plan, &configured));
+    goes_on(&auto(&configured));
     // The request names another one, another program, other rules.
     for (key, value) in [
         ("test_command", json!("make evil")),
@@ -297,19 +297,19 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
         ("sandbox", json!({ "strict": false })),
         ("sandbox", json!({ "agents": { "validator": "WRITE" } })),
     ] {
-        refused("/plans", &body(plan, &with(key, value.clone())));
-        refused("/auto", &auto(&with(key, value)));
+        refused(&body(plan, &with(key, value.clone())));
+        refused(&auto(&with(key, value)));
     }
     let mut notified = body(plan, &configured);
-    notified["notifications"] =
+    notified["plan"]["notifications"] =
         json!({ "ntfy_topic": "", "ntfy_url": "", "webhook": "", "command": ["/bin/touch", "evil"] });
-    refused("/plans", &notified);
+    refused(&notified);
     // The plan names one.
-    refused("/plans", &body(gated, &configured));
+    refused(&body(gated, &configured));
     env.run(["plan", "trust", gated]).ok();
-    goes_on("/plans", &body(gated, &configured));
+    goes_on(&body(gated, &configured));
     // A process outside may, as before: the command line has asked the person there.
-    let answer = env.http().post("/plans", &body(plan, &with("test_command", json!("make mine")))).unwrap();
+    let answer = env.http().post("/runs", &body(plan, &with("test_command", json!("make mine")))).unwrap();
     assert_eq!(answer.json()["kind"], "no_program", "{answer:?}");
 }
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use posse_api::{AuditEntry, LoopJournalView, RunView};
+use posse_api::{AuditEntry, EntryView, JournalView, LoopView};
 use posse_core::rounds::Key;
 use posse_core::run::{Entry, RunStatus};
 use posse_testkit::PATIENCE;
@@ -151,13 +151,13 @@ impl Scene {
         Scene { env, cleanup, logs, follower }
     }
 
-    fn runs(&self) -> Option<Vec<RunView>> {
-        let ran = self.env.run(["runs", "--json"]);
+    fn runs(&self) -> Option<Vec<LoopView>> {
+        let ran = self.env.run(["run", "ls", "--json"]);
         (ran.code == Some(0)).then(|| serde_json::from_str(&ran.stdout).unwrap())
     }
 
     /// What a person does who wants this done: begins it, looks when the command ends, and goes on, until it is over.
-    fn see_it_through(&self) -> RunView {
+    fn see_it_through(&self) -> LoopView {
         let give_up = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < give_up, "it does not come to an end\n{}", self.told());
@@ -175,7 +175,7 @@ impl Scene {
         }
     }
 
-    fn journal(&self) -> Vec<LoopJournalView> {
+    fn journal(&self) -> Vec<JournalView> {
         let run = self.runs().and_then(|runs| runs.into_iter().next());
         let path = run.map(|run| format!("/runs/{}/journal", run.id));
         path.and_then(|path| self.env.http().get(&path).ok()).unwrap_or_default()
@@ -249,15 +249,15 @@ impl Scene {
 
     // ---- what must hold ----
 
-    fn check(&self, run: &RunView, disturbed: bool) {
+    fn check(&self, run: &LoopView, disturbed: bool) {
         let told = || self.told();
         assert_eq!(run.status, RunStatus::Passed, "{}", told());
         let journal = self.journal();
         let (mut key, mut answers) = (None, Vec::new());
-        for LoopJournalView { entry, .. } in &journal {
+        for JournalView { entry, .. } in &journal {
             match entry {
-                Entry::TurnBegun { key: of_turn, .. } => key = Some(*of_turn),
-                Entry::Answered { text, .. } => answers.push((key.unwrap(), text.as_str())),
+                EntryView::Loop(Entry::TurnBegun { key: of_turn, .. }) => key = Some(*of_turn),
+                EntryView::Loop(Entry::Answered { text, .. }) => answers.push((key.unwrap(), text.as_str())),
                 _ => {}
             }
         }
@@ -265,7 +265,7 @@ impl Scene {
         self.check_prompts(disturbed);
         self.check_audit(run, disturbed);
         // Every answer is kept where people look for it.
-        let kept = fs::read_dir(&run.archive).unwrap().flatten();
+        let kept = fs::read_dir(&run.files).unwrap().flatten();
         let kept: Vec<String> = kept.filter_map(|file| fs::read_to_string(file.path()).ok()).collect();
         for (key, text) in ANSWERS {
             assert!(kept.iter().any(|kept| kept == text), "the answer of the {key} is not in the archive\n{}", told());
@@ -294,7 +294,7 @@ impl Scene {
         assert!(mixed.is_empty(), "typed into a turn: {mixed:?}\n{}", self.told());
     }
 
-    fn check_audit(&self, run: &RunView, disturbed: bool) {
+    fn check_audit(&self, run: &LoopView, disturbed: bool) {
         let by_terminal = |terminals: Vec<String>| {
             let mut counts = BTreeMap::<String, usize>::new();
             terminals.into_iter().for_each(|terminal| *counts.entry(terminal).or_default() += 1);
@@ -326,7 +326,7 @@ impl Scene {
 /// The name of the entry that an event is about.
 fn entry(event: &Value) -> Option<String> {
     let entry = event["data"]["entry"].as_str()?;
-    (event["kind"] == "loop_entry").then(|| entry.to_owned())
+    (event["kind"] == "run_entry").then(|| entry.to_owned())
 }
 
 /// A run with so many kills at most. Gives those there were.
@@ -335,7 +335,7 @@ fn play(seed: u64, kills: u32) -> u32 {
     let begun = Instant::now();
     let scene = Scene::open(seed.is_multiple_of(2));
     let mut random = Random::new(seed);
-    let check = |run: &RunView, done| {
+    let check = |run: &LoopView, done| {
         println!("seed {seed}: {done} kills, {} turns, {:.1} s", run.turns, begun.elapsed().as_secs_f64());
         scene.check(run, kills > 0);
     };

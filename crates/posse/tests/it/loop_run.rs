@@ -107,7 +107,7 @@ impl Play {
     /// The one run there is, or the newest.
     #[track_caller]
     fn shown(&self) -> Value {
-        let runs = self.env.run(["runs", "--json"]).json();
+        let runs = self.env.run(["run", "ls", "--json"]).json();
         runs.get(0).cloned().unwrap_or_else(|| panic!("there is no run"))
     }
 
@@ -117,7 +117,7 @@ impl Play {
 
     /// What the run wrote down, of this kind.
     fn journal(&self, kind: &str) -> Vec<Value> {
-        let text = self.env.run(["run", "logs", &self.id(), "--json"]).ok();
+        let text = self.env.run(["run", "log", &self.id(), "--json"]).ok();
         let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.filter(|entry| entry["entry"] == kind).collect()
     }
@@ -181,7 +181,7 @@ impl Play {
     }
 
     fn archive_folder(&self) -> PathBuf {
-        PathBuf::from(self.shown()["archive"].as_str().unwrap())
+        PathBuf::from(self.shown()["files"].as_str().unwrap())
     }
 
     /// No agent got the same prompt twice.

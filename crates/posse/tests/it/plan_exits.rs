@@ -161,7 +161,7 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
     ] {
         let text = scene.plan_ends(6, "run", options);
         let without = format!("goes on already, without {without}");
-        assert!(text.contains(&without) && text.contains("posse plan stop"), "{text}");
+        assert!(text.contains(&without) && text.contains("posse run stop"), "{text}");
     }
     // The same command again, or one without wishes.
     let (second, third) = (scene.begin(&["--parallel=3"]), scene.begin(&[]));

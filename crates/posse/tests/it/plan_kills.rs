@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use posse_api::{PlanEntry, PlanJournalView, PlanRunStatus, PlanView};
+use posse_api::{EntryView, JournalView, PlanEntry, PlanView};
 use posse_core::plan::machine::{Event, MergeResult, RunOutcome};
 use posse_core::plan::outcome::Outcome;
 use posse_testkit::PATIENCE;
@@ -178,7 +178,7 @@ impl Disturbed {
     /// Newest first.
     fn runs(&self) -> Option<Vec<PlanView>> {
         self.scene.env.run(["serve"]);
-        self.scene.env.http().get("/plans").ok()
+        self.scene.env.http().get("/runs?kind=plan").ok()
     }
 
     /// What a person does who wants this done: begins it, answers what is asked, and goes on until it is over.
@@ -187,7 +187,7 @@ impl Disturbed {
         loop {
             assert!(Instant::now() < give_up, "it does not come to an end\n{}", self.told());
             let Some(runs) = self.runs() else { continue };
-            match runs.first().and_then(|run| run.outcome.filter(|_| run.status == PlanRunStatus::Over)) {
+            match runs.first().and_then(|run| run.outcome.filter(|_| !run.is_active())) {
                 Some(outcome) if outcome.is_success() => return runs,
                 // Whether it was taken is seen by whether it asks again.
                 Some(RunOutcome::Suspended) => drop(self.scene.plan("answer", &["asks", "blue", "of", "course"])),
@@ -224,17 +224,17 @@ impl Disturbed {
         }
     }
 
-    fn journals(&self) -> Vec<PlanJournalView> {
+    fn journals(&self) -> Vec<JournalView> {
         let runs = self.runs().unwrap_or_default();
-        let journal = |run: &PlanView| -> Vec<PlanJournalView> {
-            self.scene.env.http().get(&format!("/plans/{}/journal", run.id)).unwrap_or_default()
+        let journal = |run: &PlanView| -> Vec<JournalView> {
+            self.scene.env.http().get(&format!("/runs/{}/journal", run.id)).unwrap_or_default()
         };
         runs.iter().rev().flat_map(journal).collect()
     }
 
     /// Everything that helps to understand what went wrong.
     fn told(&self) -> String {
-        let entry = |it: &PlanJournalView| journal_line(it.seq, it.at, serde_json::to_string(&it.entry).unwrap());
+        let entry = |it: &JournalView| journal_line(it.seq, it.at, serde_json::to_string(&it.entry).unwrap());
         let journal: String = self.journals().iter().map(entry).collect();
         format!(
             "journal:\n{journal}\n{}\nplan:\n{}\nreports:\n{}",
@@ -335,8 +335,8 @@ impl Disturbed {
 
     /// The sessions that ended without a report because the keeper was killed.
     fn lost_sessions(&self) -> BTreeSet<String> {
-        let is_lost = |entry: &PlanEntry| match entry {
-            PlanEntry::Happened { event } => match &**event {
+        let is_lost = |entry: &EntryView| match entry {
+            EntryView::Plan(PlanEntry::Happened { event }) => match &**event {
                 Event::SessionEnded { run, outcome: Outcome::Infra(_), .. } => Some(run.to_string()),
                 _ => None,
             },
@@ -348,13 +348,13 @@ impl Disturbed {
     /// Nothing is done again of which the result was written down.
     fn check_sessions(&self) {
         let (mut ended, mut merged) = (BTreeMap::new(), BTreeMap::new());
-        for PlanJournalView { seq, entry, .. } in self.journals() {
+        for JournalView { seq, entry, .. } in self.journals() {
             match entry {
-                PlanEntry::Launched { run, .. } => {
+                EntryView::Plan(PlanEntry::Launched { run, .. }) => {
                     assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.told());
                     assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.told());
                 }
-                PlanEntry::Happened { event } => match *event {
+                EntryView::Plan(PlanEntry::Happened { event }) => match *event {
                     Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => {
                         assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice\n{}", self.told());
                     }
@@ -390,7 +390,7 @@ fn entry(event: &Value) -> Option<String> {
     let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
     let name = happened.or_else(|| data["event"].as_str().map(str::to_owned));
     let name = name.or_else(|| data["entry"].as_str().map(str::to_owned));
-    name.filter(|_| event["kind"] == "plan_entry")
+    name.filter(|_| event["kind"] == "run_entry")
 }
 
 /// A run with so many kills at most. Gives those there were.

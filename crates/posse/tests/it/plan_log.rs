@@ -1,4 +1,4 @@
-//! `posse plan log`: what sessions were asked, did and said, without secrets.
+//! `posse run log`, of a plan: what sessions were asked, did and said, without secrets.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -54,12 +54,13 @@ impl Scene {
             // The user has confirmed what the project's files name. A plan that is not valid is told of by the command itself.
             let _ = self.env.command(["plan", "trust", file]).stdin(Stdio::null()).output().unwrap();
         }
-        let mut command = self.env.command(["plan"]);
+        let noun = if matches!(arguments[0], "log" | "why" | "show") { "run" } else { "plan" };
+        let mut command = self.env.command([noun]);
         command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
         command
     }
 
-    /// Runs a `posse plan` command with the plan as its first argument: exit code, and what it said.
+    /// Runs a command of `posse plan` or `posse run` with the plan as its first argument: exit code, and what it said.
     #[track_caller]
     pub(crate) fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
         let mut arguments = vec![command, self.plan.to_str().unwrap()];
@@ -116,7 +117,7 @@ impl Scene {
 
     /// The run of the plan that began last, as the API tells it.
     pub(crate) fn last_run(&self) -> PlanView {
-        let runs: Vec<PlanView> = self.env.http().get("/plans").unwrap();
+        let runs: Vec<PlanView> = self.env.http().get("/runs?kind=plan").unwrap();
         let file = self.plan.canonicalize().unwrap();
         runs.into_iter().find(|run| file == Path::new(&run.file)).unwrap()
     }
@@ -216,8 +217,8 @@ fn a_plan_is_carried_out_and_merged() {
     assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
 
     // Who does not want to hear of every task need not.
-    let runs: Vec<PlanView> = scene.env.http().get("/plans").unwrap();
-    let show = |query: &str| -> PlanView { scene.env.http().get(&format!("/plans/{}{query}", runs[0].id)).unwrap() };
+    let runs: Vec<PlanView> = scene.env.http().get("/runs?kind=plan").unwrap();
+    let show = |query: &str| -> PlanView { scene.env.http().get(&format!("/runs/{}{query}", runs[0].id)).unwrap() };
     assert_eq!((show("").tasks.len(), show("?tasks=false").tasks.len()), (2, 0));
     assert_eq!(show("").outcome, show("?tasks=false").outcome);
 }

@@ -189,7 +189,7 @@ fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
     assert!(!process::exists(session) && !process::exists(child), "it is still there: {text}");
     assert!(text.contains("took too long"), "{text}");
     assert_eq!(scene.record("t").attempts, 1);
-    let used = scene.last_run().used;
+    let used = scene.last_run().run.used;
     assert_eq!((used.partial, used.input_tokens, used.cost_unknown), (1, 10, 1), "{used:?}");
 }
 
@@ -220,16 +220,16 @@ fn limits() {
     // Another run keeps to it too.
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
-    let hold = when("the hold", || scene.last_run().hold);
+    let hold = when("the hold", || scene.last_run().run.hold);
     let after = jiff::Timestamp::now();
     assert!(hold.until >= before + jiff::SignedDuration::from_secs(119), "{hold:?}");
     assert!(hold.until <= after + jiff::SignedDuration::from_secs(121), "{hold:?}");
     scene.env.kill_daemon();
     let again = when("the run again", || {
-        let runs: Vec<PlanView> = scene.env.http().get("/plans").ok()?;
+        let runs: Vec<PlanView> = scene.env.http().get("/runs?kind=plan").ok()?;
         runs.into_iter().next()
     });
-    assert_eq!(again.hold.map(|hold| hold.until), Some(hold.until));
+    assert_eq!(again.hold.as_ref().map(|hold| hold.until), Some(hold.until));
     // A daemon that has just come takes its runs up first.
     when("the stop", || (scene.plan("stop", &[]).0 == 0).then_some(()));
     when("the end", || scene.last_run().outcome);

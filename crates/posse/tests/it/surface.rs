@@ -71,9 +71,10 @@ const TERMINALS: &[Row] = &[
 const LOOP: &[Row] = &[
     ("loop --template", TheAnswer, 0),
     ("loop loop.json --prompt-file task.md --trust", TheEnd, 0),
-    ("runs", TheAnswer, 0),
+    ("run ls", TheAnswer, 0),
     ("run show RUN", TheAnswer, 0),
-    ("run logs RUN", TheAnswer, 0),
+    ("run log RUN", TheAnswer, 0),
+    ("run resume RUN", TheEnd, 0),
     ("loop loop.json --prompt-file task.md --trust --detach", TheNames, 0),
     ("run stop RUN", Nothing, 0),
 ];
@@ -81,19 +82,19 @@ const LOOP: &[Row] = &[
 const PLAN: &[Row] = &[
     ("plan check PLAN", Nothing, 0),
     ("plan status PLAN", TheAnswer, 0),
-    ("plan why PLAN t", TheAnswer, 0),
+    ("run why PLAN t", TheAnswer, 0),
     ("plan run --dry-run PLAN", TheAnswer, 0),
     ("plan flags coder", TheAnswer, 0),
     ("plan config", TheAnswer, 0),
     ("plan trust PLAN", TheAnswer, 0),
     ("plan run PLAN", TheEnd, 7),
-    ("plan answer PLAN t blue", Nothing, 0),
-    ("plan stop PLAN now", Nothing, 0),
-    ("plan retry PLAN t", Nothing, 0),
+    ("run answer PLAN t blue", Nothing, 0),
+    ("run stop PLAN --now", Nothing, 0),
+    ("run retry PLAN t", Nothing, 0),
     ("plan run PLAN --detach", TheNames, 0),
     ("plan run PLAN", TheEnd, 0),
-    ("plan log PLAN", TheAnswer, 0),
-    ("plan log PLAN t", TheAnswer, 0),
+    ("run log PLAN", TheAnswer, 0),
+    ("run log PLAN t", TheAnswer, 0),
     ("plan usage", TheAnswer, 0),
     ("plan clean", TheAnswer, 0),
     ("plan clean --yes", Nothing, 0),
@@ -102,20 +103,20 @@ const PLAN: &[Row] = &[
 
 const BACKLOG: &[Row] = &[
     ("auto items", TheAnswer, 0),
-    ("auto why 1-bug", TheAnswer, 0),
+    ("run why . 1-bug", TheAnswer, 0),
     ("auto --dry-run", TheAnswer, 0),
     ("auto --once", TheEnd, 0),
     ("auto --drain --detach", TheNames, 0),
-    ("auto follow", TheEnd, 0),
-    ("auto status", TheAnswer, 0),
-    ("auto why 1-bug", TheAnswer, 0),
-    ("auto log", TheAnswer, 0),
-    ("auto log 1-bug", TheAnswer, 0),
+    ("run follow", TheEnd, 0),
+    ("run show", TheAnswer, 0),
+    ("run why . 1-bug", TheAnswer, 0),
+    ("run log", TheAnswer, 0),
+    ("run log . 1-bug", TheAnswer, 0),
     ("auto --detach", TheNames, 0),
-    ("auto retry 9-held", Nothing, 0),
-    ("auto stop", Nothing, 0),
+    ("run retry . 9-held", Nothing, 0),
+    ("run stop", Nothing, 0),
     ("auto new feature More", TheNames, 0),
-    ("auto answer 3-asks blue", Nothing, 0),
+    ("run answer . 3-asks blue", Nothing, 0),
 ];
 
 /// A command by its words, without what is said to it.
@@ -288,11 +289,11 @@ fn plans() {
         let mut stopped: Option<Child> = None;
         walk(tone, PLAN, &scene.env, &scene.claude.path(), |line| {
             match line {
-                "plan stop PLAN now" => {
+                "run stop PLAN --now" => {
                     stopped = Some(scene.begin(&[]));
                     when("the session", || scene.claude.waits("t", 2).then_some(()));
                 }
-                "plan retry PLAN t" => {
+                "run retry PLAN t" => {
                     assert_eq!(plan_run::ended(stopped.take().unwrap()).0, 3);
                 }
                 // The second time: the run that was begun without anybody who follows it.
@@ -323,7 +324,7 @@ fn backlogs() {
                     scene.git(&["commit", "-q", "-m", "more"]);
                 }
                 // The next daemon needs somebody who knows the environment, so it cannot be over before it is followed.
-                "auto follow" => {
+                "run follow" => {
                     when("the planner", || scene.claude.waits("plan", 2).then_some(()));
                     scene.env.kill_daemon();
                     scene.env.run(["serve"]).ok();
@@ -334,16 +335,16 @@ fn backlogs() {
                     fs::write(scene.env.work().join("docs/feature-backlog/9-held.md"), held).unwrap();
                 }
                 // It has to look first.
-                "auto retry 9-held" => {
+                "run retry . 9-held" => {
                     let http = scene.env.http();
-                    let newest: Value = http.get("/auto").unwrap();
-                    let journal = format!("/auto/{}/journal", newest[0]["id"].as_str().unwrap());
+                    let newest: Value = http.get("/runs?kind=backlog").unwrap();
+                    let journal = format!("/runs/{}/journal", newest[0]["id"].as_str().unwrap());
                     when("it has looked", || {
                         let entries: Value = http.get(&journal).ok()?;
                         entries.as_array()?.iter().any(|entry| entry["event"].get("scanned").is_some()).then_some(())
                     });
                 }
-                "auto answer 3-asks blue" => {
+                "run answer . 3-asks blue" => {
                     let asks = "# Asks\n\n## Status: Needs Clarification\n\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n";
                     fs::write(scene.env.work().join("docs/feature-backlog/3-asks.md"), asks).unwrap();
                 }

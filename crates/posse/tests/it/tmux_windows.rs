@@ -244,7 +244,7 @@ fn windows_show_the_agents_of_a_run_and_the_run_passes_without_them() {
         let panes = tmux.run(&["list-panes", "-a", "-F", "#{@posse_terminal}"]);
         (panes.lines().filter(|line| !line.is_empty()).count() == 5).then_some(())
     });
-    let id = play.env.run(["runs", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    let id = play.env.run(["run", "ls", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
     let shown = json(tmux.inside(&play.env, &["tmux", &id, "--json"]));
     let windows = shown["windows"].as_array().unwrap();
     assert!(windows.len() == 5 && windows.iter().all(|window| window["opened"] == false), "{shown}");
@@ -289,7 +289,7 @@ fn unknown_names_are_errors_and_quiet_prints_the_windows_only() {
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "{nothing:?}");
     assert!(nothing.stderr.contains("no terminal is running"), "{nothing:?}");
     let unknown = ran(tmux.inside(&env, &["tmux", "nobody"])).ends(1);
-    assert!(unknown.stderr.contains("\"nobody\"") && unknown.stderr.contains("posse runs"), "{unknown:?}");
+    assert!(unknown.stderr.contains("\"nobody\"") && unknown.stderr.contains("posse run ls"), "{unknown:?}");
     env.run(["launch", "--name", "one", "--session", "night", "--", "cat"]).ok();
     env.run(["launch", "--name", "two", "--session", "night", "--", "cat"]).ok();
     env.run(["launch", "--name", "other", "--", "cat"]).ok();

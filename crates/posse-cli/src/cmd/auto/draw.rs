@@ -1,16 +1,15 @@
 //! A backlog for people to look at.
 
-use posse_api::{AutoView, DoingView, ItemView, PlanRunStatus, PlanView};
+use posse_api::{BacklogView, DoingView, ItemView, PlanView};
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
 use posse_files::backlog::Other;
 
 use super::items::Row as Listed;
-use super::show::Why;
+use super::why::Why;
 use crate::cmd::plan;
-use crate::cmd::run::picture::{self, holds, is_done, money};
-use crate::cmd::run::sessions::ended;
+use crate::cmd::run::picture::{self, holds, is_done};
 use crate::status_area::Row;
 use crate::ui::{Cell, Colour, Ui, age, date_time, plain};
 
@@ -75,7 +74,7 @@ pub(in crate::cmd) fn failed(item: &ItemView) -> bool {
 }
 
 /// The number of items in each state.
-fn counts(view: &AutoView) -> String {
+pub(in crate::cmd) fn counts(view: &BacklogView) -> String {
     let words = [
         (Standing::Ended, "ended"),
         (Standing::Waiting, "to do"),
@@ -92,7 +91,7 @@ fn counts(view: &AutoView) -> String {
         .join(", ")
 }
 
-fn mode(mode: Mode) -> &'static str {
+pub(in crate::cmd) fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Watch => "watches the backlog",
         Mode::Drain => "works through the backlog",
@@ -116,12 +115,12 @@ fn doing(doing: &DoingView, plans: &[PlanView]) -> String {
 }
 
 /// The reasons why nothing is begun.
-fn obstacles(view: &AutoView) -> Vec<String> {
+fn obstacles(view: &BacklogView) -> Vec<String> {
     holds(view.hold.as_ref(), None).into_iter().chain(view.away.as_deref().map(plain)).collect()
 }
 
 /// For the foot of a window: what is done now, the plan that is carried out if it is the only one, what comes next.
-pub(in crate::cmd) fn progress(view: &AutoView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
+pub(in crate::cmd) fn progress(view: &BacklogView, plans: &[PlanView], rows: usize, columns: usize) -> Vec<Row> {
     let empty = view.items.is_empty() && view.doing.is_empty();
     let counts = if empty { "nothing in it yet".to_owned() } else { counts(view) };
     let head = format!("{}  {counts}  {}  {}", mode(view.mode), age(view.created), view.used.cost());
@@ -151,25 +150,15 @@ pub(in crate::cmd) fn progress(view: &AutoView, plans: &[PlanView], rows: usize,
     picture
 }
 
-/// `posse auto status`.
-pub(super) fn status(view: &AutoView, plans: &[PlanView], ui: &Ui) -> String {
-    let mut text = match (view.status, view.outcome) {
-        (PlanRunStatus::Running, _) => format!("pipeline {} {}, for {}\n", view.id, mode(view.mode), age(view.created)),
-        (PlanRunStatus::Over, outcome) => {
-            let how = outcome.map(|outcome| ended(outcome, view.reason.as_deref()));
-            format!("pipeline {} ended {} ago: {}\n", view.id, age(view.changed), how.unwrap_or_else(|| "over".into()))
-        }
-    };
-    text.extend(obstacles(view).iter().map(|text| format!("{}\n", ui.paint(text, Colour::Yellow))));
-    if view.waits {
-        text.push_str("waits for the environment of its sessions: `posse auto` goes on with it\n");
-    }
+/// The state of a backlog: what is done now, and its items.
+pub(in crate::cmd) fn status(view: &BacklogView, plans: &[PlanView], ui: &Ui) -> String {
+    let mut text = String::new();
+    text.extend(view.away.iter().map(|away| format!("{}\n", ui.paint(&plain(away), Colour::Yellow))));
     for now in &view.doing {
         text.push_str(&format!("now: {}\n", doing(now, plans)));
         let plan = plans.iter().find(|plan| Some(plan.id) == now.plan_run);
-        text.extend(plan.map(|plan| format!("     `posse plan status {}`\n", plan.file)));
+        text.extend(plan.map(|plan| format!("     `posse run show {}`\n", plan.file)));
     }
-    text.extend(money(&view.used, &view.limits).iter().map(|line| format!("{line}\n")));
     if !view.items.is_empty() {
         let rows: Vec<Vec<Cell>> = view.items.iter().map(item_cells).collect();
         text.push_str(&ui.table(&["", "ITEM", "COST", ""], &rows));
@@ -187,7 +176,7 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
     ]
 }
 
-/// `posse auto why`.
+/// An item, with every decision about it.
 pub(super) fn why(why: &Why, ui: &Ui) -> String {
     let item = &why.item;
     let (sign, colour) = mark(item);

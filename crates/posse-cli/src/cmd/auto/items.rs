@@ -11,7 +11,6 @@ use posse_files::disk::Disk;
 use serde::Serialize;
 
 use super::{Where, draw};
-use crate::client::Client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -65,9 +64,7 @@ pub(super) struct Known {
 impl Known {
     /// Asks the newest pipeline of the project. Without a daemon nothing is known.
     async fn of(place: &Where) -> Result<Self, Error> {
-        let Some(mut client) = Client::connect_if_running().await? else { return Ok(Self::default()) };
-        let newest = place.pipelines(&mut client).await?.into_iter().next();
-        let items = newest.map(|view| view.items).unwrap_or_default();
+        let items = place.newest().await?.map(|view| view.items).unwrap_or_default();
         let of = |standing| items.iter().filter(move |item| item.standing == standing);
         let said = |item: &posse_api::ItemView| (item.item.clone(), item.reason.clone());
         Ok(Self {

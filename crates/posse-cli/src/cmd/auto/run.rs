@@ -1,7 +1,7 @@
 //! `posse auto`: begin a pipeline and follow it.
 
 use posse_agents::headless::Sandbox;
-use posse_api::{AutoIn, AutoView, ProblemKind};
+use posse_api::{BacklogIn, ProblemKind, RunIn, RunView};
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::BacklogDirs;
 use posse_core::rounds::config::Notifications;
@@ -11,7 +11,6 @@ use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
 use crate::cmd::plan::configuration::{self, Loaded};
 use crate::cmd::plan::trust;
-use crate::cmd::run::followed::{FollowedRun, OnSignal};
 use crate::cmd::run::sessions::{SessionArgs, print_warnings};
 use crate::config;
 use crate::error::{Error, Exit};
@@ -59,9 +58,9 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
     }
     print_warnings("backlog", &configured, sandbox, ui);
     trust::ensure(&configured, None, &project, ui).await?;
-    let body = AutoIn { asked: Some(asked), ..args.request(configured, sandbox)? };
+    let body = BacklogIn { asked: Some(asked), ..args.request(configured, sandbox)? };
     let mut client = Client::connect().await?;
-    let view: AutoView = match client.post("/auto", &body, Repeat::Safe).await {
+    let run: RunView = match client.post("/runs", &RunIn::Backlog(Box::new(body)), Repeat::Safe).await {
         // A request that is repeated because the answer was lost is refused because of its own pipeline.
         Err(error @ Error::Refused(_)) if error.kind() == ProblemKind::InUse => {
             ui.error(&error);
@@ -69,8 +68,7 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
         }
         begun => begun?,
     };
-    let followed = FollowedRun::of_backlog(view.id, OnSignal::StopGently);
-    args.sessions.follow(client, followed, &view, ui).await
+    args.sessions.follow(client, &run, ui).await
 }
 
 impl RunArgs {
@@ -89,10 +87,10 @@ impl RunArgs {
         if self.mode() == Mode::Once { limit.min(1) } else { limit }
     }
 
-    fn request(&self, configured: Loaded, sandbox: Sandbox) -> Result<AutoIn, Error> {
+    fn request(&self, configured: Loaded, sandbox: Sandbox) -> Result<BacklogIn, Error> {
         let project = self.place.project()?;
         let name = |typed: &String| slug(typed).map(|slug| slug.to_string());
-        Ok(AutoIn {
+        Ok(BacklogIn {
             directory: client::absolute(&project)?,
             mode: self.mode(),
             item: self.item.as_ref().map(name).transpose()?,

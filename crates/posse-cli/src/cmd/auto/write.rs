@@ -1,6 +1,6 @@
-//! `posse auto new` and `answer`: write into a backlog without an editor.
+//! Writes into a backlog without an editor: new items, and answers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use posse_core::backlog::{Kind, edit as change};
 use posse_files::backlog::{EditError, create, edit, scan};
@@ -19,18 +19,6 @@ pub(crate) struct NewArgs {
     /// The title, in one line
     #[arg(required = true)]
     title: Vec<String>,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// Answer what was asked about an item
-#[derive(Debug, clap::Args)]
-pub(crate) struct AnswerArgs {
-    /// The item
-    item: String,
-    /// The answer
-    #[arg(required = true)]
-    text: Vec<String>,
     #[command(flatten)]
     place: Where,
 }
@@ -74,18 +62,17 @@ fn template(kind: Kind, title: &str) -> String {
     format!("# {title}\n\n## Status: Open\n\n## Priority: Medium\n\n{sections}")
 }
 
-pub(super) fn answer(args: &AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
-    let project = args.place.project()?;
+/// Answers what was asked about an item.
+pub(in crate::cmd) fn answer(project: &Path, item: &str, text: &str, ui: &Ui) -> Result<Exit, Error> {
     let disk = Disk::of_this_thread();
-    let scan = scan(&disk, &project, &args.place.shelves()?);
-    let slug = slug(&args.item)?;
+    let scan = scan(&disk, project, &Where::of(project).shelves()?);
+    let slug = slug(item)?;
     let found = scan.find(&slug).ok_or_else(|| no_item(&slug))?;
-    let text = args.text.join(" ");
-    edit(&disk, &project.join(&found.path), |item| change::answer(item, &text)).map_err(|error| match error {
+    edit(&disk, &project.join(&found.path), |item| change::answer(item, text)).map_err(|error| match error {
         EditError::Io { path, error } => Error::io(path)(error),
         other => Error::failed(other.to_string()),
     })?;
-    ui.done(&serde_json::json!({ "path": found.path }), || format!("{}\n", found.path));
+    ui.done(&serde_json::json!({ "success": true, "path": found.path }), || format!("{}\n", found.path));
     ui.say("it is open again");
     Ok(Exit::Ok)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use posse_api::{AuditEntry, AuditVerdict, RunView};
+use posse_api::{AuditEntry, AuditVerdict, LoopView};
 use serde::Serialize;
 
 use super::stage::Stage;
@@ -14,7 +14,7 @@ use crate::ui::{Colour, Ui, plain};
 pub(super) struct Ending {
     verdict: &'static str,
     seconds: f64,
-    run: RunView,
+    run: LoopView,
     /// The daemon that was killed, and the one that came after it.
     daemon: Killed,
     /// The permissions that were accepted.
@@ -49,7 +49,7 @@ impl Ending {
     pub(super) async fn of(
         client: &mut Client,
         stage: &Stage,
-        run: RunView,
+        run: LoopView,
         daemon: Killed,
         took: Duration,
     ) -> Result<Self, Error> {
@@ -103,7 +103,7 @@ impl Ending {
         lines.push(format!("each of the {} prompts arrived once.", self.prompts));
         lines.push(String::new());
         if self.kept {
-            let archive = run.archive.strip_prefix(directory).unwrap_or(&run.archive).trim_start_matches('/');
+            let archive = run.files.strip_prefix(directory).unwrap_or(&run.files).trim_start_matches('/');
             lines.push(format!("{} {directory}", head("Everything is in")));
             lines.push(listed(archive, "every answer, in order"));
             lines.push(listed("project/loop.json, project/prompt.md", "what the run was told"));

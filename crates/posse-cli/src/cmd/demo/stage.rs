@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::RunIn;
+use posse_api::{LoopIn, RunIn};
 use posse_core::config::{ConfigLayer, LayerSource};
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::ResolvedRun;
@@ -105,7 +105,7 @@ impl Stage {
             .map(|resolved| resolved.config)
             .map_err(|error| Error::failed(format!("the demo's configuration: {error}")))?;
         let prompt = Prompt::parse(PROMPT).map_err(|error| Error::failed(format!("the demo's prompt: {error}")))?;
-        Ok(RunIn {
+        Ok(RunIn::Loop(Box::new(LoopIn {
             config,
             prompt,
             directory: client::absolute(&self.project())?,
@@ -116,7 +116,7 @@ impl Stage {
             zone: None,
             state: None,
             means: launch::means(),
-        })
+        })))
     }
 }
 

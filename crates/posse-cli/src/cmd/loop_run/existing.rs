@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use posse_api::{LoopJournalView, ProblemKind, RunView};
+use posse_api::{EntryView, JournalView, LoopView, ProblemKind};
 use posse_core::ids::RunId;
 use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::{LoopConfig, NamedFile};
@@ -43,7 +43,7 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(Known::Nothing),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(Error::failed(format!("there is nothing to resume: {} does not exist", path.display()))
-                .with_hint("`posse runs` shows the runs there are; `posse loop --resume RUN` takes one"));
+                .with_hint("`posse run ls` shows the runs there are; `posse loop --resume RUN` takes one"));
         }
         Err(error) => return Err(Error::failed(format!("the state file {}: {error}", path.display()))),
     };
@@ -53,7 +53,7 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
             let aside = aside(path);
             std::fs::rename(path, &aside).map_err(Error::io(path.display().to_string()))?;
             return Err(Error::failed(format!("the state file {} cannot be used: {error}", path.display())).with_hint(format!(
-                    "it is kept as {}; run the same command again to begin a new run, or `posse runs` to find the old one",
+                    "it is kept as {}; run the same command again to begin a new run, or `posse run ls` to find the old one",
                     aside.display()
                 )));
         }
@@ -102,14 +102,14 @@ impl Running {
 }
 
 /// Refuses to go on with a run that was begun with something else than is wanted now.
-pub(super) async fn refuse(client: &mut Client, view: &RunView, wanted: &WantedRun) -> Result<(), Error> {
+pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &WantedRun) -> Result<(), Error> {
     let spec = begun_with(client, view.id).await?;
     let differences = differences(&spec, wanted);
     if differences.is_empty() {
         return Ok(());
     }
-    let RunView { id, state_file, .. } = view;
-    let first = match view.stopped {
+    let (id, state_file) = (view.id, &view.state_file);
+    let first = match view.stop {
         Some(_) => String::new(),
         None => format!("`posse run stop {id}`, then "),
     };
@@ -136,9 +136,9 @@ fn differences(spec: &Spec, wanted: &WantedRun) -> Vec<String> {
 
 /// Reads the first entry of the run's journal.
 async fn begun_with(client: &mut Client, id: RunId) -> Result<Spec, Error> {
-    let journal: Vec<LoopJournalView> = client.get(&format!("/runs/{id}/journal")).await?;
+    let journal: Vec<JournalView> = client.get(&format!("/runs/{id}/journal")).await?;
     match journal.into_iter().next().map(|first| first.entry) {
-        Some(Entry::Created { spec }) => Ok(*spec),
+        Some(EntryView::Loop(Entry::Created { spec })) => Ok(*spec),
         _ => Err(Error::Nonsense(format!("run {id} has no beginning"))),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use posse_api::{RunView, StreamMessage, Terminal};
+use posse_api::{LoopView, StreamMessage, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::rounds::Role;
 use posse_core::screen::Size;
@@ -45,7 +45,7 @@ pub(in crate::cmd) struct TurnScreen {
 
 /// Returns the last lines of the agent whose turn it is. Subscribes to its terminal when the turn begins, and again if the
 /// stream broke.
-pub(in crate::cmd) async fn follow_turn(view: &RunView, screen: &mut Option<TurnScreen>, client: &Client) -> String {
+pub(in crate::cmd) async fn follow_turn(view: &LoopView, screen: &mut Option<TurnScreen>, client: &Client) -> String {
     let Some(turn) = &view.turn else {
         *screen = None;
         return String::new();
@@ -114,7 +114,7 @@ impl Drop for AbortOnDrop {
 }
 
 pub(in crate::cmd) fn picture(
-    view: &RunView,
+    view: &LoopView,
     terminals: &[Terminal],
     tail: &str,
     rows: usize,
@@ -157,7 +157,7 @@ pub(in crate::cmd) fn picture(
 }
 
 /// Round, phase and turn.
-fn head(view: &RunView) -> String {
+fn head(view: &LoopView) -> String {
     let mut head = format!("round {}/{}  {}", view.round, view.max_rounds, view.phase);
     if let Some(turn) = &view.turn {
         head.push_str(&format!(", review {}  turn {}  {}", view.cycle, turn.number, age(turn.since)));
@@ -165,8 +165,8 @@ fn head(view: &RunView) -> String {
             head.push_str(&format!("  {} accepted", turn.accepts));
         }
     }
-    if let Some(until) = view.parked_until {
-        head.push_str(&format!("  parked until {}", clock(until)));
+    if let Some(hold) = &view.hold {
+        head.push_str(&format!("  parked until {}", clock(hold.until)));
     }
     // A narrow window cuts the end.
     format!("{head}  run {}", view.id)

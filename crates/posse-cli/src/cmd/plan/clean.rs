@@ -26,7 +26,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let file = args.file.as_deref().map(client::absolute).transpose()?;
     let mut client = Client::connect().await?;
-    let found: CleanView = client.post("/plans/clean", &CleanIn { file, remove: args.yes }, Repeat::Safe).await?;
+    let found: CleanView = client.post("/runs/clean", &CleanIn { file, remove: args.yes }, Repeat::Safe).await?;
     if args.yes {
         ui.done(&found, || text(&found, true, ui));
         return Ok(Exit::Ok);

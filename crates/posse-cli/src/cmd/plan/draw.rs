@@ -43,6 +43,13 @@ pub(super) fn status(plan: &Plan, known: &KnownPlan, ui: &Ui) -> String {
     format!("{name}\n{rows}{word}\n{run}")
 }
 
+/// The tasks of a run, and what it needs that others hold.
+pub(in crate::cmd) fn tasks(view: &PlanView, ui: &Ui) -> String {
+    let rows = live::tree(&view.tasks, &view.sessions, |_| None);
+    let taken = view.taken.iter().map(|taken| format!("{} is held by {}\n", plain(&taken.name), plain(&taken.held_by)));
+    rows.iter().map(|row| format!("{}\n", painted(row, usize::MAX, ui).0.trim_end())).chain(taken).collect()
+}
+
 /// The lines about a run that is not over.
 fn run(view: &PlanView) -> String {
     let mut lines = vec![format!("run {} goes on, for {}", view.id, age(view.created))];

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_api::{PlanIn, PlanView, ProblemKind};
+use posse_api::{PlanIn, PlanView, ProblemKind, RunIn, RunView};
 use posse_core::plan::Plan;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::BudgetMeta;
@@ -14,7 +14,6 @@ use super::trust;
 use super::{CheckedPlan, dry_run};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
-use crate::cmd::run::followed::FollowedRun;
 use crate::cmd::run::sessions::{SessionArgs, amount, print_warnings};
 use crate::config;
 use crate::error::{Error, Exit};
@@ -38,7 +37,7 @@ Examples:
   posse plan run -v plan.yaml              with what sessions do and say
   posse plan run --budget-cap 5 plan.yaml  for five dollars at most
   posse plan run --parallel plan.yaml      members of a parallel_group at the same time
-  posse plan run --detach plan.yaml        do not follow it; `posse plan status plan.yaml` shows it
+  posse plan run --detach plan.yaml        do not follow it; `posse run show plan.yaml` shows it
 
 Exit codes: 0 done, 1 a task failed, 2 out of money, 3 stopped, 4 sessions failed one after the other, 5 not valid or \
 deadlocked, 6 runs already with other options, 7 waits for an answer, 64 wrong use, 69 no agent installed, 75 out of quota \
@@ -111,7 +110,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         return Ok(Exit::Invalid);
     }
     match super::running_plan(&args.file).await? {
-        Some((_, view)) => {
+        Some(view) => {
             args.join(&view)?;
             ui.say(&format!("run {} of this plan goes on already; this command follows it", view.id));
         }
@@ -120,9 +119,8 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     print_warnings("plan", &configured, sandbox, ui);
     let body = PlanIn { asked: Some(asked), ..args.request(configured, sandbox)? };
     let mut client = Client::connect().await?;
-    let view: PlanView = client.post("/plans", &body, Repeat::Safe).await?;
-    let followed = FollowedRun::of_plan(view.id, body, args.file.display().to_string());
-    args.sessions.follow(client, followed, &view, ui).await
+    let run: RunView = client.post("/runs", &RunIn::Plan(Box::new(body)), Repeat::Safe).await?;
+    args.sessions.follow(client, &run, ui).await
 }
 
 impl Args {
@@ -172,7 +170,7 @@ impl Args {
             ProblemKind::Running,
             format!("run {} of this plan goes on already, without {}", view.id, new.join(", ")),
         )
-        .with_hint(format!("`posse plan run {file}` follows it; `posse plan stop {file}` stops it first")))
+        .with_hint(format!("`posse plan run {file}` follows it; `posse run stop {file}` stops it first")))
     }
 
     fn request(&self, configured: Loaded, sandbox: Sandbox) -> Result<PlanIn, Error> {

@@ -31,7 +31,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     };
     let since = args.since.map(|since| format!("since={}", encoded(&since.to_string())));
     let query: Vec<String> = [of, since].into_iter().flatten().collect();
-    let summary: Summary = Client::connect().await?.get(&format!("/plans/usage?{}", query.join("&"))).await?;
+    let summary: Summary = Client::connect().await?.get(&format!("/runs/usage?{}", query.join("&"))).await?;
     ui.answer(&summary, || shown(&summary, args.file.is_some(), ui));
     if summary.total.sessions > 0 {
         ui.say(COSTS);

@@ -1,4 +1,4 @@
-//! `posse plan why`: why a task stands where it stands, and what can be done about it.
+//! `posse run why`: why a task stands where it stands, and what can be done about it.
 
 use posse_core::plan::file::Task;
 use posse_core::plan::select::Why;
@@ -45,7 +45,7 @@ pub(super) fn text(task: &Task, known: &KnownPlan) -> String {
     record.validation_findings.iter().for_each(|finding| add("finding", finding));
     record.commits.iter().for_each(|commit| add("commit", commit));
     if record.attempts > 0 || !record.commits.is_empty() {
-        add("log", &format!("`posse plan log {} {}` tells what its sessions did", known.file, task.id));
+        add("log", &format!("`posse run log {} {}` tells what its sessions did", known.file, task.id));
     }
     text
 }
@@ -128,7 +128,7 @@ fn next(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) -> 
     let file = &known.file;
     let id = &task.id;
     let run = format!("`posse plan run {file}`");
-    let again = |id: &TaskId| format!("`posse plan retry {file} {id}` lets it be tried from the beginning, then {run}");
+    let again = |id: &TaskId| format!("`posse run retry {file} {id}` lets it be tried from the beginning, then {run}");
     let blocked = known.blocked(id);
     match status {
         TaskStatus::Failed => Some(match record.failure_kind {
@@ -137,14 +137,14 @@ fn next(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) -> 
             }
             _ => again(id),
         }),
-        TaskStatus::Suspended => Some(format!("`posse plan answer {file} {id} TEXT`, then {run} if it does not run")),
+        TaskStatus::Suspended => Some(format!("`posse run answer {file} {id} TEXT`, then {run} if it does not run")),
         TaskStatus::Pending => match blocked {
             Some(Why::NoAttemptsLeft { .. }) => Some(again(id)),
             Some(Why::Needs(chains)) => {
                 let roots = chains.iter().filter_map(|chain| chain.last());
                 let stuck = roots.map(|(root, status)| match status {
                     TaskStatus::Failed => Some(again(root)),
-                    TaskStatus::Suspended => Some(format!("`posse plan answer {file} {root} TEXT`")),
+                    TaskStatus::Suspended => Some(format!("`posse run answer {file} {root} TEXT`")),
                     _ => None,
                 });
                 stuck.flatten().next().or_else(|| known.run.is_none().then_some(run))

@@ -3,15 +3,14 @@
 
 use std::time::Duration;
 
-use posse_api::{LogEvent, ProblemKind, Success};
-use posse_core::plan::machine::StopHow;
+use posse_api::{EntryView, LogEvent, ProblemKind, RunView, StopRun, Success};
+use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 
-use super::followed::{FollowedRun, OnSignal};
-use super::kind::{AnyRun, RunProgress};
+use super::followed::{FollowedRun, OnSignal, RunProgress, how_to_continue};
 use super::render::RunRenderer;
-use super::tail::{RunEntry, RunTail, TailNews};
+use super::tail::{RunTail, TailNews};
 use super::transcript::Extent;
 use crate::client::{Client, Repeat};
 use crate::cmd::Signals;
@@ -53,7 +52,7 @@ struct StopWish<'a> {
 impl<'a, O: Onlooker> Follower<'a, O> {
     pub(in crate::cmd) fn new(mut client: Client, followed: FollowedRun, onlooker: Option<O>, ui: &'a Ui) -> Self {
         client.only_running();
-        let tail = RunTail::new(followed.kind, followed.id);
+        let tail = RunTail::new(followed.id);
         let renderer = RunRenderer::new(Extent::Lines);
         Self { followed, tail, renderer, first_shown: 0, onlooker, client, status_area: StatusArea::new(ui), ui }
     }
@@ -65,7 +64,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 
     /// Follows the run until it is over or a signal comes.
-    pub(in crate::cmd) async fn until_over_or_signal(mut self) -> Result<AnyRun, Error> {
+    pub(in crate::cmd) async fn until_over_or_signal(mut self) -> Result<RunView, Error> {
         let mut signals = Signals::listen();
         let signal = tokio::select! {
             ended = self.follow(None) => return ended,
@@ -75,19 +74,19 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 
     /// Follows the run until it is over. The caller handles signals.
-    pub(in crate::cmd) async fn until_over(&mut self) -> Result<AnyRun, Error> {
+    pub(in crate::cmd) async fn until_over(&mut self) -> Result<RunView, Error> {
         self.follow(None).await
     }
 
     /// Does what the signal means for the run.
-    pub(in crate::cmd) async fn end(mut self, signal: Error, mut signals: Signals) -> Result<AnyRun, Error> {
+    pub(in crate::cmd) async fn end(mut self, signal: Error, mut signals: Signals) -> Result<RunView, Error> {
         self.status_area.clear();
         let on_signal = self.followed.on_signal;
         if matches!(signal, Error::HungUp) {
             return Err(signal);
         }
         if on_signal == OnSignal::Leave {
-            self.say_how_to_go_on(None);
+            self.ui.say(&format!("it goes on; `posse run stop {}` stops it", self.tail.run));
             return Err(signal);
         }
         let gently = on_signal == OnSignal::StopGently;
@@ -109,37 +108,33 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         }
         self.status_area.clear();
         let Some(view) = ended.transpose()? else { return Err(signal) };
-        self.say_how_to_go_on(Some(&view));
+        if !view.outcome.is_some_and(RunOutcome::is_success) {
+            self.ui.say(&how_to_continue(&view));
+        }
         // SIGTERM asks for a gentle end, so the exit code is that of the run.
         if gently && matches!(signal, Error::Terminated) { Ok(view) } else { Err(signal) }
     }
 
-    fn say_how_to_go_on(&self, view: Option<&AnyRun>) {
-        if let Some(how) = self.followed.how_to_go_on(view) {
-            self.ui.say(&how);
-        }
-    }
-
     /// Asks the daemon to stop the run. A run that is over or rests already refuses, which is as good.
     async fn send_stop(&mut self, wish: StopWish<'_>) -> Result<(), Error> {
-        let request = self.followed.stop_request(wish.how, wish.signal);
-        let stopped = self.client.post(&format!("{}/stop", self.tail.path()), &request, Repeat::Safe).await;
+        let request = StopRun { how: Some(wish.how), why: Some(wish.signal.to_string()) };
+        let stopped = self.client.post(&format!("/runs/{}/stop", self.tail.run), &request, Repeat::Safe).await;
         match stopped.map(|_: Success| ()) {
             Err(error) if matches!(error.kind(), ProblemKind::Over | ProblemKind::Rests) => Ok(()),
             stopped => stopped,
         }
     }
 
-    async fn stop(&mut self, wish: StopWish<'_>) -> Result<AnyRun, Error> {
+    async fn stop(&mut self, wish: StopWish<'_>) -> Result<RunView, Error> {
         self.send_stop(wish).await?;
         self.follow(Some(wish)).await
     }
 
-    async fn view(&mut self) -> Result<AnyRun, Error> {
+    async fn view(&mut self) -> Result<RunView, Error> {
         self.followed.view(self.ui.interactive(), &mut self.client).await
     }
 
-    async fn follow(&mut self, stopping: Option<StopWish<'_>>) -> Result<AnyRun, Error> {
+    async fn follow(&mut self, stopping: Option<StopWish<'_>>) -> Result<RunView, Error> {
         loop {
             // Subscribed before reading, so that no change is missed.
             let mut events = self.client.listen(None).await?;
@@ -147,7 +142,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             loop {
                 let view = self.show(event.as_ref()).await?;
                 let ends = stopping.is_some() && self.followed.on_signal == OnSignal::Stop;
-                match view.progress() {
+                match RunProgress::of(&view) {
                     RunProgress::Continues => {}
                     RunProgress::NeedsEnvironment if !ends => self.followed.reattach(&mut self.client).await?,
                     RunProgress::NeedsEnvironment | RunProgress::Over => {
@@ -164,17 +159,17 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             sleep(AGAIN).await;
             if let Some(wish) = stopping {
                 self.send_stop(wish).await?;
-            } else if self.view().await?.progress() != RunProgress::Over {
+            } else if RunProgress::of(&self.view().await?) != RunProgress::Over {
                 self.followed.reattach(&mut self.client).await?;
             }
         }
     }
 
     /// Shows what is new after this event, and returns the run. With `--quiet` only the picture is shown.
-    async fn show(&mut self, event: Option<&LogEvent>) -> Result<AnyRun, Error> {
+    async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunView, Error> {
         let view = self.view().await?;
         // The view may be ahead of the event. When the run is over, the rest is read at once.
-        let event = event.filter(|_| view.progress() == RunProgress::Continues);
+        let event = event.filter(|_| RunProgress::of(&view) == RunProgress::Continues);
         let is_first = self.tail.is_at_start();
         let items = self.tail.next(event, &mut self.client).await?;
         if is_first {
@@ -191,15 +186,17 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         self.draw(&view, &lines).await;
         if let Some(onlooker) = &mut self.onlooker {
             for item in &items {
-                if let TailNews::Entry(RunEntry::Loop(entry)) = &item.news {
-                    onlooker.on_entry(&entry.entry, &mut self.status_area).await?;
+                if let TailNews::Entry(entry) = &item.news
+                    && let EntryView::Loop(entry) = &entry.entry
+                {
+                    onlooker.on_entry(entry, &mut self.status_area).await?;
                 }
             }
         }
         Ok(view)
     }
 
-    async fn draw(&mut self, view: &AnyRun, lines: &str) {
+    async fn draw(&mut self, view: &RunView, lines: &str) {
         if !self.ui.interactive() {
             return self.ui.print(lines);
         }
@@ -208,7 +205,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 
     /// Waits for an event that concerns the run, and keeps the picture up to date. `None`: the connection has ended.
-    async fn wait(&mut self, events: &mut EventStream, view: &AnyRun) -> Option<LogEvent> {
+    async fn wait(&mut self, events: &mut EventStream, view: &RunView) -> Option<LogEvent> {
         let pictured = self.ui.interactive();
         loop {
             let concerns =

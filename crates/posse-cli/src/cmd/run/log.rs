@@ -1,54 +1,109 @@
-//! The log of runs: `posse run logs`, `posse plan log` and `posse auto log`.
+//! `posse run log`: what happened in runs, with what sessions did and said.
 
-use posse_api::{SessionFiles, SessionLines};
+use posse_api::{RunView, SessionFiles, SessionLines};
 use posse_core::ids::RunId;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::kind::{AnyRun, RunKind, RunProgress};
+use super::find::{RunArg, Whole, runs, whole};
+use super::followed::RunProgress;
 use super::render::{RunRenderer, details};
 use super::tail::{RunTail, TailItem, TailNews};
 use super::transcript::Extent;
 use crate::client::Client;
-use crate::error::Error;
+use crate::cmd::auto;
+use crate::error::{Error, Exit};
 use crate::event_stream::AGAIN;
 use crate::ui::{Colour, Ui, date, plain};
 
-/// Options of commands that print the log of sessions.
+/// Show what happened in a run, with what its sessions did and said
+///
+/// Each session in short; of one task or item everything, in all runs that know it: what was asked, said and done, the report, what
+/// checks printed. Tokens of well-known shapes are masked.
 #[derive(Debug, clap::Args)]
-pub(crate) struct LogArgs {
+#[command(after_help = "\
+Examples:
+  posse run log                      the run of this project
+  posse run log 1a2b -f              go on with what happens from now on
+  posse run log plan.yaml 2.1        one task, with its prompts and all that was said
+  posse run log . 7-empty-export     one item of the backlog here, in all runs
+  posse run log plan.yaml 2.1 --raw  the stream as the agent printed it
+  posse run log 1a2b --json          for programs: one value a line")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    run: RunArg,
+    /// One task or item, with everything
+    part: Option<String>,
     /// The lines as the agent printed them
     #[arg(long)]
-    pub(super) raw: bool,
+    raw: bool,
     /// Print new entries as they come, until the run is over
     #[arg(long, short)]
-    pub(in crate::cmd) follow: bool,
+    follow: bool,
 }
 
-/// The entries to print.
-pub(in crate::cmd) struct LogRequest {
-    pub(in crate::cmd) kind: RunKind,
-    /// In this order; the newest, which may be followed, is the last.
-    pub(in crate::cmd) runs: Vec<RunId>,
-    /// One task or item, with everything that is known about it.
-    pub(in crate::cmd) about: Option<String>,
-    pub(in crate::cmd) log: LogArgs,
-}
-
-/// Prints the log, and returns whether there was something to print. Ends early if standard output has no reader.
-pub(in crate::cmd) async fn print(mut client: Client, request: LogRequest, ui: &Ui) -> Result<bool, Error> {
+/// Prints the log. Ends early if standard output has no reader.
+pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let (runs, part) = match &args.part {
+        None => (vec![args.run.find(&mut client).await?.id], None),
+        Some(part) => {
+            let (runs, part) = args.knowing(part, &mut client).await?;
+            (runs, Some(part))
+        }
+    };
     client.only_running();
-    let extent = if request.about.is_some() { Extent::All } else { Extent::Lines };
-    let log = RunLog { client, request, renderer: RunRenderer::new(extent), day: String::new(), ui };
-    tokio::select! {
-        printed = log.print() => printed,
-        () = ui.unread() => Ok(true),
+    let extent = if part.is_some() { Extent::All } else { Extent::Lines };
+    let nothing =
+        part.as_ref().map(|part| format!("nothing has been done for {part} yet; `posse run why` says how it stands"));
+    let renderer = RunRenderer::new(extent);
+    let log = RunLog { client, runs, part, raw: args.raw, follow: args.follow, renderer, day: String::new(), ui };
+    let printed = tokio::select! {
+        printed = log.print() => printed?,
+        () = ui.unread() => true,
+    };
+    if let Some(nothing) = nothing.filter(|_| !printed) {
+        ui.say(&nothing);
+    }
+    Ok(Exit::Ok)
+}
+
+impl Args {
+    /// The runs that know a task or an item, oldest first: it may have been done long before the newest.
+    async fn knowing(&self, part: &str, client: &mut Client) -> Result<(Vec<RunId>, String), Error> {
+        let name = &self.run.run;
+        let (kind, backlog, part) = match whole(name).await? {
+            Whole::Plan(_) => ("plan", None, part.to_owned()),
+            Whole::Backlog(project) => ("backlog", Some(project), auto::slug(part)?.to_string()),
+        };
+        let mut runs = runs(client, name, &format!("&kind={kind}")).await?;
+        let knows = |run: &RunView| match run {
+            RunView::Loop(_) => false,
+            RunView::Plan(plan) => plan.tasks.iter().any(|task| task.id.as_str() == part),
+            RunView::Backlog(backlog) => backlog.items.iter().any(|item| item.item.as_str() == part),
+        };
+        let follows = |run: &RunView| backlog.is_some() && self.follow && run.is_active();
+        runs.retain(|run| knows(run) || follows(run));
+        match &backlog {
+            Some(project) if runs.is_empty() => auto::require_item(&part, project)?,
+            None if runs.is_empty() => {
+                return Err(Error::failed(format!("there is no task {part:?} in any run of {name}"))
+                    .with_hint("`posse run show` and `posse plan status` show the tasks"));
+            }
+            _ => {}
+        }
+        Ok((runs.iter().rev().map(|run| run.id).collect(), part))
     }
 }
 
 struct RunLog<'a> {
     client: Client,
-    request: LogRequest,
+    /// In this order; the newest, which may be followed, is the last.
+    runs: Vec<RunId>,
+    /// One task or item, with everything that is known about it.
+    part: Option<String>,
+    raw: bool,
+    follow: bool,
     renderer: RunRenderer,
     /// The day of the last line. Lines only have the time.
     day: String,
@@ -58,18 +113,16 @@ struct RunLog<'a> {
 impl RunLog<'_> {
     async fn print(mut self) -> Result<bool, Error> {
         let mut printed = false;
-        let runs = self.request.runs.clone();
+        let runs = self.runs.clone();
         for run in &runs {
-            let follow = self.request.log.follow && Some(run) == runs.last();
+            let follow = self.follow && Some(run) == runs.last();
             printed |= self.print_run(*run, follow).await?;
         }
         Ok(printed)
     }
 
     async fn print_run(&mut self, run: RunId, follow: bool) -> Result<bool, Error> {
-        let kind = self.request.kind;
-        let mut tail = RunTail::new(kind, run).with_sessions(kind != RunKind::Loop);
-        tail = tail.about(self.request.about.clone());
+        let mut tail = RunTail::new(run).with_sessions(true).about(self.part.clone());
         let mut printed = false;
         loop {
             // Subscribed before reading, so that no change is missed.
@@ -77,13 +130,10 @@ impl RunLog<'_> {
             let mut event = None;
             loop {
                 // In this order, so that nothing of a run that is over is missed.
-                let view = AnyRun::get(kind, run, true, &mut self.client).await?;
+                let view: RunView = self.client.get(&format!("/runs/{run}?tasks=false")).await?;
                 // Without the environment a run of the loop stops; others wait for it.
-                let is_over = match view.progress() {
-                    RunProgress::Continues => false,
-                    RunProgress::NeedsEnvironment => kind == RunKind::Loop,
-                    RunProgress::Over => true,
-                };
+                let rests = matches!(view, RunView::Loop(_)) && view.waits;
+                let is_over = rests || RunProgress::of(&view) == RunProgress::Over;
                 let items = tail.next(event.as_ref().filter(|_| !is_over), &mut self.client).await?;
                 printed |= !items.is_empty();
                 for item in &items {
@@ -102,7 +152,7 @@ impl RunLog<'_> {
     }
 
     async fn item(&mut self, item: &TailItem) -> Result<(), Error> {
-        if self.request.log.raw {
+        if self.raw {
             return match item.session() {
                 Some((path, _)) => self.stream(&path).await,
                 None => Ok(()),
@@ -120,11 +170,11 @@ impl RunLog<'_> {
             ui.print(&lines);
         }
         // The details of an item's plan are in the log of that plan.
-        let (Some(_), None, TailNews::Entry(entry)) = (&self.request.about, item.plan_run, &item.news) else {
+        let (Some(_), None, TailNews::Entry(entry)) = (&self.part, item.plan_run, &item.news) else {
             return Ok(());
         };
         if !ui.json() {
-            ui.print(&indented(&details(entry), ui));
+            ui.print(&indented(&details(&entry.entry), ui));
         }
         match item.session() {
             Some((path, session)) => self.files(&path, &session.name).await,

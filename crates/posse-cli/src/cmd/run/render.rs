@@ -1,6 +1,6 @@
 //! The journals of runs as lines, for the loop, plans and backlogs.
 
-use posse_api::{AutoEntry, PlanEntry, RunView};
+use posse_api::{AutoEntry, EntryView, LoopView, PlanEntry};
 use posse_core::auto::words::Event as BacklogEvent;
 use posse_core::plan::budget::Total;
 use posse_core::plan::gates::GateVerdict;
@@ -10,7 +10,7 @@ use posse_core::plan::verdict::Verdict;
 use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};
 use posse_core::turn::Level;
 
-use super::tail::{EntryBody, RunEntry, TailItem, TailNews};
+use super::tail::{EntryBody, TailItem, TailNews, about, body, started_session};
 use super::transcript::{Extent, SessionTranscript};
 use crate::ui::{Colour, Ui, clock, plain};
 
@@ -23,7 +23,7 @@ type Painted = (String, Option<Colour>);
 /// Renders what is new in a run.
 pub(super) struct RunRenderer {
     own: SessionTranscript,
-    /// The sessions of an item's plans, one line per event: `posse plan log` has the rest.
+    /// The sessions of an item's plans, one line per event: `posse run log` has the rest.
     of_plans: SessionTranscript,
     /// The usage of the sessions shown so far.
     used: Total,
@@ -44,7 +44,7 @@ impl RunRenderer {
             TailNews::Said(said) => return self.own.render(&said.session, &said.line, ui),
             TailNews::Entry(entry) => entry,
         };
-        let (text, colour) = match entry.body() {
+        let (text, colour) = match body(&entry.entry) {
             EntryBody::Loop(entry) => loop_text(entry)?,
             EntryBody::Plan(entry) => plan_text(entry)?,
             EntryBody::PlanEvent(event) => {
@@ -55,14 +55,14 @@ impl RunRenderer {
             EntryBody::Backlog(entry) => backlog_text(entry)?,
             EntryBody::BacklogEvent(event) => backlog_event_text(event)?,
         };
-        let about = match (entry, entry.about()) {
+        let about = match (&entry.entry, about(&entry.entry)) {
             (_, None) => String::new(),
-            (RunEntry::Plan(_), Some(task)) => format!("task {task}: "),
+            (EntryView::Plan(_), Some(task)) => format!("task {task}: "),
             (_, Some(item)) => format!("{item}: "),
         };
         let text: Vec<String> = format!("{about}{text}").lines().map(plain).collect();
         let text = ui.paint(&text.join("\n          "), colour);
-        Some(format!("{}  {text}\n", ui.paint(&clock(entry.at()), Colour::Dim)))
+        Some(format!("{}  {text}\n", ui.paint(&clock(entry.at), Colour::Dim)))
     }
 }
 
@@ -266,7 +266,7 @@ pub(super) fn step(step: Step) -> &'static str {
 }
 
 /// The last line about a run of the loop.
-pub(in crate::cmd) fn ending(view: &RunView) -> String {
+pub(in crate::cmd) fn ending(view: &LoopView) -> String {
     let took = view.changed.duration_since(view.created).as_secs().max(0);
     let took = format!("{}:{:02} min", took / 60, took % 60);
     let word = match view.status {
@@ -275,15 +275,15 @@ pub(in crate::cmd) fn ending(view: &RunView) -> String {
         status => status.as_str(),
     };
     let turns = view.turns;
-    format!("{word} in round {}, {turns} turns, {took}. Answers are in {}", view.round, view.archive)
+    format!("{word} in round {}, {turns} turns, {took}. Answers are in {}", view.round, view.files)
 }
 
 /// Returns what an entry has beyond its line.
-pub(super) fn details(entry: &RunEntry) -> String {
-    if let Some(session) = entry.session() {
+pub(super) fn details(entry: &EntryView) -> String {
+    if let Some(session) = started_session(entry) {
         return format!("flags: {}", flags(session.flags, session.agent));
     }
-    let EntryBody::PlanEvent(event) = entry.body() else { return String::new() };
+    let EntryBody::PlanEvent(event) = body(entry) else { return String::new() };
     let output = |gate: &GateFailure| gate.output.trim_end().to_owned();
     match event {
         Event::SessionEnded { outcome: Outcome::Failed(failure) | Outcome::Infra(failure), .. } => {

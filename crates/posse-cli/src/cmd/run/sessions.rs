@@ -2,14 +2,12 @@
 //! how the run ended.
 
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_api::TaskView;
+use posse_api::{RunView, TaskView};
 use posse_core::auto::Standing;
 use posse_core::plan::machine::RunOutcome;
-use serde::Serialize;
 
 use super::follow::Follower;
-use super::followed::FollowedRun;
-use super::kind::AnyRun;
+use super::followed::{FollowedRun, OnSignal};
 use crate::client::Client;
 use crate::cmd::auto::draw;
 use crate::cmd::loop_run;
@@ -52,17 +50,12 @@ pub(in crate::cmd) fn amount(text: &str) -> Result<f64, BadArgument> {
 
 impl SessionArgs {
     /// Follows a run that was begun, unless it is to run on its own, and returns its exit code.
-    pub(in crate::cmd) async fn follow(
-        &self,
-        client: Client,
-        followed: FollowedRun,
-        begun: &impl Serialize,
-        ui: &Ui,
-    ) -> Result<Exit, Error> {
+    pub(in crate::cmd) async fn follow(&self, client: Client, begun: &RunView, ui: &Ui) -> Result<Exit, Error> {
         if self.detach {
-            ui.answer(begun, || format!("{}\n", followed.id));
+            ui.answer(begun, || format!("{}\n", begun.id));
             return Ok(Exit::Ok);
         }
+        let followed = FollowedRun::new(begun, OnSignal::StopGently);
         let follower = Follower::new(client, followed, None::<RunWindows>, ui).with_sessions(self.verbose);
         print_end(&follower.until_over_or_signal().await?, ui)
     }
@@ -79,33 +72,34 @@ pub(in crate::cmd) fn print_warnings(what: &str, loaded: &Loaded, sandbox: Sandb
 }
 
 /// Prints how a run ended, as JSON the run itself, and returns the exit code.
-pub(in crate::cmd) fn print_end(run: &AnyRun, ui: &Ui) -> Result<Exit, Error> {
-    let (outcome, reason, used) = match run {
-        AnyRun::Loop(view) => return loop_run::over(view, ui),
-        AnyRun::Plan(view) => (view.outcome, &view.reason, &view.used),
-        AnyRun::Backlog(view) => (view.outcome, &view.reason, &view.used),
-    };
-    let Some(outcome) = outcome else { return Ok(Exit::Bug) };
+pub(in crate::cmd) fn print_end(run: &RunView, ui: &Ui) -> Result<Exit, Error> {
+    if let RunView::Loop(view) = run {
+        return loop_run::over(view, ui);
+    }
+    let Some(outcome) = run.outcome else { return Ok(Exit::Bug) };
     let colour = if outcome.is_success() { Colour::Green } else { Colour::Red };
-    ui.item(run, || ui.paint(&ended(outcome, reason.as_deref()), colour));
-    ui.say(&format!("{} sessions, {}", used.sessions, used.cost()));
+    ui.item(run, || ui.paint(&ended(outcome, run.reason.as_deref()), colour));
+    ui.say(&format!("{} sessions, {}", run.used.sessions, run.used.cost()));
     match run {
-        AnyRun::Plan(view) => {
+        RunView::Plan(view) => {
             view.report.iter().for_each(|report| ui.say(&format!("report: {report}")));
             let asks = |task: &&TaskView| task.record.question.is_some() && outcome == RunOutcome::Suspended;
             for TaskView { id, .. } in view.tasks.iter().filter(asks) {
-                ui.say(&format!("`posse plan answer {} {id} TEXT` answers task {id}", view.file));
+                ui.say(&format!("`posse run answer {} {id} TEXT` answers task {id}", view.file));
             }
         }
-        AnyRun::Backlog(view) => {
+        RunView::Backlog(view) => {
             if let Some(failed) = view.items.iter().find(|item| draw::failed(item)) {
-                ui.say(&format!("`posse auto why {0}` says why, `posse auto log {0}` what was done", failed.item));
+                ui.say(&format!(
+                    "`posse run why {0} {1}` says why, `posse run log {0} {1}` what was done",
+                    run.id, failed.item
+                ));
             }
             if view.items.iter().any(|item| item.standing == Standing::Parked) {
-                ui.say("`posse auto status` shows what waits for you");
+                ui.say("`posse run show` shows what waits for you");
             }
         }
-        AnyRun::Loop(_) => {}
+        RunView::Loop(_) => {}
     }
     Ok(exit(outcome))
 }

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use posse_api::{
-    AutoEntry, AutoJournalView, EventBody, LogEvent, LoopJournalView, PlanEntry, PlanJournalView, SaidLine,
-    SessionLines,
-};
+use posse_api::{AutoEntry, EntryView, EventBody, JournalView, LogEvent, PlanEntry, SaidLine, SessionLines};
 use posse_core::auto::words::Event as BacklogEvent;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
@@ -14,18 +11,8 @@ use posse_core::plan::machine::Event as PlanEvent;
 use posse_core::run::Entry;
 use serde::Serialize;
 
-use super::kind::RunKind;
 use crate::client::Client;
 use crate::error::Error;
-
-/// An entry of a run's journal.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub(in crate::cmd) enum RunEntry {
-    Loop(Box<LoopJournalView>),
-    Plan(Box<PlanJournalView>),
-    Backlog(Box<AutoJournalView>),
-}
 
 /// A session that an entry starts.
 pub(super) struct StartedSession<'a> {
@@ -43,83 +30,52 @@ pub(super) enum EntryBody<'a> {
     BacklogEvent(&'a BacklogEvent),
 }
 
-impl RunEntry {
-    fn of_event(event: &EventBody) -> Option<Self> {
-        match event {
-            EventBody::LoopEntry { view, .. } => view.clone().map(Self::Loop),
-            EventBody::PlanEntry { view, .. } => view.clone().map(Self::Plan),
-            EventBody::AutoEntry { view, .. } => view.clone().map(Self::Backlog),
-            _ => None,
-        }
+/// Returns the content of an entry.
+pub(super) fn body(entry: &EntryView) -> EntryBody<'_> {
+    match entry {
+        EntryView::Loop(entry) => EntryBody::Loop(entry),
+        EntryView::Plan(PlanEntry::Happened { event }) => EntryBody::PlanEvent(event),
+        EntryView::Plan(entry) => EntryBody::Plan(entry),
+        EntryView::Backlog(AutoEntry::Happened { event }) => EntryBody::BacklogEvent(event),
+        EntryView::Backlog(entry) => EntryBody::Backlog(entry),
     }
+}
 
-    pub(super) fn seq(&self) -> i64 {
-        match self {
-            Self::Loop(entry) => entry.seq,
-            Self::Plan(entry) => entry.seq,
-            Self::Backlog(entry) => entry.seq,
-        }
+/// Returns the task or item that an entry is about.
+pub(super) fn about(entry: &EntryView) -> Option<&str> {
+    match body(entry) {
+        EntryBody::Plan(PlanEntry::Launched { run, .. } | PlanEntry::Refused { run, .. }) => Some(run.task.as_str()),
+        EntryBody::PlanEvent(event) => task_of(event),
+        EntryBody::Backlog(AutoEntry::Launched { id, .. }) => Some(id.item.as_str()),
+        EntryBody::Backlog(AutoEntry::Said { item, .. }) => item.as_ref().map(Slug::as_str),
+        EntryBody::BacklogEvent(event) => item_of(event),
+        EntryBody::Loop(_) | EntryBody::Plan(_) | EntryBody::Backlog(_) => None,
     }
+}
 
-    pub(super) fn at(&self) -> Timestamp {
-        match self {
-            Self::Loop(entry) => entry.at,
-            Self::Plan(entry) => entry.at,
-            Self::Backlog(entry) => entry.at,
+/// Returns the session that an entry starts.
+pub(super) fn started_session(entry: &EntryView) -> Option<StartedSession<'_>> {
+    match body(entry) {
+        EntryBody::Plan(PlanEntry::Launched { run, agent, flags, .. }) => {
+            Some(StartedSession { name: run.to_string(), agent, flags })
         }
+        EntryBody::Backlog(AutoEntry::Launched { id, agent, flags, .. }) => {
+            Some(StartedSession { name: id.to_string(), agent, flags })
+        }
+        _ => None,
     }
+}
 
-    pub(super) fn body(&self) -> EntryBody<'_> {
-        match self {
-            Self::Loop(entry) => EntryBody::Loop(&entry.entry),
-            Self::Plan(entry) => match &entry.entry {
-                PlanEntry::Happened { event } => EntryBody::PlanEvent(event),
-                entry => EntryBody::Plan(entry),
-            },
-            Self::Backlog(entry) => match &entry.entry {
-                AutoEntry::Happened { event } => EntryBody::BacklogEvent(event),
-                entry => EntryBody::Backlog(entry),
-            },
+/// Returns the session whose end an entry reports.
+fn ended_session(entry: &EntryView) -> Option<String> {
+    match body(entry) {
+        EntryBody::PlanEvent(PlanEvent::SessionEnded { run, .. } | PlanEvent::ValidatorEnded { run, .. }) => {
+            Some(run.to_string())
         }
-    }
-
-    /// The task or item that the entry is about.
-    pub(super) fn about(&self) -> Option<&str> {
-        match self.body() {
-            EntryBody::Plan(PlanEntry::Launched { run, .. } | PlanEntry::Refused { run, .. }) => {
-                Some(run.task.as_str())
-            }
-            EntryBody::PlanEvent(event) => task_of(event),
-            EntryBody::Backlog(AutoEntry::Launched { id, .. }) => Some(id.item.as_str()),
-            EntryBody::Backlog(AutoEntry::Said { item, .. }) => item.as_ref().map(Slug::as_str),
-            EntryBody::BacklogEvent(event) => item_of(event),
-            EntryBody::Loop(_) | EntryBody::Plan(_) | EntryBody::Backlog(_) => None,
+        EntryBody::BacklogEvent(BacklogEvent::PlannerEnded { id, .. } | BacklogEvent::VerifierEnded { id, .. }) => {
+            Some(id.to_string())
         }
-    }
-
-    pub(super) fn session(&self) -> Option<StartedSession<'_>> {
-        match self.body() {
-            EntryBody::Plan(PlanEntry::Launched { run, agent, flags, .. }) => {
-                Some(StartedSession { name: run.to_string(), agent, flags })
-            }
-            EntryBody::Backlog(AutoEntry::Launched { id, agent, flags, .. }) => {
-                Some(StartedSession { name: id.to_string(), agent, flags })
-            }
-            _ => None,
-        }
-    }
-
-    /// The session whose end the entry reports.
-    fn ended_session(&self) -> Option<String> {
-        match self.body() {
-            EntryBody::PlanEvent(PlanEvent::SessionEnded { run, .. } | PlanEvent::ValidatorEnded { run, .. }) => {
-                Some(run.to_string())
-            }
-            EntryBody::BacklogEvent(BacklogEvent::PlannerEnded { id, .. } | BacklogEvent::VerifierEnded { id, .. }) => {
-                Some(id.to_string())
-            }
-            _ => None,
-        }
+        _ => None,
     }
 }
 
@@ -167,9 +123,8 @@ fn item_of(event: &BacklogEvent) -> Option<&str> {
 /// Something new in a run.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::cmd) struct TailItem {
-    /// The path of the run in the API.
     #[serde(skip)]
-    pub(super) run: String,
+    pub(super) run: RunId,
     /// Set if it is of the run of an item's plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plan_run: Option<RunId>,
@@ -182,7 +137,7 @@ pub(in crate::cmd) struct TailItem {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(in crate::cmd) enum TailNews {
-    Entry(RunEntry),
+    Entry(Box<JournalView>),
     Said(SessionSaid),
 }
 
@@ -200,14 +155,14 @@ impl TailItem {
     /// The place in the journal, of an entry.
     pub(super) fn seq(&self) -> Option<i64> {
         match &self.news {
-            TailNews::Entry(entry) => Some(entry.seq()),
+            TailNews::Entry(entry) => Some(entry.seq),
             TailNews::Said(_) => None,
         }
     }
 
     pub(super) fn at(&self) -> Timestamp {
         match &self.news {
-            TailNews::Entry(entry) => entry.at(),
+            TailNews::Entry(entry) => entry.at,
             TailNews::Said(said) => said.line.at,
         }
     }
@@ -215,14 +170,21 @@ impl TailItem {
     /// The session that begins here, with its path in the API.
     pub(super) fn session(&self) -> Option<(String, StartedSession<'_>)> {
         let TailNews::Entry(entry) = &self.news else { return None };
-        let session = entry.session()?;
-        Some((format!("{}/sessions/{}", self.run, session.name), session))
+        let session = started_session(&entry.entry)?;
+        Some((format!("/runs/{}/sessions/{}", self.run, session.name), session))
     }
+}
+
+/// A session whose log is read.
+struct ReadSession {
+    task: Option<String>,
+    item: Option<String>,
+    /// How far it was read.
+    next: u64,
 }
 
 /// Reads what is new in a run.
 pub(super) struct RunTail {
-    kind: RunKind,
     pub(super) run: RunId,
     /// The place of the last entry that was read.
     last: i64,
@@ -230,16 +192,15 @@ pub(super) struct RunTail {
     about: Option<String>,
     /// Whether sessions are read too, and the runs of an item's plans.
     sessions: bool,
-    /// The sessions that run, their task or item, and how far each was read.
-    read: BTreeMap<String, (String, u64)>,
+    /// The sessions that run.
+    read: BTreeMap<String, ReadSession>,
     /// The runs of plans, and their items.
     plans: BTreeMap<RunId, (String, RunTail)>,
 }
 
 impl RunTail {
-    pub(super) fn new(kind: RunKind, run: RunId) -> Self {
-        let (read, plans) = Default::default();
-        Self { kind, run, last: 0, about: None, sessions: false, read, plans }
+    pub(super) fn new(run: RunId) -> Self {
+        Self { run, last: 0, about: None, sessions: false, read: BTreeMap::new(), plans: BTreeMap::new() }
     }
 
     #[must_use]
@@ -250,10 +211,6 @@ impl RunTail {
     #[must_use]
     pub(super) fn about(self, about: Option<String>) -> Self {
         Self { about, ..self }
-    }
-
-    pub(super) fn path(&self) -> String {
-        self.kind.path(self.run)
     }
 
     /// Returns whether nothing was read yet.
@@ -273,18 +230,16 @@ impl RunTail {
     /// Returns what this event brings; without an event, everything since the last call.
     pub(super) async fn next(&mut self, event: Option<&LogEvent>, client: &mut Client) -> Result<Vec<TailItem>, Error> {
         let mut entries = self.entries(event, client).await?;
-        entries.retain(|entry| self.about.as_deref().is_none_or(|about| entry.about() == Some(about)));
+        entries.retain(|entry| self.about.as_deref().is_none_or(|part| about(&entry.entry) == Some(part)));
         if self.sessions {
-            entries.iter().for_each(|entry| self.begins(entry));
+            entries.iter().for_each(|entry| self.begins(&entry.entry));
         }
-        let run = self.path();
+        let run = self.run;
         let mut items = Vec::new();
-        for (session, (about, next)) in &mut self.read {
-            let about = Some(about.clone());
-            let (task, item) = if self.kind == RunKind::Plan { (about, None) } else { (None, about) };
-            for line in said_since(client, &format!("{run}/sessions/{session}"), next).await? {
-                let news = TailNews::Said(SessionSaid { session: session.clone(), task: task.clone(), line });
-                items.push(TailItem { run: run.clone(), plan_run: None, item: item.clone(), news });
+        for (session, read) in &mut self.read {
+            for line in said_since(client, &format!("/runs/{run}/sessions/{session}"), &mut read.next).await? {
+                let news = TailNews::Said(SessionSaid { session: session.clone(), task: read.task.clone(), line });
+                items.push(TailItem { run, plan_run: None, item: read.item.clone(), news });
             }
         }
         for (plan_run, (item, tail)) in &mut self.plans {
@@ -293,53 +248,50 @@ impl RunTail {
             items.extend(found.into_iter().map(of_plan));
         }
         for entry in entries {
-            self.ends(&entry);
-            items.push(TailItem { run: run.clone(), plan_run: None, item: None, news: TailNews::Entry(entry) });
+            self.ends(&entry.entry);
+            items.push(TailItem { run, plan_run: None, item: None, news: TailNews::Entry(Box::new(entry)) });
         }
         items.sort_by_key(TailItem::at);
         Ok(items)
     }
 
-    async fn entries(&mut self, event: Option<&LogEvent>, client: &mut Client) -> Result<Vec<RunEntry>, Error> {
+    async fn entries(&mut self, event: Option<&LogEvent>, client: &mut Client) -> Result<Vec<JournalView>, Error> {
         if let Some(event) = event {
             match event.body.entry_of().filter(|(run, _)| *run == self.run) {
                 None => return Ok(Vec::new()),
                 Some((_, seq)) if seq <= self.last => return Ok(Vec::new()),
                 Some((_, seq)) if seq == self.last + 1 => {
-                    if let Some(entry) = RunEntry::of_event(&event.body) {
+                    if let EventBody::RunEntry { view: Some(view), .. } = &event.body {
                         self.last = seq;
-                        return Ok(vec![entry]);
+                        return Ok(vec![*view.clone()]);
                     }
                 }
                 Some(_) => {}
             }
         }
-        let path = format!("{}/journal?after={}", self.path(), self.last);
-        let entries: Vec<RunEntry> = match self.kind {
-            RunKind::Loop => client.get::<Vec<_>>(&path).await?.into_iter().map(RunEntry::Loop).collect(),
-            RunKind::Plan => client.get::<Vec<_>>(&path).await?.into_iter().map(RunEntry::Plan).collect(),
-            RunKind::Backlog => client.get::<Vec<_>>(&path).await?.into_iter().map(RunEntry::Backlog).collect(),
-        };
-        self.last = entries.last().map_or(self.last, RunEntry::seq);
+        let path = format!("/runs/{}/journal?after={}", self.run, self.last);
+        let entries: Vec<JournalView> = client.get(&path).await?;
+        self.last = entries.last().map_or(self.last, |entry| entry.seq);
         Ok(entries)
     }
 
-    fn begins(&mut self, entry: &RunEntry) {
-        if let Some(session) = entry.session() {
-            let about = entry.about().unwrap_or_default().to_owned();
-            self.read.entry(session.name).or_insert((about, 0));
+    fn begins(&mut self, entry: &EntryView) {
+        if let Some(session) = started_session(entry) {
+            let part = about(entry).map(str::to_owned);
+            let (task, item) = if matches!(entry, EntryView::Plan(_)) { (part, None) } else { (None, part) };
+            self.read.entry(session.name).or_insert(ReadSession { task, item, next: 0 });
         }
-        if let EntryBody::BacklogEvent(BacklogEvent::PlanBegun { id, run }) = entry.body() {
-            let tail = || (id.item.to_string(), RunTail::new(RunKind::Plan, *run).with_sessions(true));
+        if let EntryBody::BacklogEvent(BacklogEvent::PlanBegun { id, run }) = body(entry) {
+            let tail = || (id.item.to_string(), RunTail::new(*run).with_sessions(true));
             self.plans.entry(*run).or_insert_with(tail);
         }
     }
 
-    fn ends(&mut self, entry: &RunEntry) {
-        if let Some(session) = entry.ended_session() {
+    fn ends(&mut self, entry: &EntryView) {
+        if let Some(session) = ended_session(entry) {
             self.read.remove(&session);
         }
-        if let EntryBody::BacklogEvent(BacklogEvent::PlanEnded { id, .. }) = entry.body() {
+        if let EntryBody::BacklogEvent(BacklogEvent::PlanEnded { id, .. }) = body(entry) {
             self.plans.retain(|_, (item, _)| *item != id.item.as_str());
         }
     }

@@ -200,7 +200,7 @@ impl Pipeline {
         {
             let item = &candidate.item;
             return Some(format!(
-                "what was done for it is on {branch}: `posse auto` goes on with it there, `posse auto retry {item}` begins anew here"
+                "what was done for it is on {branch}: `posse auto` goes on with it there, `posse run retry . {item}` begins anew here"
             ));
         }
         candidate.held.clone()

@@ -1,7 +1,7 @@
 //! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
 //! outcome, and nothing else.
 
-use posse_api::{EventBody, PlanEntry, PlanRunStatus, PlanView};
+use posse_api::{EntryView, EventBody, PlanEntry, PlanView};
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
@@ -21,7 +21,7 @@ impl Executor<BacklogWork> {
     pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, StepError> {
         let view = match self.active_plan(pipeline, &id).await? {
             Some(view) => {
-                if view.status == PlanRunStatus::Running {
+                if view.is_active() {
                     self.provide_context(view.id).await;
                 }
                 view
@@ -43,8 +43,8 @@ impl Executor<BacklogWork> {
         self.answer(Event::PlanBegun { id: id.clone(), run });
         let view = self.wait_for(run).await?;
         let outcome = view.outcome.unwrap_or(RunOutcome::InternalError);
-        let reason = view.reason.unwrap_or_else(|| "it ended without a word".into());
-        Ok(Event::PlanEnded { id, outcome, reason, used: view.used })
+        let reason = view.run.reason.unwrap_or_else(|| "it ended without a word".into());
+        Ok(Event::PlanEnded { id, outcome, reason, used: view.run.used })
     }
 
     /// The run that was begun for this already, if one was.
@@ -120,7 +120,7 @@ impl Executor<BacklogWork> {
         let mut events = app.events.subscribe();
         loop {
             let view = app.plans.show(run).await?;
-            if view.status == PlanRunStatus::Over {
+            if !view.is_active() {
                 return Ok(view);
             }
             loop {
@@ -139,8 +139,8 @@ impl Executor<BacklogWork> {
 /// Whether this is the last entry of the run.
 fn closes(event: &EventBody, of: RunId) -> bool {
     match event {
-        EventBody::PlanEntry { run_id, view: Some(view), .. } => {
-            *run_id == of && matches!(view.entry, PlanEntry::Closed { .. })
+        EventBody::RunEntry { run_id, view: Some(view), .. } => {
+            *run_id == of && matches!(view.entry, EntryView::Plan(PlanEntry::Closed { .. }))
         }
         _ => false,
     }

@@ -369,7 +369,7 @@ impl Areas {
                 return Ok(Some(format!(
                     "commit {} has files that had uncommitted changes before the session began: {}. As they were then they \
                      are kept: `git show {}:{first}`. Put it right, commit your changes or put them elsewhere, then `posse \
-                     plan retry`",
+                     run retry`",
                     &commit[..commit.len().min(10)],
                     named(&taken),
                     start.saved,

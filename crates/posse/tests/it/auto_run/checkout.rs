@@ -58,7 +58,7 @@ fn what_was_begun_on_one_branch_waits_for_it() {
     scene.claude.play("do-1-more.1", wait_for("gate"));
     let id = scene.begin(&json!({}));
     when("the session", || scene.claude.waits("do-1-more", 1).then_some(()));
-    let stopped = scene.env.http().post(&format!("/auto/{id}/stop"), &json!({ "how": "now" })).unwrap();
+    let stopped = scene.env.http().post(&format!("/runs/{id}/stop"), &json!({ "how": "now" })).unwrap();
     assert_eq!((stopped.status, scene.ended(&id).0.as_str()), (200, "stopped"));
     scene.git(&["checkout", "-q", "-b", "elsewhere"]);
     let id = scene.begin(&json!({}));

@@ -12,12 +12,14 @@ impl Scene {
     fn command(&self, arguments: &[&str]) -> Command {
         // The user has confirmed what the project's file names.
         let _ = self.env.command(["plan", "trust"]).stdin(Stdio::null()).output().unwrap();
-        let mut command = self.env.command(["auto"]);
+        let verb =
+            ["show", "why", "log", "follow", "stop", "retry", "answer"].contains(arguments.first().unwrap_or(&""));
+        let mut command = self.env.command([if verb { "run" } else { "auto" }]);
         command.args(arguments).env("PATH", self.claude.path()).stdin(Stdio::null());
         command
     }
 
-    /// Runs `posse auto`: exit code, and what it said.
+    /// Runs `posse auto`, or a verb of `posse run`: exit code, and what it said.
     #[track_caller]
     pub(super) fn auto(&self, arguments: &[&str]) -> (i32, String) {
         said(&self.command(arguments).output().unwrap())
@@ -52,16 +54,16 @@ fn a_backlog_is_drained_and_can_be_asked_about() {
     ] {
         assert!(shown.contains(told), "{told}: {shown}");
     }
-    let (code, status) = scene.auto(&["status"]);
+    let (code, status) = scene.auto(&["show"]);
     assert_eq!(code, 0);
-    assert!(status.contains("ended") && status.contains("2 done") && status.contains("■  1-bug"), "{status}");
-    let (_, why) = scene.auto(&["why", "docs/defect-backlog/1-bug.md"]);
+    assert!(status.contains("passed") && status.contains("2 done") && status.contains("■  1-bug"), "{status}");
+    let (_, why) = scene.auto(&["why", ".", "docs/defect-backlog/1-bug.md"]);
     assert!(why.starts_with("■ 1-bug: completed\n") && why.contains("all evidence is there"), "{why}");
-    let json = scene.env.run(["auto", "why", "1-bug", "--json"]).json();
+    let json = scene.env.run(["run", "why", ".", "1-bug", "--json"]).json();
     assert_eq!(json["item"]["standing"], "ended");
     let (code, nothing) = scene.auto(&["--drain"]);
     assert!(code == 0 && nothing.contains("nothing to do"), "{nothing}");
-    let (code, unknown) = scene.auto(&["why", "3-nobody"]);
+    let (code, unknown) = scene.auto(&["why", ".", "3-nobody"]);
     assert!(code == 1 && unknown.contains("there is no item 3-nobody"), "{unknown}");
 }
 
@@ -85,8 +87,8 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     scene.auto_ends(0, &["--detach"]);
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
     let (code, refused) = scene.auto(&[]);
-    assert!(code == 6 && refused.contains("one at a time") && refused.contains("posse auto stop"), "{refused}");
-    let (_, status) = scene.auto(&["status"]);
+    assert!(code == 6 && refused.contains("one at a time") && refused.contains("posse run stop"), "{refused}");
+    let (_, status) = scene.auto(&["show"]);
     assert!(status.contains("watches the backlog") && status.contains("now: 1-more  planning"), "{status}");
     let (_, items) = scene.auto(&["items"]);
     assert!(items.contains("▸  1-more") && items.contains("planning"), "{items}");
@@ -95,8 +97,8 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     assert!(code == 0 && stopped.contains("goes on with it"), "{stopped}");
     scene.claude.open_gate("gate");
     ended_with(3, follower);
-    let (code, nothing) = scene.auto(&["stop", "now"]);
-    assert!(code == 1 && nothing.contains("no pipeline works in this project"), "{nothing}");
+    let (code, nothing) = scene.auto(&["stop", "--now"]);
+    assert!(code == 1 && nothing.contains("is over"), "{nothing}");
     scene.auto_ends(0, &["--drain"]);
     assert!(scene.claude.called("plan", 2).is_none(), "the plan that was made is used");
 }
@@ -107,17 +109,17 @@ fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on()
     scene.does_again_and_again("1-bug");
     scene.claude.play("verify", end("I could not decide."));
     let shown = scene.auto_ends(7, &["--drain"]);
-    assert!(shown.contains("`posse auto status` shows what waits for you"), "{shown}");
+    assert!(shown.contains("`posse run show` shows what waits for you"), "{shown}");
     let (_, items) = scene.auto(&["items"]);
     assert!(items.contains("–  1-bug") && items.contains("needs_attention"), "{items}");
-    let (code, refused) = scene.auto(&["retry", "1-bug"]);
+    let (code, refused) = scene.auto(&["retry", ".", "1-bug"]);
     assert!(code == 1 && refused.contains("posse auto --retry 1-bug"), "{refused}");
     scene.claude.play("verify", VERIFIED);
     // Asked of one that has only just begun, and has yet to look at its backlog.
     scene.auto_ends(0, &["--detach"]);
-    let (code, unknown) = scene.auto(&["retry", "2-bug"]);
+    let (code, unknown) = scene.auto(&["retry", ".", "2-bug"]);
     assert!(code == 1 && unknown.contains("nothing is known of an item"), "{unknown}");
-    scene.auto_ends(0, &["retry", "1-bug"]);
+    scene.auto_ends(0, &["retry", ".", "1-bug"]);
     when("it is done", || scene.there("docs/completed-backlog/defects").contains(&"1-bug.md".into()).then_some(()));
     scene.auto_ends(0, &["stop"]);
 }
@@ -143,9 +145,9 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     let interrupt = || kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
     interrupt();
     when("it is told", || {
-        let autos: Value = scene.env.http().get("/auto").ok()?;
+        let autos: Value = scene.env.http().get("/runs?kind=backlog").ok()?;
         let id = autos[0]["id"].as_str()?.to_owned();
-        let journal: Value = scene.env.http().get(&format!("/auto/{id}/journal")).ok()?;
+        let journal: Value = scene.env.http().get(&format!("/runs/{id}/journal")).ok()?;
         journal.as_array()?.iter().any(|entry| entry["event"].get("stop").is_some()).then_some(())
     });
     interrupt();
@@ -170,7 +172,7 @@ fn what_is_too_vague_is_asked_about() {
     assert_eq!(scene.claude.sessions(), 0, "nothing was spent");
     scene.does("1-more");
     scene.claude.play("plan", PLANNER.replace("        target_acs: [AC1]\n", ""));
-    assert_eq!(scene.auto(&["answer", "1-more", "there", "is more"]).0, 0);
+    assert_eq!(scene.auto(&["answer", ".", "1-more", "there", "is more"]).0, 0);
     let (_, items) = scene.auto(&["items"]);
     assert!(items.contains("1  1-more") && !items.contains("needs_clarification"), "{items}");
     scene.auto_ends(0, &["--drain"]);

@@ -26,10 +26,10 @@ fn values(text: &str) -> Vec<Value> {
 fn it_tells_what_was_done_for_an_item() {
     let scene = Scene::new(&["1-bug", "2-more"]);
     let (code, text) = scene.auto(&["log"]);
-    assert!(code == 1 && text.contains("no pipeline has run in this project"), "{text}");
-    let (code, text) = scene.auto(&["log", "1-bug"]);
+    assert!(code == 1 && text.contains("no run of . is known here"), "{text}");
+    let (code, text) = scene.auto(&["log", ".", "1-bug"]);
     assert!(code == 0 && text.contains("nothing has been done for 1-bug yet"), "{text}");
-    let (code, text) = scene.auto(&["log", "3-nobody"]);
+    let (code, text) = scene.auto(&["log", ".", "3-nobody"]);
     assert!(code == 1 && text.contains("there is no item 3-nobody"), "{text}");
     scene.does("1-bug");
     scene.does("2-more");
@@ -41,7 +41,7 @@ fn it_tells_what_was_done_for_an_item() {
         &["1-bug-", "│ I look at it.", "1-bug: planned", "do-1-bug-1 │ ended", "│ I try it.", "2 done"],
     );
 
-    let text = scene.auto_ends(0, &["log", "1-bug"]);
+    let text = scene.auto_ends(0, &["log", ".", "1-bug"]);
     let parts = [
         "1-bug: begun, attempt 1 of 2",
         "1-bug: planner (planner)",
@@ -83,7 +83,7 @@ fn it_tells_what_was_done_for_an_item() {
     );
     assert!(!text.contains("asked:"), "{text}");
     // For programs, and as it was printed.
-    let (code, text) = scene.auto(&["log", "docs/defect-backlog/1-bug.md", "--json"]);
+    let (code, text) = scene.auto(&["log", ".", "docs/defect-backlog/1-bug.md", "--json"]);
     let lines = values(&text);
     let some = |fits: &dyn Fn(&Value) -> bool| lines.iter().any(fits);
     assert_eq!(code, 0, "{text}");
@@ -94,12 +94,12 @@ fn it_tells_what_was_done_for_an_item() {
     );
     assert!(some(&|line| line["plan_run"].is_string() && line["entry"] == "launched"), "{text}");
     assert!(some(&|line| line["entry"] == "launched" && line["agent"] == "verifier"), "{text}");
-    let (code, text) = scene.auto(&["log", "1-bug", "--raw"]);
+    let (code, text) = scene.auto(&["log", ".", "1-bug", "--raw"]);
     let results = values(&text).iter().filter(|line| line["type"] == "result").count();
     assert_eq!((code, results), (0, 4), "planner, worker, validator, verifier: {text}");
     // A later pipeline does not hide what an earlier one did.
     assert_eq!(scene.auto(&["--drain"]).0, 0);
-    assert!(scene.auto(&["log", "1-bug"]).1.contains("│ I try it."));
+    assert!(scene.auto(&["log", ".", "1-bug"]).1.contains("│ I try it."));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn it_follows_until_the_end() {
     scene.claude.play("plan", say("the first") + &wait_for("gate") + &say("the second") + PLANNER);
     scene.begin(&json!({}));
     when("the planner", || scene.claude.waits("plan", 1).then_some(()));
-    let mut log = scene.env.command(["auto", "log", "-f"]);
+    let mut log = scene.env.command(["run", "log", "-f"]);
     let mut log = log.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.any(|line| line.contains("the first")));
@@ -134,9 +134,13 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     scene.claude.play("verify", end(&format!("[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**")));
     let text = scene.auto_ends(0, &["--once"]);
     assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
-    for words in
-        [&["log"][..], &["log", "1-bug"], &["log", "1-bug", "--raw"], &["log", "1-bug", "--json"], &["why", "1-bug"]]
-    {
+    for words in [
+        &["log"][..],
+        &["log", ".", "1-bug"],
+        &["log", ".", "1-bug", "--raw"],
+        &["log", ".", "1-bug", "--json"],
+        &["why", ".", "1-bug"],
+    ] {
         let (code, text) = scene.auto(words);
         assert_eq!(code, 0, "{words:?}: {text}");
         assert!(!text.contains(&secret), "{words:?}: {text}");
@@ -188,9 +192,9 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     scene.env.run(["ls"]).ok();
     when("the old one has gone", || (kept(&scene).len() == 1).then_some(()));
     assert!(kept(&scene)[0].ends_with("2-bug"));
-    let (code, text) = scene.auto(&["log", "1-bug"]);
+    let (code, text) = scene.auto(&["log", ".", "1-bug"]);
     assert!(code == 0 && text.contains("its files are gone") && text.contains("1-bug: completed"), "{text}");
-    assert!(scene.auto(&["log", "2-bug"]).1.contains("asked:"));
+    assert!(scene.auto(&["log", ".", "2-bug"]).1.contains("asked:"));
     // It is given up by hand: then it goes, and its pipeline with it.
     fs::remove_file(scene.env.work().join("docs/defect-backlog/2-bug.md")).unwrap();
     let (code, text) = said_of(&scene, &["plan", "clean", "--yes"]);

@@ -43,7 +43,7 @@ fn as_many_items_as_are_configured_are_worked_on_at_once() {
     let id = text.trim().to_owned();
     when("both", || (scene.claude.waits("do-1-more", 1) && scene.claude.waits("do-2-more", 1)).then_some(()));
     when("both are shown", || (scene.under_way(&id)? == ["1-more executing", "2-more executing"]).then_some(()));
-    let (code, text) = scene.auto(&["status"]);
+    let (code, text) = scene.auto(&["show"]);
     assert!(code == 0 && text.contains("now: 1-more") && text.contains("now: 2-more"), "{text}");
     // One more is too many, until there is room.
     scene.add("3-more");

@@ -66,7 +66,7 @@ fn s_190_exactly_its_work_is_committed() {
     assert_eq!((&steps[1]["step"], &steps[1]["outcome"]), (&json!("git_commit"), &json!("done")), "{steps}");
     contains(&play.env.run(["run", "show", &play.id()]).ok(), &["git commit: done: committed 3 files"]);
     // Whoever follows it, or looks later, reads the same.
-    for told in [ran.stdout, play.env.run(["run", "logs", &play.id()]).ok()] {
+    for told in [ran.stdout, play.env.run(["run", "log", &play.id()]).ok()] {
         contains(&told, &["  openspec archive: skipped: there is no ", "  git commit: done: committed 3 files as "]);
     }
 }
@@ -156,10 +156,10 @@ fn with_nobody_there_it_waits_for_somebody() {
     play.env.kill_daemon();
     when("a daemon", || play.env.http().call("GET", "/health", "").ok());
     let id = play.id();
-    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
     let run = play.shown();
-    assert_eq!((&run["status"], &run["stopped"]["stop"]), (&json!("stopped"), &json!("alone")), "{run:#}");
-    contains(run["stopped"]["why"].as_str().unwrap(), &["PASS", "posse loop --resume"]);
+    assert_eq!((&run["status"], &run["stop"]), (&json!("stopped"), &json!("alone")), "{run:#}");
+    contains(run["reason"].as_str().unwrap(), &["PASS", "posse loop --resume"]);
     assert_eq!((&run["phase"], &run["steps"]), (&json!("done"), &json!([])));
     assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
     let mut command = play.env.command(["loop", "--resume", &id]);

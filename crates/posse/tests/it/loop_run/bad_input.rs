@@ -107,7 +107,7 @@ fn an_agent_that_is_not_installed() {
     let ran = play.run().ends(69);
     contains(&ran.stderr, &["/nowhere/codex is not installed", "hint: npm install"]);
     assert_eq!(ran.stdout, "", "it is said once, and nothing was begun");
-    assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
+    assert_eq!(play.env.run(["run", "ls", "--json"]).json(), json!([]));
     assert_eq!(play.env.run(["ls", "--json"]).json(), json!([]));
     assert_eq!(play.state(), None);
 }

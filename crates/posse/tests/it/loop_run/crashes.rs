@@ -56,7 +56,7 @@ fn s_199_s_200_the_daemon_dies_and_nobody_is_there() {
         when("a daemon", || play.env.http().call("GET", "/health", "").ok());
     }
     let id = play.id();
-    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
 }
@@ -69,11 +69,11 @@ fn the_daemon_dies_while_agents_start_and_nobody_is_there() {
     play.when_told("an agent", |terminals| terminals.get(0).cloned());
     play.env.kill_daemon();
     let id = play.id();
-    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
     let run = play.shown();
     // Those that were started are taken over; if all were, it simply went on.
     if run["status"] == "stopped" {
-        assert_eq!(run["stopped"]["stop"], "alone");
+        assert_eq!(run["stop"], "alone");
         Followed::new(play.env.command(["loop", "--resume", &id])).end().ends(0);
     }
     play.passed();

@@ -79,16 +79,16 @@ fn a_detached_run_goes_on_alone_and_can_be_looked_at() {
     let play = Play::new("[loop]\nthink = \"300ms\"");
     let id = Followed::new(play.command(&["--detach"])).end().ok().trim().to_owned();
     assert_eq!(id.len(), 8, "{id}");
-    let follow = Followed::new(play.env.command(["run", "logs", "-f", &id]));
-    let runs = play.env.run(["runs"]).ok();
-    contains(&runs, &["ID", "STATUS", "ROUND", "PHASE", &id, "running", "1/8"]);
+    let follow = Followed::new(play.env.command(["run", "log", "-f", &id]));
+    let runs = play.env.run(["run", "ls"]).ok();
+    contains(&runs, &["ID", "KIND", "STATUS", "PROGRESS", &id, "loop", "running", "round 1/8"]);
     play.until_recorded("asked", 1);
     let show = play.env.run(["run", "show", &id[..4]]).ok();
     contains(&show, &["status           running", "analyst          ", "accepts          a person answers"]);
     let log = follow.end().ok();
     contains(&log, &["turn 1: analyst", "turn 9: answered", "PASS in round 1"]);
     play.passed();
-    contains(&play.env.run(["run", "show", &id]).ok(), &["passed", "round            1 of 8, done"]);
+    contains(&play.env.run(["run", "show", &id]).ok(), &["passed", "progress         round 1/8, done"]);
     assert_eq!(play.env.run(["run", "show", "zz"]).code, Some(1));
 }
 

@@ -35,7 +35,7 @@ fn permissions_are_accepted_and_audited() {
     let ran = Followed::new(command).end().ends(0);
     // The seed's four, in the loop's own log: role, terminal, count, and lines that show what was accepted.
     let terminal = play.shown()["terminals"]["programmer"].as_str().unwrap().to_owned();
-    let logged = play.env.run(["run", "logs", &play.id()]).ok();
+    let logged = play.env.run(["run", "log", &play.id()]).ok();
     for log in [&ran.stdout, &logged] {
         for n in [1, 2] {
             let line = format!("accepting a permission of programmer (terminal {terminal}), {n}/20:");

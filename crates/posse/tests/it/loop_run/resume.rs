@@ -200,7 +200,7 @@ fn s_196_an_old_state_file_of_a_run_that_is_over() {
             contains(&ran.stderr, &[why, "to begin a new run, move"]);
             contains(&ran.stdout, &["says that this run is over: FAIL"]);
         }
-        assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
+        assert_eq!(play.env.run(["run", "ls", "--json"]).json(), json!([]));
         assert_eq!(fs::read_to_string(&path).unwrap(), before);
     }
 }
@@ -257,7 +257,7 @@ fn s_201_one_run_for_one_state_file() {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         contains(&ran.stderr, &["posse run stop"]);
     }
-    assert_eq!(play.env.run(["runs", "--json"]).json().as_array().unwrap().len(), 1);
+    assert_eq!(play.env.run(["run", "ls", "--json"]).json().as_array().unwrap().len(), 1);
     assert_eq!(play.records("asked").len(), 1);
 }
 
@@ -329,7 +329,7 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
     same_state.arg(play.env.work().join("task.md")).arg("--trust").env("STATE_FILE", play.env.work().join(STATE));
     let refused = Followed::new(same_state).end().ends(6);
     contains(&refused.stderr, &[&holder, &format!("{STATE}.lock")]);
-    assert_eq!(other.run(["runs", "--json"]).json(), json!([]), "nothing was begun");
+    assert_eq!(other.run(["run", "ls", "--json"]).json(), json!([]), "nothing was begun");
 
     // The lock goes with the daemon that holds it, and the next one has it again.
     play.env.kill_daemon();
@@ -361,17 +361,17 @@ fn s_201_a_run_that_another_home_has_gone_on_with_is_not_taken_up() {
     let theirs = begun.ok();
     // Whoever follows it, or looks, brings our daemon back.
     let ran = followed.end();
-    play.env.run(["runs"]).ok();
-    Followed::new(play.env.command(["run", "logs", "-f", &id])).end().ok();
+    play.env.run(["run", "ls"]).ok();
+    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
     let run = play.shown();
     let holder = format!("run {} of the posse in {}", theirs.trim(), other.paths().home.display());
     assert_eq!((&run["id"], &run["status"]), (&json!(id), &json!("stopped")), "{ran:?}");
-    contains(run["stopped"]["why"].as_str().unwrap(), &[&holder]);
+    contains(run["reason"].as_str().unwrap(), &[&holder]);
     play.env.run(["loop", "--resume", &id]).ends(6);
-    assert_eq!(other.run(["runs", "--json"]).json()[0]["status"], "running");
+    assert_eq!(other.run(["run", "ls", "--json"]).json()[0]["status"], "running");
     // They stop, and it can be ours again.
     other.run(["run", "stop", theirs.trim()]).ok();
-    Followed::new(other.command(["run", "logs", "-f", theirs.trim()])).end().ok();
+    Followed::new(other.command(["run", "log", "-f", theirs.trim()])).end().ok();
     let mut again = play.follow();
     again.until("going on");
     play.env.run(["run", "stop", &id]).ok();

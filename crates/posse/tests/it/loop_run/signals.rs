@@ -29,9 +29,9 @@ fn s_191_a_signal_stops_the_run() {
         assert_eq!((&state["current_cycle"], &state["run"]), (&json!(2), &json!(id)));
         assert_eq!(state["in_flight"]["key"], "analyst");
         let run = play.shown();
-        assert_eq!((&run["status"], &run["stopped"]["stop"]), (&json!("stopped"), &json!("asked")));
-        contains(run["stopped"]["why"].as_str().unwrap(), &[word]);
-        contains(&play.env.run(["runs"]).ok(), &["stopped", word]);
+        assert_eq!((&run["status"], &run["stop"]), (&json!("stopped"), &json!("asked")));
+        contains(run["reason"].as_str().unwrap(), &[word]);
+        contains(&play.env.run(["run", "ls"]).ok(), &["stopped", word]);
 
         let resumed = play.resume().end().ends(0);
         // Where it was, and not all it has been through.
@@ -194,11 +194,7 @@ fn a_signal_before_the_answer_stops_what_was_asked_for() {
         let ran = followed.end();
         assert_eq!(ran.code, Some(130), "{request}: {ran:?}");
         let (run, id) = (play.shown(), play.id());
-        assert_eq!(
-            (&run["status"], &run["stopped"]["stop"]),
-            (&json!("stopped"), &json!("asked")),
-            "{request}: {ran:?}"
-        );
+        assert_eq!((&run["status"], &run["stop"]), (&json!("stopped"), &json!("asked")), "{request}: {ran:?}");
         contains(&ran.stderr, &["stopped as soon as it has begun", &format!("posse loop --resume {id}")]);
         play.follow().end().ends(0);
         play.passed();
@@ -221,5 +217,5 @@ fn a_second_signal_before_the_answer_leaves_at_once() {
     let ran = followed.end();
     between.go_on();
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    contains(&ran.stderr, &["it may go on: `posse runs` shows it"]);
+    contains(&ran.stderr, &["it may go on: `posse run ls` shows it"]);
 }

@@ -82,7 +82,7 @@ fn a_person_is_asked_about_the_project() {
     let seat =
         Seat::new(&play.env.command(["loop", "loop.json", "--prompt-file", "task.md"]), Size::new(30, 100).unwrap());
     seat.until(|screen| screen.text().contains("May the agents read, run and obey what is in"));
-    assert_eq!(play.env.run(["runs", "--json"]).json(), json!([]));
+    assert_eq!(play.env.run(["run", "ls", "--json"]).json(), json!([]));
     seat.type_keys(b"y\r");
     seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
     assert_eq!(seat.exit_code(), Some(0));

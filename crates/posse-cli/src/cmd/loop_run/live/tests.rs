@@ -6,11 +6,11 @@ use super::*;
 use crate::status_area::painted;
 use crate::ui::Ui;
 
-fn view() -> RunView {
+fn view() -> LoopView {
     serde_json::from_value(json!({
         "id": "0a0b0c0d", "status": "running", "directory": "/p", "session_name": "s", "round": 1, "max_rounds": 8,
         "cycle": 1, "phase": "programmer", "turns": 3, "auto_accept": true, "steps": [], "state_file": "/p/s",
-        "archive": "/p/a", "created": Timestamp::now(), "changed": Timestamp::now(),
+        "files": "/p/a", "waits": false, "limits": [], "used": {}, "created": Timestamp::now(), "changed": Timestamp::now(),
         "turn": { "number": 3, "key": "programmer", "role": "programmer", "terminal": "00000003", "attempt": 2,
             "since": Timestamp::now(), "sent": true, "accepts": 1 },
         "terminals": { "analyst": "00000001", "programmer": "00000003" },

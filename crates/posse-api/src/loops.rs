@@ -1,0 +1,119 @@
+//! Runs of the loop.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use posse_core::ids::TerminalId;
+use posse_core::rounds::config::LoopConfig;
+use posse_core::rounds::{Key, Prompt, Role};
+use posse_core::run::{Step, Stop};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{MeansIn, RunSummary};
+
+/// A request to start a run of the loop. The client resolves the configuration and the environment.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoopIn {
+    /// As resolved: every role has its agent. See docs/loop.md.
+    #[schema(value_type = Object)]
+    pub config: LoopConfig,
+    #[schema(value_type = PromptView)]
+    pub prompt: Prompt,
+    /// The project. Absolute.
+    pub directory: String,
+    /// The name of its archive folder below `.tmp`.
+    pub stamp: String,
+    /// Absolute.
+    pub state_file: String,
+    /// The operator has confirmed that the directory is trusted.
+    #[serde(default)]
+    pub trusted: bool,
+    /// The operator's time zone, by its IANA name.
+    pub zone: Option<String>,
+    /// SHA-256 of the configuration file the operator named.
+    pub config_hash: Option<String>,
+    /// The text of a state file to go on from.
+    pub state: Option<String>,
+    #[serde(default)]
+    pub means: MeansIn,
+}
+
+/// What to do, and how to see that it is done.
+#[derive(ToSchema)]
+#[allow(dead_code)] // Only for the description; `Prompt` travels.
+pub struct PromptView {
+    pub explore: String,
+    pub scenario: String,
+}
+
+/// A run of the loop.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LoopView {
+    #[serde(flatten)]
+    pub run: RunSummary,
+    pub session_name: String,
+    pub round: u32,
+    pub max_rounds: u32,
+    /// Which review of this phase.
+    pub cycle: u32,
+    pub phase: String,
+    /// The turn that is under way.
+    pub turn: Option<TurnView>,
+    /// Turns so far.
+    pub turns: u64,
+    /// By role.
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub terminals: BTreeMap<Role, TerminalId>,
+    /// Permissions are accepted by posse itself.
+    pub auto_accept: bool,
+    /// What stopped it: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
+    #[schema(value_type = Option<String>)]
+    pub stop: Option<Stop>,
+    /// What happened after PASS.
+    pub steps: Vec<StepView>,
+    pub state_file: String,
+    /// SHA-256 of the configuration the operator named.
+    pub config_hash: Option<String>,
+}
+
+impl Deref for LoopView {
+    type Target = RunSummary;
+
+    fn deref(&self) -> &RunSummary {
+        &self.run
+    }
+}
+
+/// A turn that is under way.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TurnView {
+    pub number: u64,
+    /// Which of the five turns.
+    #[schema(value_type = String)]
+    pub key: Key,
+    #[schema(value_type = String)]
+    pub role: Role,
+    #[schema(value_type = String)]
+    pub terminal: TerminalId,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    pub since: Timestamp,
+    /// Its prompt was taken.
+    pub sent: bool,
+    /// Permissions accepted in it.
+    pub accepts: u32,
+}
+
+/// What happened after PASS.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct StepView {
+    /// `openspec_archive` or `git_commit`.
+    #[schema(value_type = String)]
+    pub step: Step,
+    /// `done`, `skipped` or `failed`.
+    pub outcome: String,
+    pub text: String,
+}
