@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posse_agents::headless::{self, Policy, Sandbox};
+use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
-use posse_core::plan::machine::{self, Left, RunOutcome, StopHow};
+use posse_core::plan::machine::{self, Left};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};

@@ -7,8 +7,8 @@ use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::{AutoView, Success, WhyView};
 use posse_core::auto::Settings;
 use posse_core::backlog::Slug;
+use posse_core::engine::StopHow;
 use posse_core::plan::budget::{BacklogCap, backlog_levels};
-use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 
 use super::params::{Params, Run, RunSession};

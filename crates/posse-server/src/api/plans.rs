@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::{PlanView, Success};
-use posse_core::plan::machine::StopHow;
+use posse_core::engine::StopHow;
 use posse_core::plan::settings::Given;
 use posse_core::plan::usage::Summary;
 use posse_core::time::Wall;

@@ -1,8 +1,8 @@
 //! Parts that the views of all kinds of runs have.
 
 use posse_api::{HoldView, LimitView};
+use posse_core::engine::hold::Hold;
 use posse_core::plan::budget::Level;
-use posse_core::plan::limits::Hold;
 
 pub(crate) fn hold_view(hold: &Hold) -> HoldView {
     HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posse_api::{LogEvent, ProblemKind, Success};
-use posse_core::plan::machine::StopHow;
+use posse_core::engine::StopHow;
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 

@@ -1,8 +1,8 @@
 //! What differs between the kinds of runs when they are followed.
 
 use posse_api::{EventBody, LogEvent, PlanIn, PlanView, ProblemKind, RunView, Terminal};
+use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
-use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use serde_json::{Value, json};
 

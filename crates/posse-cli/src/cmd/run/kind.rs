@@ -1,8 +1,8 @@
 //! Runs of all kinds: of the loop, of a plan, of a backlog.
 
 use posse_api::{AutoView, PlanRunStatus, PlanView, RunView, StopPlan};
+use posse_core::engine::StopHow;
 use posse_core::ids::RunId;
-use posse_core::plan::machine::StopHow;
 use posse_core::run::{RunStatus, Stop};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -4,7 +4,7 @@
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::TaskView;
 use posse_core::auto::Standing;
-use posse_core::plan::machine::RunOutcome;
+use posse_core::engine::RunOutcome;
 use serde::Serialize;
 
 use super::follow::Follower;
@@ -139,21 +139,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_are_those_of_the_machine() {
-        for outcome in [
-            RunOutcome::Verified,
-            RunOutcome::CompletedWithWarnings,
-            RunOutcome::Failed,
-            RunOutcome::Deadlocked,
-            RunOutcome::Suspended,
-            RunOutcome::Stopped,
-            RunOutcome::BudgetExhausted,
-            RunOutcome::CircuitOpen,
-            RunOutcome::RateLimited,
-            RunOutcome::InvalidPlan,
-            RunOutcome::InternalError,
+    fn each_outcome_has_its_exit_code() {
+        for (outcome, code) in [
+            (RunOutcome::Verified, 0),
+            (RunOutcome::CompletedWithWarnings, 0),
+            (RunOutcome::Failed, 1),
+            (RunOutcome::BudgetExhausted, 2),
+            (RunOutcome::Stopped, 3),
+            (RunOutcome::CircuitOpen, 4),
+            (RunOutcome::Deadlocked, 5),
+            (RunOutcome::InvalidPlan, 5),
+            (RunOutcome::Suspended, 7),
+            (RunOutcome::InternalError, 70),
+            (RunOutcome::RateLimited, 75),
         ] {
-            assert_eq!(exit(outcome) as i32, outcome.exit_code(), "{outcome:?}");
+            assert_eq!(exit(outcome) as i32, code, "{outcome:?}");
         }
     }
 }

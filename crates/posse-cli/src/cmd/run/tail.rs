@@ -7,7 +7,7 @@ use posse_api::{
     AutoEntry, AutoJournalView, EventBody, LogEvent, LoopJournalView, PlanEntry, PlanJournalView, SaidLine,
     SessionLines,
 };
-use posse_core::auto::words::Event as BacklogEvent;
+use posse_core::auto::messages::Event as BacklogEvent;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::Event as PlanEvent;
