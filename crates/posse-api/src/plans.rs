@@ -301,7 +301,7 @@ pub enum PlanEntry {
         level: Level,
         text: String,
     },
-    /// Its end is written into the plan, and the report is there. Nothing follows.
+    /// The statuses are written, and so is the report. Nothing follows.
     Closed {
         /// Where the report is.
         report: Option<String>,

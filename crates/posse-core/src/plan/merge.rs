@@ -11,7 +11,7 @@ use super::yaml::{self, Node, Tree};
 use super::{Plan, Record, State, TaskId, TaskStatus};
 use crate::file_problem::FileProblems;
 
-/// The result of somebody's changes to a plan.
+/// The result of an edit of a plan.
 #[derive(Debug, PartialEq)]
 pub struct Merged {
     pub text: String,
@@ -30,7 +30,7 @@ const GUARDED: [&str; 5] = ["agent", "model", "max_attempts", "timeout", "permis
 /// The same for a task that a session adds. It must name an agent, and may choose a model.
 const GUARDED_NEW: [&str; 3] = ["max_attempts", "timeout", "permissions"];
 
-/// Takes over what somebody made of a plan. `ours` is the text that they began with.
+/// Merges an edit into the plan. `ours` is the text before the edit.
 pub fn merge(ours: &str, theirs: &str, state: &State) -> Result<Merged, FileProblems> {
     let (plan, _) = Plan::read("plan", ours)?;
     match try_merge(ours, &plan, theirs, state) {
@@ -114,7 +114,7 @@ fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut 
     rejected.push(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status));
 }
 
-/// The keys of a task that only its author may set, and that somebody has changed.
+/// The changed keys of a task that only its author may set.
 fn changed_guarded(theirs: &Node, ours: Option<&Node>) -> Vec<&'static str> {
     let own = if ours.is_some() { &GUARDED[..] } else { &GUARDED_NEW[..] };
     // The status is not read from the text while the plan runs.

@@ -59,7 +59,7 @@ impl Run {
         self.close();
     }
 
-    /// Does what is to be done before it stops. posse may die on the way: whoever resumes the run does it again.
+    /// Requests the steps before a stop. If posse dies before they are done, the next daemon repeats them.
     pub(super) fn close(&mut self) {
         let Some(leaving) = &self.ledger.leaving else { return };
         let terminals = leaving.terminals.clone();

@@ -383,7 +383,7 @@ impl From<Control> for Input {
         match control {
             Control::Tick => RunEvent::Time,
             Control::Started => RunEvent::Go { alive: BTreeSet::new(), adopted: BTreeMap::new(), caller: None },
-            Control::Stop(_) => RunEvent::Stop { why: "somebody stopped it".into() },
+            Control::Stop(_) => RunEvent::Stop { why: "a client stopped it".into() },
         }
         .into()
     }

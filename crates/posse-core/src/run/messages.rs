@@ -98,7 +98,7 @@ pub enum RunEvent {
     Stop {
         why: String,
     },
-    /// It was to be resumed, and somebody else uses its files.
+    /// The run was not resumed, because another run uses its files.
     NotResumed {
         why: String,
     },
@@ -219,8 +219,8 @@ pub enum Effect {
         step: Step,
         before: Option<Snapshot>,
     },
-    /// Ask these to exit. When all have been asked write the state file, and move it to the archive if it is over. Answered by
-    /// `Closed`, before which nobody hears of the end.
+    /// Ask these terminals to exit, then write the state file, and archive the file if the run is over. Answered by `Closed`;
+    /// the end is published after that.
     Close {
         terminals: Vec<TerminalId>,
         state: Option<Mirror>,

@@ -185,7 +185,7 @@ fn words(effect: &Effect) -> Vec<String> {
     vec![words]
 }
 
-/// Whoever fails, it is said who, and the others are ended.
+/// The error names the agent that failed to start, and the other agents are ended.
 #[test]
 fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
     for lost in [&[Role::Programmer][..], &[Role::Analyst, Role::Tester], &[Role::Tester]] {

@@ -111,7 +111,7 @@ pub(super) async fn show(State(app): State<App>, Run(id): Run, Params(query): Pa
 pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Params<StopRun>) -> Answer<Success> {
     let how = body.how.unwrap_or(StopHow::AfterTask);
     match kind_of(&app, id).await? {
-        RunKind::Loop => app.loops.stop_run(id, body.why.unwrap_or_else(|| "somebody stopped it".into())).await?,
+        RunKind::Loop => app.loops.stop_run(id, body.why.unwrap_or_else(|| "a client stopped it".into())).await?,
         RunKind::Plan => app.plans.stop(id, how).await?,
         RunKind::Backlog => app.autos.stop(id, how).await?,
     }
@@ -148,9 +148,9 @@ pub(super) async fn resume(
 
 /// Answer a task that asked
 ///
-/// If the plan does not run, the answer is written into its file, and the next run begins with it.
+/// If the plan does not run, its last run journals the answer, and the next run begins with it.
 #[utoipa::path(post, path = "/runs/answer", tag = "runs", request_body = AnswerPartIn,
-    responses((status = 200, description = "The request is journaled, or written into the plan file", body = Success)))]
+    responses((status = 200, description = "The request is journaled", body = Success)))]
 pub(super) async fn answer(
     State(app): State<App>,
     requester: Requester,
@@ -163,9 +163,9 @@ pub(super) async fn answer(
 
 /// Have a task or an item tried again from the beginning
 ///
-/// If the plan does not run, the request is written into its file. An item is tried again by the active run of its backlog.
+/// If the plan does not run, its last run journals the request. An item is retried by the active run of its backlog.
 #[utoipa::path(post, path = "/runs/retry", tag = "runs", request_body = PartIn,
-    responses((status = 200, description = "The request is journaled, or written into the plan file", body = Success)))]
+    responses((status = 200, description = "The request is journaled", body = Success)))]
 pub(super) async fn retry(State(app): State<App>, Params(body): Params<PartIn>) -> Answer<Success> {
     if disk::at(&body.of, Disk::is_dir).await {
         app.autos.retry(&app, &body.of, &body.part).await?;

@@ -89,6 +89,7 @@ impl Scene {
         let mut run = self.begin(more);
         let mut kills = 0;
         while run.try_wait().unwrap().is_none() {
+            // The pauses differ, so that each daemon dies in another moment of the run.
             if self.env.http().get::<serde_json::Value>("/health").is_ok() {
                 std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
                 if run.try_wait().unwrap().is_none() && kills < 12 {

@@ -90,7 +90,7 @@ pub enum Event {
     },
     /// They were ended before they were through, because the run is to stop.
     PlanCheckStopped,
-    /// Somebody has edited the plan file, or a copy of it. `ours` is the text that they began with.
+    /// A person or a session has edited the plan file or a copy of it. `ours` is the text before the edit.
     PlanEdited {
         ours: String,
         theirs: String,

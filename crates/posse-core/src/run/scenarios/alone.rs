@@ -14,7 +14,7 @@ fn stops_alone(bench: &Bench) -> bool {
     bench.told.iter().any(|entry| matches!(entry, Entry::Stopped { stop: Stop::Alone, .. }))
 }
 
-/// What comes after PASS is done in the environment of whoever began the run, and in no other.
+/// The steps after PASS run in the environment of the client that began the run, and in no other.
 #[test]
 fn with_nobody_there_what_comes_after_pass_waits() {
     let decided = Entry::Decided { verdict: Final::Pass };
