@@ -78,7 +78,7 @@ impl RunArg {
                 true => "`posse run ls` shows the runs of all projects".to_owned(),
                 false => format!("`posse plan run {name}` begins one"),
             };
-            return Err(Error::failed(format!("no run of {} is known here", path.display())).with_hint(hint));
+            return Err(Error::failed(format!("no run of {} is known", as_known(path)?)).with_hint(hint));
         }
         Ok(fits.remove(newest))
     }
