@@ -4,7 +4,6 @@
 //! sleeps. State machines are values: they are handed events and the time, and they answer with what
 //! they want done. The shell around them (`posse-term`, `posse-server`) does the rest.
 
-pub mod aftermath;
 pub mod audit;
 pub mod auto;
 pub mod backlog;
@@ -13,6 +12,7 @@ pub mod delivery;
 pub mod detect;
 pub mod engine;
 pub mod file_problem;
+pub mod finalize;
 pub mod frame;
 pub mod git_config;
 pub mod ids;

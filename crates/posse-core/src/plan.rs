@@ -9,7 +9,7 @@
 //! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
 //!   validator thinks of it, `limits` whether the quota was used up and until when.
 //! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
-//!   called, `landing` what is in the way when it is merged.
+//!   called, `fast_forward` what is in the way when it is merged.
 //! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
 //!   how long work is kept that was not merged.
 //! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again; `usage` sums
@@ -30,6 +30,7 @@ pub mod edit;
 #[cfg(test)]
 mod edit_tests;
 pub mod escalate;
+pub mod fast_forward;
 pub(crate) mod fields;
 pub mod file;
 #[cfg(test)]
@@ -38,7 +39,6 @@ pub mod gates;
 mod ids;
 pub mod isolation;
 pub mod keep;
-pub mod landing;
 pub mod limits;
 #[cfg(test)]
 mod limits_tests;

@@ -45,7 +45,7 @@ fn kind(file: &str) -> &'static str {
     match file {
         _ if file.starts_with("crates/posse-testkit/tests/") => "real agents",
         _ if file.starts_with("crates/posse/tests/") => "processes",
-        _ if file.contains("/plans/areas/") || file.ends_with("/archive_tests.rs") => "git",
+        _ if file.contains("/plans/worktrees/") || file.ends_with("/archive_tests.rs") => "git",
         _ => "pure",
     }
 }

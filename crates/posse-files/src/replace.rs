@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use posse_core::aftermath::UNFINISHED;
+use posse_core::finalize::UNFINISHED;
 use tempfile::NamedTempFile;
 
 use crate::disk::Disk;

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use posse_core::aftermath::{Change, GitPath, Status, StatusError, changes, ignored};
+use posse_core::finalize::{Change, GitPath, Status, StatusError, changes, ignored};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::disk::{self, Disk, ScratchDir};

@@ -7,11 +7,11 @@
 // Tests may wait for the disk.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-mod aftermath;
 pub mod anchor;
 pub mod api;
 mod auto;
 mod backlog;
+mod finalize;
 
 pub mod database;
 pub mod disk;
@@ -44,12 +44,12 @@ pub fn confirm_repository(
     disk: &disk::Disk,
     paths: &posse_term::paths::Paths,
     directory: &std::path::Path,
-) -> Result<(), aftermath::GitError> {
+) -> Result<(), finalize::GitError> {
     git::guard::keep_in(paths.repositories());
     git::guard::confirm(disk, directory)
 }
 
-pub use aftermath::GitError;
+pub use finalize::GitError;
 pub use serve::{ServeError, Settings, serve};
 
 /// Runs a future in the background. In a box, so that tokio's task is compiled once and not for each future.

@@ -1,7 +1,6 @@
 //! Plans: tasks, each carried out by a headless session of its own. `posse_core::plan` decides; the driver of runs drives it.
 
 mod adopt;
-pub(crate) mod areas;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 mod driver;
@@ -12,6 +11,7 @@ mod place;
 pub(crate) mod plan_file;
 mod report;
 mod view;
+pub(crate) mod worktrees;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::run::journal::{self, journal_entry};
 use crate::run::{RunEntry, RunLedger, Supervisor, SupervisorError, Workflow, lock};
-use areas::{Areas, Ground};
 pub(crate) use begin::PlanParams;
 use driver::PlanLocal;
 use executor::PlanWork;
 use plan_file::PlanFileError;
+use worktrees::{Worktrees, WorktreesParams};
 
 pub(crate) type Plans = Supervisor<PlanWork>;
 type PlanLedger = RunLedger<PlanWork>;
@@ -80,10 +80,10 @@ impl Plans {
         for i in 0..spec.settings.levels.len() {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &PlanWork::fields(&spec)).await?;
         }
-        let areas = self.find_place(&mut spec, last.as_ref()).await?;
-        self.adopt(&areas, &mut spec, last.as_ref()).await?;
+        let worktrees = self.find_place(&mut spec, last.as_ref()).await?;
+        self.adopt(&worktrees, &mut spec, last.as_ref()).await?;
         let run = PlanWork::machine(&spec, crate::now())?;
-        let opened = self.opened(&spec, Ok(areas), &run).await;
+        let opened = self.opened(&spec, Ok(worktrees), &run).await;
         self.create(app, spec, opened, context).await
     }
 
@@ -98,14 +98,19 @@ impl Plans {
         self.provide_context(app, id, context).await
     }
 
-    /// Opens what the driver of a run in these areas needs.
-    async fn opened(&self, spec: &PlanSpec, areas: Result<Areas, SupervisorError>, run: &Run) -> (PlanWork, PlanLocal) {
-        if let (Isolation::InPlace, Ok(areas)) = (spec.git.isolation, &areas) {
-            lock(&self.shared.in_place).insert(spec.id, areas.root().to_owned());
+    /// Opens what the driver of a run in these work trees needs.
+    async fn opened(
+        &self,
+        spec: &PlanSpec,
+        worktrees: Result<Worktrees, SupervisorError>,
+        run: &Run,
+    ) -> (PlanWork, PlanLocal) {
+        if let (Isolation::InPlace, Ok(worktrees)) = (spec.git.isolation, &worktrees) {
+            lock(&self.shared.in_place).insert(spec.id, worktrees.root().to_owned());
         }
-        let areas = areas.map(Arc::new).map_err(|error| Arc::new(error.into()));
+        let worktrees = worktrees.map(Arc::new).map_err(|error| Arc::new(error.into()));
         let local = PlanLocal::open(spec, &self.state_of(spec.id), run).await;
-        (PlanWork { areas, no_checks: watch::Sender::new(false) }, local)
+        (PlanWork { worktrees, no_checks: watch::Sender::new(false) }, local)
     }
 
     /// Answers a task that asked, of a plan that runs or not.
@@ -179,9 +184,9 @@ impl Plans {
         Ok((plan, state))
     }
 
-    async fn areas(&self, spec: &PlanSpec) -> Result<Areas, SupervisorError> {
+    async fn worktrees(&self, spec: &PlanSpec) -> Result<Worktrees, SupervisorError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text)?;
-        let ground = Ground {
+        let params = WorktreesParams {
             directory: spec.directory.clone().into(),
             state: self.state_of(spec.id),
             plan_slug: plan_slug(&plan.name, &spec.file),
@@ -190,7 +195,7 @@ impl Plans {
             isolation: spec.git.isolation,
             plan_file: Some(spec.file.clone().into()),
         };
-        Ok(Areas::open(ground).await?)
+        Ok(Worktrees::open(params).await?)
     }
 
     /// The run of this file that began last, if it began at this time or later.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
-use crate::aftermath::{GitPath, Was};
+use crate::finalize::{GitPath, Was};
 
 /// What is not committed and not the user's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

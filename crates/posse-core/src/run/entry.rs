@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Spec;
-use crate::aftermath::Snapshot;
+use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Role};
 use crate::time::Wall;
@@ -158,7 +158,7 @@ pub enum Step {
     GitCommit,
 }
 
-pub use crate::aftermath::Step as StepOutcome;
+pub use crate::finalize::Step as StepOutcome;
 
 /// Why a run stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

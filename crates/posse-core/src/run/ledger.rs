@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::park::Times;
 use super::{Entry, RunStatus, Spec, Step, StepOutcome, Stop};
-use crate::aftermath::Snapshot;
+use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Note, Role, Rounds, Rules};
 use crate::time::Wall;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Step, StepOutcome};
-use crate::aftermath::Snapshot;
+use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;

@@ -16,14 +16,14 @@ use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
 
 use super::AutoLedger;
-use super::place::ground_of;
+use super::place::worktrees_params;
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::git::{self, WorkTree};
-use crate::plans::areas::{AreaError, Areas};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
+use crate::plans::worktrees::{WorktreeError, Worktrees};
 use crate::project_files::make_directory;
 use crate::run::LaunchContext;
 use crate::run::SupervisorError;
@@ -124,18 +124,18 @@ fn inside(path: &str) -> Result<(), SupervisorError> {
 pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), SupervisorError> {
     let git = |error: crate::git::GitError| SupervisorError::Wrong(error.to_string());
     git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(git)?;
-    let areas = Areas::open(ground_of(spec, state, None)).await?;
-    if areas.root() != Path::new(&spec.directory) {
-        let text = format!("a pipeline works in the root of a repository; run it in {}", areas.root().display());
+    let worktrees = Worktrees::open(worktrees_params(spec, state, None)).await?;
+    if worktrees.root() != Path::new(&spec.directory) {
+        let text = format!("a pipeline works in the root of a repository; run it in {}", worktrees.root().display());
         return Err(SupervisorError::Wrong(text));
     }
-    spec.branch = Some(areas.branch().to_owned());
+    spec.branch = Some(worktrees.branch().to_owned());
     spec.settings.branch.clone_from(&spec.branch);
-    let checked_out = match WorkTree::find(areas.root()).await.map_err(git)? {
+    let checked_out = match WorkTree::find(worktrees.root()).await.map_err(git)? {
         Some(tree) => tree.branch().await.map_err(git)?,
         None => None,
     };
-    spec.home = Some(checked_out.ok_or_else(|| AreaError::Detached(areas.root().to_owned()))?);
+    spec.home = Some(checked_out.ok_or_else(|| WorktreeError::Detached(worktrees.root().to_owned()))?);
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Setting<'a> {
     pub(super) area: &'a Path,
     /// The session's own directory.
     pub(super) files: &'a Path,
-    /// What it has to write in its area, in full.
+    /// What it has to write in its work tree, in full.
     pub(super) writes: Vec<String>,
     /// What it may spend.
     pub(super) max_budget_usd: Option<f64>,
@@ -87,7 +87,7 @@ pub(super) fn write(
             sandbox: spec.sandbox,
             profile: &profile,
             policy: &policy,
-            area: setting.area,
+            worktree: setting.area,
             results: &results,
             set,
             prompt: &prompt,

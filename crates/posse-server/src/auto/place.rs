@@ -1,6 +1,6 @@
 //! Where planners and verifiers work, and how a plan and its design get from there to where they belong.
 //!
-//! Every session has a work area of its own, so that what it leaves behind is nobody's but its own. Of what a planner leaves
+//! Every session has a work tree of its own, so that what it leaves behind is nobody's but its own. Of what a planner leaves
 //! only the plan and the design are taken, and only if the plan is valid: the design comes into the branch like the work of a
 //! task, the plan to where the project keeps its plans.
 
@@ -22,10 +22,10 @@ use posse_term::text_file::MAX_TEXT;
 use super::scan::plan_file;
 use crate::disk::Disk;
 use crate::git;
-use crate::plans::areas::{Area, Areas, Gates, Ground};
+use crate::plans::worktrees::{Gates, TaskWorktree, Worktrees, WorktreesParams};
 use crate::run::StepError;
 
-/// What a session is for, and what its area is called by.
+/// What a session is for, and what its work tree is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     Plan,
@@ -49,8 +49,8 @@ impl Work {
 }
 
 /// Without an item: only to see whether there is a repository.
-pub(super) fn ground_of(spec: &AutoSpec, state: &Path, item: Option<&Slug>) -> Ground {
-    Ground {
+pub(super) fn worktrees_params(spec: &AutoSpec, state: &Path, item: Option<&Slug>) -> WorktreesParams {
+    WorktreesParams {
         directory: spec.directory.clone().into(),
         state: item.map_or_else(|| state.to_owned(), |item| of_item(state, item)),
         plan_slug: plan_slug(item.map_or("auto", Slug::as_str), spec.id.as_str()),
@@ -67,17 +67,17 @@ pub(crate) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(item.as_str())
 }
 
-/// The work areas of one item.
+/// The work trees of one item.
 pub(super) struct Desk {
-    pub(super) areas: Areas,
+    pub(super) worktrees: Worktrees,
     /// What is kept for the item.
     state: PathBuf,
 }
 
 impl Desk {
     pub(super) async fn open(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Self, StepError> {
-        let areas = Areas::open(ground_of(spec, state, Some(item))).await?;
-        Ok(Self { areas, state: of_item(state, item) })
+        let worktrees = Worktrees::open(worktrees_params(spec, state, Some(item))).await?;
+        Ok(Self { worktrees, state: of_item(state, item) })
     }
 
     fn taken_note(&self, planner: u32) -> PathBuf {
@@ -93,22 +93,22 @@ impl Desk {
         Ok(disk.write_private_unsynced(&self.taken_note(planner), hash.as_bytes())?)
     }
 
-    /// The area of this session; made if it is not there yet.
-    pub(super) async fn area(&self, work: Work, number: u32) -> Result<Area, StepError> {
+    /// The work tree of this session; made if it is not there yet.
+    pub(super) async fn area(&self, work: Work, number: u32) -> Result<TaskWorktree, StepError> {
         let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.areas.tip().await?;
-        Ok(self.areas.make(&run, &tip).await?)
+        let tip = self.worktrees.tip().await?;
+        Ok(self.worktrees.make(&run, &tip).await?)
     }
 
-    /// The area of this session, if there was one.
-    async fn known(&self, work: Work, number: u32) -> Option<Area> {
+    /// The work tree of this session, if there was one.
+    async fn known(&self, work: Work, number: u32) -> Option<TaskWorktree> {
         let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
-        self.areas.find(&run).await.ok()
+        self.worktrees.find(&run).await.ok()
     }
 
-    /// Areas in which nothing was left go.
+    /// Work trees in which nothing was left go.
     pub(super) async fn tidy(&self) {
-        if let Err(error) = self.areas.tidy(&BTreeSet::new()).await {
+        if let Err(error) = self.worktrees.tidy(&BTreeSet::new()).await {
             tracing::warn!("work areas are left behind: {error}");
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn design_path(spec: &AutoSpec, item: &Slug, begun: jiff::Timestamp) 
     format!("{}/{}-{item}-design.md", spec.config.design_dir, begun.strftime("%F"))
 }
 
-/// Where the planner writes its plan, within its area.
+/// Where the planner writes its plan, within its work tree.
 pub(super) fn plan_path(spec: &AutoSpec, item: &Slug) -> String {
     format!("{}/{item}.yaml", spec.config.plans_dir)
 }
@@ -208,7 +208,7 @@ impl Draft<'_> {
     }
 
     /// Returns what the planner has to mend.
-    fn problems(&self, disk: &Disk, area: &Area, text: &str, has_design: bool) -> Vec<String> {
+    fn problems(&self, disk: &Disk, area: &TaskWorktree, text: &str, has_design: bool) -> Vec<String> {
         let relative = plan_path(self.spec, &self.item.slug);
         let plan = match Plan::read(&relative, text) {
             Ok((plan, _)) => plan,
@@ -245,7 +245,7 @@ impl Draft<'_> {
             attempt: 1,
         };
         let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
-        match desk.areas.merge(&area, &words, &gates).await {
+        match desk.worktrees.merge(&area, &words, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
             MergeResult::Conflict { paths } => Err(StepError::DesignConflict(paths.join(", "))),
             MergeResult::RedTogether(failure) => Err(StepError::DesignRejected(failure.message)),
@@ -254,8 +254,8 @@ impl Draft<'_> {
         }
     }
 
-    /// What was taken goes from the planner's area. If nothing else is in it, all of it can go.
-    async fn clear(&self, disk: &Disk, area: &Area) {
+    /// What was taken goes from the planner's work tree. If nothing else is in it, all of it can go.
+    async fn clear(&self, disk: &Disk, area: &TaskWorktree) {
         for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
             let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
             let cleared = match tracked {
@@ -271,7 +271,7 @@ impl Draft<'_> {
     }
 }
 
-/// A file that a session wrote in its area. A link could show anything.
+/// A file that a session wrote in its work tree. A link could show anything.
 fn own_file(disk: &Disk, area: &Path, relative: &str) -> Result<Option<String>, StepError> {
     let path = area.join(relative);
     let inside = |path: &Path| disk.canonicalize(path).is_ok_and(|real| real.starts_with(area));

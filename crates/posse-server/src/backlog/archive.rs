@@ -7,10 +7,10 @@
 use std::io;
 use std::path::Path;
 
-use posse_core::aftermath::GitPath;
 use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::{BacklogDirs, Item, Kind, Slug, read};
+use posse_core::finalize::GitPath;
 use posse_files::backlog::{EditError, TRIES, edit, text};
 use posse_files::replace::replace;
 

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::archive::*;
 use crate::disk::DISK;
-use crate::plans::areas::tests::{Repo, write};
+use crate::plans::worktrees::tests::{TestRepo, write};
 
 const SOURCE: &str = "docs/defect-backlog/7-foo.md";
 const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
@@ -34,8 +34,8 @@ fn block(outcome: ItemOutcome, run: &str) -> OutcomeBlock {
 }
 
 /// A repository with an item, and with work of the user's in every state.
-fn repo() -> Repo {
-    let repo = Repo::new();
+fn repo() -> TestRepo {
+    let repo = TestRepo::new();
     repo.commit(SOURCE, TEXT);
     write(&repo.root, "a", "staged\n");
     repo.git(&["add", "a"]);
@@ -50,7 +50,7 @@ fn repo() -> Repo {
 }
 
 /// The user's things: index, files, stash; without the item's own.
-fn users(repo: &Repo) -> Vec<String> {
+fn users(repo: &TestRepo) -> Vec<String> {
     let theirs = |line: &&str| !line.contains("7-foo");
     let index = repo.git(&["ls-files", "--stage"]);
     let status = repo.status();
@@ -59,7 +59,7 @@ fn users(repo: &Repo) -> Vec<String> {
     all
 }
 
-async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
+async fn archive_it(repo: &TestRepo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
     let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
     let wanted = Wanted {
         project: &repo.root,
@@ -78,13 +78,13 @@ async fn archive_it(repo: &Repo, block: &OutcomeBlock, end: Option<Step>) -> Res
     }
 }
 
-fn commits(repo: &Repo) -> usize {
+fn commits(repo: &TestRepo) -> usize {
     repo.git(&["rev-list", "--count", "HEAD"]).parse().unwrap()
 }
 
 /// It is archived: once, completely, and with nothing else in the commit.
 #[track_caller]
-fn assert_archived(repo: &Repo, before: usize, users_before: &[String]) {
+fn assert_archived(repo: &TestRepo, before: usize, users_before: &[String]) {
     assert_eq!(commits(repo), before + 1, "one commit");
     let changed = repo.git(&["show", "--name-status", "--no-renames", "--format=%s", "HEAD"]);
     assert_eq!(changed, format!("archive 7-foo: completed\n\nA\t{TARGET}\nA\t{REPORT}\nD\t{SOURCE}"));
@@ -157,7 +157,7 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
     assert!(!sweep().await && repo.read(SOURCE).is_some(), "this is another one");
 }
 
-async fn remove_returned_of(repo: &Repo, slug: &Slug) -> bool {
+async fn remove_returned_of(repo: &TestRepo, slug: &Slug) -> bool {
     remove_returned(DISK, &repo.root, Some("main"), &BacklogDirs::default(), (Kind::Defect, slug), SOURCE)
         .await
         .unwrap()
@@ -227,7 +227,7 @@ async fn another_branch_gets_nothing() {
     let root = repo.root.clone();
     let after = move |step| {
         if step == Step::ReportWritten {
-            crate::plans::areas::tests::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
+            crate::plans::worktrees::tests::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
         }
         Ok(())
     };
@@ -325,7 +325,7 @@ async fn play(item: Item, kills: &[u64]) {
     let block = block(ItemOutcome::Completed, "R1");
     for kill in kills {
         let _ = tokio::time::timeout(Duration::from_millis(*kill), archive_it(&repo, &block, None)).await;
-        crate::plans::areas::property_tests::wait_for_gits(&repo.root);
+        crate::plans::worktrees::property_tests::wait_for_gits(&repo.root);
     }
     archive_it(&repo, &block, None).await.unwrap();
     assert_eq!(commits(&repo), before + 1, "one commit");

@@ -4,13 +4,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use posse_core::aftermath::Step;
+use posse_core::finalize::Step;
 
 use super::guard;
-use crate::aftermath;
 use crate::disk::DISK;
 use crate::environment::Environment;
-use crate::plans::areas::tests::{Repo, begin, git_in, merge, words, write};
+use crate::finalize;
+use crate::plans::worktrees::tests::{TestRepo, begin, git_in, merge, words, write};
 
 /// What posse itself does not ask git for, and for what git starts a program that nothing else starts.
 const NICKNAME: &[&str] = &["nickname"];
@@ -19,13 +19,13 @@ const AMEND: &[&str] = &["commit", "--amend", "--allow-empty"];
 
 /// A repository in which a run has begun, and a program that leaves a trace.
 struct Attacked {
-    repo: Repo,
+    repo: TestRepo,
     payload: String,
 }
 
 impl Attacked {
     fn new() -> Self {
-        let repo = Repo::new();
+        let repo = TestRepo::new();
         // A branch whose merge is one of the content of a file.
         repo.git(&["checkout", "-q", "-b", "side"]);
         repo.commit("a", "1\n2\n3\n4\n5\nside\n");
@@ -70,29 +70,29 @@ impl Attacked {
         }
     }
 
-    /// What posse does after a session in the user's checkout, and in a work area.
+    /// What posse does after a session in the user's checkout, and in a work tree.
     async fn posse_works(&self) -> Vec<String> {
         let told = guard::check(DISK, &self.repo.root).unwrap();
-        let before = aftermath::snapshot(&self.repo.root, &Environment::default()).await.unwrap();
+        let before = finalize::snapshot(&self.repo.root, &Environment::default()).await.unwrap();
         write(&self.repo.root, "new.txt", "work of the run\n");
         write(&self.repo.root, "a", "changed by the run\n");
         let quarantine = self.repo.root.parent().unwrap().join("quarantine");
         let step =
-            aftermath::git_commit(&self.repo.root, "work", &quarantine, before.as_ref(), &Environment::default()).await;
+            finalize::git_commit(&self.repo.root, "work", &quarantine, before.as_ref(), &Environment::default()).await;
         assert!(matches!(step, Step::Done(_)), "{step:?}");
-        let areas = self.repo.areas().await;
+        let worktrees = self.repo.worktrees().await;
         // Both change the same file, so the second one needs a merge of its content.
         let both = [("1.1", "b of area\n2\n3\n4\n5\n"), ("1.2", "1\n2\n3\n4\nb of area\n")];
-        let (one, other) = (begin(&areas, both[0].0).await, begin(&areas, both[1].0).await);
-        for (area, (task, content)) in [&one, &other].into_iter().zip(both) {
-            write(&area.directory, &format!("of-area-{task}.txt"), "work\n");
-            write(&area.directory, "b", content);
-            assert!(areas.has_work(area).await.unwrap());
-            areas.work(area).await.unwrap();
-            areas.seal(area, &words(area)).await.unwrap();
-            let merged = merge(&areas, area).await;
+        let (one, other) = (begin(&worktrees, both[0].0).await, begin(&worktrees, both[1].0).await);
+        for (worktree, (task, content)) in [&one, &other].into_iter().zip(both) {
+            write(&worktree.directory, &format!("of-area-{task}.txt"), "work\n");
+            write(&worktree.directory, "b", content);
+            assert!(worktrees.has_work(worktree).await.unwrap());
+            worktrees.work(worktree).await.unwrap();
+            worktrees.commit_leftovers(worktree, &words(worktree)).await.unwrap();
+            let merged = merge(&worktrees, worktree).await;
             assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");
-            areas.done_with(&area.run).await.unwrap();
+            worktrees.done_with(&worktree.run).await.unwrap();
         }
         assert_eq!(self.repo.read("b").unwrap(), "b of area\n2\n3\n4\nb of area\n");
         let top = super::ask(&self.repo.root, &["rev-parse", "--show-toplevel"]).await.unwrap();
@@ -271,32 +271,32 @@ async fn a_git_file_that_leads_elsewhere_is_refused() {
     let evil = at.repo.root.parent().unwrap().join("evil");
     git_in(at.repo.root.parent().unwrap(), &["init", "-q", evil.to_str().unwrap()]);
     git_in(&evil, &["config", "core.fsmonitor", &at.payload]);
-    let areas = at.repo.areas().await;
+    let worktrees = at.repo.worktrees().await;
     for pointer in [evil.join(".git"), at.repo.root.join(".git")] {
         let task = if pointer.starts_with(&evil) { "1.1" } else { "1.2" };
-        let area = begin(&areas, task).await;
-        write(&area.directory, "work.txt", "work\n");
-        fs::write(area.directory.join(".git"), format!("gitdir: {}\n", pointer.display())).unwrap();
-        areas.has_work(&area).await.unwrap_err();
-        areas.seal(&area, &words(&area)).await.unwrap_err();
+        let worktree = begin(&worktrees, task).await;
+        write(&worktree.directory, "work.txt", "work\n");
+        fs::write(worktree.directory.join(".git"), format!("gitdir: {}\n", pointer.display())).unwrap();
+        worktrees.has_work(&worktree).await.unwrap_err();
+        worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap_err();
     }
     // Another repository in its place that knows the directory.
-    let area = begin(&areas, "1.3").await;
-    fs::remove_file(area.directory.join(".git")).unwrap();
+    let worktree = begin(&worktrees, "1.3").await;
+    fs::remove_file(worktree.directory.join(".git")).unwrap();
     git_in(
         &evil,
         &["-c", "core.fsmonitor=", "-c", "user.name=t", "-c", "user.email=t@e", "commit", "-qm", "x", "--allow-empty"],
     );
-    let place = area.directory.to_str().unwrap();
-    let aside = area.directory.with_extension("aside");
-    fs::rename(&area.directory, &aside).unwrap();
+    let place = worktree.directory.to_str().unwrap();
+    let aside = worktree.directory.with_extension("aside");
+    fs::rename(&worktree.directory, &aside).unwrap();
     git_in(&evil, &["-c", "core.fsmonitor=", "worktree", "add", "-q", "-b", "x", place]);
     let _ = fs::remove_file(at.repo.root.parent().unwrap().join("RAN"));
-    areas.has_work(&area).await.unwrap_err();
-    areas.seal(&area, &words(&area)).await.unwrap_err();
+    worktrees.has_work(&worktree).await.unwrap_err();
+    worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap_err();
     // The repository itself says that its refs are elsewhere.
     write(&at.repo.root, ".git/commondir", evil.join(".git").to_str().unwrap());
-    let error = areas.tip().await.unwrap_err().to_string();
+    let error = worktrees.tip().await.unwrap_err().to_string();
     assert!(error.contains(".git/commondir leads to a repository that does not know this directory"), "{error}");
     assert_eq!(at.ran(), None);
 }
@@ -307,12 +307,12 @@ async fn a_run_stays_with_the_repository_it_began_in() {
     let at = Attacked::new();
     let below = at.repo.root.join("below");
     fs::create_dir_all(&below).unwrap();
-    let before = aftermath::begin(&below, &Environment::default()).await.unwrap();
+    let before = finalize::begin(&below, &Environment::default()).await.unwrap();
     git_in(&below, &["init", "-q"]);
     git_in(&below, &["config", "core.fsmonitor", &at.payload]);
     write(&at.repo.root, "new.txt", "work\n");
     let quarantine = at.repo.root.parent().unwrap().join("quarantine");
-    let step = aftermath::git_commit(&below, "work", &quarantine, before.as_ref(), &Environment::default()).await;
+    let step = finalize::git_commit(&below, "work", &quarantine, before.as_ref(), &Environment::default()).await;
     assert!(matches!(&step, Step::Done(text) if text.starts_with("committed 1 file")), "{step:?}");
     assert_eq!(at.repo.git(&["show", "--name-only", "--format=", "HEAD"]), "new.txt");
     assert_eq!(at.ran(), None);
@@ -321,19 +321,19 @@ async fn a_run_stays_with_the_repository_it_began_in() {
 #[tokio::test]
 async fn objects_from_elsewhere_and_replaced_commits_are_not_used() {
     let at = Attacked::new();
-    let areas = at.repo.areas().await;
-    let tip = areas.tip().await.unwrap();
+    let worktrees = at.repo.worktrees().await;
+    let tip = worktrees.tip().await.unwrap();
     let tree = at.repo.git(&["write-tree"]);
     let other = at.repo.git(&["commit-tree", &tree, "-m", "another history"]);
     at.repo.git(&["replace", &tip, &other]);
     write(&at.repo.root, ".git/info/grafts", &format!("{tip}\n"));
-    let area = begin(&areas, "1.1").await;
-    write(&area.directory, "of-area.txt", "work\n");
-    areas.seal(&area, &words(&area)).await.unwrap();
-    let merged = merge(&areas, &area).await;
+    let worktree = begin(&worktrees, "1.1").await;
+    write(&worktree.directory, "of-area.txt", "work\n");
+    worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
+    let merged = merge(&worktrees, &worktree).await;
     assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");
     write(&at.repo.root, ".git/objects/info/alternates", "/tmp/elsewhere\n");
-    let error = areas.tip().await.unwrap_err().to_string();
+    let error = worktrees.tip().await.unwrap_err().to_string();
     assert!(error.contains("alternates is not as it was when the run began"), "{error}");
     assert!(!guard::check(DISK, &at.repo.root).unwrap().is_empty());
 }

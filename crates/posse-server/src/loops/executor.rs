@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use posse_agents::launch::Mode;
-use posse_core::aftermath::{Snapshot, commit_message};
 use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, NotAnswered, Order, Unanswered, Wish};
+use posse_core::finalize::{Snapshot, commit_message};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
@@ -17,11 +17,11 @@ use posse_core::turn::{self, AcceptFailure};
 use tokio::sync::watch;
 
 use super::files::RunFiles;
-use crate::aftermath;
 use crate::api::agents::{self, Asked};
 use crate::api::{ApiError, App, terminals};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
+use crate::finalize;
 use crate::hub::{self, NewTerminal, SessionChoice};
 use crate::notify::Notice;
 use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart};
@@ -303,7 +303,7 @@ impl Executor<LoopWork> {
 
     /// What is the user's own in the project, before any agent has touched it.
     async fn snapshot(&self) -> Option<Snapshot> {
-        aftermath::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
+        finalize::begin(Path::new(&self.spec.directory), &self.environment()).await.unwrap_or_else(|error| {
             tracing::warn!(run = %self.spec.id, "what is uncommitted cannot be told apart from the run's work: {error}");
             None
         })
@@ -318,7 +318,7 @@ impl Executor<LoopWork> {
         let environment = self.environment();
         let directory = Path::new(&self.spec.directory);
         match step {
-            Step::OpenspecArchive => aftermath::openspec_archive(directory, &environment).await,
+            Step::OpenspecArchive => finalize::openspec_archive(directory, &environment).await,
             Step::GitCommit if self.spec.imported.is_some() => {
                 let text = "the run was taken up from its state file, which does not say what was yours when it began";
                 StepOutcome::Skipped(format!("{text}; commit it yourself"))
@@ -327,7 +327,7 @@ impl Executor<LoopWork> {
                 let wished = &self.spec.config.post_processing.git_commit_comment;
                 let message = commit_message(wished, self.spec.id.as_str());
                 let quarantine = self.work.files.archive().join("quarantine");
-                aftermath::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
+                finalize::git_commit(directory, &message, &quarantine, before.as_ref(), &environment).await
             }
         }
     }

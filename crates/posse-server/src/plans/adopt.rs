@@ -8,23 +8,24 @@ use posse_core::plan::{Plan, TaskId};
 
 use super::PlanLedger;
 use super::Plans;
-use super::areas::{AreaError, Areas};
+use super::worktrees::{WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
 use crate::run::SupervisorError;
 
 impl Plans {
-    /// Makes the work areas of such tasks this run's too. A task whose area is gone is done again, as if it had not been tried.
-    /// To be cut off here harms nobody: what the earlier run knows of its areas stays.
+    /// Makes the work trees of such tasks this run's too. A task whose work tree is gone is done again, as if it had not been tried.
+    /// To be cut off here harms nobody: what the earlier run knows of its work trees stays.
     pub(super) async fn adopt(
         &self,
-        areas: &Areas,
+        worktrees: &Worktrees,
         spec: &mut PlanSpec,
         last: Option<&PlanLedger>,
     ) -> Result<(), SupervisorError> {
         let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(SupervisorError::Invalid)?;
         let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
         let in_place = spec.git.isolation == Isolation::InPlace;
-        let adoption = last.filter(|_| same_branch).map(|last| areas.adoption(self.state_of(last.spec.id), in_place));
+        let adoption =
+            last.filter(|_| same_branch).map(|last| worktrees.adoption(self.state_of(last.spec.id), in_place));
         let last = last.map(|last| last.machine.clone());
         let starts = spec.starts.clone();
         let mut state = spec.state.clone();
@@ -36,7 +37,7 @@ impl Plans {
                 _ => Ok(false),
             };
             let resumed = resume(&plan, &mut state, last.as_ref(), there)?;
-            Ok::<_, AreaError>((state, resumed))
+            Ok::<_, WorktreeError>((state, resumed))
         };
         let (state, resumed) = disk::run(resume).await?;
         spec.state = state;

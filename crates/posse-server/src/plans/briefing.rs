@@ -29,7 +29,7 @@ pub(super) struct Setting<'a> {
     pub(super) disk: &'a Disk,
     pub(super) spec: &'a PlanSpec,
     pub(super) provider: &'a Provider,
-    pub(super) area: &'a Path,
+    pub(super) worktree: &'a Path,
     /// The session's own directory. It may write in `result` below it only.
     pub(super) files: &'a Path,
     /// For validators: what changed.
@@ -185,13 +185,13 @@ fn prompt(
     }
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
     // Somebody may have checked something else out meanwhile, where it is not.
-    let places = [Path::new(&setting.spec.directory), setting.area];
+    let places = [Path::new(&setting.spec.directory), setting.worktree];
     let item = plan
         .meta
         .source_item
         .as_ref()
         .and_then(|path| places.iter().find_map(|place| item(setting.disk, &place.join(path))));
-    let (area, write_set) = (setting.area.to_string_lossy(), write_set(task));
+    let (worktree, write_set) = (setting.worktree.to_string_lossy(), write_set(task));
     let report = briefing.report_file.to_string_lossy();
     let copy = briefing.copy.to_string_lossy();
     let brief = TaskBrief {
@@ -209,7 +209,7 @@ fn prompt(
         }),
         beside: (!launch.siblings.is_empty()).then(|| ParallelWork {
             worker: 1 + launch.siblings.iter().filter(|sibling| **sibling < id.task).count() as u32,
-            area: &area,
+            area: &worktree,
             group: task.parallel_group.as_deref().unwrap_or_default(),
             siblings: &launch.siblings,
             write_set: &write_set,
@@ -260,7 +260,7 @@ fn spawn(
             sandbox: spec.sandbox,
             profile: &briefing.profile,
             policy,
-            area: setting.area,
+            worktree: setting.worktree,
             results,
             set,
             prompt,
@@ -279,7 +279,7 @@ pub(crate) struct Session<'a> {
     pub(crate) sandbox: Sandbox,
     pub(crate) profile: &'a PermissionProfile,
     pub(crate) policy: &'a Policy,
-    pub(crate) area: &'a Path,
+    pub(crate) worktree: &'a Path,
     pub(crate) results: &'a Path,
     pub(crate) set: BTreeMap<String, String>,
     pub(crate) prompt: &'a str,
@@ -297,7 +297,7 @@ pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, StepE
         let path = disk.canonicalize(path)?;
         path.into_os_string().into_string().map_err(|path| StepError::NotUtf8(path.into()))
     };
-    let scope = Scope { directory: real(session.area)?, results: Some(real(session.results)?) };
+    let scope = Scope { directory: real(session.worktree)?, results: Some(real(session.results)?) };
     let request = Request { dialect, sandbox: session.sandbox, profile: session.profile, scope: &scope, policy };
     let model = session.model.map(|model| config.model(model));
     let max_budget_usd = session.max_budget_usd;

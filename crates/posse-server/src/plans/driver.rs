@@ -37,7 +37,7 @@ pub(crate) struct PlanLocal {
     write_due: bool,
     /// There is more to write than what is being written.
     file_behind: bool,
-    /// Sessions whose work is merged. Their areas are removed while the next session works, or at the end.
+    /// Sessions whose work is merged. Their work trees are removed while the next session works, or at the end.
     merged: Vec<machine::RunId>,
 }
 
@@ -142,8 +142,8 @@ impl Workflow for PlanWork {
     }
 
     async fn open(plans: &Plans, ledger: &PlanLedger) -> Result<(Self, PlanLocal), SupervisorError> {
-        let areas = plans.areas(&ledger.spec).await;
-        Ok(plans.opened(&ledger.spec, areas, &ledger.machine).await)
+        let worktrees = plans.worktrees(&ledger.spec).await;
+        Ok(plans.opened(&ledger.spec, worktrees, &ledger.machine).await)
     }
 
     async fn begin(driver: &mut Driver) -> Effects<Self> {
@@ -221,7 +221,7 @@ impl Workflow for PlanWork {
             Effect::StartSession { run, .. } => {
                 Some(session_ended(&run, Outcome::Interrupted, no_verdict(), Usage::none()))
             }
-            // No session is started in an area when a run stops.
+            // No session is started in a work tree when a run stops.
             Effect::MakeArea { run } => Some(Event::AreaReady { run }),
             Effect::RunGates { run } => Some(Event::GatesStopped { run }),
             Effect::Merge { run } => Some(Event::MergeEnded { run, result: MergeResult::Stopped }),

@@ -19,9 +19,9 @@ use posse_core::plan::report::{Report, ReportFile, Said as Status};
 use posse_core::plan::verdict::{Judgement, Verdict, judge};
 use tokio::sync::watch;
 
-use super::areas::{Area, AreaError, Areas, Gates, NotChecked, Stopped, at_fault};
 use super::briefing::{self, Briefing};
 use super::messages;
+use super::worktrees::{Gates, NotChecked, Stopped, TaskWorktree, WorktreeError, Worktrees, at_fault};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::run::effects::session::Over;
 use crate::run::executor::Signal;
@@ -39,7 +39,7 @@ const REPORT: u64 = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct PlanWork {
     /// `Err`: why there is no place to work in.
-    pub(super) areas: Result<Arc<Areas>, Arc<StepError>>,
+    pub(super) worktrees: Result<Arc<Worktrees>, Arc<StepError>>,
     /// Set when checks are to be ended, and no more started.
     pub(super) no_checks: watch::Sender<bool>,
 }
@@ -47,10 +47,10 @@ pub(crate) struct PlanWork {
 impl Executor<PlanWork> {
     pub(super) async fn carry_out_plan(&self, effect: Effect, run: &Run, stop: watch::Receiver<bool>) -> Option<Event> {
         Some(match effect {
-            Effect::MakeArea { run: id } => match &self.work.areas {
-                Ok(areas) => match areas.begin(&id, &self.gates(run)).await {
-                    // Stopped: no session is started in an area when a run stops.
-                    Ok(_) | Err(AreaError::Stopped(_)) => Event::AreaReady { run: id },
+            Effect::MakeArea { run: id } => match &self.work.worktrees {
+                Ok(worktrees) => match worktrees.begin(&id, &self.gates(run)).await {
+                    // Stopped: no session is started in a work tree when a run stops.
+                    Ok(_) | Err(WorktreeError::Stopped(_)) => Event::AreaReady { run: id },
                     Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
                 },
                 Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
@@ -61,9 +61,9 @@ impl Executor<PlanWork> {
                 Err(Stopped) => Event::PlanCheckStopped,
             },
             Effect::RunGates { run: id } => {
-                let checked = match self.area(&id).await {
-                    Ok((areas, area)) => {
-                        areas.check_unless_stopped(&area, &self.commit_words(&id, run), &self.gates(run)).await
+                let checked = match self.worktree(&id).await {
+                    Ok((worktrees, worktree)) => {
+                        worktrees.check_unless_stopped(&worktree, &self.commit_words(&id, run), &self.gates(run)).await
                     }
                     Err(error) => Err(NotChecked::Unable(error.to_string())),
                 };
@@ -74,8 +74,10 @@ impl Executor<PlanWork> {
                 }
             }
             Effect::Merge { run: id } => {
-                let result = match self.area(&id).await {
-                    Ok((areas, area)) => areas.merge(&area, &self.commit_words(&id, run), &self.gates(run)).await,
+                let result = match self.worktree(&id).await {
+                    Ok((worktrees, worktree)) => {
+                        worktrees.merge(&worktree, &self.commit_words(&id, run), &self.gates(run)).await
+                    }
                     Err(error) => MergeResult::NotNow { why: error.to_string() },
                 };
                 Event::MergeEnded { run: id, result }
@@ -87,8 +89,8 @@ impl Executor<PlanWork> {
 
     async fn check_plan(&self, run: &Run) -> Result<Vec<PlanCheck>, Stopped> {
         let gates = self.gates(run);
-        match &self.work.areas {
-            Ok(areas) => areas.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
+        match &self.work.worktrees {
+            Ok(worktrees) => worktrees.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
             Err(why) => {
                 let red = || GateVerdict::Red(messages::gate_not_run(&why.to_string()));
                 let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
@@ -97,10 +99,10 @@ impl Executor<PlanWork> {
         }
     }
 
-    async fn area(&self, run: &RunId) -> Result<(Arc<Areas>, Area), StepError> {
-        let areas = self.work.areas.clone()?;
-        let area = areas.find(run).await?;
-        Ok((areas, area))
+    async fn worktree(&self, run: &RunId) -> Result<(Arc<Worktrees>, TaskWorktree), StepError> {
+        let worktrees = self.work.worktrees.clone()?;
+        let worktree = worktrees.find(run).await?;
+        Ok((worktrees, worktree))
     }
 
     fn commit_words(&self, id: &RunId, run: &Run) -> CommitWords {
@@ -120,12 +122,12 @@ impl Executor<PlanWork> {
         Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
     }
 
-    /// What can go of the work areas, goes, but for what is left of these tasks. What is kept, and why.
+    /// What can go of the work trees, goes, but for what is left of these tasks. What is kept, and why.
     pub(super) async fn tidy(&self, left: BTreeSet<RunId>) -> Vec<String> {
         // Work trees that are not merged stay in any case, and are told of.
         let in_use = if self.spec.git.isolation == Isolation::InPlace { left } else { BTreeSet::new() };
-        match &self.work.areas {
-            Ok(areas) => match areas.tidy(&in_use).await {
+        match &self.work.worktrees {
+            Ok(worktrees) => match worktrees.tidy(&in_use).await {
                 Ok(kept) => kept.iter().map(messages::kept).collect(),
                 Err(error) => vec![error.to_string()],
             },
@@ -133,12 +135,12 @@ impl Executor<PlanWork> {
         }
     }
 
-    /// Removes areas whose work is merged. What cannot go now is looked at once more at the end.
+    /// Removes work trees whose work is merged. What cannot go now is looked at once more at the end.
     pub(super) fn remove_areas(&self, merged: Vec<RunId>) {
-        let Ok(areas) = self.work.areas.clone() else { return };
+        let Ok(worktrees) = self.work.worktrees.clone() else { return };
         crate::spawn(async move {
             for run in merged {
-                if let Err(error) = areas.done_with(&run).await {
+                if let Err(error) = worktrees.done_with(&run).await {
                     tracing::debug!("the area of {run} stays for now: {error}");
                 }
             }
@@ -159,7 +161,7 @@ impl Executor<PlanWork> {
         run: &Run,
         stop: watch::Receiver<bool>,
     ) -> Result<Event, StepError> {
-        let (briefing, texts, area) = self.prepare(id, launch, run).await?;
+        let (briefing, texts, worktree) = self.prepare(id, launch, run).await?;
         let launched = |flags| PlanEntry::Launched {
             run: id.clone(),
             agent: launch.agent.clone(),
@@ -176,7 +178,7 @@ impl Executor<PlanWork> {
         if let Some(edited) = briefing.changed_copy().await {
             let _ = self.signals.send(Signal::Wake(edited));
         }
-        Ok(self.judge(id, run, &briefing, &area, over).await)
+        Ok(self.judge(id, run, &briefing, &worktree, over).await)
     }
 
     async fn prepare(
@@ -184,29 +186,29 @@ impl Executor<PlanWork> {
         id: &RunId,
         launch: &Launch,
         run: &Run,
-    ) -> Result<(Briefing, Arc<HeadlessRules>, Area), StepError> {
-        let (areas, area) = self.area(id).await?;
+    ) -> Result<(Briefing, Arc<HeadlessRules>, TaskWorktree), StepError> {
+        let (worktrees, worktree) = self.worktree(id).await?;
         let (provider, texts) = self.provider().await?;
         let stat = match id.part {
             Part::Work => String::new(),
             Part::Validation { .. } => {
-                areas.validator_begins().await?;
-                areas.work(&area).await?.stat
+                worktrees.validator_begins().await?;
+                worktrees.work(&worktree).await?.stat
             }
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };
         let in_place = self.spec.git.isolation == Isolation::InPlace;
-        let branch_before = areas.find(&before).await.ok().map(|area| area.branch).filter(|_| !in_place);
-        let not_its_own = areas.not_its_own(&area).await?;
+        let branch_before = worktrees.find(&before).await.ok().map(|worktree| worktree.branch).filter(|_| !in_place);
+        let not_its_own = worktrees.not_its_own(&worktree).await?;
         let files = self.session_files(id)?;
-        let (spec, at) = (self.spec.clone(), area.clone());
+        let (spec, at) = (self.spec.clone(), worktree.clone());
         let (of, launch_of, run_of) = (id.clone(), launch.clone(), run.clone());
         let write = move |disk: &Disk| {
             let setting = briefing::Setting {
                 disk,
                 spec: &spec,
                 provider: &provider,
-                area: &at.directory,
+                worktree: &at.directory,
                 files: &files,
                 stat: &stat,
                 branch_before: branch_before.as_deref(),
@@ -215,13 +217,13 @@ impl Executor<PlanWork> {
             briefing::write(&setting, &of, &launch_of, &run_of)
         };
         let briefing = disk::run(write).await?;
-        Ok((briefing, texts, area))
+        Ok((briefing, texts, worktree))
     }
 
     /// What it did to the user's checkout that it must not have done, if it worked there.
-    async fn traces(&self, id: &RunId, area: &Area) -> Result<Option<String>, StepError> {
-        let areas = self.work.areas.clone()?;
-        let traces = areas.session_over(id, area).await?;
+    async fn traces(&self, id: &RunId, worktree: &TaskWorktree) -> Result<Option<String>, StepError> {
+        let worktrees = self.work.worktrees.clone()?;
+        let traces = worktrees.session_over(id, worktree).await?;
         for note in traces.notes {
             self.warn(id, note);
         }
@@ -229,10 +231,10 @@ impl Executor<PlanWork> {
     }
 
     /// What came of it.
-    async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, area: &Area, over: Over) -> Event {
-        let traces = self.traces(id, area).await;
-        let left_work = match &self.work.areas {
-            Ok(areas) => areas.has_work(area).await.map_err(|error| cannot_be_told(&error)),
+    async fn judge(&self, id: &RunId, run: &Run, briefing: &Briefing, worktree: &TaskWorktree, over: Over) -> Event {
+        let traces = self.traces(id, worktree).await;
+        let left_work = match &self.work.worktrees {
+            Ok(worktrees) => worktrees.has_work(worktree).await.map_err(|error| cannot_be_told(&error)),
             Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.to_string()))),
         };
         let report = disk::at(&briefing.report_file, read_report).await;
@@ -292,8 +294,8 @@ fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> O
     }
 }
 
-/// What follows if nobody can look at what a session did: it has spoilt its work area, or something else is wrong.
-fn cannot_be_told(error: &AreaError) -> Outcome {
+/// What follows if nobody can look at what a session did: it has spoilt its work tree, or something else is wrong.
+fn cannot_be_told(error: &WorktreeError) -> Outcome {
     let why = format!("what the session did cannot be told: {error}");
     match at_fault(error) {
         Some(_) => Outcome::Failed(failure(FailedHow::NoEvidence, why)),
@@ -391,7 +393,7 @@ mod tests {
         let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
         let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
         let trespass = || Ok(Some("it took a".to_owned()));
-        let unknown = || Err(AreaError::Nobody.into());
+        let unknown = || Err(WorktreeError::Nobody.into());
         for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {
             assert_eq!(with_traces(outcome.clone(), Ok(None)), outcome);
             let Outcome::Failed(failure) = with_traces(outcome, trespass()) else { panic!("it did harm") };

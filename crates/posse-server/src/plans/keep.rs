@@ -7,7 +7,7 @@ use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
 
 use super::Plans;
-use super::areas::{AreaError, Keeping, Kept, Sweep, has_notes};
+use super::worktrees::{Keeping, Kept, Sweep, WorktreeError, has_records};
 use crate::run::SupervisorError;
 use crate::run::retention::ALL;
 use crate::{disk, git};
@@ -46,7 +46,7 @@ impl Plans {
         let mut works = Vec::new();
         for view in views.iter().filter(|view| file.is_none_or(|file| view.file == file)) {
             let Some(state) = states.get(view.file.as_str()).filter(|_| !view.is_active()) else { continue };
-            if !disk::at(self.state_of(view.id), has_notes).await {
+            if !disk::at(self.state_of(view.id), has_records).await {
                 continue;
             }
             match self.left_by(view, state, sweep).await {
@@ -65,13 +65,13 @@ impl Plans {
             // To look must not make it.
             let full = format!("refs/heads/{branch}");
             let there = git::holds(spec.directory.as_ref(), &["rev-parse", "--verify", "--quiet", &full]).await;
-            if !there.map_err(AreaError::from)? {
-                return Err(AreaError::BranchGone(full).into());
+            if !there.map_err(WorktreeError::from)? {
+                return Err(WorktreeError::BranchGone(full).into());
             }
         }
-        let areas = self.areas(spec).await?;
+        let worktrees = self.worktrees(spec).await?;
         let keeping = Keeping { state, keep: spec.config.git.keep_failed, now: crate::now() };
-        Ok(areas.clean(&keeping, sweep).await?)
+        Ok(worktrees.clean(&keeping, sweep).await?)
     }
 }
 

@@ -4,7 +4,7 @@ use posse_core::plan::machine::{GateFailure, Notice};
 use posse_core::turn::Level;
 
 use super::PlanLedger;
-use super::areas::Kept;
+use super::worktrees::Kept;
 use crate::notify;
 use crate::run::messages;
 
@@ -52,7 +52,7 @@ pub(super) fn notification(notice: &Notice, ledger: &PlanLedger) -> Option<notif
     Some(messages::notice(ledger, event, priority, plan.name.clone(), text))
 }
 
-/// An area that stays, in one line.
+/// A work tree that stays, in one line.
 pub(super) fn kept(kept: &Kept) -> String {
     format!("{} (branch {}): {}", kept.directory.display(), kept.branch, kept.why)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use posse_core::aftermath::UNFINISHED;
+use posse_core::finalize::UNFINISHED;
 use posse_core::plan::edit::{NotWritten, PlanText};
 use posse_core::plan::machine::Run;
 use posse_core::plan::{Plan, State, TaskStatus};

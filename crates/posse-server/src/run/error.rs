@@ -8,7 +8,7 @@ use posse_core::plan::isolation::IsolationError;
 use super::journal::Failed;
 use crate::api::{ApiProblem, hint};
 use crate::loops::LoopError;
-use crate::plans::areas::AreaError;
+use crate::plans::worktrees::WorktreeError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupervisorError {
@@ -47,7 +47,7 @@ pub(crate) enum SupervisorError {
     #[error("{program} is not installed, or not in the PATH of this shell")]
     NoProgram { program: String, install: String },
     #[error(transparent)]
-    Area(#[from] AreaError),
+    Worktree(#[from] WorktreeError),
     #[error("run {id} is not over, and what it did cannot be read: {why}")]
     NoJournal { id: RunId, why: String },
     #[error("run {0} is over")]
@@ -78,7 +78,7 @@ impl ApiProblem for SupervisorError {
             Self::Looking(_) => (Kind::Looking, None),
             Self::Wrong(_) | Self::Isolation(_) => (Kind::Invalid, None),
             Self::NoProgram { install, .. } => (Kind::NoProgram, Some(install)),
-            Self::Area(_) => (Kind::NoArea, None),
+            Self::Worktree(_) => (Kind::NoArea, None),
             Self::NoJournal { .. } => (
                 Kind::NoJournal,
                 Some(

@@ -1,6 +1,6 @@
 //! Removes the files of runs: when they are old or too large, and when a user asks. A run of a plan is removed as a whole. Of a pipeline items are removed one by one: a pipeline that watches has no end, its items do.
 //!
-//! `posse_core::plan::retention` decides what may be removed; git says whether work is merged (`areas`).
+//! `posse_core::plan::retention` decides what may be removed; git says whether work is merged (`work trees`).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::api::App;
 use crate::auto::log_file;
 use crate::auto::place::of_item;
 use crate::disk::{self, Disk};
-use crate::plans::areas::{Sweep, has_notes};
 use crate::plans::real_file;
+use crate::plans::worktrees::{Sweep, has_records};
 
 /// More runs than there can be.
 pub(crate) const ALL: usize = i32::MAX as usize;
@@ -213,9 +213,9 @@ fn modified(disk: &Disk, path: &Path) -> Option<Wall> {
     Some(Wall(jiff::Timestamp::try_from(changed).ok()?.as_millisecond()))
 }
 
-/// Reports whether work areas are left in the directory.
+/// Reports whether work trees are left in the directory.
 fn holds_work(disk: &Disk, directory: &Path) -> bool {
-    !is_empty(disk, &directory.join("worktrees")) || has_notes(disk, directory)
+    !is_empty(disk, &directory.join("worktrees")) || has_records(disk, directory)
 }
 
 /// Reports whether no file is below the directory. One that cannot be read may hold anything.
@@ -234,7 +234,7 @@ fn size(disk: &Disk, directory: &Path) -> u64 {
     let entries = disk.read_dir(directory).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {
-            Ok(found) if found.is_dir() && matches!(entry.file_name().to_str(), Some("worktrees" | "bench")) => 0,
+            Ok(found) if found.is_dir() && matches!(entry.file_name().to_str(), Some("worktrees" | "scratch")) => 0,
             Ok(found) if found.is_dir() => size(disk, &entry.path()),
             Ok(found) => found.len(),
             Err(_) => 0,
@@ -267,7 +267,7 @@ mod tests {
     use crate::disk::DISK;
 
     #[test]
-    fn only_notes_and_files_of_areas_are_work() {
+    fn only_records_and_files_of_work_trees_are_work() {
         let run = tempfile::tempdir().unwrap();
         let make = |path: &str| {
             let path = run.path().join(path);
@@ -277,12 +277,12 @@ mod tests {
         assert!(!holds_work(DISK, run.path()), "nothing was ever made");
         std::fs::create_dir_all(run.path().join("worktrees/a/empty")).unwrap();
         // Left by somebody who was killed while writing a note.
-        make("areas/.tmpQ3x9");
-        make("areas/a.1.new");
+        make("records/.tmpQ3x9");
+        make("records/a.1.new");
         assert!(!holds_work(DISK, run.path()), "that is no work");
-        make("areas/a.1.json");
+        make("records/a.1.json");
         assert!(holds_work(DISK, run.path()), "a note");
-        std::fs::remove_file(run.path().join("areas/a.1.json")).unwrap();
+        std::fs::remove_file(run.path().join("records/a.1.json")).unwrap();
         make("worktrees/a/file");
         assert!(holds_work(DISK, run.path()), "a file without a note");
     }

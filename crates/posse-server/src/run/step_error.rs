@@ -15,10 +15,10 @@ use posse_files::backlog::EditError;
 use posse_files::providers::ProviderError;
 
 use super::SupervisorError;
-use crate::aftermath::GitError;
 use crate::api::ApiError;
+use crate::finalize::GitError;
 use crate::hub::CreateError;
-use crate::plans::areas::AreaError;
+use crate::plans::worktrees::WorktreeError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StepError {
@@ -63,7 +63,7 @@ pub(crate) enum StepError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
-    Area(#[from] AreaError),
+    Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Git(#[from] GitError),
     #[error(transparent)]

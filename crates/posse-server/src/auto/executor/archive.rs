@@ -77,7 +77,7 @@ impl Executor<BacklogWork> {
     }
 
     async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, StepError> {
-        let tip = self.desk(id).await?.areas.tip().await?;
+        let tip = self.desk(id).await?.worktrees.tip().await?;
         let mut missing = Vec::new();
         for commit in commits {
             let directory = Path::new(&self.spec.directory);

@@ -12,13 +12,13 @@ use posse_core::plan::names::CommitWords;
 use super::*;
 use crate::disk::DISK;
 
-/// A checkout with one commit in which are the files a, b, c and d/e, and room for the areas beside it.
-pub(crate) struct Repo {
+/// A checkout with one commit in which are the files a, b, c and d/e, and room for the work trees beside it.
+pub(crate) struct TestRepo {
     place: tempfile::TempDir,
     pub(crate) root: PathBuf,
 }
 
-impl Repo {
+impl TestRepo {
     pub(crate) fn empty() -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap().join("project");
@@ -52,8 +52,8 @@ impl Repo {
         git_in(&self.root, arguments)
     }
 
-    pub(crate) fn ground(&self) -> Ground {
-        Ground {
+    pub(crate) fn params(&self) -> WorktreesParams {
+        WorktreesParams {
             directory: self.root.clone(),
             state: self.place.path().join("state"),
             plan_slug: "p-1".into(),
@@ -64,8 +64,8 @@ impl Repo {
         }
     }
 
-    pub(crate) async fn areas(&self) -> Areas {
-        Areas::open(self.ground()).await.unwrap()
+    pub(crate) async fn worktrees(&self) -> Worktrees {
+        Worktrees::open(self.params()).await.unwrap()
     }
 
     pub(crate) fn commit(&self, name: &str, content: &str) {
@@ -110,12 +110,12 @@ pub(crate) fn run(task: &str, start: u32) -> RunId {
     RunId { task: task.parse().unwrap(), start, part: Part::Work }
 }
 
-pub(crate) fn words(area: &Area) -> CommitWords {
+pub(crate) fn words(worktree: &TaskWorktree) -> CommitWords {
     CommitWords {
         plan: "The plan".into(),
-        task: area.run.task.clone(),
+        task: worktree.run.task.clone(),
         task_name: "Do it".into(),
-        run: area.run.to_string(),
+        run: worktree.run.to_string(),
         attempt: 1,
     }
 }
@@ -130,13 +130,13 @@ pub(crate) fn gates(commands: &[&str]) -> Gates {
     }
 }
 
-pub(crate) async fn begin(areas: &Areas, task: &str) -> Area {
-    let base = areas.tip().await.unwrap();
-    areas.make(&run(task, 1), &base).await.unwrap()
+pub(crate) async fn begin(worktrees: &Worktrees, task: &str) -> TaskWorktree {
+    let base = worktrees.tip().await.unwrap();
+    worktrees.make(&run(task, 1), &base).await.unwrap()
 }
 
-pub(crate) async fn merge(areas: &Areas, area: &Area) -> MergeResult {
-    areas.merge(area, &words(area), &gates(&[])).await
+pub(crate) async fn merge(worktrees: &Worktrees, worktree: &TaskWorktree) -> MergeResult {
+    worktrees.merge(worktree, &words(worktree), &gates(&[])).await
 }
 
 #[track_caller]
@@ -149,125 +149,125 @@ pub(crate) fn merged(result: &MergeResult) -> &[String] {
 
 #[tokio::test]
 async fn an_area_is_made_once() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1.1").await;
-    assert_eq!(area.branch, "plan/p-1/1.1/1");
-    assert!(area.directory.ends_with("state/worktrees/p-1/1.1-1"), "{}", area.directory.display());
-    assert_eq!(git_in(&area.directory, &["status", "--porcelain", "--branch"]), "## plan/p-1/1.1/1");
-    assert_eq!(fs::read_to_string(area.directory.join("d/e")).unwrap(), "1\n2\n3\n4\n5\n");
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1.1").await;
+    assert_eq!(worktree.branch, "plan/p-1/1.1/1");
+    assert!(worktree.directory.ends_with("state/worktrees/p-1/1.1-1"), "{}", worktree.directory.display());
+    assert_eq!(git_in(&worktree.directory, &["status", "--porcelain", "--branch"]), "## plan/p-1/1.1/1");
+    assert_eq!(fs::read_to_string(worktree.directory.join("d/e")).unwrap(), "1\n2\n3\n4\n5\n");
 
-    write(&area.directory, "a", "work\n");
+    write(&worktree.directory, "a", "work\n");
     repo.commit("b", "others\n");
     // After a crash, by whoever comes next.
-    let again = begin(&repo.areas().await, "1.1").await;
-    assert_eq!(again, area);
-    assert_eq!(fs::read_to_string(area.directory.join("a")).unwrap(), "work\n");
+    let again = begin(&repo.worktrees().await, "1.1").await;
+    assert_eq!(again, worktree);
+    assert_eq!(fs::read_to_string(worktree.directory.join("a")).unwrap(), "work\n");
     let validator = RunId { part: Part::Validation { validator: 0, time: 1 }, ..run("1.1", 1) };
-    assert_eq!(areas.find(&validator).await.unwrap(), area);
-    assert!(matches!(areas.find(&run("1.1", 2)).await, Err(AreaError::NotMade(_))));
+    assert_eq!(worktrees.find(&validator).await.unwrap(), worktree);
+    assert!(matches!(worktrees.find(&run("1.1", 2)).await, Err(WorktreeError::NotMade(_))));
 }
 
 #[tokio::test]
 async fn a_half_made_area_is_finished() {
     for half in ["the note", "the branch", "the directory", "some files"] {
-        let repo = Repo::new();
-        let areas = repo.areas().await;
-        let base = areas.tip().await.unwrap();
-        let note = areas.unused(&run("1", 1), &base).await.unwrap();
-        areas.write_note(&run("1", 1), &note).await.unwrap();
-        let directory = note.directory.to_str().unwrap();
+        let repo = TestRepo::new();
+        let worktrees = repo.worktrees().await;
+        let base = worktrees.tip().await.unwrap();
+        let record = worktrees.unused(&run("1", 1), &base).await.unwrap();
+        worktrees.write_record(&run("1", 1), &record).await.unwrap();
+        let directory = record.directory.to_str().unwrap();
         match half {
-            "the branch" => drop(repo.git(&["branch", &note.branch, &base])),
+            "the branch" => drop(repo.git(&["branch", &record.branch, &base])),
             "the directory" | "some files" => {
-                fs::create_dir_all(note.directory.parent().unwrap()).unwrap();
-                repo.git(&["worktree", "add", "--quiet", "--no-checkout", "-b", &note.branch, directory, &base]);
+                fs::create_dir_all(record.directory.parent().unwrap()).unwrap();
+                repo.git(&["worktree", "add", "--quiet", "--no-checkout", "-b", &record.branch, directory, &base]);
             }
             _ => {}
         }
         if half == "some files" {
-            write(&note.directory, "a", "1\n2\n");
+            write(&record.directory, "a", "1\n2\n");
         }
-        let area = begin(&areas, "1").await;
-        assert_eq!((area.directory.to_str().unwrap(), &area.branch), (directory, &note.branch), "{half}");
-        assert_eq!(git_in(&area.directory, &["status", "--porcelain"]), "", "{half}");
-        fs::remove_dir_all(&area.directory).unwrap();
-        begin(&areas, "1").await;
-        assert_eq!(git_in(&area.directory, &["status", "--porcelain"]), "", "removed, after {half}");
+        let worktree = begin(&worktrees, "1").await;
+        assert_eq!((worktree.directory.to_str().unwrap(), &worktree.branch), (directory, &record.branch), "{half}");
+        assert_eq!(git_in(&worktree.directory, &["status", "--porcelain"]), "", "{half}");
+        fs::remove_dir_all(&worktree.directory).unwrap();
+        begin(&worktrees, "1").await;
+        assert_eq!(git_in(&worktree.directory, &["status", "--porcelain"]), "", "removed, after {half}");
     }
 }
 
 #[tokio::test]
 async fn t81_what_is_there_under_a_name_is_left_alone() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.git(&["checkout", "--quiet", "-b", "plan/p-1/1.1/1"]);
     repo.commit("a", "work of a run that nobody remembers\n");
     let theirs = repo.git(&["rev-parse", "HEAD"]);
     repo.git(&["checkout", "--quiet", "main"]);
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1.1").await;
-    assert_eq!(area.branch, "plan/p-1/1.1/1-2");
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1.1").await;
+    assert_eq!(worktree.branch, "plan/p-1/1.1/1-2");
     assert_eq!(repo.git(&["rev-parse", "plan/p-1/1.1/1"]), theirs);
-    assert_eq!(begin(&areas, "1.1").await, area);
+    assert_eq!(begin(&worktrees, "1.1").await, worktree);
 }
 
 #[tokio::test]
 async fn t82_two_plans_do_not_meet() {
-    let repo = Repo::new();
-    let one = begin(&repo.areas().await, "1.1").await;
-    let other = Ground { plan_slug: "q-2".into(), state: repo.place.path().join("other"), ..repo.ground() };
-    let other = begin(&Areas::open(other).await.unwrap(), "1.1").await;
+    let repo = TestRepo::new();
+    let one = begin(&repo.worktrees().await, "1.1").await;
+    let other = WorktreesParams { plan_slug: "q-2".into(), state: repo.place.path().join("other"), ..repo.params() };
+    let other = begin(&Worktrees::open(other).await.unwrap(), "1.1").await;
     assert_ne!(one.branch, other.branch);
     assert_ne!(one.directory, other.directory);
 }
 
 #[tokio::test]
 async fn where_no_area_can_be() {
-    let opened = async |ground| Areas::open(ground).await.map(drop).unwrap_err().to_string();
-    let bare = Repo::new();
+    let opened = async |params| Worktrees::open(params).await.map(drop).unwrap_err().to_string();
+    let bare = TestRepo::new();
     bare.git(&["config", "core.bare", "true"]);
-    let text = opened(bare.ground()).await;
+    let text = opened(bare.params()).await;
     assert!(text.ends_with("is a bare repository; run the plan in a checkout of it"), "{text}");
-    let text = opened(Repo::empty().ground()).await;
+    let text = opened(TestRepo::empty().params()).await;
     assert!(text.ends_with("has no commit yet; make the first one, then run the plan"), "{text}");
-    let detached = Repo::new();
+    let detached = TestRepo::new();
     detached.git(&["checkout", "--quiet", "--detach"]);
-    let text = opened(detached.ground()).await;
+    let text = opened(detached.params()).await;
     assert!(text.ends_with("check one out, or name one with --branch"), "{text}");
     let nowhere = tempfile::tempdir().unwrap();
-    let text = opened(Ground { directory: nowhere.path().into(), ..detached.ground() }).await;
+    let text = opened(WorktreesParams { directory: nowhere.path().into(), ..detached.params() }).await;
     assert!(text.contains("is not in a git repository"), "{text}");
     for name in ["-x", "a..b", "a b"] {
-        let text = opened(Ground { branch: Some(name.into()), ..detached.ground() }).await;
+        let text = opened(WorktreesParams { branch: Some(name.into()), ..detached.params() }).await;
         assert!(text.ends_with("cannot be the name of a branch"), "{text}");
     }
     let elsewhere = detached.place.path().join("link");
     std::os::unix::fs::symlink(nowhere.path(), &elsewhere).unwrap();
-    let text = opened(Ground { state: elsewhere, branch: Some("main".into()), ..detached.ground() }).await;
+    let text = opened(WorktreesParams { state: elsewhere, branch: Some("main".into()), ..detached.params() }).await;
     assert!(text.contains("is a link"), "{text}");
 
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     let head = repo.git(&["rev-parse", "HEAD"]);
     repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor/lib")]);
     repo.git(&["commit", "--quiet", "-m", "a submodule"]);
-    let areas = repo.areas().await;
-    let refused = areas.make(&run("1", 1), &areas.tip().await.unwrap()).await.unwrap_err();
+    let worktrees = repo.worktrees().await;
+    let refused = worktrees.make(&run("1", 1), &worktrees.tip().await.unwrap()).await.unwrap_err();
     assert!(refused.to_string().starts_with("vendor/lib is a repository within this one"), "{refused}");
 }
 
 #[tokio::test]
 async fn what_was_done_is_seen() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    assert_eq!(areas.work(&area).await.unwrap(), Work::default());
-    write(&area.directory, ".posse/state", "no work\n");
-    assert!(!areas.work(&area).await.unwrap().is_there());
-    write(&area.directory, "new file", "x\n");
-    write(&area.directory, "a", "1\n");
-    git_in(&area.directory, &["commit", "--quiet", "-m", "by the session", "a"]);
-    fs::remove_file(area.directory.join("b")).unwrap();
-    let work = areas.work(&area).await.unwrap();
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    assert_eq!(worktrees.work(&worktree).await.unwrap(), Work::default());
+    write(&worktree.directory, ".posse/state", "no work\n");
+    assert!(!worktrees.work(&worktree).await.unwrap().is_there());
+    write(&worktree.directory, "new file", "x\n");
+    write(&worktree.directory, "a", "1\n");
+    git_in(&worktree.directory, &["commit", "--quiet", "-m", "by the session", "a"]);
+    fs::remove_file(worktree.directory.join("b")).unwrap();
+    let work = worktrees.work(&worktree).await.unwrap();
     let names = |paths: &[GitPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     assert_eq!((work.commits.len(), names(&work.files).as_str()), (1, "a b \"new file\""));
     assert!(work.is_there() && work.stat.contains("2 files changed"), "{}", work.stat);
@@ -276,108 +276,114 @@ async fn what_was_done_is_seen() {
 
 #[tokio::test]
 async fn t47_leftovers_are_committed_with_trailers_and_nothing_of_the_users() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     write(&repo.root, "a", "staged by the user\n");
     repo.git(&["add", "a"]);
     write(&repo.root, "b", "changed by the user\n");
     let (index, status) = (fs::read(repo.root.join(".git/index")).unwrap(), repo.status());
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    write(&area.directory, "c", "by the session\n");
-    write(&area.directory, "new", "by the session\n");
-    write(&area.directory, "x = 1", "a slip\n");
-    write(&area.directory, ".posse/notes", "ours\n");
-    let sealed = areas.seal(&area, &words(&area)).await.unwrap();
-    assert_eq!(git_in(&area.directory, &["show", "--name-only", "--format=%s", &sealed]), "task 1: Do it\n\nc\nnew");
-    let trailers = git_in(&area.directory, &["log", "-1", "--format=%(trailers:only,unfold)", &sealed]);
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    write(&worktree.directory, "c", "by the session\n");
+    write(&worktree.directory, "new", "by the session\n");
+    write(&worktree.directory, "x = 1", "a slip\n");
+    write(&worktree.directory, ".posse/notes", "ours\n");
+    let final_commit = worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
+    assert_eq!(
+        git_in(&worktree.directory, &["show", "--name-only", "--format=%s", &final_commit]),
+        "task 1: Do it\n\nc\nnew"
+    );
+    let trailers = git_in(&worktree.directory, &["log", "-1", "--format=%(trailers:only,unfold)", &final_commit]);
     assert_eq!(trailers.trim(), "Plan: The plan\nTask: 1\nRun: 1-1\nAttempt: 1");
-    assert_eq!(fs::read_to_string(areas.state.join("quarantine/1-1/x = 1")).unwrap(), "a slip\n");
+    assert_eq!(fs::read_to_string(worktrees.state.join("quarantine/1-1/x = 1")).unwrap(), "a slip\n");
 
     // What checks leave behind is not the task's, also after a crash.
-    write(&area.directory, "coverage", "by a check\n");
-    assert_eq!(repo.areas().await.seal(&area, &words(&area)).await.unwrap(), sealed);
+    write(&worktree.directory, "coverage", "by a check\n");
+    assert_eq!(repo.worktrees().await.commit_leftovers(&worktree, &words(&worktree)).await.unwrap(), final_commit);
     assert_eq!((fs::read(repo.root.join(".git/index")).unwrap(), repo.status()), (index, status));
 }
 
 #[tokio::test]
 async fn work_on_another_branch_is_found() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
     for (task, there) in
         [("own", &["checkout", "--quiet", "-b", "feature"][..]), ("none", &["checkout", "--quiet", "--detach"])]
     {
-        let area = begin(&areas, task).await;
-        git_in(&area.directory, there);
-        write(&area.directory, task, "x\n");
-        git_in(&area.directory, &["add", task]);
-        git_in(&area.directory, &["commit", "--quiet", "-m", "elsewhere"]);
-        let sealed = areas.seal(&area, &words(&area)).await.unwrap();
-        assert_eq!(repo.git(&["rev-parse", &area.branch]), sealed);
-        merged(&merge(&areas, &area).await);
+        let worktree = begin(&worktrees, task).await;
+        git_in(&worktree.directory, there);
+        write(&worktree.directory, task, "x\n");
+        git_in(&worktree.directory, &["add", task]);
+        git_in(&worktree.directory, &["commit", "--quiet", "-m", "elsewhere"]);
+        let final_commit = worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
+        assert_eq!(repo.git(&["rev-parse", &worktree.branch]), final_commit);
+        merged(&merge(&worktrees, &worktree).await);
         assert_eq!(repo.read(task).as_deref(), Some("x\n"));
     }
-    let area = begin(&areas, "two").await;
-    write(&area.directory, "a", "one\n");
-    git_in(&area.directory, &["commit", "--quiet", "-am", "one"]);
-    git_in(&area.directory, &["checkout", "--quiet", "-b", "other", "HEAD^"]);
-    write(&area.directory, "b", "two\n");
-    let MergeResult::RedTogether(GateFailure { message, .. }) = merge(&areas, &area).await else { panic!("merged") };
+    let worktree = begin(&worktrees, "two").await;
+    write(&worktree.directory, "a", "one\n");
+    git_in(&worktree.directory, &["commit", "--quiet", "-am", "one"]);
+    git_in(&worktree.directory, &["checkout", "--quiet", "-b", "other", "HEAD^"]);
+    write(&worktree.directory, "b", "two\n");
+    let MergeResult::RedTogether(GateFailure { message, .. }) = merge(&worktrees, &worktree).await else {
+        panic!("merged")
+    };
     assert!(message.starts_with("the session left work on plan/p-1/two/1 and other work"), "{message}");
 }
 
 #[tokio::test]
 async fn a_session_that_breaks_its_area_does_not_get_to_the_users() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     // Ignored, but within: git would find the user's checkout from there.
-    let areas = Areas::open(Ground { state: repo.root.join(".posse/state"), ..repo.ground() }).await.unwrap();
+    let worktrees =
+        Worktrees::open(WorktreesParams { state: repo.root.join(".posse/state"), ..repo.params() }).await.unwrap();
     write(&repo.root, "a", "the user's\n");
-    let area = begin(&areas, "1").await;
-    fs::remove_file(area.directory.join(".git")).unwrap();
-    let broken = areas.work(&area).await.unwrap_err();
+    let worktree = begin(&worktrees, "1").await;
+    fs::remove_file(worktree.directory.join(".git")).unwrap();
+    let broken = worktrees.work(&worktree).await.unwrap_err();
     assert!(broken.to_string().ends_with("is not a work area any more; its branch is plan/p-1/1/1"), "{broken}");
-    assert!(matches!(merge(&areas, &area).await, MergeResult::RedTogether(_)));
+    assert!(matches!(merge(&worktrees, &worktree).await, MergeResult::RedTogether(_)));
     assert_eq!(repo.git(&["rev-list", "--count", "HEAD"]), "1");
-    assert_eq!(areas.tidy(&BTreeSet::new()).await.unwrap().len(), 1, "it is kept");
+    assert_eq!(worktrees.tidy(&BTreeSet::new()).await.unwrap().len(), 1, "it is kept");
 }
 
 #[tokio::test]
 async fn what_a_session_left_unfinished_is_told() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    write(&area.directory, "a", "mine\n");
-    git_in(&area.directory, &["commit", "--quiet", "-am", "mine"]);
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    write(&worktree.directory, "a", "mine\n");
+    git_in(&worktree.directory, &["commit", "--quiet", "-am", "mine"]);
     repo.commit("a", "theirs\n");
-    let conflict = Command::new("git").args(["merge", "--quiet", "main"]).current_dir(&area.directory).output();
+    let conflict = Command::new("git").args(["merge", "--quiet", "main"]).current_dir(&worktree.directory).output();
     assert!(!conflict.unwrap().status.success());
-    let failure = areas.check(&area, &words(&area), &gates(&[])).await.unwrap();
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
     assert!(failure.message.starts_with("the session left a merge unfinished in "), "{failure:?}");
     repo.hook("pre-commit", "echo the hook says no; exit 1");
-    let area = begin(&areas, "2").await;
-    write(&area.directory, "b", "mine\n");
-    let MergeResult::RedTogether(failure) = merge(&areas, &area).await else { panic!("merged") };
+    let worktree = begin(&worktrees, "2").await;
+    write(&worktree.directory, "b", "mine\n");
+    let MergeResult::RedTogether(failure) = merge(&worktrees, &worktree).await else { panic!("merged") };
     assert!(failure.gate == "commit" && failure.output.contains("the hook says no"), "{failure:?}");
 }
 
 #[tokio::test]
 async fn only_what_is_merged_and_clean_goes() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
     for task in ["merged", "dirty", "unmerged", "uncommitted", "used"] {
-        let area = begin(&areas, task).await;
-        write(&area.directory, task, "x\n");
+        let worktree = begin(&worktrees, task).await;
+        write(&worktree.directory, task, "x\n");
         match task {
-            "merged" | "dirty" => drop(merge(&areas, &area).await),
-            "unmerged" => drop(areas.seal(&area, &words(&area)).await.unwrap()),
+            "merged" | "dirty" => drop(merge(&worktrees, &worktree).await),
+            "unmerged" => drop(worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap()),
             _ => {}
         }
     }
-    let empty = begin(&areas, "empty").await;
-    let dirty = areas.find(&run("dirty", 1)).await.unwrap();
+    let empty = begin(&worktrees, "empty").await;
+    let dirty = worktrees.find(&run("dirty", 1)).await.unwrap();
     write(&dirty.directory, "later", "x\n");
     let used = BTreeSet::from([run("used", 1)]);
     for _ in 0..2 {
-        let kept = areas.tidy(&used).await.unwrap();
+        let kept = worktrees.tidy(&used).await.unwrap();
         let shown: Vec<String> = kept.iter().map(|kept| format!("{}: {}", kept.branch, kept.why)).collect();
         assert_eq!(
             shown,
@@ -391,24 +397,24 @@ async fn only_what_is_merged_and_clean_goes() {
     let branches = repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
     assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
-    assert!(areas.find(&run("used", 1)).await.unwrap().directory.join("used").exists());
+    assert!(worktrees.find(&run("used", 1)).await.unwrap().directory.join("used").exists());
 }
 
 #[tokio::test]
 async fn an_area_goes_when_its_work_is_merged_and_not_before() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    write(&area.directory, "a", "work\n");
-    let kept = areas.done_with(&area.run).await.unwrap().unwrap();
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    write(&worktree.directory, "a", "work\n");
+    let kept = worktrees.done_with(&worktree.run).await.unwrap().unwrap();
     assert_eq!(kept.why, "it has changes that are not committed: a");
-    areas.seal(&area, &words(&area)).await.unwrap();
-    assert_eq!(areas.done_with(&area.run).await.unwrap().unwrap().why, "its work is not merged");
-    merged(&merge(&areas, &area).await);
+    worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
+    assert_eq!(worktrees.done_with(&worktree.run).await.unwrap().unwrap().why, "its work is not merged");
+    merged(&merge(&worktrees, &worktree).await);
     // Twice, as after a crash.
     for _ in 0..2 {
-        assert_eq!(areas.done_with(&area.run).await.unwrap(), None);
+        assert_eq!(worktrees.done_with(&worktree.run).await.unwrap(), None);
     }
-    assert!(!area.directory.exists() && repo.git(&["branch", "--list", "plan/*"]).is_empty());
+    assert!(!worktree.directory.exists() && repo.git(&["branch", "--list", "plan/*"]).is_empty());
     assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
 }

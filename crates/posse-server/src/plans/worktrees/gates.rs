@@ -1,10 +1,10 @@
-//! The user's commands that check work: in the area, and on what it gives together with the work of others. Which of their
+//! The user's commands that check work: in the work tree, and on what it gives together with the work of others. Which of their
 //! failures count is decided in `posse_core::plan::gates`.
 //!
 //! What a command said about a tree is kept, so that it is not run twice on the same files. The commit that a task began
 //! with is looked at only if a command fails: then it tells what was red before.
 //!
-//! For everything but the area itself there is one more work tree, the bench. Nobody works in it, it has no branch, and what
+//! For everything but the work tree itself there is one more work tree, the scratch work tree. Nobody works in it, it has no branch, and what
 //! commands leave there (caches, build results) stays for the next time.
 
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::merge::at_fault;
-use super::note::{self, Landing};
+use super::record::{self, PlannedMerge};
 use super::running::Running;
-use super::{Area, AreaError, Areas, text};
+use super::{TaskWorktree, WorktreeError, Worktrees, text};
 use crate::disk::{self, Disk};
 use crate::git;
 use posse_files::child::{self, ChildError, Leftovers};
@@ -76,9 +76,9 @@ impl Gates {
 /// Where a command is run.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
-    Area(&'a Path),
-    /// On the bench, with the files of this commit.
-    Bench(&'a str),
+    Worktree(&'a Path),
+    /// On the scratch work tree, with the files of this commit.
+    Scratch(&'a str),
 }
 
 /// What the work was built on.
@@ -89,33 +89,38 @@ pub(super) enum Base<'a> {
     Seen(&'a str),
 }
 
-impl Areas {
+impl Worktrees {
     #[cfg(test)]
-    pub(crate) async fn check(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Option<GateFailure> {
-        self.check_unless_stopped(area, words, gates).await.expect("it can be checked")
+    pub(crate) async fn check(
+        &self,
+        worktree: &TaskWorktree,
+        words: &CommitWords,
+        gates: &Gates,
+    ) -> Option<GateFailure> {
+        self.check_unless_stopped(worktree, words, gates).await.expect("it can be checked")
     }
 
-    /// Checks the work in an area, which ends it (`seal`). What was red before does not count.
+    /// Checks the work in a work tree, which ends it (`commit_leftovers`). What was red before does not count.
     pub(crate) async fn check_unless_stopped(
         &self,
-        area: &Area,
+        worktree: &TaskWorktree,
         words: &CommitWords,
         gates: &Gates,
     ) -> Result<Option<GateFailure>, NotChecked> {
         let checked = async {
-            let sealed = self.seal(area, words).await?;
+            let final_commit = self.commit_leftovers(worktree, words).await?;
             if self.isolation == Isolation::InPlace {
-                return self.check_in_place(area, gates).await;
+                return self.check_in_place(worktree, gates).await;
             }
             if !gates.look_at_tasks() {
                 return Ok(None);
             }
-            let tree = self.tree_of(&sealed).await?;
-            self.first_red(&tree, Base::Commit(&area.base), gates, Place::Area(&area.directory)).await
+            let tree = self.tree_of(&final_commit).await?;
+            self.first_red(&tree, Base::Commit(&worktree.base), gates, Place::Worktree(&worktree.directory)).await
         };
         match checked.await {
             Ok(failure) => Ok(failure),
-            Err(AreaError::Stopped(Stopped)) => Err(NotChecked::Stopped),
+            Err(WorktreeError::Stopped(Stopped)) => Err(NotChecked::Stopped),
             Err(error) => at_fault(&error).map(Some).ok_or_else(|| NotChecked::Unable(error.to_string())),
         }
     }
@@ -123,14 +128,14 @@ impl Areas {
     /// Checks what a merge gives, before anybody sees it.
     pub(super) async fn check_result(
         &self,
-        landing: &Landing,
+        planned: &PlannedMerge,
         gates: &Gates,
-    ) -> Result<Option<GateFailure>, AreaError> {
+    ) -> Result<Option<GateFailure>, WorktreeError> {
         if !gates.look_at_tasks() {
             return Ok(None);
         }
-        let tree = self.tree_of(&landing.result).await?;
-        self.first_red(&tree, Base::Commit(&landing.onto), gates, Place::Bench(&landing.result)).await
+        let tree = self.tree_of(&planned.result).await?;
+        self.first_red(&tree, Base::Commit(&planned.onto), gates, Place::Scratch(&planned.result)).await
     }
 
     pub(super) async fn first_red(
@@ -139,7 +144,7 @@ impl Areas {
         base: Base<'_>,
         gates: &Gates,
         place: Place<'_>,
-    ) -> Result<Option<GateFailure>, AreaError> {
+    ) -> Result<Option<GateFailure>, WorktreeError> {
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
             match self.verdict(tree, base, gate, gates, place).await? {
                 GateVerdict::Red(failure) => return Ok(Some(failure)),
@@ -159,7 +164,7 @@ impl Areas {
         gate: &Gate,
         gates: &Gates,
         place: Place<'_>,
-    ) -> Result<GateVerdict, AreaError> {
+    ) -> Result<GateVerdict, WorktreeError> {
         let passed = |run: &GateRun| run.result == GateResult::Passed;
         if self.said(tree, gate).await?.as_ref().is_some_and(passed) {
             return Ok(GateVerdict::Green);
@@ -174,7 +179,7 @@ impl Areas {
     }
 
     /// What a command says about what the work was built on.
-    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, AreaError> {
+    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, WorktreeError> {
         let (tree, commit) = match base {
             Base::Seen(tree) => return self.said(tree, gate).await,
             Base::Commit(commit) => (self.tree_of(commit).await?, commit),
@@ -182,18 +187,18 @@ impl Areas {
         if let Some(known) = self.said(&tree, gate).await? {
             return Ok(Some(known));
         }
-        let run = self.run(gate, gates, Place::Bench(commit)).await?;
+        let run = self.run(gate, gates, Place::Scratch(commit)).await?;
         self.keep(&tree, gate, &run).await?;
         Ok(Some(run))
     }
 
-    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, AreaError> {
+    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, WorktreeError> {
         let commit = match place {
-            Place::Area(directory) => return self.run_in(gate, gates, directory).await,
-            Place::Bench(commit) => commit,
+            Place::Worktree(directory) => return self.run_in(gate, gates, directory).await,
+            Place::Scratch(commit) => commit,
         };
-        let _bench = self.bench.lock().await;
-        let directory = self.bench_directory();
+        let _scratch = self.scratch.lock().await;
+        let directory = self.scratch_directory();
         if !disk::at(directory.join(".git"), Disk::exists).await {
             let _list = self.list.lock().await;
             let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
@@ -209,7 +214,7 @@ impl Areas {
         self.run_in(gate, gates, &directory).await
     }
 
-    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> Result<GateRun, AreaError> {
+    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> Result<GateRun, WorktreeError> {
         let running = Running::in_directory(&self.state, directory);
         running.end().await;
         let done = run(gate, gates, directory, &running.words()).await;
@@ -217,8 +222,8 @@ impl Areas {
         Ok(done?)
     }
 
-    pub(super) fn bench_directory(&self) -> PathBuf {
-        self.state.join("bench")
+    pub(super) fn scratch_directory(&self) -> PathBuf {
+        self.state.join("scratch")
     }
 
     fn kept_at(&self, tree: &str, gate: &Gate) -> PathBuf {
@@ -228,12 +233,12 @@ impl Areas {
     }
 
     /// What a command said about these files.
-    pub(super) async fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, AreaError> {
-        note::read(&self.kept_at(tree, gate)).await
+    pub(super) async fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, WorktreeError> {
+        record::read(&self.kept_at(tree, gate)).await
     }
 
-    pub(super) async fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), AreaError> {
-        note::write(self.kept_at(tree, gate), run).await
+    pub(super) async fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), WorktreeError> {
+        record::write(self.kept_at(tree, gate), run).await
     }
 }
 

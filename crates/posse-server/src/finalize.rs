@@ -1,5 +1,5 @@
 //! What is done after a run that passed, if the user wants it: the OpenSpec change is archived, the work is committed. What
-//! is committed and what is left is decided in `posse_core::aftermath`.
+//! is committed and what is left is decided in `posse_core::finalize`.
 //!
 //! The commit is put together in an index of its own, from HEAD and the run's paths. So the user's index stays as it is,
 //! byte for byte, until the commit is made, also when a hook refuses it; then the committed paths, and only those, are
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::aftermath::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
+use posse_core::finalize::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
 use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
@@ -170,7 +170,7 @@ pub(crate) enum CommitIn {
     /// In its index only the committed paths are brought up to date.
     Users,
     /// All that is in its index is committed. How everything stood when its session ended, if that is known.
-    Area(Option<(Status, Draft)>),
+    Worktree(Option<(Status, Draft)>),
 }
 
 /// The same, in a work tree that is known.
@@ -183,7 +183,7 @@ pub(crate) async fn commit_in(
 ) -> Committed {
     let (is_area, mut seen) = match whose {
         CommitIn::Users => (false, None),
-        CommitIn::Area(seen) => (true, seen),
+        CommitIn::Worktree(seen) => (true, seen),
     };
     let mut put_aside = Vec::new();
     let mut tries = TRIES;
@@ -235,7 +235,7 @@ async fn try_to_commit(
     // Git's root has no links in it.
     let aside = disk::at(quarantine, Disk::canonicalize).await.unwrap_or_else(|_| quarantine.to_owned());
     let within = aside.strip_prefix(&tree.root).ok().map(git_path);
-    let plan = aftermath::plan(&status.changes, before, within.as_ref());
+    let plan = finalize::plan(&status.changes, before, within.as_ref());
     let result = async {
         tell_what_is_left(tree, &plan, before, &mut notes).await;
         put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;

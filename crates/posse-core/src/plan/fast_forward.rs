@@ -1,7 +1,7 @@
 //! Bringing the work of a task back into the branch it is for: what git says about it, and what of the user's is in the
 //! way.
 
-use crate::aftermath::{Change, GitPath};
+use crate::finalize::{Change, GitPath};
 
 /// In what two commits differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,24 +27,24 @@ pub fn difference(said: &[u8]) -> Option<Difference> {
 
 /// How two commits stand to each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Apart {
+pub struct AheadBehind {
     /// What only the first has, oldest first.
-    pub left: Vec<String>,
+    pub behind: Vec<String>,
     /// What only the second has.
-    pub right: Vec<String>,
+    pub ahead: Vec<String>,
 }
 
 /// Reads what `git rev-list --left-right` says of `first...second`; `None` if it is not that.
-pub fn apart(said: &str) -> Option<Apart> {
-    let mut apart = Apart::default();
+pub fn ahead_behind(said: &str) -> Option<AheadBehind> {
+    let mut ahead_behind = AheadBehind::default();
     for line in said.lines() {
         match line.split_at_checked(1)? {
-            ("<", commit) => apart.left.push(commit.to_owned()),
-            (">", commit) => apart.right.push(commit.to_owned()),
+            ("<", commit) => ahead_behind.behind.push(commit.to_owned()),
+            (">", commit) => ahead_behind.ahead.push(commit.to_owned()),
             _ => return None,
         }
     }
-    Some(apart)
+    Some(ahead_behind)
 }
 
 /// What two commits give together.
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn how_two_commits_stand_to_each_other() {
-        let of = |left: &[&str], right: &[&str]| {
+        let of = |behind: &[&str], ahead: &[&str]| {
             let owned = |commits: &[&str]| commits.iter().map(|commit| (*commit).to_owned()).collect();
-            Some(Apart { left: owned(left), right: owned(right) })
+            Some(AheadBehind { behind: owned(behind), ahead: owned(ahead) })
         };
         for (said, expected) in
             [("", of(&[], &[])), (">1\n<2\n>3\n", of(&["2"], &["1", "3"])), ("1\n", None), ("\n", None)]
         {
-            assert_eq!(apart(said), expected, "{said:?}");
+            assert_eq!(ahead_behind(said), expected, "{said:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What can go: areas whose work is merged and in which nothing else is; and, when its time is over, what failed attempts of
+//! What can go: work trees whose work is merged and in which nothing else is; and, when its time is over, what failed attempts of
 //! tasks left that are done all the same (`posse_core::plan::keep`). Everything else is kept, and named.
 //!
 //! Everything here may be cut off at any moment and asked for again: the note goes last.
@@ -14,12 +14,12 @@ use posse_core::plan::names::CommitWords;
 use posse_core::plan::{State, TaskStatus};
 use posse_core::time::Wall;
 
-use super::note::Note;
-use super::{Area, AreaError, Areas, TRASH, text, work_of};
+use super::record::WorktreeRecord;
+use super::{TRASH, TaskWorktree, WorktreeError, Worktrees, text, work_of};
 use crate::disk::{self, Disk};
 use crate::git::{self, GitError, WorkTree};
 
-/// An area that stays, for a person to look at.
+/// A work tree that stays, for a person to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub directory: PathBuf,
@@ -40,13 +40,14 @@ pub(crate) struct Keeping<'a> {
 
 impl Keeping<'_> {
     /// Whether the next run needs to know what was done in the user's checkout: git does not tell.
-    fn waits(&self, note: &Note) -> Option<Why> {
-        let status = note.run.as_ref().filter(|_| note.in_place.is_some()).map(|run| self.state.status(&run.task))?;
+    fn waits(&self, record: &WorktreeRecord) -> Option<Why> {
+        let status =
+            record.run.as_ref().filter(|_| record.in_place.is_some()).map(|run| self.state.status(&run.task))?;
         matches!(status, TaskStatus::Completed | TaskStatus::Suspended).then_some(Why::Unfinished)
     }
 }
 
-/// Why an area is kept.
+/// Why a work tree is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
     NotMerged,
@@ -79,14 +80,14 @@ pub(crate) enum Sweep {
     Remove,
 }
 
-impl Areas {
+impl Worktrees {
     /// Removes what is done with. What these sessions use stays.
-    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, AreaError> {
+    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, WorktreeError> {
         self.sweep(in_use, None, Sweep::Remove).await
     }
 
     /// What is there of a run that is over, and what becomes of it. What is told of with `Fate::Goes` is gone, or may go.
-    pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, AreaError> {
+    pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, WorktreeError> {
         self.sweep(&BTreeSet::new(), Some(keeping), sweep).await
     }
 
@@ -95,31 +96,31 @@ impl Areas {
         in_use: &BTreeSet<RunId>,
         keeping: Option<&Keeping<'_>>,
         sweep: Sweep,
-    ) -> Result<Vec<Kept>, AreaError> {
+    ) -> Result<Vec<Kept>, WorktreeError> {
         let in_use: BTreeSet<String> = in_use.iter().map(|run| work_of(run).to_string()).collect();
         let tip = self.tip().await?;
         let mut kept = Vec::new();
-        for (file, note) in self.notes().await? {
+        for (file, record) in self.records().await? {
             if file.file_stem().is_some_and(|name| in_use.contains(name.to_string_lossy().as_ref())) {
                 continue;
             }
             let _list = self.list.lock().await;
-            // A merged area may have been removed while this sweep waited for the lock.
+            // A merged work tree may have been removed while this sweep waited for the lock.
             if !disk::at(&file, Disk::exists).await {
                 continue;
             }
             let found = |why: String, fate| Kept {
-                directory: note.directory.clone(),
-                branch: note.in_place.as_ref().map_or(&*note.branch, |start| start.saved()).to_owned(),
+                directory: record.directory.clone(),
+                branch: record.in_place.as_ref().map_or(&*record.branch, |start| start.saved()).to_owned(),
                 why,
                 fate,
             };
             // Before it is looked at: what comes on top meanwhile is not removed.
-            let held = self.held(&note, &tip).await?;
-            let waits = || keeping.and_then(|keeping| keeping.waits(&note));
-            let why = self.why_kept(&note, &held, &tip).await?.or_else(waits);
+            let held = self.held(&record, &tip).await?;
+            let waits = || keeping.and_then(|keeping| keeping.waits(&record));
+            let why = self.why_kept(&record, &held, &tip).await?.or_else(waits);
             let fate = match (&why, keeping) {
-                (Some(why), Some(keeping)) => Some(self.fate(&note, why, keeping, sweep).await?),
+                (Some(why), Some(keeping)) => Some(self.fate(&record, why, keeping, sweep).await?),
                 (None, Some(_)) => Some(Fate::Goes),
                 (_, None) => None,
             };
@@ -129,9 +130,9 @@ impl Areas {
                 continue;
             }
             if sweep == Sweep::Remove {
-                match self.remove(&note, held.last.as_deref()).await {
+                match self.remove(&record, held.last.as_deref()).await {
                     Ok(()) => forget(file).await?,
-                    Err(AreaError::Git(error @ GitError::Failed { .. })) => {
+                    Err(WorktreeError::Git(error @ GitError::Failed { .. })) => {
                         kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
                         continue;
                     }
@@ -142,28 +143,28 @@ impl Areas {
                 kept.push(found(why.map_or("it is merged".into(), |why| why.to_string()), fate));
             }
         }
-        let bench = self.bench_directory();
-        if sweep == Sweep::Remove && in_use.is_empty() && disk::at(&bench, Disk::exists).await {
-            let _bench = self.bench.lock().await;
+        let scratch = self.scratch_directory();
+        if sweep == Sweep::Remove && in_use.is_empty() && disk::at(&scratch, Disk::exists).await {
+            let _scratch = self.scratch.lock().await;
             // By force: nobody ever worked there, and commands always leave something.
-            git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&bench)?]).await?;
+            git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&scratch)?]).await?;
         }
         Ok(kept)
     }
 
-    /// Removes the area of a session whose work is merged, while others may be at work. What is kept all the same is said.
-    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, AreaError> {
+    /// Removes the work tree of a session whose work is merged, while others may be at work. What is kept all the same is said.
+    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, WorktreeError> {
         let _list = self.list.lock().await;
-        // Areas in the user's checkout are swept at the end of the run, when no session works there.
-        let Some(note) = self.note(run).await?.filter(|note| note.in_place.is_none()) else { return Ok(None) };
+        // Work trees in the user's checkout are swept at the end of the run, when no session works there.
+        let Some(record) = self.record(run).await?.filter(|record| record.in_place.is_none()) else { return Ok(None) };
         let tip = self.tip().await?;
-        let held = self.held(&note, &tip).await?;
-        let (tree, why) = self.why_needed(&note, &held, &tip).await?;
+        let held = self.held(&record, &tip).await?;
+        let (tree, why) = self.why_needed(&record, &held, &tip).await?;
         let mut refused = None;
         if why.is_none() {
             // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
-            match self.remove(&note, held.last.as_deref()).await {
-                Ok(()) => return forget(self.note_path(run)).await.map(|()| None),
+            match self.remove(&record, held.last.as_deref()).await {
+                Ok(()) => return forget(self.record_path(run)).await.map(|()| None),
                 Err(error) => refused = Some(error),
             }
         }
@@ -171,35 +172,35 @@ impl Areas {
             (None, Some(error)) => Err(error),
             (why, _) => {
                 let why = why.map(|why| why.to_string());
-                Ok(why.map(|why| Kept { directory: note.directory, branch: note.branch, why, fate: None }))
+                Ok(why.map(|why| Kept { directory: record.directory, branch: record.branch, why, fate: None }))
             }
         }
     }
 
-    async fn why_kept(&self, note: &Note, held: &Held, tip: &str) -> Result<Option<Why>, AreaError> {
-        if note.in_place.is_some() {
+    async fn why_kept(&self, record: &WorktreeRecord, held: &Held, tip: &str) -> Result<Option<Why>, WorktreeError> {
+        if record.in_place.is_some() {
             return Ok((!held.merged).then_some(Why::Saved));
         }
-        let (tree, why) = self.why_needed(note, held, tip).await?;
+        let (tree, why) = self.why_needed(record, held, tip).await?;
         Ok(uncommitted(tree.as_ref()).await?.or(why))
     }
 
-    /// Why an area is kept whatever its files are like, and its work tree, if it is one.
+    /// Why a work tree is kept whatever its files are like, and its work tree, if it is one.
     async fn why_needed(
         &self,
-        note: &Note,
+        record: &WorktreeRecord,
         held: &Held,
         tip: &str,
-    ) -> Result<(Option<WorkTree>, Option<Why>), AreaError> {
+    ) -> Result<(Option<WorkTree>, Option<Why>), WorktreeError> {
         let odd = |text: &str| Ok((None, Some(Why::Odd(text.to_owned()))));
         let not_merged = (!held.merged).then_some(Why::NotMerged);
-        if !disk::at(note.directory.join(".git"), Disk::is_file).await {
-            return match disk::at(&note.directory, Disk::exists).await {
+        if !disk::at(record.directory.join(".git"), Disk::is_file).await {
+            return match disk::at(&record.directory, Disk::exists).await {
                 true => odd("it is not a work area any more, but something is there"),
                 false => Ok((None, not_merged)),
             };
         }
-        let Some(tree) = self.tree_in(&note.directory).await? else {
+        let Some(tree) = self.tree_in(&record.directory).await? else {
             return odd("git does not know it any more");
         };
         if let Some(what) = tree.under_way().await {
@@ -208,7 +209,7 @@ impl Areas {
         // The session may have gone to a branch of its own, or to none.
         let here = held.checked_out
             || match &tree.head().await? {
-                Some(head) => self.has(tip, head).await? || self.has(&note.kept_at(), head).await.unwrap_or(false),
+                Some(head) => self.has(tip, head).await? || self.has(&record.kept_at(), head).await.unwrap_or(false),
                 None => true,
             };
         if !here {
@@ -217,24 +218,30 @@ impl Areas {
         Ok((Some(tree), not_merged))
     }
 
-    /// The ref that holds the work of an area.
-    async fn held(&self, note: &Note, tip: &str) -> Result<Held, AreaError> {
-        let name = note.kept_at();
+    /// The ref that holds the work of a work tree.
+    async fn held(&self, record: &WorktreeRecord, tip: &str) -> Result<Held, WorktreeError> {
+        let name = record.kept_at();
         // There is nothing that could be lost.
         let Some(last) = self.home.last_of(&name).await? else {
             return Ok(Held { last: None, merged: true, checked_out: false });
         };
-        let checked_out = match self.home.beside(&note.directory).await {
-            Some(tree) => tree.branch().await?.as_ref() == Some(&note.branch),
+        let checked_out = match self.home.beside(&record.directory).await {
+            Some(tree) => tree.branch().await?.as_ref() == Some(&record.branch),
             None => false,
         };
         Ok(Held { merged: self.has(tip, &last).await?, last: Some(last), checked_out })
     }
 
     /// What becomes of work that is not merged. What is not committed is, before its time is over; then it begins anew.
-    async fn fate(&self, note: &Note, why: &Why, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Fate, AreaError> {
-        let (Some(run), false) = (&note.run, matches!(why, Why::Odd(_))) else { return Ok(Fate::Needed) };
-        let commit = note.kept_at();
+    async fn fate(
+        &self,
+        record: &WorktreeRecord,
+        why: &Why,
+        keeping: &Keeping<'_>,
+        sweep: Sweep,
+    ) -> Result<Fate, WorktreeError> {
+        let (Some(run), false) = (&record.run, matches!(why, Why::Odd(_))) else { return Ok(Fate::Needed) };
+        let commit = record.kept_at();
         let touched = match self.home.last_of(&commit).await?.is_some() {
             true => {
                 let seconds = git::ask(&self.root, &["log", "-1", "--format=%ct", &commit, "--"]).await?;
@@ -249,20 +256,20 @@ impl Areas {
             return Ok(decided);
         }
         if sweep == Sweep::Remove
-            && let Err(error) = self.commit_before_it_goes(note, run).await
+            && let Err(error) = self.commit_before_it_goes(record, run).await
         {
-            tracing::warn!("{}: {error}", note.directory.display());
+            tracing::warn!("{}: {error}", record.directory.display());
             return Ok(Fate::Needed);
         }
         Ok(fate(&Attempt { touched: keeping.now, ..attempt }, keeping.keep, keeping.now))
     }
 
-    async fn commit_before_it_goes(&self, note: &Note, run: &RunId) -> Result<(), AreaError> {
-        let area = Area {
+    async fn commit_before_it_goes(&self, record: &WorktreeRecord, run: &RunId) -> Result<(), WorktreeError> {
+        let worktree = TaskWorktree {
             run: run.clone(),
-            directory: note.directory.clone(),
-            branch: note.branch.clone(),
-            base: note.base.clone(),
+            directory: record.directory.clone(),
+            branch: record.branch.clone(),
+            base: record.base.clone(),
         };
         let words = CommitWords {
             plan: self.plan_slug.clone(),
@@ -271,21 +278,21 @@ impl Areas {
             run: run.to_string(),
             attempt: run.start,
         };
-        self.commit_leftovers(&area, &words).await.map(drop)
+        self.commit_in_worktree(&worktree, &words).await.map(drop)
     }
 
     /// Looks once more whether the directory is clean; git looks whether this is still the last commit.
-    async fn remove(&self, note: &Note, last: Option<&str>) -> Result<(), AreaError> {
-        if note.in_place.is_none() {
-            self.remove_tree(&note.directory).await?;
+    async fn remove(&self, record: &WorktreeRecord, last: Option<&str>) -> Result<(), WorktreeError> {
+        if record.in_place.is_none() {
+            self.remove_tree(&record.directory).await?;
         }
         if let Some(last) = last {
-            git::ask(&self.root, &["update-ref", "-d", &note.kept_at(), last]).await?;
+            git::ask(&self.root, &["update-ref", "-d", &record.kept_at(), last]).await?;
         }
         Ok(())
     }
 
-    async fn remove_tree(&self, directory: &Path) -> Result<(), AreaError> {
+    async fn remove_tree(&self, directory: &Path) -> Result<(), WorktreeError> {
         let known = self.home.beside(directory).await;
         let tree = match &known {
             Some(tree) => Some(tree.clone()),
@@ -307,28 +314,28 @@ impl Areas {
     }
 }
 
-async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>, AreaError> {
+async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>, WorktreeError> {
     let Some(tree) = tree else { return Ok(None) };
     Ok(tree.status().await?.first().map(|change| Why::Uncommitted(change.path.to_string())))
 }
 
-/// The ref that holds the work of an area.
+/// The ref that holds the work of a work tree.
 struct Held {
     /// Its last commit.
     last: Option<String>,
     /// All of it is in the branch that gathers the results.
     merged: bool,
-    /// It is what is checked out in the area. If that is not known, it is not.
+    /// It is what is checked out in the work tree. If that is not known, it is not.
     checked_out: bool,
 }
 
 /// The end of a note. Somebody else may have been here too.
-async fn forget(file: PathBuf) -> Result<(), AreaError> {
+async fn forget(file: PathBuf) -> Result<(), WorktreeError> {
     let removed = disk::at(&file, Disk::remove_file_if_exists).await;
-    removed.map_err(|error| AreaError::Write { path: file, error })
+    removed.map_err(|error| WorktreeError::Write { path: file, error })
 }
 
-impl Note {
+impl WorktreeRecord {
     /// The ref that holds the work.
     fn kept_at(&self) -> String {
         match &self.in_place {

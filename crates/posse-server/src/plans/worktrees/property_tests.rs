@@ -9,7 +9,7 @@ use std::time::Duration;
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
-use super::tests::{Repo, begin, merge, run, words};
+use super::tests::{TestRepo, begin, merge, run, words};
 use super::*;
 
 /// Some of them cannot be there together.
@@ -24,7 +24,7 @@ pub(super) enum Edit {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// In the area of a task, as its session.
+    /// In the work tree of a task, as its session.
     Work(usize, Edit),
     User(Edit),
     UserStages(&'static str),
@@ -95,7 +95,7 @@ pub(super) struct State {
     pub(super) head: String,
 }
 
-pub(super) fn state(repo: &Repo) -> State {
+pub(super) fn state(repo: &TestRepo) -> State {
     let by_path = |said: String| -> BTreeMap<String, String> {
         let lines = said.split('\0').filter_map(|line| line.split_once('\t'));
         let id = |words: &str| words.split(' ').find(|word| word.len() == 40).unwrap().to_owned();
@@ -154,11 +154,11 @@ fn killed_while_taking_up(killed: bool, old: &Has, new: &Has) -> bool {
 }
 
 async fn play(acts: &[Act]) {
-    let repo = Repo::new();
-    let mut areas = repo.areas().await;
+    let repo = TestRepo::new();
+    let mut worktrees = repo.worktrees().await;
     let mut made = Vec::new();
     for task in TASKS {
-        made.push(begin(&areas, task).await);
+        made.push(begin(&worktrees, task).await);
     }
     let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
     let mut commits = BTreeSet::new();
@@ -166,18 +166,18 @@ async fn play(acts: &[Act]) {
         let before = state(&repo);
         let mut killed = false;
         match act {
-            // A session is over when its work is sealed, and its area may be gone when that is merged.
+            // A session is over when its work is committed, and its work tree may be gone when that is merged.
             Act::Work(task, edit) if made[*task].directory.exists() => apply(&made[*task].directory, *edit),
             Act::User(edit) => apply(&repo.root, *edit),
             Act::UserStages(name) => drop(git(&["--literal-pathspecs", "add", "--", name])),
             Act::UserCommits => drop(git(&["commit", "--quiet", "-m", "by hand"])),
             Act::UserStashes => drop(git(&["stash", "--quiet"])),
             Act::Seal(task) if made[*task].directory.exists() => {
-                commits.extend(areas.seal(&made[*task], &words(&made[*task])).await);
+                commits.extend(worktrees.commit_leftovers(&made[*task], &words(&made[*task])).await);
             }
             Act::Merge(task, kill) if made[*task].directory.exists() => {
                 let limit = Duration::from_millis(kill.unwrap_or(300_000));
-                let result = tokio::time::timeout(limit, merge(&areas, &made[*task])).await;
+                let result = tokio::time::timeout(limit, merge(&worktrees, &made[*task])).await;
                 killed = result.is_err();
                 wait_for_gits(&repo.root);
                 match result {
@@ -188,9 +188,9 @@ async fn play(acts: &[Act]) {
             }
             Act::Tidy => {
                 let in_use = TASKS.iter().filter(|_| commits.is_empty()).map(|task| run(task, 1)).collect();
-                areas.tidy(&in_use).await.unwrap();
+                worktrees.tidy(&in_use).await.unwrap();
             }
-            Act::Restart => areas = repo.areas().await,
+            Act::Restart => worktrees = repo.worktrees().await,
             Act::Work(..) | Act::Seal(_) | Act::Merge(..) => {}
         }
         let after = state(&repo);

@@ -9,11 +9,11 @@ use posse_core::plan::machine::MergeResult;
 
 use super::in_place::Traces;
 use super::in_place_tests::in_place;
-use super::tests::{Repo, begin, gates, git_in, merged, run, words, write};
+use super::tests::{TestRepo, begin, gates, git_in, merged, run, words, write};
 use super::*;
 
 /// Begins a commit whose hook waits for the file `go`, as a daemon before us did, and waits until the hook has begun.
-fn commit_that_waits(repo: &Repo, directory: &Path) -> Child {
+fn commit_that_waits(repo: &TestRepo, directory: &Path) -> Child {
     let place = repo.root.parent().unwrap().display();
     let fifo = repo.root.with_file_name("go");
     assert!(Command::new("mkfifo").arg(&fifo).arg(repo.root.with_file_name("begun")).status().unwrap().success());
@@ -27,26 +27,27 @@ fn commit_that_waits(repo: &Repo, directory: &Path) -> Child {
 
 #[tokio::test]
 async fn a_commit_that_outlived_its_daemon_is_waited_for() {
-    let repo = Repo::new();
-    let area = begin(&repo.areas().await, "1").await;
-    write(&area.directory, "new", "work\n");
-    let mut child = commit_that_waits(&repo, &area.directory);
-    let areas = repo.areas().await;
-    let words = words(&area);
-    let mut seal = std::pin::pin!(areas.seal(&area, &words));
+    let repo = TestRepo::new();
+    let worktree = begin(&repo.worktrees().await, "1").await;
+    write(&worktree.directory, "new", "work\n");
+    let mut child = commit_that_waits(&repo, &worktree.directory);
+    let worktrees = repo.worktrees().await;
+    let words = words(&worktree);
+    let mut commit_leftovers = std::pin::pin!(worktrees.commit_leftovers(&worktree, &words));
     git::ASKED.take();
-    assert!((&mut seal).now_or_never().is_none(), "it waits");
+    assert!((&mut commit_leftovers).now_or_never().is_none(), "it waits");
     assert_eq!(git::ASKED.take(), [""; 0], "for that git, before any other");
     fs::write(repo.root.with_file_name("go"), "\n").unwrap();
-    let sealed = tokio::time::timeout(Duration::from_secs(300), seal).await.expect("it ends").unwrap();
+    let final_commit =
+        tokio::time::timeout(Duration::from_secs(300), commit_leftovers).await.expect("it ends").unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(git_in(&area.directory, &["log", "--format=%s %H", "main..HEAD"]), format!("ours {sealed}"));
+    assert_eq!(git_in(&worktree.directory, &["log", "--format=%s %H", "main..HEAD"]), format!("ours {final_commit}"));
     assert_eq!(
         fs::read_to_string(repo.root.with_file_name("hooks")).unwrap().lines().count(),
         1,
         "nobody else commits"
     );
-    assert_eq!(git_in(&area.directory, &["status", "--porcelain"]), "");
+    assert_eq!(git_in(&worktree.directory, &["status", "--porcelain"]), "");
 }
 
 fn lock(directory: &Path) -> PathBuf {
@@ -57,41 +58,41 @@ fn lock(directory: &Path) -> PathBuf {
 
 #[tokio::test]
 async fn the_lock_of_a_git_that_died_goes() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
     let gates = gates(&["test -e a"]);
-    let (one, two) = (begin(&areas, "1").await, begin(&areas, "2").await);
+    let (one, two) = (begin(&worktrees, "1").await, begin(&worktrees, "2").await);
     write(&one.directory, "one", "x\n");
     write(&two.directory, "two", "x\n");
     let in_area = lock(&one.directory);
-    assert_eq!(areas.check(&one, &words(&one), &gates).await, None, "in the area");
+    assert_eq!(worktrees.check(&one, &words(&one), &gates).await, None, "in the area");
     assert!(!in_area.exists());
-    merged(&areas.merge(&one, &words(&one), &gates).await);
-    // The bench is used for what both give together.
-    areas.check(&two, &words(&two), &gates).await;
-    let bench = areas.bench_directory();
-    git_in(&repo.root, &["worktree", "add", "--quiet", "--detach", bench.to_str().unwrap()]);
-    let on_bench = lock(&bench);
-    merged(&areas.merge(&two, &words(&two), &gates).await);
-    assert!(!on_bench.exists());
-    // While an area is furnished.
-    let mut half = areas.known(&run("2", 1)).await.unwrap();
+    merged(&worktrees.merge(&one, &words(&one), &gates).await);
+    // The scratch work tree is used for what both give together.
+    worktrees.check(&two, &words(&two), &gates).await;
+    let scratch = worktrees.scratch_directory();
+    git_in(&repo.root, &["worktree", "add", "--quiet", "--detach", scratch.to_str().unwrap()]);
+    let on_scratch = lock(&scratch);
+    merged(&worktrees.merge(&two, &words(&two), &gates).await);
+    assert!(!on_scratch.exists());
+    // While a work tree is furnished.
+    let mut half = worktrees.known_record(&run("2", 1)).await.unwrap();
     half.ready = false;
-    areas.write_note(&run("2", 1), &half).await.unwrap();
+    worktrees.write_record(&run("2", 1), &half).await.unwrap();
     let in_half = lock(&two.directory);
-    areas.make(&run("2", 1), &two.base).await.unwrap();
+    worktrees.make(&run("2", 1), &two.base).await.unwrap();
     assert!(!in_half.exists());
 }
 
 #[tokio::test]
 async fn the_lock_of_one_that_works_stays() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    write(&area.directory, "new", "work\n");
-    let mut child = commit_that_waits(&repo, &area.directory);
-    let tree = areas.tree(&area).await.unwrap();
-    let lock = lock(&area.directory);
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    write(&worktree.directory, "new", "work\n");
+    let mut child = commit_that_waits(&repo, &worktree.directory);
+    let tree = worktrees.tree(&worktree).await.unwrap();
+    let lock = lock(&worktree.directory);
     let mut unlock = std::pin::pin!(tree.unlock());
     assert!((&mut unlock).now_or_never().is_none() && lock.exists());
     fs::remove_file(&lock).unwrap();
@@ -103,18 +104,18 @@ async fn the_lock_of_one_that_works_stays() {
 /// In the user's checkout it may be the user's git, and is not touched. It is not the session's fault.
 #[tokio::test]
 async fn a_lock_in_the_users_checkout_is_nobodys_failure() {
-    let repo = Repo::new();
-    let areas = Areas::open(in_place(&repo)).await.unwrap();
-    areas.may_begin(false, None).await.unwrap();
-    let area = areas.begin(&run("1", 1), &gates(&[])).await.unwrap();
+    let repo = TestRepo::new();
+    let worktrees = Worktrees::open(in_place(&repo)).await.unwrap();
+    worktrees.may_begin(false, None).await.unwrap();
+    let worktree = worktrees.begin(&run("1", 1), &gates(&[])).await.unwrap();
     write(&repo.root, "new", "work\n");
-    assert_eq!(areas.session_over(&area.run, &area).await.unwrap(), Traces::default());
+    assert_eq!(worktrees.session_over(&worktree.run, &worktree).await.unwrap(), Traces::default());
     let lock = lock(&repo.root);
-    let checked = areas.check_unless_stopped(&area, &words(&area), &gates(&[])).await;
+    let checked = worktrees.check_unless_stopped(&worktree, &words(&worktree), &gates(&[])).await;
     assert!(matches!(&checked, Err(NotChecked::Unable(why)) if why.contains("another git is at work")), "{checked:?}");
-    assert!(matches!(areas.merge(&area, &words(&area), &gates(&[])).await, MergeResult::NotNow { .. }));
+    assert!(matches!(worktrees.merge(&worktree, &words(&worktree), &gates(&[])).await, MergeResult::NotNow { .. }));
     fs::remove_file(&lock).unwrap();
-    assert_eq!(areas.check(&area, &words(&area), &gates(&[])).await, None);
+    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates(&[])).await, None);
 }
 
 /// Whose fault it is that work was not committed: of all that git may say, only what it says about the work is the author's.
@@ -135,11 +136,11 @@ fn only_a_refusal_is_the_authors_fault() {
 /// What a hook says about the work is for its author.
 #[tokio::test]
 async fn a_hook_that_refuses_the_work_is_a_failed_check() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
-    let area = begin(&areas, "1").await;
-    write(&area.directory, "new", "work\n");
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
+    let worktree = begin(&worktrees, "1").await;
+    write(&worktree.directory, "new", "work\n");
     repo.hook("pre-commit", "echo no; exit 1");
-    let failure = areas.check(&area, &words(&area), &gates(&[])).await.unwrap();
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
     assert_eq!((failure.gate.as_str(), failure.output.ends_with("no")), ("commit", true), "{failure:?}");
 }

@@ -11,21 +11,21 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use posse_core::aftermath::{self, Change, GitPath, Snapshot, Step, Was};
+use posse_core::finalize::{self, Change, GitPath, Snapshot, Step, Was};
 use posse_core::plan::checkout::Loose;
+use posse_core::plan::fast_forward::in_the_way;
 use posse_core::plan::file::{GateWhen, Isolation};
-use posse_core::plan::landing::in_the_way;
 use posse_core::plan::machine::{GateFailure, MergeResult, Part, RunId};
 use posse_core::plan::names::CommitWords;
 use serde::{Deserialize, Serialize};
 
 use super::gates::{Base, Place};
 use super::make::NAMES;
-use super::note::Note;
-use super::{Area, AreaError, Areas, Gates, Work, not_committed, note};
-use crate::aftermath::{CommitIn, TreeEntryKind, commit_in, inspect, named, on_disk, snapshot};
+use super::record::WorktreeRecord;
+use super::{Gates, TaskWorktree, Work, WorktreeError, Worktrees, not_committed, record};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
+use crate::finalize::{CommitIn, TreeEntryKind, commit_in, inspect, named, on_disk, snapshot};
 use crate::git::{self, WorkTree};
 
 /// So much may be uncommitted. It is copied into the repository before every session.
@@ -65,25 +65,25 @@ pub(crate) struct Traces {
     pub notes: Vec<String>,
 }
 
-impl Areas {
+impl Worktrees {
     /// Whether tasks may be worked on in the checkout, before a run begins.
-    pub(crate) async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), AreaError> {
+    pub(crate) async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), WorktreeError> {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
         self.fit().await?;
         let now = self.uncommitted().await?;
         let mut loose = match earlier {
-            Some(earlier) => note::read(&earlier.state.join("loose.json")).await?.unwrap_or_default(),
+            Some(earlier) => record::read(&earlier.state.join("loose.json")).await?.unwrap_or_default(),
             None => Loose::default(),
         };
         loose.refresh(&now.dirty);
         let users = loose.users(&now.dirty);
         if !allow_dirty && !users.is_empty() {
-            return Err(AreaError::NotClean { directory: self.root.clone(), files: named(&users) });
+            return Err(WorktreeError::NotClean { directory: self.root.clone(), files: named(&users) });
         }
         if let Some(path) = self.dirty_submodule().await? {
-            return Err(AreaError::DirtySubmodule(path));
+            return Err(WorktreeError::DirtySubmodule(path));
         }
         self.small_enough(&now).await?;
         if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
@@ -94,7 +94,7 @@ impl Areas {
 
     /// A repository within this one that has changes of its own. Git is not let into it by itself: it would obey the
     /// configuration in there.
-    async fn dirty_submodule(&self) -> Result<Option<GitPath>, AreaError> {
+    async fn dirty_submodule(&self) -> Result<Option<GitPath>, WorktreeError> {
         let said = git::hear(&self.root, None, &["ls-files", "--stage", "-z"], b"").await?;
         for line in said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
             let Some(path) = line.splitn(2, |byte| *byte == b'\t').nth(1) else { continue };
@@ -113,62 +113,62 @@ impl Areas {
     }
 
     /// The checkout, if a session can begin in it.
-    async fn fit(&self) -> Result<(WorkTree, Vec<Change>), AreaError> {
+    async fn fit(&self) -> Result<(WorkTree, Vec<Change>), WorktreeError> {
         let tree = self.stands().await?;
         if let Some(what) = tree.under_way().await {
-            return Err(AreaError::UnderWay { directory: self.root.clone(), what });
+            return Err(WorktreeError::UnderWay { directory: self.root.clone(), what });
         }
         let changes = tree.status().await?;
         match changes.iter().find(|change| change.unmerged) {
-            Some(change) => Err(AreaError::Conflicts(change.path.clone())),
+            Some(change) => Err(WorktreeError::Conflicts(change.path.clone())),
             None => Ok((tree, changes)),
         }
     }
 
     /// The checkout, if it is on the branch that it was on.
-    async fn stands(&self) -> Result<WorkTree, AreaError> {
-        let gone = || AreaError::NoRepository(self.root.clone());
+    async fn stands(&self) -> Result<WorkTree, WorktreeError> {
+        let gone = || WorktreeError::NoRepository(self.root.clone());
         let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
         if tree.branch().await?.as_deref() != Some(self.branch()) {
-            return Err(AreaError::OtherBranch { directory: self.root.clone(), branch: self.branch().to_owned() });
+            return Err(WorktreeError::OtherBranch { directory: self.root.clone(), branch: self.branch().to_owned() });
         }
         tree.unlocked().await?;
         Ok(tree)
     }
 
     /// All that is not committed, but for what is posse's own.
-    async fn uncommitted(&self) -> Result<Snapshot, AreaError> {
+    async fn uncommitted(&self) -> Result<Snapshot, WorktreeError> {
         let found = snapshot(&self.root, &Environment::default()).await?;
-        let mut found = found.ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
+        let mut found = found.ok_or_else(|| WorktreeError::NoRepository(self.root.clone()))?;
         found.dirty.retain(|was| !self.is_ours(&was.path));
         Ok(found)
     }
 
     fn is_ours(&self, path: &GitPath) -> bool {
         let in_state = on_disk(&self.root, path).starts_with(&self.state);
-        in_state || aftermath::is_ours(path) || self.plan_file.as_ref() == Some(path)
+        in_state || finalize::is_ours(path) || self.plan_file.as_ref() == Some(path)
     }
 
-    async fn small_enough(&self, now: &Snapshot) -> Result<(), AreaError> {
+    async fn small_enough(&self, now: &Snapshot) -> Result<(), WorktreeError> {
         let files: Vec<PathBuf> = now.dirty.iter().map(|was| on_disk(&self.root, &was.path)).collect();
         let length = |disk: &Disk, file: &PathBuf| disk.symlink_metadata(file).map_or(0, |found| found.len());
         let bytes = disk::run(move |disk| files.iter().map(|file| length(disk, file)).sum()).await;
         match bytes > KEPT_MAX {
-            true => Err(AreaError::TooMuch { directory: self.root.clone(), bytes }),
+            true => Err(WorktreeError::TooMuch { directory: self.root.clone(), bytes }),
             false => Ok(()),
         }
     }
 
-    async fn loose(&self) -> Result<Loose, AreaError> {
-        Ok(note::read(&self.state.join("loose.json")).await?.unwrap_or_default())
+    async fn loose(&self) -> Result<Loose, WorktreeError> {
+        Ok(record::read(&self.state.join("loose.json")).await?.unwrap_or_default())
     }
 
-    async fn write_loose(&self, loose: &Loose) -> Result<(), AreaError> {
-        note::write(self.state.join("loose.json"), loose).await
+    async fn write_loose(&self, loose: &Loose) -> Result<(), WorktreeError> {
+        record::write(self.state.join("loose.json"), loose).await
     }
 
     /// Asked again, it looks anew: no session was there yet.
-    pub(super) async fn begin_in_place(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
+    pub(super) async fn begin_in_place(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree, WorktreeError> {
         self.fit().await?;
         let guarded = {
             let _checkout = self.checkout.lock().await;
@@ -182,25 +182,25 @@ impl Areas {
         self.look_at_plan_before(gates).await?;
 
         let (tree, changes) = self.fit().await?;
-        let Some(base) = tree.head().await? else { return Err(AreaError::NoCommit(self.root.clone())) };
+        let Some(base) = tree.head().await? else { return Err(WorktreeError::NoCommit(self.root.clone())) };
         let before = self.uncommitted().await?;
         self.small_enough(&before).await?;
         let own = self.loose().await?.of(&run.task);
-        let saved = match self.note(run).await?.and_then(|note| note.in_place) {
+        let saved = match self.record(run).await?.and_then(|record| record.in_place) {
             Some(start) => start.saved,
             None => self.unused_ref(run).await?,
         };
-        let mut note = Note::new(run, self.branch().to_owned(), self.root.clone(), base.clone());
-        note.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
+        let mut record = WorktreeRecord::new(run, self.branch().to_owned(), self.root.clone(), base.clone());
+        record.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
         // Not ready yet, but whoever comes after a crash knows that the ref is ours.
-        self.write_note(run, &note).await?;
+        self.write_record(run, &record).await?;
         self.save(&tree, &saved, &base, &before, &changes, run).await?;
-        note.ready = true;
-        self.write_note(run, &note).await?;
-        Ok(super::area(run, note))
+        record.ready = true;
+        self.write_record(run, &record).await?;
+        Ok(super::worktree(run, record))
     }
 
-    async fn unused_ref(&self, run: &RunId) -> Result<String, AreaError> {
+    async fn unused_ref(&self, run: &RunId) -> Result<String, WorktreeError> {
         for number in 1..=NAMES {
             let end = if number == 1 { String::new() } else { format!("-{number}") };
             let name = format!("refs/posse/{}/{run}{end}", self.plan_slug);
@@ -208,7 +208,7 @@ impl Areas {
                 return Ok(name);
             }
         }
-        Err(AreaError::NoName(run.to_string()))
+        Err(WorktreeError::NoName(run.to_string()))
     }
 
     /// Keeps all that is not committed, in the files and in the index, in a commit that no branch has.
@@ -220,7 +220,7 @@ impl Areas {
         before: &Snapshot,
         changes: &[Change],
         run: &RunId,
-    ) -> Result<(), AreaError> {
+    ) -> Result<(), WorktreeError> {
         let mut commit = base.to_owned();
         if !before.dirty.is_empty() {
             let message = |what: &str| format!("posse: what was {what} when task {} began", run.task);
@@ -235,7 +235,7 @@ impl Areas {
     }
 
     /// What is committed, with these files as they are on disk. What is in repositories of their own cannot be had.
-    async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String, AreaError> {
+    async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String, WorktreeError> {
         let repositories: BTreeSet<&GitPath> =
             changes.iter().filter(|change| change.repository).map(|change| &change.path).collect();
         let files = paths.iter().filter(|path| !repositories.contains(path));
@@ -247,7 +247,7 @@ impl Areas {
         Ok(tree.tree(&draft).await?)
     }
 
-    async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, AreaError> {
+    async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, WorktreeError> {
         // Nobody's commit: it is never part of a branch.
         let mut arguments = vec!["-c", "user.name=posse", "-c", "user.email=posse@localhost", "commit-tree", tree];
         parents.iter().for_each(|parent| arguments.extend(["-p", *parent]));
@@ -256,7 +256,7 @@ impl Areas {
     }
 
     /// The files as they are, without what checks have left: so they are the same before a check and after it.
-    async fn files_now(&self) -> Result<String, AreaError> {
+    async fn files_now(&self) -> Result<String, WorktreeError> {
         let tree = self.stands().await?;
         let (loose, now, changes) = (self.loose().await?, self.uncommitted().await?, tree.status().await?);
         let of_checks = loose.of_checks();
@@ -266,11 +266,11 @@ impl Areas {
     }
 
     /// Runs the checks of tasks where nobody has. What they say now is what later failures are compared with.
-    async fn look_before(&self, gates: &Gates) -> Result<String, AreaError> {
+    async fn look_before(&self, gates: &Gates) -> Result<String, WorktreeError> {
         let files = self.files_now().await?;
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
             if self.said(&files, gate).await?.is_none() {
-                let run = self.checking(|| self.run(gate, gates, Place::Area(&self.root))).await?;
+                let run = self.checking(|| self.run(gate, gates, Place::Worktree(&self.root))).await?;
                 self.keep(&files, gate, &run).await?;
             }
         }
@@ -278,10 +278,10 @@ impl Areas {
     }
 
     /// Does something that may leave files behind which are nobody's work.
-    pub(super) async fn checking<T, F: Future<Output = Result<T, AreaError>>>(
+    pub(super) async fn checking<T, F: Future<Output = Result<T, WorktreeError>>>(
         &self,
         check: impl FnOnce() -> F,
-    ) -> Result<T, AreaError> {
+    ) -> Result<T, WorktreeError> {
         let _checkout = self.checkout.lock().await;
         let mut loose = self.loose().await?;
         loose.check_begins(&self.uncommitted().await?.dirty);
@@ -292,20 +292,22 @@ impl Areas {
         done
     }
 
-    async fn start(&self, run: &RunId) -> Result<Start, AreaError> {
-        self.known(run).await?.in_place.ok_or_else(|| AreaError::NotMade(run.to_string()))
+    async fn start(&self, run: &RunId) -> Result<Start, WorktreeError> {
+        self.known_record(run).await?.in_place.ok_or_else(|| WorktreeError::NotMade(run.to_string()))
     }
 
-    /// What a session of this area may not commit.
-    pub(crate) async fn not_its_own(&self, area: &Area) -> Result<Vec<String>, AreaError> {
+    /// What a session of this work tree may not commit.
+    pub(crate) async fn not_its_own(&self, worktree: &TaskWorktree) -> Result<Vec<String>, WorktreeError> {
         match self.isolation {
             Isolation::Worktree => Ok(Vec::new()),
-            Isolation::InPlace => Ok(self.start(&area.run).await?.guarded.iter().map(ToString::to_string).collect()),
+            Isolation::InPlace => {
+                Ok(self.start(&worktree.run).await?.guarded.iter().map(ToString::to_string).collect())
+            }
         }
     }
 
     /// To be told before a validator is started: what it leaves is nobody's work. Told again while it runs, it is the same.
-    pub(crate) async fn validator_begins(&self) -> Result<(), AreaError> {
+    pub(crate) async fn validator_begins(&self) -> Result<(), WorktreeError> {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
@@ -316,13 +318,13 @@ impl Areas {
     }
 
     /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
-    pub(crate) async fn session_over(&self, id: &RunId, area: &Area) -> Result<Traces, AreaError> {
+    pub(crate) async fn session_over(&self, id: &RunId, worktree: &TaskWorktree) -> Result<Traces, WorktreeError> {
         if self.isolation == Isolation::Worktree {
             return Ok(Traces::default());
         }
         let _checkout = self.checkout.lock().await;
-        let mut note = self.known(id).await?;
-        let Some(start) = &mut note.in_place else { return Err(AreaError::NotMade(id.to_string())) };
+        let mut record = self.known_record(id).await?;
+        let Some(start) = &mut record.in_place else { return Err(WorktreeError::NotMade(id.to_string())) };
         let (mut loose, now) = (self.loose().await?, self.uncommitted().await?);
         if id.part != Part::Work {
             loose.check_ended(&now.dirty);
@@ -339,22 +341,28 @@ impl Areas {
             }
         };
         start.end = Some(head.clone());
-        let traces = match self.trespass(area, start, &head, &tip).await? {
+        let traces = match self.trespass(worktree, start, &head, &tip).await? {
             Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
             None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
-        self.write_note(id, &note).await?;
+        self.write_record(id, &record).await?;
         Ok(traces)
     }
 
     /// What it committed and must not have, or what it took away.
-    async fn trespass(&self, area: &Area, start: &Start, head: &str, tip: &str) -> Result<Option<String>, AreaError> {
-        if !self.has(tip, &area.base).await? {
-            let error = AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
+    async fn trespass(
+        &self,
+        worktree: &TaskWorktree,
+        start: &Start,
+        head: &str,
+        tip: &str,
+    ) -> Result<Option<String>, WorktreeError> {
+        if !self.has(tip, &worktree.base).await? {
+            let error = WorktreeError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
         }
-        let mut commits = self.commits(&area.base, head).await?;
-        commits.extend(self.commits(&area.base, tip).await?);
+        let mut commits = self.commits(&worktree.base, head).await?;
+        commits.extend(self.commits(&worktree.base, tip).await?);
         commits.sort_unstable();
         commits.dedup();
         let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();
@@ -380,11 +388,11 @@ impl Areas {
     }
 
     /// What this attempt did; what was there before it is no evidence.
-    pub(super) async fn work_in_place(&self, area: &Area) -> Result<Work, AreaError> {
-        let start = self.start(&area.run).await?;
-        let gone = || AreaError::NoRepository(self.root.clone());
+    pub(super) async fn work_in_place(&self, worktree: &TaskWorktree) -> Result<Work, WorktreeError> {
+        let start = self.start(&worktree.run).await?;
+        let gone = || WorktreeError::NoRepository(self.root.clone());
         let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
-        let head = tree.head().await?.unwrap_or_else(|| area.base.clone());
+        let head = tree.head().await?.unwrap_or_else(|| worktree.base.clone());
         let (now, changes) = (self.uncommitted().await?, tree.status().await?);
         let before = |was: &Was| start.before.dirty.iter().find(|before| before.path == was.path);
         let new = |was: &&Was| match before(was) {
@@ -394,43 +402,43 @@ impl Areas {
         let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
         let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
         let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
-        let mut files = self.changed(&area.base, &head).await?.paths;
+        let mut files = self.changed(&worktree.base, &head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();
         let shown: Vec<GitPath> = dirty.iter().chain(&start.own).cloned().collect();
         let shown = self.tree_with(&tree, &shown, &changes).await?;
         let arguments =
-            ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--stat=100", &area.base, &shown, "--"];
+            ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--stat=100", &worktree.base, &shown, "--"];
         let stat = git::hear(&self.root, None, &arguments, b"").await?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
-        Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })
+        Ok(Work { commits: self.commits(&worktree.base, &head).await?, files, dirty, stat })
     }
 
     /// Commits what sessions of the task have left, by explicit paths, past the user's index.
     pub(super) async fn commit_in_place(
         &self,
-        area: &Area,
+        worktree: &TaskWorktree,
         start: &Start,
         words: &CommitWords,
-    ) -> Result<String, AreaError> {
+    ) -> Result<String, WorktreeError> {
         let tree = self.stands().await?;
-        let unfinished = |what| AreaError::Unfinished { directory: self.root.clone(), what };
+        let unfinished = |what| WorktreeError::Unfinished { directory: self.root.clone(), what };
         if let Some(what) = tree.under_way().await {
             return Err(unfinished(what));
         }
         let _checkout = self.checkout.lock().await;
-        let own = self.loose().await?.of(&area.run.task);
+        let own = self.loose().await?.of(&worktree.run.task);
         let found = snapshot(&self.root, &Environment::default())
             .await?
-            .ok_or_else(|| AreaError::NoRepository(self.root.clone()))?;
+            .ok_or_else(|| WorktreeError::NoRepository(self.root.clone()))?;
         let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
         let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
-        let quarantine = self.state.join("quarantine").join(area.run.to_string());
+        let quarantine = self.state.join("quarantine").join(worktree.run.to_string());
         let committed = commit_in(&tree, CommitIn::Users, &words.message(), &quarantine, Some(&before)).await;
         match committed.step {
             Step::Failed(text) => return Err(not_committed(committed.error, text)),
-            Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", area.run),
+            Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", worktree.run),
         }
         let left = tree.status().await?;
         if left.iter().any(|change| change.unmerged) {
@@ -440,44 +448,59 @@ impl Areas {
         let left = left.into_iter().filter(|change| !change.repository && own.contains(&change.path));
         let left: Vec<GitPath> = left.map(|change| change.path).filter(|path| !ignored(path)).collect();
         if !left.is_empty() {
-            return Err(AreaError::NotCommitted(format!("uncommitted work of yours is in the way: {}", named(&left))));
+            return Err(WorktreeError::NotCommitted(format!(
+                "uncommitted work of yours is in the way: {}",
+                named(&left)
+            )));
         }
-        let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(self.root.clone())) };
-        if !self.has(&head, &area.base).await? {
-            return Err(AreaError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() });
+        let Some(head) = tree.head().await? else { return Err(WorktreeError::NoCommit(self.root.clone())) };
+        if !self.has(&head, &worktree.base).await? {
+            return Err(WorktreeError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() });
         }
         Ok(head)
     }
 
     /// Checks the work where it is. It is committed already.
-    pub(super) async fn check_in_place(&self, area: &Area, gates: &Gates) -> Result<Option<GateFailure>, AreaError> {
-        let start = self.start(&area.run).await?;
+    pub(super) async fn check_in_place(
+        &self,
+        worktree: &TaskWorktree,
+        gates: &Gates,
+    ) -> Result<Option<GateFailure>, WorktreeError> {
+        let start = self.start(&worktree.run).await?;
         let files = self.files_now().await?;
-        self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Area(&self.root))).await
+        self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Worktree(&self.root))).await
     }
 
     /// There is nothing to merge: when it is committed, it is where it belongs.
-    pub(super) async fn merge_in_place(&self, area: &Area, words: &CommitWords) -> Result<MergeResult, AreaError> {
-        let sealed = self.seal(area, words).await?;
-        if !self.has(&self.tip().await?, &sealed).await? {
+    pub(super) async fn merge_in_place(
+        &self,
+        worktree: &TaskWorktree,
+        words: &CommitWords,
+    ) -> Result<MergeResult, WorktreeError> {
+        let final_commit = self.commit_leftovers(worktree, words).await?;
+        if !self.has(&self.tip().await?, &final_commit).await? {
             let text = "does not have the commits of the task any more; bring them back";
-            return Ok(MergeResult::NotNow { why: format!("{} {text} ({sealed})", self.branch()) });
+            return Ok(MergeResult::NotNow { why: format!("{} {text} ({final_commit})", self.branch()) });
         }
-        Ok(MergeResult::Merged { commits: self.commits_of_task(&area.run, &sealed).await? })
+        Ok(MergeResult::Merged { commits: self.commits_of_task(&worktree.run, &final_commit).await? })
     }
 
     /// What this attempt and those before it have committed.
-    async fn commits_of_task(&self, run: &RunId, sealed: &str) -> Result<Vec<String>, AreaError> {
-        let of_task =
-            |(_, note): (PathBuf, Note)| Some((note.run.clone()?, note)).filter(|(of, _)| of.task == run.task);
-        let mut notes: Vec<(RunId, Note)> = self.notes().await?.into_iter().filter_map(of_task).collect();
+    async fn commits_of_task(&self, run: &RunId, final_commit: &str) -> Result<Vec<String>, WorktreeError> {
+        let of_task = |(_, record): (PathBuf, WorktreeRecord)| {
+            Some((record.run.clone()?, record)).filter(|(of, _)| of.task == run.task)
+        };
+        let mut notes: Vec<(RunId, WorktreeRecord)> = self.records().await?.into_iter().filter_map(of_task).collect();
         notes.sort_by_key(|(of, _)| of.start);
         let mut commits = Vec::new();
-        for (of, note) in notes {
-            let end =
-                if of.start == run.start { Some(sealed.to_owned()) } else { note.in_place.and_then(|start| start.end) };
+        for (of, record) in notes {
+            let end = if of.start == run.start {
+                Some(final_commit.to_owned())
+            } else {
+                record.in_place.and_then(|start| start.end)
+            };
             if let Some(end) = end {
-                commits.extend(self.commits(&note.base, &end).await?);
+                commits.extend(self.commits(&record.base, &end).await?);
             }
         }
         let mut seen = BTreeSet::new();

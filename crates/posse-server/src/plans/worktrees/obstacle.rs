@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use posse_core::aftermath::GitPath;
+use posse_core::finalize::GitPath;
 use posse_core::plan::isolation::Obstacle;
 
-use super::AreaError;
+use super::WorktreeError;
 use crate::git::{self, WorkTree};
 
 /// The first one, in what is checked out. Where there is no repository, whoever opens it says so.
-pub(crate) async fn obstacle(directory: &Path) -> Result<Option<Obstacle>, AreaError> {
+pub(crate) async fn obstacle(directory: &Path) -> Result<Option<Obstacle>, WorktreeError> {
     let Some(tree) = WorkTree::find(directory).await? else { return Ok(None) };
     let Some(head) = tree.head().await? else { return Ok(None) };
     if let Some(path) = submodule(&tree.root, &head).await? {
@@ -24,7 +24,7 @@ pub(crate) async fn obstacle(directory: &Path) -> Result<Option<Obstacle>, AreaE
 }
 
 /// A repository within a commit.
-pub(super) async fn submodule(root: &Path, commit: &str) -> Result<Option<GitPath>, AreaError> {
+pub(super) async fn submodule(root: &Path, commit: &str) -> Result<Option<GitPath>, WorktreeError> {
     let said = git::hear(root, None, &["ls-tree", "-r", "-z", commit], b"").await?;
     let line = said.split(|byte| *byte == 0).find(|line| line.starts_with(b"160000 "));
     let path = line.and_then(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));

@@ -11,55 +11,55 @@ use posse_core::plan::{Record, State, TaskStatus};
 use posse_core::time::Wall;
 
 use super::in_place::Traces;
-use super::tests::{Repo, begin, gates, git_in, merge, merged, run, words, write};
+use super::tests::{TestRepo, begin, gates, git_in, merge, merged, run, words, write};
 use super::*;
 
-pub(super) fn in_place(repo: &Repo) -> Ground {
-    Ground { isolation: Isolation::InPlace, ..repo.ground() }
+pub(super) fn in_place(repo: &TestRepo) -> WorktreesParams {
+    WorktreesParams { isolation: Isolation::InPlace, ..repo.params() }
 }
 
-async fn open(repo: &Repo, allow_dirty: bool) -> Areas {
-    let areas = Areas::open(in_place(repo)).await.unwrap();
-    areas.may_begin(allow_dirty, None).await.unwrap();
-    areas
+async fn open(repo: &TestRepo, allow_dirty: bool) -> Worktrees {
+    let worktrees = Worktrees::open(in_place(repo)).await.unwrap();
+    worktrees.may_begin(allow_dirty, None).await.unwrap();
+    worktrees
 }
 
-async fn start(areas: &Areas, task: &str, start: u32) -> Area {
-    areas.begin(&run(task, start), &gates(&[])).await.unwrap()
+async fn start(worktrees: &Worktrees, task: &str, start: u32) -> TaskWorktree {
+    worktrees.begin(&run(task, start), &gates(&[])).await.unwrap()
 }
 
-async fn over(areas: &Areas, area: &Area) -> Traces {
-    areas.session_over(&area.run, area).await.unwrap()
+async fn over(worktrees: &Worktrees, worktree: &TaskWorktree) -> Traces {
+    worktrees.session_over(&worktree.run, worktree).await.unwrap()
 }
 
-async fn saved(areas: &Areas, area: &Area) -> String {
-    areas.known(&area.run).await.unwrap().in_place.unwrap().saved().to_owned()
+async fn saved(worktrees: &Worktrees, worktree: &TaskWorktree) -> String {
+    worktrees.known_record(&worktree.run).await.unwrap().in_place.unwrap().saved().to_owned()
 }
 
 #[tokio::test]
 async fn work_is_committed_where_it_was_done() {
-    let repo = Repo::new();
-    let areas = open(&repo, false).await;
-    let area = start(&areas, "1.1", 1).await;
-    assert_eq!((area.directory.as_path(), area.branch.as_str()), (repo.root.as_path(), "main"));
-    assert_eq!(areas.find(&run("1.1", 1)).await.unwrap(), area);
-    assert_eq!(areas.work(&area).await.unwrap(), Work::default());
+    let repo = TestRepo::new();
+    let worktrees = open(&repo, false).await;
+    let worktree = start(&worktrees, "1.1", 1).await;
+    assert_eq!((worktree.directory.as_path(), worktree.branch.as_str()), (repo.root.as_path(), "main"));
+    assert_eq!(worktrees.find(&run("1.1", 1)).await.unwrap(), worktree);
+    assert_eq!(worktrees.work(&worktree).await.unwrap(), Work::default());
     repo.commit("a", "by the session\n");
     write(&repo.root, "b", "left by the session\n");
     write(&repo.root, "new", "left by the session\n");
     fs::remove_file(repo.root.join("c")).unwrap();
-    assert_eq!(over(&areas, &area).await, Traces::default());
-    let work = areas.work(&area).await.unwrap();
+    assert_eq!(over(&worktrees, &worktree).await, Traces::default());
+    let work = worktrees.work(&worktree).await.unwrap();
     assert_eq!((work.commits.len(), work.dirty.len(), work.files.len()), (1, 3, 4));
     assert!(work.stat.contains("4 files changed"), "{}", work.stat);
-    let commits = merged(&merge(&areas, &area).await).to_vec();
+    let commits = merged(&merge(&worktrees, &worktree).await).to_vec();
     assert_eq!((commits.len(), repo.status().as_str()), (2, ""));
     assert_eq!(repo.git(&["show", "--name-only", "--format=%s"]), "task 1.1: Do it\n\nb\nc\nnew");
     let trailers = repo.git(&["log", "-1", "--format=%(trailers:only,unfold)"]);
     assert_eq!(trailers.trim(), "Plan: The plan\nTask: 1.1\nRun: 1.1-1\nAttempt: 1");
     // Asked again after a crash.
-    let again = Areas::open(in_place(&repo)).await.unwrap();
-    assert_eq!(merged(&merge(&again, &area).await), commits);
+    let again = Worktrees::open(in_place(&repo)).await.unwrap();
+    assert_eq!(merged(&merge(&again, &worktree).await), commits);
     assert_eq!(again.tidy(&BTreeSet::new()).await.unwrap(), []);
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main", "nothing is left behind");
 }
@@ -67,17 +67,17 @@ async fn work_is_committed_where_it_was_done() {
 /// After a crash it is asked again how a session ended. What the user has begun meanwhile is not the session's.
 #[tokio::test]
 async fn who_asks_again_after_a_crash_takes_nothing_of_the_users() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     write(&repo.root, "a", "of the user\n");
-    let areas = open(&repo, true).await;
-    let area = start(&areas, "1", 1).await;
+    let worktrees = open(&repo, true).await;
+    let worktree = start(&worktrees, "1", 1).await;
     write(&repo.root, "left", "by the session\n");
-    assert_eq!(over(&areas, &area).await, Traces::default());
+    assert_eq!(over(&worktrees, &worktree).await, Traces::default());
     write(&repo.root, "mine", "of the user\n");
     repo.git(&["commit", "-q", "-m", "what I had begun", "a"]);
-    let again = Areas::open(in_place(&repo)).await.unwrap();
-    assert_eq!(over(&again, &area).await.trespass, None);
-    merged(&merge(&again, &area).await);
+    let again = Worktrees::open(in_place(&repo)).await.unwrap();
+    assert_eq!(over(&again, &worktree).await.trespass, None);
+    merged(&merge(&again, &worktree).await);
     assert_eq!(repo.git(&["show", "--name-only", "--format="]), "left");
     assert_eq!(repo.status(), "?? mine");
 }
@@ -85,72 +85,72 @@ async fn who_asks_again_after_a_crash_takes_nothing_of_the_users() {
 /// A deleted file stays deleted in the saved tree if an empty directory has taken its place.
 #[tokio::test]
 async fn file_replaced_by_a_directory_is_saved_as_deleted() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     fs::remove_file(repo.root.join("a")).unwrap();
     fs::create_dir(repo.root.join("a")).unwrap();
     fs::remove_file(repo.root.join("b")).unwrap();
     write(&repo.root, "b/in", "of the user\n");
-    let areas = open(&repo, true).await;
-    let saved = saved(&areas, &start(&areas, "1", 1).await).await;
+    let worktrees = open(&repo, true).await;
+    let saved = saved(&worktrees, &start(&worktrees, "1", 1).await).await;
     let files = repo.git(&["ls-tree", "-r", "--name-only", &saved]);
     let files: BTreeSet<&str> = files.lines().collect();
     assert!(!files.contains("a") && !files.contains("b") && files.contains("b/in"), "{files:?}");
 }
 
 /// Everything of the user's: the index, as it differs from the commit, and the files as they differ from the index.
-fn users(repo: &Repo) -> (String, String, String) {
+fn users(repo: &TestRepo) -> (String, String, String) {
     let untracked = repo.git(&["ls-files", "--others", "--exclude-standard"]);
     (repo.git(&["diff", "--cached"]), repo.git(&["diff"]), untracked)
 }
 
 #[tokio::test]
 async fn t47_what_the_user_has_begun_stays_as_it_is() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     write(&repo.root, "a", "staged by the user\n");
     repo.git(&["add", "a"]);
     write(&repo.root, "a", "and changed again\n");
     write(&repo.root, "b", "changed by the user\n");
     write(&repo.root, "loose", "of the user\n");
     let before = users(&repo);
-    let refused = Areas::open(in_place(&repo)).await.unwrap().may_begin(false, None).await.unwrap_err().to_string();
+    let refused = Worktrees::open(in_place(&repo)).await.unwrap().may_begin(false, None).await.unwrap_err().to_string();
     assert!(
         refused.contains("not committed: a, b, loose; commit them") && refused.contains("--allow-dirty"),
         "{refused}"
     );
-    let areas = open(&repo, true).await;
-    let area = start(&areas, "1", 1).await;
-    assert_eq!(areas.not_its_own(&area).await.unwrap(), ["a", "b", "loose"]);
+    let worktrees = open(&repo, true).await;
+    let worktree = start(&worktrees, "1", 1).await;
+    assert_eq!(worktrees.not_its_own(&worktree).await.unwrap(), ["a", "b", "loose"]);
     assert_eq!(users(&repo), before);
     write(&repo.root, "c", "by the session\n");
     write(&repo.root, "new", "by the session\n");
-    assert_eq!(over(&areas, &area).await, Traces::default());
-    merged(&merge(&areas, &area).await);
+    assert_eq!(over(&worktrees, &worktree).await, Traces::default());
+    merged(&merge(&worktrees, &worktree).await);
     assert_eq!(repo.git(&["show", "--name-only", "--format="]), "c\nnew");
     assert_eq!(users(&repo), before);
     // The file, what was staged of it, and what no commit has.
-    let saved = saved(&areas, &area).await;
+    let saved = saved(&worktrees, &worktree).await;
     for (what, expected) in [(":a", "and changed again"), (":loose", "of the user"), ("^2:a", "staged by the user")] {
         assert_eq!(repo.git(&["show", &format!("{saved}{what}")]), expected);
     }
-    let kept = areas.tidy(&BTreeSet::new()).await.unwrap();
+    let kept = worktrees.tidy(&BTreeSet::new()).await.unwrap();
     assert_eq!((kept.len(), kept[0].branch.as_str()), (1, saved.as_str()));
 }
 
 #[tokio::test]
 async fn a_session_that_commits_what_is_the_users_has_failed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     write(&repo.root, "a", "of the user\n");
     write(&repo.root, "d/loose", "of the user\n");
-    let areas = open(&repo, true).await;
+    let worktrees = open(&repo, true).await;
     for (number, name) in [(1, "a"), (2, "d/loose")] {
-        let area = start(&areas, "1", number).await;
+        let worktree = start(&worktrees, "1", number).await;
         write(&repo.root, name, &format!("by session {number}\n"));
         repo.git(&["add", name]);
         repo.git(&["commit", "--quiet", "-m", "swept"]);
         // Also after a crash.
-        for areas in [&areas, &Areas::open(in_place(&repo)).await.unwrap()] {
-            let text = over(areas, &area).await.trespass.unwrap();
-            let place = format!("{}:{name}", saved(areas, &area).await);
+        for worktrees in [&worktrees, &Worktrees::open(in_place(&repo)).await.unwrap()] {
+            let text = over(worktrees, &worktree).await.trespass.unwrap();
+            let place = format!("{}:{name}", saved(worktrees, &worktree).await);
             assert!(text.contains(&format!("before the session began: {name}.")) && text.contains(&place), "{text}");
             assert_eq!(repo.git(&["show", &place]), "of the user");
         }
@@ -158,115 +158,115 @@ async fn a_session_that_commits_what_is_the_users_has_failed() {
         // Another commit on top does not hide it.
         write(&repo.root, name, "of the user\n");
         repo.git(&["commit", "--quiet", "-m", "back", "--", name]);
-        assert!(over(&areas, &area).await.trespass.is_some());
+        assert!(over(&worktrees, &worktree).await.trespass.is_some());
         write(&repo.root, name, "of the user\nagain\n");
     }
     // Changed and not committed: nobody knows by whom, but it is told and kept.
-    let area = start(&areas, "2", 1).await;
+    let worktree = start(&worktrees, "2", 1).await;
     repo.git(&["checkout", "--quiet", "--", "a"]);
     write(&repo.root, "b", "by the session\n");
-    let traces = over(&areas, &area).await;
+    let traces = over(&worktrees, &worktree).await;
     assert_eq!(traces.trespass, None);
     assert!(traces.notes[0].contains("not as they were, by its hand or by yours: a;"), "{:?}", traces.notes);
-    assert_eq!(repo.git(&["show", &format!("{}:a", saved(&areas, &area).await)]), "of the user\nagain");
+    assert_eq!(repo.git(&["show", &format!("{}:a", saved(&worktrees, &worktree).await)]), "of the user\nagain");
 }
 
 #[tokio::test]
 async fn commits_that_were_there_before_are_not_rewritten() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.commit("a", "of the user\n");
     let theirs = repo.git(&["rev-parse", "HEAD"]);
-    let areas = open(&repo, false).await;
-    let area = start(&areas, "1", 1).await;
+    let worktrees = open(&repo, false).await;
+    let worktree = start(&worktrees, "1", 1).await;
     write(&repo.root, "b", "by the session\n");
     repo.git(&["commit", "--quiet", "--amend", "-am", "mine now"]);
-    let text = over(&areas, &area).await.trespass.unwrap();
+    let text = over(&worktrees, &worktree).await.trespass.unwrap();
     assert!(text.starts_with("what was on main when the task began is not all there any more"), "{text}");
-    let MergeResult::NotNow { why } = merge(&areas, &area).await else { panic!("merged") };
-    assert!(why.contains(&saved(&areas, &area).await), "{why}");
+    let MergeResult::NotNow { why } = merge(&worktrees, &worktree).await else { panic!("merged") };
+    assert!(why.contains(&saved(&worktrees, &worktree).await), "{why}");
     assert!(
         repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1")
     );
     let state = verified("1", "1970-01-01T00:00:00Z");
     let failed = Keeping { state: &State::default(), keep: Duration::ZERO, now: Wall(i64::MAX) };
-    assert_eq!(areas.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Needed));
+    assert_eq!(worktrees.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Needed));
     let done = Keeping { state: &state, ..failed };
-    assert_eq!(areas.clean(&done, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Goes));
+    assert_eq!(worktrees.clean(&done, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Goes));
     assert_eq!(repo.git(&["for-each-ref", "refs/posse"]), "");
 }
 
 #[tokio::test]
 async fn the_next_attempt_goes_on_with_what_is_there() {
-    let repo = Repo::new();
-    let areas = open(&repo, false).await;
-    let first = start(&areas, "1", 1).await;
+    let repo = TestRepo::new();
+    let worktrees = open(&repo, false).await;
+    let first = start(&worktrees, "1", 1).await;
     repo.commit("a", "by attempt 1\n");
     write(&repo.root, "b", "left by attempt 1\n");
     write(&repo.root, "c", "left by attempt 1\n");
-    over(&areas, &first).await;
+    over(&worktrees, &first).await;
     // It failed. Another task must not take it along, and does not.
-    let other = start(&areas, "2", 1).await;
-    assert_eq!(areas.not_its_own(&other).await.unwrap(), ["b", "c"]);
+    let other = start(&worktrees, "2", 1).await;
+    assert_eq!(worktrees.not_its_own(&other).await.unwrap(), ["b", "c"]);
     write(&repo.root, "d/e", "by task 2\n");
-    assert_eq!(over(&areas, &other).await, Traces::default());
-    assert_eq!(merged(&merge(&areas, &other).await).len(), 1);
+    assert_eq!(over(&worktrees, &other).await, Traces::default());
+    assert_eq!(merged(&merge(&worktrees, &other).await).len(), 1);
     assert_eq!(repo.git(&["show", "--name-only", "--format="]), "d/e");
 
-    let areas = Areas::open(in_place(&repo)).await.unwrap();
-    let second = start(&areas, "1", 2).await;
-    assert_eq!(areas.not_its_own(&second).await.unwrap(), [] as [&str; 0]);
-    assert!(!areas.work(&second).await.unwrap().is_there(), "what attempt 1 did is no evidence for attempt 2");
+    let worktrees = Worktrees::open(in_place(&repo)).await.unwrap();
+    let second = start(&worktrees, "1", 2).await;
+    assert_eq!(worktrees.not_its_own(&second).await.unwrap(), [] as [&str; 0]);
+    assert!(!worktrees.work(&second).await.unwrap().is_there(), "what attempt 1 did is no evidence for attempt 2");
     write(&repo.root, "c", "mended by attempt 2\n");
-    over(&areas, &second).await;
-    let work = areas.work(&second).await.unwrap();
+    over(&worktrees, &second).await;
+    let work = worktrees.work(&second).await.unwrap();
     assert_eq!(work.dirty, [GitPath(b"c".to_vec())]);
-    let commits = merged(&merge(&areas, &second).await).to_vec();
+    let commits = merged(&merge(&worktrees, &second).await).to_vec();
     assert_eq!((commits.len(), repo.status().as_str()), (2, ""), "the commit of attempt 1 is the task's too");
     assert_eq!(repo.git(&["show", "--name-only", "--format="]), "b\nc");
 }
 
 #[tokio::test]
 async fn a_run_that_was_stopped_is_no_obstacle_for_the_next() {
-    let repo = Repo::new();
-    let areas = open(&repo, false).await;
-    let area = start(&areas, "1", 1).await;
+    let repo = TestRepo::new();
+    let worktrees = open(&repo, false).await;
+    let worktree = start(&worktrees, "1", 1).await;
     write(&repo.root, "b", "half\n");
-    over(&areas, &area).await;
-    let earlier = Earlier { state: repo.ground().state, unfinished: true };
-    let next = || Ground { state: repo.ground().state.with_file_name("next"), ..in_place(&repo) };
-    let areas = Areas::open(next()).await.unwrap();
-    areas.may_begin(false, Some(&earlier)).await.unwrap();
-    assert_eq!(areas.not_its_own(&start(&areas, "1", 2).await).await.unwrap(), [] as [&str; 0]);
+    over(&worktrees, &worktree).await;
+    let earlier = Earlier { state: repo.params().state, unfinished: true };
+    let next = || WorktreesParams { state: repo.params().state.with_file_name("next"), ..in_place(&repo) };
+    let worktrees = Worktrees::open(next()).await.unwrap();
+    worktrees.may_begin(false, Some(&earlier)).await.unwrap();
+    assert_eq!(worktrees.not_its_own(&start(&worktrees, "1", 2).await).await.unwrap(), [] as [&str; 0]);
     // What somebody changed since is theirs.
     write(&repo.root, "b", "half, and a line of the user\n");
-    let refused = areas.may_begin(false, Some(&earlier)).await.unwrap_err();
-    assert!(matches!(refused, AreaError::NotClean { .. }), "{refused}");
+    let refused = worktrees.may_begin(false, Some(&earlier)).await.unwrap_err();
+    assert!(matches!(refused, WorktreeError::NotClean { .. }), "{refused}");
 }
 
 #[tokio::test]
 async fn t50_what_was_red_before_is_known_and_what_checks_leave_is_no_work() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     // It names what is red, and leaves something behind each time.
     let check = "date +%N >> report; for f in a b; do grep -q bad $f && echo \"test $f ... FAILED\" && bad=1; done; test -z \"$bad\"";
     let gates = gates(&[check]);
     repo.commit("a", "bad\n");
-    let areas = open(&repo, false).await;
-    let area = areas.begin(&run("1", 1), &gates).await.unwrap();
+    let worktrees = open(&repo, false).await;
+    let worktree = worktrees.begin(&run("1", 1), &gates).await.unwrap();
     assert_eq!(repo.status(), "?? report", "it was run before the session");
-    assert_eq!(areas.not_its_own(&area).await.unwrap(), [] as [&str; 0]);
+    assert_eq!(worktrees.not_its_own(&worktree).await.unwrap(), [] as [&str; 0]);
     write(&repo.root, "c", "by the session\n");
-    over(&areas, &area).await;
-    assert_eq!(areas.check(&area, &words(&area), &gates).await, None, "red as it was before");
-    merged(&merge(&areas, &area).await);
+    over(&worktrees, &worktree).await;
+    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates).await, None, "red as it was before");
+    merged(&merge(&worktrees, &worktree).await);
     assert_eq!((repo.git(&["show", "--name-only", "--format="]).as_str(), repo.status().as_str()), ("c", "?? report"));
 
     let runs = || repo.read("report").unwrap().lines().count();
     let before = runs();
-    let area = areas.begin(&run("2", 1), &gates).await.unwrap();
+    let worktree = worktrees.begin(&run("2", 1), &gates).await.unwrap();
     assert_eq!(runs(), before, "nobody has changed anything since: it is not run again");
     write(&repo.root, "b", "bad\n");
-    over(&areas, &area).await;
-    let failure = areas.check(&area, &words(&area), &gates).await.unwrap();
+    over(&worktrees, &worktree).await;
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates).await.unwrap();
     assert!(failure.message.contains("new: b"), "{failure:?}");
     assert_eq!(repo.status(), "?? report", "the work is committed, and stays");
 }
@@ -287,18 +287,18 @@ async fn checks_of_the_whole_plan() {
             ("exit 77", "NotRun"),
             ("", "NotRun"),
         ] {
-            let repo = Repo::new();
+            let repo = TestRepo::new();
             let base = repo.git(&["rev-parse", "HEAD"]);
-            let areas = Areas::open(Ground { isolation, ..repo.ground() }).await.unwrap();
+            let worktrees = Worktrees::open(WorktreesParams { isolation, ..repo.params() }).await.unwrap();
             let gates = of_plan(command);
-            let area = areas.begin(&run("1", 1), &gates).await.unwrap();
-            write(&area.directory, "b", "bad\n");
-            over(&areas, &area).await;
-            assert_eq!(areas.check(&area, &words(&area), &gates).await, None, "not a check of tasks");
-            merged(&merge(&areas, &area).await);
+            let worktree = worktrees.begin(&run("1", 1), &gates).await.unwrap();
+            write(&worktree.directory, "b", "bad\n");
+            over(&worktrees, &worktree).await;
+            assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates).await, None, "not a check of tasks");
+            merged(&merge(&worktrees, &worktree).await);
             // By another process, after a crash.
-            let areas = Areas::open(Ground { isolation, ..repo.ground() }).await.unwrap();
-            let checks = areas.check_plan(Some(&base), &gates).await;
+            let worktrees = Worktrees::open(WorktreesParams { isolation, ..repo.params() }).await.unwrap();
+            let checks = worktrees.check_plan(Some(&base), &gates).await;
             let said = format!("{:?}", checks[0].verdict);
             assert!(said.starts_with(expected), "{isolation:?}, {command}: {said}");
         }
@@ -307,21 +307,21 @@ async fn checks_of_the_whole_plan() {
 
 #[tokio::test]
 async fn where_no_session_can_begin() {
-    let refused = async |repo: &Repo, allow_dirty| {
-        let areas = Areas::open(in_place(repo)).await.unwrap();
-        areas.may_begin(allow_dirty, None).await.unwrap_err().to_string()
+    let refused = async |repo: &TestRepo, allow_dirty| {
+        let worktrees = Worktrees::open(in_place(repo)).await.unwrap();
+        worktrees.may_begin(allow_dirty, None).await.unwrap_err().to_string()
     };
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     write(&repo.root, ".posse/notes", "ours\n");
     write(&repo.root, "plan.yaml", "meta: {}\n");
-    let ground = Ground { plan_file: Some(repo.root.join("plan.yaml")), ..in_place(&repo) };
-    Areas::open(ground).await.unwrap().may_begin(false, None).await.unwrap();
+    let params = WorktreesParams { plan_file: Some(repo.root.join("plan.yaml")), ..in_place(&repo) };
+    Worktrees::open(params).await.unwrap().may_begin(false, None).await.unwrap();
 
     repo.git(&["checkout", "--quiet", "-b", "other"]);
     repo.commit("a", "other\n");
     repo.git(&["checkout", "--quiet", "main"]);
-    let ground = Ground { branch: Some("other".into()), ..in_place(&repo) };
-    let text = Areas::open(ground).await.unwrap().may_begin(true, None).await.unwrap_err().to_string();
+    let params = WorktreesParams { branch: Some("other".into()), ..in_place(&repo) };
+    let text = Worktrees::open(params).await.unwrap().may_begin(true, None).await.unwrap_err().to_string();
     assert!(text.starts_with("other is not checked out in"), "{text}");
     repo.commit("a", "main\n");
     let conflict = std::process::Command::new("git").args(["merge", "other"]).current_dir(&repo.root).output().unwrap();
@@ -329,27 +329,27 @@ async fn where_no_session_can_begin() {
     let text = refused(&repo, true).await;
     assert!(text.starts_with("a merge is under way in"), "{text}");
 
-    let inner = Repo::new();
-    let repo = Repo::new();
+    let inner = TestRepo::new();
+    let repo = TestRepo::new();
     let url = inner.root.to_str().unwrap();
     repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", url, "lib"]);
     repo.git(&["commit", "--quiet", "-m", "a submodule"]);
     assert_eq!(obstacle(&repo.root).await.unwrap(), Some(Obstacle::Submodule("lib".into())));
-    let areas = open(&repo, false).await;
-    let area = start(&areas, "1", 1).await;
+    let worktrees = open(&repo, false).await;
+    let worktree = start(&worktrees, "1", 1).await;
     write(&repo.root, "lib/a", "by the session\n");
     git_in(
         &repo.root.join("lib"),
         &["-c", "user.name=s", "-c", "user.email=s@x", "commit", "--quiet", "-am", "inside"],
     );
     repo.git(&["commit", "--quiet", "-am", "lib"]);
-    assert_eq!(over(&areas, &area).await, Traces::default());
-    assert_eq!(merged(&merge(&areas, &area).await).len(), 1);
+    assert_eq!(over(&worktrees, &worktree).await, Traces::default());
+    assert_eq!(merged(&merge(&worktrees, &worktree).await).len(), 1);
     write(&repo.root, "lib/a", "of the user\n");
     let text = refused(&repo, true).await;
     assert!(text.starts_with("lib is a repository within this one that has changes of its own"), "{text}");
 
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     assert_eq!(obstacle(&repo.root).await.unwrap(), None);
     repo.commit("d/.gitattributes", "# *.txt filter=lfs\n");
     assert_eq!(obstacle(&repo.root).await.unwrap(), None);
@@ -367,15 +367,15 @@ fn verified(task: &str, at: &str) -> State {
 /// In work trees of their own.
 #[tokio::test]
 async fn work_of_failed_attempts_goes_when_its_time_is_over() {
-    let repo = Repo::new();
-    let areas = repo.areas().await;
+    let repo = TestRepo::new();
+    let worktrees = repo.worktrees().await;
     for task in ["done", "open", "dirty", "merged"] {
-        let area = begin(&areas, task).await;
-        write(&area.directory, task, "x\n");
+        let worktree = begin(&worktrees, task).await;
+        write(&worktree.directory, task, "x\n");
         match task {
             "dirty" => {}
-            "merged" => drop(merge(&areas, &area).await),
-            _ => drop(areas.seal(&area, &words(&area)).await.unwrap()),
+            "merged" => drop(merge(&worktrees, &worktree).await),
+            _ => drop(worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap()),
         }
     }
     let mut state = verified("done", "1970-01-01T00:00:00Z");
@@ -393,20 +393,20 @@ async fn work_of_failed_attempts_goes_when_its_time_is_over() {
     let all = branches();
 
     let keeping = Keeping { state: &state, keep: DEFAULT_KEEP, now: in_days(6) };
-    let looked = areas.clean(&keeping, Sweep::Look).await.unwrap();
+    let looked = worktrees.clean(&keeping, Sweep::Look).await.unwrap();
     assert_eq!(told(&looked), ["dirty later", "done later", "merged goes", "open needed"]);
     assert_eq!(branches(), all, "to look changes nothing");
     let keeping = Keeping { now: in_days(8), ..keeping };
-    let looked = areas.clean(&keeping, Sweep::Look).await.unwrap();
+    let looked = worktrees.clean(&keeping, Sweep::Look).await.unwrap();
     assert_eq!(told(&looked), ["dirty later", "done goes", "merged goes", "open needed"]);
-    assert_eq!(told(&areas.clean(&keeping, Sweep::Remove).await.unwrap()), told(&looked));
+    assert_eq!(told(&worktrees.clean(&keeping, Sweep::Remove).await.unwrap()), told(&looked));
     assert_eq!(branches(), "plan/p-1/dirty/1\nplan/p-1/open/1");
     // What was not committed is now, and its time begins.
     assert_eq!(repo.git(&["show", "plan/p-1/dirty/1:dirty"]), "x");
     let keeping = Keeping { now: in_days(16), ..keeping };
     for expected in [&["dirty goes", "open needed"][..], &["open needed"]] {
-        assert_eq!(told(&areas.clean(&keeping, Sweep::Remove).await.unwrap()), expected);
+        assert_eq!(told(&worktrees.clean(&keeping, Sweep::Remove).await.unwrap()), expected);
     }
     assert_eq!(branches(), "plan/p-1/open/1");
-    assert!(areas.find(&run("open", 1)).await.unwrap().directory.join("open").exists());
+    assert!(worktrees.find(&run("open", 1)).await.unwrap().directory.join("open").exists());
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::in_place_tests::in_place;
 use super::property_tests::{Edit, NAMES, State, apply, edit, state, wait_for_gits};
-use super::tests::{Repo, gates, merge, run};
+use super::tests::{TestRepo, gates, merge, run};
 use super::*;
 
 const TASKS: [&str; 2] = ["1", "2"];
@@ -59,7 +59,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// A session that is there.
 struct Session {
-    area: Area,
+    worktree: TaskWorktree,
     /// As everything was when it began.
     before: State,
     /// What it may not commit.
@@ -79,7 +79,7 @@ fn untouched(before: &State, after: &State, guarded: &BTreeSet<String>, what: &s
     }
 }
 
-fn hold(repo: &Repo, commits: &BTreeSet<String>, what: &str) {
+fn hold(repo: &TestRepo, commits: &BTreeSet<String>, what: &str) {
     for commit in commits {
         let held = repo.git(&["for-each-ref", "--contains", commit, "--count=1"]);
         assert!(!held.is_empty(), "{commit} is lost: {what}");
@@ -87,9 +87,9 @@ fn hold(repo: &Repo, commits: &BTreeSet<String>, what: &str) {
 }
 
 /// What was not committed when it began is there under its ref, file by file.
-async fn kept(repo: &Repo, areas: &Areas, session: &Session, what: &str) {
-    let note = areas.known(&session.area.run).await.unwrap();
-    let saved = note.in_place.as_ref().unwrap().saved();
+async fn kept(repo: &TestRepo, worktrees: &Worktrees, session: &Session, what: &str) {
+    let record = worktrees.known_record(&session.worktree.run).await.unwrap();
+    let saved = record.in_place.as_ref().unwrap().saved();
     let listed = repo.git(&["ls-tree", "-r", "-z", "--name-only", saved]);
     let listed: BTreeSet<&str> = listed.split('\0').collect();
     for (name, has) in session.before.names.iter().filter(|(_, has)| has.dirty) {
@@ -100,21 +100,21 @@ async fn kept(repo: &Repo, areas: &Areas, session: &Session, what: &str) {
     }
 }
 
-async fn within<T>(repo: &Repo, kill: Option<u64>, deed: impl Future<Output = T>) -> Option<T> {
+async fn within<T>(repo: &TestRepo, kill: Option<u64>, deed: impl Future<Output = T>) -> Option<T> {
     let done = tokio::time::timeout(Duration::from_millis(kill.unwrap_or(300_000)), deed).await;
     wait_for_gits(&repo.root);
     done.ok()
 }
 
 async fn play(acts: &[Act], allow_dirty: bool) {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     if allow_dirty {
         apply(&repo.root, Edit::Write("b", 3));
         apply(&repo.root, Edit::Write("new", 3));
     }
-    let open = async || Areas::open(in_place(&repo)).await.unwrap();
-    let mut areas = open().await;
-    areas.may_begin(allow_dirty, None).await.unwrap();
+    let open = async || Worktrees::open(in_place(&repo)).await.unwrap();
+    let mut worktrees = open().await;
+    worktrees.may_begin(allow_dirty, None).await.unwrap();
     let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
     let mut session: Option<Session> = None;
     let mut starts: BTreeMap<usize, u32> = BTreeMap::new();
@@ -126,20 +126,20 @@ async fn play(acts: &[Act], allow_dirty: bool) {
             Act::User(edit) => apply(&repo.root, *edit),
             Act::UserStages(name) => drop(git(&["--literal-pathspecs", "add", "--", name])),
             Act::UserCommits => drop(git(&["commit", "--quiet", "-m", "by hand"])),
-            Act::Restart => areas = open().await,
+            Act::Restart => worktrees = open().await,
             Act::Begin(task, kill) if session.is_none() => {
                 let start = starts.entry(*task).or_default();
                 *start += 1;
                 let id = run(TASKS[*task], *start);
-                let begun = within(&repo, *kill, areas.begin(&id, &gates(&[]))).await;
+                let begun = within(&repo, *kill, worktrees.begin(&id, &gates(&[]))).await;
                 untouched(&before, &state(&repo), &NAMES.map(str::to_owned).into(), &what);
-                if let Some(area) = begun {
-                    let area = area.unwrap();
-                    let guarded = areas.not_its_own(&area).await.unwrap().into_iter();
+                if let Some(worktree) = begun {
+                    let worktree = worktree.unwrap();
+                    let guarded = worktrees.not_its_own(&worktree).await.unwrap().into_iter();
                     let guarded = guarded.map(|name| name.trim_matches('"').to_owned()).collect();
-                    commits.insert(area.base.clone());
-                    let begun = Session { area, before, guarded };
-                    kept(&repo, &areas, &begun, &what).await;
+                    commits.insert(worktree.base.clone());
+                    let begun = Session { worktree, before, guarded };
+                    kept(&repo, &worktrees, &begun, &what).await;
                     session = Some(begun);
                 }
             }
@@ -152,15 +152,15 @@ async fn play(acts: &[Act], allow_dirty: bool) {
             Act::End(kill) => {
                 let Some(ending) = session.take() else { continue };
                 let end = async {
-                    let traces = areas.session_over(&ending.area.run, &ending.area).await.unwrap();
+                    let traces = worktrees.session_over(&ending.worktree.run, &ending.worktree).await.unwrap();
                     match traces.trespass {
                         Some(_) => None,
-                        None => Some(merge(&areas, &ending.area).await),
+                        None => Some(merge(&worktrees, &ending.worktree).await),
                     }
                 };
                 let ended = within(&repo, *kill, end).await;
                 untouched(&before, &state(&repo), &ending.guarded, &what);
-                kept(&repo, &areas, &ending, &what).await;
+                kept(&repo, &worktrees, &ending, &what).await;
                 match ended {
                     None => session = Some(ending),
                     Some(Some(MergeResult::Merged { commits: merged })) => commits.extend(merged),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use posse_core::aftermath::is_suspicious;
+use posse_core::finalize::is_suspicious;
 use proptest::prelude::*;
 
 use super::tests::Repo;

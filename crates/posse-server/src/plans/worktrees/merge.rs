@@ -6,22 +6,22 @@
 
 use std::path::Path;
 
-use posse_core::aftermath::GitPath;
+use posse_core::finalize::GitPath;
+use posse_core::plan::fast_forward::{AheadBehind, Difference, ahead_behind, in_the_way, together};
 use posse_core::plan::file::Isolation;
-use posse_core::plan::landing::{Apart, Difference, apart, in_the_way, together};
 use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
-use super::note::Landing;
-use super::{Area, AreaError, Areas, Gates};
-use crate::aftermath::{TreeEntryKind, inspect, named};
+use super::record::PlannedMerge;
+use super::{Gates, TaskWorktree, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
+use crate::finalize::{TreeEntryKind, inspect, named};
 use crate::git::{self, GitError, WorkTree};
 
 /// So often somebody else may move the branch while we merge into it.
 const TRIES: usize = 5;
 /// How an attempt to move the user's branch ended.
-enum Landed {
+enum FastForward {
     Yes,
     /// Somebody else moved it.
     Moved,
@@ -35,12 +35,12 @@ enum Joined {
     Conflict(Vec<GitPath>),
 }
 
-impl Areas {
-    /// Merges the work of an area into the user's branch. Asked again, it says the same and does nothing twice.
-    pub(crate) async fn merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> MergeResult {
-        match self.try_to_merge(area, words, gates).await {
+impl Worktrees {
+    /// Merges the work of a work tree into the user's branch. Asked again, it says the same and does nothing twice.
+    pub(crate) async fn merge(&self, worktree: &TaskWorktree, words: &CommitWords, gates: &Gates) -> MergeResult {
+        match self.try_to_merge(worktree, words, gates).await {
             Ok(result) => result,
-            Err(AreaError::Stopped(_)) => MergeResult::Stopped,
+            Err(WorktreeError::Stopped(_)) => MergeResult::Stopped,
             // The work is not fit to be committed: its author can mend that, nobody else.
             Err(error) => match at_fault(&error) {
                 Some(failure) => MergeResult::RedTogether(failure),
@@ -49,51 +49,56 @@ impl Areas {
         }
     }
 
-    async fn try_to_merge(&self, area: &Area, words: &CommitWords, gates: &Gates) -> Result<MergeResult, AreaError> {
+    async fn try_to_merge(
+        &self,
+        worktree: &TaskWorktree,
+        words: &CommitWords,
+        gates: &Gates,
+    ) -> Result<MergeResult, WorktreeError> {
         if self.isolation == Isolation::InPlace {
-            return self.merge_in_place(area, words).await;
+            return self.merge_in_place(worktree, words).await;
         }
-        let sealed = self.seal(area, words).await?;
+        let final_commit = self.commit_leftovers(worktree, words).await?;
         let _merging = self.merging.lock().await;
         for _ in 0..TRIES {
             let tip = self.tip().await?;
-            let apart = self.apart(&tip, &sealed).await?;
-            if apart.right.is_empty() {
-                return Ok(MergeResult::Merged { commits: self.merged_commits(area, &tip, &sealed).await? });
+            let ahead_behind = self.ahead_behind(&tip, &final_commit).await?;
+            if ahead_behind.ahead.is_empty() {
+                return Ok(MergeResult::Merged { commits: self.merged_commits(worktree, &tip, &final_commit).await? });
             }
-            let mut note = self.known(&area.run).await?;
-            let (landing, difference) = match note.landing.take() {
+            let mut record = self.known_record(&worktree.run).await?;
+            let (planned, difference) = match record.planned.take() {
                 // Somebody was here before us, and has perhaps written half of it.
-                Some(landing) if landing.onto == tip => {
-                    let difference = self.changed(&landing.onto, &landing.result).await?;
-                    (landing, difference)
+                Some(planned) if planned.onto == tip => {
+                    let difference = self.changed(&planned.onto, &planned.result).await?;
+                    (planned, difference)
                 }
-                _ => match self.join(&tip, &sealed, &apart, words).await? {
+                _ => match self.join(&tip, &final_commit, &ahead_behind, words).await? {
                     Joined::Conflict(paths) => {
                         let paths = paths.iter().map(ToString::to_string).collect();
                         return Ok(MergeResult::Conflict { paths });
                     }
-                    Joined::Commit(result, difference) => (Landing { onto: tip, result }, difference),
+                    Joined::Commit(result, difference) => (PlannedMerge { onto: tip, result }, difference),
                 },
             };
-            if let Some(failure) = self.check_result(&landing, gates).await? {
+            if let Some(failure) = self.check_result(&planned, gates).await? {
                 return Ok(MergeResult::RedTogether(failure));
             }
-            note.landing = Some(landing.clone());
-            self.write_note(&area.run, &note).await?;
-            match self.land(&landing, &difference, words).await? {
-                Landed::Yes => {
-                    if self.is_simple(&landing.onto) && !difference.repositories {
-                        self.found_simple(&landing.result);
+            record.planned = Some(planned.clone());
+            self.write_record(&worktree.run, &record).await?;
+            match self.fast_forward(&planned, &difference, words).await? {
+                FastForward::Yes => {
+                    if self.is_simple(&planned.onto) && !difference.repositories {
+                        self.found_simple(&planned.result);
                     }
-                    let commits = match landing.result == sealed {
-                        true => apart.right,
-                        false => self.commits(&landing.onto, &landing.result).await?,
+                    let commits = match planned.result == final_commit {
+                        true => ahead_behind.ahead,
+                        false => self.commits(&planned.onto, &planned.result).await?,
                     };
                     return Ok(MergeResult::Merged { commits });
                 }
-                Landed::Moved => {}
-                Landed::NotNow(why) => return Ok(MergeResult::NotNow { why }),
+                FastForward::Moved => {}
+                FastForward::NotNow(why) => return Ok(MergeResult::NotNow { why }),
             }
         }
         let why = format!("{} moves all the time; wait until nobody commits to it", self.target);
@@ -101,37 +106,48 @@ impl Areas {
     }
 
     /// How the user's branch and the work stand to each other.
-    async fn apart(&self, tip: &str, sealed: &str) -> Result<Apart, AreaError> {
-        if self.is_child(tip, sealed) {
-            return Ok(Apart { left: Vec::new(), right: vec![sealed.to_owned()] });
+    async fn ahead_behind(&self, tip: &str, final_commit: &str) -> Result<AheadBehind, WorktreeError> {
+        if self.is_child(tip, final_commit) {
+            return Ok(AheadBehind { behind: Vec::new(), ahead: vec![final_commit.to_owned()] });
         }
-        let both = format!("{tip}...{sealed}");
+        let both = format!("{tip}...{final_commit}");
         let said =
             git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
         let words = || "it said something else than commits".to_owned();
-        Ok(apart(&said).ok_or_else(|| GitError::Failed { command: "rev-list".into(), words: words() })?)
+        Ok(ahead_behind(&said).ok_or_else(|| GitError::Failed { command: "rev-list".into(), words: words() })?)
     }
 
     /// What came with a merge that is done already: by us before a crash, or by somebody's hand.
-    async fn merged_commits(&self, area: &Area, tip: &str, sealed: &str) -> Result<Vec<String>, AreaError> {
-        match self.known(&area.run).await?.landing {
-            Some(landing) if self.has(tip, &landing.result).await? => {
-                self.commits(&landing.onto, &landing.result).await
+    async fn merged_commits(
+        &self,
+        worktree: &TaskWorktree,
+        tip: &str,
+        final_commit: &str,
+    ) -> Result<Vec<String>, WorktreeError> {
+        match self.known_record(&worktree.run).await?.planned {
+            Some(planned) if self.has(tip, &planned.result).await? => {
+                self.commits(&planned.onto, &planned.result).await
             }
-            _ => self.commits(&area.base, sealed).await,
+            _ => self.commits(&worktree.base, final_commit).await,
         }
     }
 
     /// The commit that has both. Where one side has all of the other already, that is the commit itself.
-    async fn join(&self, tip: &str, sealed: &str, apart: &Apart, words: &CommitWords) -> Result<Joined, AreaError> {
+    async fn join(
+        &self,
+        tip: &str,
+        final_commit: &str,
+        ahead_behind: &AheadBehind,
+        words: &CommitWords,
+    ) -> Result<Joined, WorktreeError> {
         let is_plan = |path: &GitPath| self.plan_file.as_ref() == Some(path);
-        if apart.left.is_empty() {
-            let difference = self.changed(tip, sealed).await?;
+        if ahead_behind.behind.is_empty() {
+            let difference = self.changed(tip, final_commit).await?;
             if !difference.paths.iter().any(is_plan) {
-                return Ok(Joined::Commit(sealed.to_owned(), difference));
+                return Ok(Joined::Commit(final_commit.to_owned(), difference));
             }
         }
-        let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, sealed];
+        let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, final_commit];
         let (_, said) = git::hear_either(&self.root, &arguments).await?;
         let Some(mut both) = together(&said) else {
             let words = "it said nothing".to_owned();
@@ -149,7 +165,7 @@ impl Areas {
             difference.paths.retain(|path| path != file);
         }
         let message = words.message();
-        let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", sealed, "-m", message.trim_end()];
+        let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", final_commit, "-m", message.trim_end()];
         let signs = ["config", "--type=bool", "--get", "commit.gpgSign"];
         if matches!(git::hear_either(&self.root, &signs).await?, (true, said) if said.trim_ascii() == b"true") {
             arguments.push("-S");
@@ -158,14 +174,14 @@ impl Areas {
     }
 
     /// Mode, kind and id of a file in a commit; empty if it is not there.
-    async fn entry(&self, commit: &str, file: &GitPath) -> Result<Vec<u8>, AreaError> {
+    async fn entry(&self, commit: &str, file: &GitPath) -> Result<Vec<u8>, WorktreeError> {
         let path = String::from_utf8_lossy(&file.0);
         let arguments = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", &path];
         Ok(git::hear(&self.root, None, &arguments, b"").await?)
     }
 
     /// The tree, but for one file, which is as that commit has it.
-    async fn with_entry_of(&self, tree: &str, commit: &str, file: &GitPath) -> Result<String, AreaError> {
+    async fn with_entry_of(&self, tree: &str, commit: &str, file: &GitPath) -> Result<String, WorktreeError> {
         let entry = self.entry(commit, file).await?;
         let (arguments, input) = if entry.is_empty() {
             (["update-index", "--force-remove", "-z", "--stdin"].as_slice(), [file.0.as_slice(), b"\0"].concat())
@@ -182,7 +198,12 @@ impl Areas {
     }
 
     /// Moves the user's branch, with whatever checkout it is in.
-    async fn land(&self, landing: &Landing, difference: &Difference, words: &CommitWords) -> Result<Landed, AreaError> {
+    async fn fast_forward(
+        &self,
+        planned: &PlannedMerge,
+        difference: &Difference,
+        words: &CommitWords,
+    ) -> Result<FastForward, WorktreeError> {
         let mut checkout: Option<WorkTree> = None;
         for (path, branch) in self.home.recorded().await? {
             if !disk::at(path.join(".git"), Disk::exists).await {
@@ -197,21 +218,21 @@ impl Areas {
             // A rebase or a bisection goes back to its branch at the end, to where that was.
             if !here && tree.comes_back_to(&self.target).await {
                 let what = tree.under_way().await.unwrap_or("something");
-                return Ok(Landed::NotNow(format!("{what} is under way in {}; finish it", path.display())));
+                return Ok(FastForward::NotNow(format!("{what} is under way in {}; finish it", path.display())));
             }
             if here && let Some(other) = checkout.replace(tree) {
                 let text = "is checked out twice; leave it checked out in one place";
-                return Ok(Landed::NotNow(format!("{} {text}, not in {} too", self.target, other.root.display())));
+                return Ok(FastForward::NotNow(format!("{} {text}, not in {} too", self.target, other.root.display())));
             }
         }
         match checkout {
-            Some(checkout) => self.land_in(&checkout, landing, &difference.paths).await,
+            Some(checkout) => self.fast_forward_in(&checkout, planned, &difference.paths).await,
             None => {
                 let log = format!("posse: task {}", words.task);
-                let arguments = ["update-ref", "-m", &log, &self.target, &landing.result, &landing.onto];
+                let arguments = ["update-ref", "-m", &log, &self.target, &planned.result, &planned.onto];
                 match git::ask(&self.root, &arguments).await {
-                    Ok(_) => Ok(Landed::Yes),
-                    Err(GitError::Failed { .. }) if self.tip().await? != landing.onto => Ok(Landed::Moved),
+                    Ok(_) => Ok(FastForward::Yes),
+                    Err(GitError::Failed { .. }) if self.tip().await? != planned.onto => Ok(FastForward::Moved),
                     Err(error) => Err(error.into()),
                 }
             }
@@ -225,19 +246,24 @@ impl Areas {
         Ok(Some((tree, branch.as_deref() == Some(self.branch()))))
     }
 
-    async fn land_in(&self, checkout: &WorkTree, landing: &Landing, written: &[GitPath]) -> Result<Landed, AreaError> {
+    async fn fast_forward_in(
+        &self,
+        checkout: &WorkTree,
+        planned: &PlannedMerge,
+        written: &[GitPath],
+    ) -> Result<FastForward, WorktreeError> {
         let place = checkout.root.display();
         if let Some(what) = checkout.under_way().await {
-            return Ok(Landed::NotNow(format!("{what} is under way in {place}; finish it")));
+            return Ok(FastForward::NotNow(format!("{what} is under way in {place}; finish it")));
         }
         let _alone = checkout.alone().await;
         checkout.unlocked().await?;
         // Git looks too, before it writes. But it takes a file that the user has deleted for one that may come back.
         let users = self.in_the_way(checkout, written).await?;
-        if !users.is_empty() && !self.take_up(checkout, landing, written, &users).await? {
+        if !users.is_empty() && !self.take_up(checkout, planned, written, &users).await? {
             let text =
                 "there are changes that are not committed, where it would write; commit them or put them elsewhere";
-            return Ok(Landed::NotNow(format!("in {place} {text}: {}", named(&users))));
+            return Ok(FastForward::NotNow(format!("in {place} {text}: {}", named(&users))));
         }
         let arguments = [
             // Git has looked after its store when the work was committed.
@@ -251,18 +277,18 @@ impl Areas {
             "--no-verify-signatures",
             // What git ignores may be all the user has of it.
             "--no-overwrite-ignore",
-            &landing.result,
+            &planned.result,
         ];
-        let Err(error) = git::write_files(&checkout.root, &arguments).await else { return Ok(Landed::Yes) };
+        let Err(error) = git::write_files(&checkout.root, &arguments).await else { return Ok(FastForward::Yes) };
         match self.tip().await? {
-            tip if tip == landing.result => Ok(Landed::Yes),
-            tip if tip == landing.onto => Err(error.into()),
-            _ => Ok(Landed::Moved),
+            tip if tip == planned.result => Ok(FastForward::Yes),
+            tip if tip == planned.onto => Err(error.into()),
+            _ => Ok(FastForward::Moved),
         }
     }
 
     /// What of the user's would be written over.
-    async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>, AreaError> {
+    async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>, WorktreeError> {
         let (changes, mut ignored) = checkout.status_and_ignored().await?;
         // Of an ignored directory git tells only the name. Other files in it may stay where they are.
         let ignored_too = written.iter().filter(|path| ignored.iter().any(|directory| path.is_in(directory)));
@@ -281,18 +307,18 @@ impl Areas {
     async fn take_up(
         &self,
         checkout: &WorkTree,
-        landing: &Landing,
+        planned: &PlannedMerge,
         written: &[GitPath],
         users: &[GitPath],
-    ) -> Result<bool, AreaError> {
+    ) -> Result<bool, WorktreeError> {
         let found = inspect(&checkout.root, users.to_vec()).await;
         if found.iter().any(|(path, entry)| !written.contains(path) || *entry == TreeEntryKind::Directory) {
             return Ok(false);
         }
         let draft = checkout.draft().await?;
         checkout.stage(Some(&draft), found.of(TreeEntryKind::File), found.of(TreeEntryKind::Missing)).await?;
-        let files = checkout.unlike(Some(&draft), &landing.result).await?;
-        let (old, new) = (checkout.unlike(None, &landing.onto).await?, checkout.unlike(None, &landing.result).await?);
+        let files = checkout.unlike(Some(&draft), &planned.result).await?;
+        let (old, new) = (checkout.unlike(None, &planned.onto).await?, checkout.unlike(None, &planned.result).await?);
         // In the index it is as it was, or as it will be: git writes that last.
         if users.iter().any(|path| files.contains(path) || (old.contains(path) && new.contains(path))) {
             return Ok(false);
@@ -303,18 +329,20 @@ impl Areas {
 }
 
 /// Only what git says about the work is the author's to mend: not that another git is in the way, or takes too long.
-pub(super) fn not_committed(error: Option<GitError>, text: String) -> AreaError {
+pub(super) fn not_committed(error: Option<GitError>, text: String) -> WorktreeError {
     match error {
-        None | Some(GitError::Failed { .. }) => AreaError::NotCommitted(text),
-        Some(error) => AreaError::Git(error),
+        None | Some(GitError::Failed { .. }) => WorktreeError::NotCommitted(text),
+        Some(error) => WorktreeError::Git(error),
     }
 }
 
 /// Failures of the work itself, told like those of a check.
-pub(in crate::plans) fn at_fault(error: &AreaError) -> Option<GateFailure> {
+pub(in crate::plans) fn at_fault(error: &WorktreeError) -> Option<GateFailure> {
     let output = match error {
-        AreaError::NotCommitted(text) => text.clone(),
-        AreaError::Unfinished { .. } | AreaError::Strayed { .. } | AreaError::Broken { .. } => String::new(),
+        WorktreeError::NotCommitted(text) => text.clone(),
+        WorktreeError::Unfinished { .. } | WorktreeError::Strayed { .. } | WorktreeError::Broken { .. } => {
+            String::new()
+        }
         _ => return None,
     };
     Some(GateFailure { gate: "commit".into(), message: error.to_string(), output })

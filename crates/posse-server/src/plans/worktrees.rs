@@ -2,11 +2,11 @@
 //! gets back into the user's branch. Or, if the user wants that, their own checkout (`in_place`).
 //!
 //! The user's checkout is never stashed, reset, cleaned or checked out over. Their git brings a result into it, the way it
-//! does for them, and only if nothing of theirs is in the way. Everything may be asked for again after a crash: a note per
-//! area (`note`) says how far it had come, and git itself whether it is merged.
+//! does for them, and only if nothing of theirs is in the way. Everything may be asked for again after a crash: a record per
+//! work tree (`record`) says how far it had come, and git itself whether it is merged.
 //!
-//! - `make` and `find`: the area of a session. `work`: what was done in it.
-//! - `seal`: the end of the work. What the session left uncommitted is committed; what checks and validators leave behind
+//! - `make` and `find`: the work tree of a session. `work`: what was done in it.
+//! - `commit_leftovers`: the end of the work. What the session left uncommitted is committed; what checks and validators leave behind
 //!   later is not the task's.
 //! - `gates`: commands that check the work, or what it gives together with others'.
 //! - `merge`: the way back. `tidy`: what can go when it is merged, what is kept, and for how long.
@@ -16,39 +16,39 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use posse_core::aftermath::{self, Change, GitPath, Snapshot, Status};
+use posse_core::finalize::{self, Change, GitPath, Snapshot, Status};
+use posse_core::plan::fast_forward::{Difference, difference};
 use posse_core::plan::file::Isolation;
-use posse_core::plan::landing::{Difference, difference};
 use posse_core::plan::machine::{Part, RunId};
 use tokio::sync::Mutex;
 
 use crate::disk::{self, Disk};
 use crate::git::outlived::Outlived;
 use crate::git::{self, Draft, GitError, WorkTree};
-use note::Note;
+use record::WorktreeRecord;
 
 mod after_plan;
 pub(crate) mod gates;
 mod identity;
 mod in_place;
+mod leftovers;
 mod make;
 mod merge;
-mod note;
 mod obstacle;
+mod record;
 mod running;
-mod seal;
 mod tidy;
 
 pub(crate) use gates::{Gates, NotChecked, Stopped};
 pub(crate) use in_place::Earlier;
 pub(super) use merge::at_fault;
 use merge::not_committed;
-pub(crate) use note::has_notes;
 pub(crate) use obstacle::obstacle;
+pub(crate) use record::has_records;
 pub(crate) use tidy::{Keeping, Kept, Sweep};
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AreaError {
+pub(crate) enum WorktreeError {
     #[error("{} is not in a git repository; run `git init` and commit what is there", .0.display())]
     NoRepository(PathBuf),
     #[error("{} is a bare repository; run the plan in a checkout of it", .0.display())]
@@ -111,7 +111,7 @@ pub(crate) enum AreaError {
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: io::Error },
     #[error("{} does not say what posse wrote into it: {error}", path.display())]
-    Note { path: PathBuf, error: serde_json::Error },
+    WorktreeRecord { path: PathBuf, error: serde_json::Error },
 }
 
 /// Where a work tree goes on its way out, within the directory of a run.
@@ -119,7 +119,7 @@ const TRASH: &str = "trash";
 
 /// What a run of a plan works on.
 #[derive(Clone, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct WorktreesParams {
     /// Somewhere in the user's checkout.
     pub directory: PathBuf,
     /// A private directory of this run, outside of the checkout or ignored in it.
@@ -136,9 +136,9 @@ pub(crate) struct Ground {
     pub plan_file: Option<PathBuf>,
 }
 
-/// The work areas of one run of a plan.
+/// The work trees of one run of a plan.
 #[derive(Debug)]
-pub(crate) struct Areas {
+pub(crate) struct Worktrees {
     /// The root of the user's checkout.
     root: PathBuf,
     /// The user's checkout, as it was found.
@@ -154,8 +154,8 @@ pub(crate) struct Areas {
     list: Mutex<()>,
     /// Held while a result is merged: the next one is merged with it.
     merging: Mutex<()>,
-    /// Held by whoever uses the bench.
-    bench: Mutex<()>,
+    /// Held by whoever uses the scratch work tree.
+    scratch: Mutex<()>,
     /// Held by whoever looks at the user's checkout and writes down whose is what.
     checkout: Mutex<()>,
     facts: Facts,
@@ -172,12 +172,12 @@ struct Facts {
     tree: std::sync::Mutex<(String, String)>,
     /// The last one that was made, behind its parent.
     child: std::sync::Mutex<(String, String)>,
-    /// How the area of the session that ended last stood then.
+    /// How the work tree of the session that ended last stood then.
     seen: std::sync::Mutex<Option<(PathBuf, (Status, Draft))>>,
 }
 
 impl Facts {
-    /// How an area stood when its session ended. Told once.
+    /// How a work tree stood when its session ended. Told once.
     fn take_seen(&self, root: &Path) -> Option<(Status, Draft)> {
         locked(&self.seen).take_if(|(of, _)| of.as_path() == root).map(|(_, seen)| seen)
     }
@@ -189,7 +189,7 @@ fn locked<T>(fact: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Where one session works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Area {
+pub(crate) struct TaskWorktree {
     pub run: RunId,
     pub directory: PathBuf,
     pub branch: String,
@@ -197,7 +197,7 @@ pub(crate) struct Area {
     pub base: String,
 }
 
-/// What was done in an area.
+/// What was done in a work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {
     /// Oldest first.
@@ -217,24 +217,24 @@ impl Work {
     }
 }
 
-impl Areas {
-    pub(crate) async fn open(ground: Ground) -> Result<Self, AreaError> {
-        let Ground { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = ground;
+impl Worktrees {
+    pub(crate) async fn open(params: WorktreesParams) -> Result<Self, WorktreeError> {
+        let WorktreesParams { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = params;
         let Some(tree) = WorkTree::find(&directory).await? else {
             let bare = git::is_bare(&directory).await;
-            return Err(if bare { AreaError::Bare(directory) } else { AreaError::NoRepository(directory) });
+            return Err(if bare { WorktreeError::Bare(directory) } else { WorktreeError::NoRepository(directory) });
         };
         let root = tree.root.clone();
         if tree.is_bare().await? {
-            return Err(AreaError::Bare(directory));
+            return Err(WorktreeError::Bare(directory));
         }
-        let Some(head) = tree.head().await? else { return Err(AreaError::NoCommit(root)) };
+        let Some(head) = tree.head().await? else { return Err(WorktreeError::NoCommit(root)) };
         let target = match branch {
-            None => tree.branch().await?.ok_or_else(|| AreaError::Detached(root.clone()))?,
+            None => tree.branch().await?.ok_or_else(|| WorktreeError::Detached(root.clone()))?,
             Some(branch) => {
                 let full = format!("refs/heads/{branch}");
                 if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
-                    return Err(AreaError::BadBranch(branch));
+                    return Err(WorktreeError::BadBranch(branch));
                 }
                 if make_branch && isolation == Isolation::Worktree && tree.last_of(&full).await?.is_none() {
                     // Made only if nobody else has made it meanwhile.
@@ -246,14 +246,15 @@ impl Areas {
         let prepare = move |disk: &Disk| {
             let plan_file = plan_file.map(|file| disk.canonicalize(&file).unwrap_or(file));
             private(disk, &state)?;
-            let state = disk.canonicalize(&state).map_err(|error| AreaError::Write { path: state.clone(), error })?;
-            for name in ["worktrees", "areas", "gates", TRASH] {
+            let state =
+                disk.canonicalize(&state).map_err(|error| WorktreeError::Write { path: state.clone(), error })?;
+            for name in ["worktrees", "records", "gates", TRASH] {
                 private(disk, &state.join(name))?;
             }
             for left in disk.read_dir(&state.join(TRASH)).into_iter().flatten().flatten() {
                 let _ = disk.remove_dir_all(&left.path());
             }
-            Ok::<_, AreaError>((plan_file, state))
+            Ok::<_, WorktreeError>((plan_file, state))
         };
         let (plan_file, state) = disk::run(prepare).await?;
         let within = |file: PathBuf| Some(GitPath(file.strip_prefix(&root).ok()?.as_os_str().as_bytes().to_vec()));
@@ -270,7 +271,7 @@ impl Areas {
             plan_file,
             list: Mutex::default(),
             merging: Mutex::default(),
-            bench: Mutex::default(),
+            scratch: Mutex::default(),
             checkout: Mutex::default(),
             facts: Facts::default(),
             outlived,
@@ -288,7 +289,7 @@ impl Areas {
     }
 
     /// Makes sure that a session has a place to work in, with all that is done so far.
-    pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<Area, AreaError> {
+    pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree, WorktreeError> {
         match self.isolation {
             Isolation::Worktree => self.make_on(run, None).await,
             Isolation::InPlace => self.begin_in_place(run, gates).await,
@@ -296,26 +297,27 @@ impl Areas {
     }
 
     /// The last commit of the branch that gathers the results.
-    pub(crate) async fn tip(&self) -> Result<String, AreaError> {
+    pub(crate) async fn tip(&self) -> Result<String, WorktreeError> {
         let tip = self.home.last_of(&self.target).await?;
-        tip.ok_or_else(|| AreaError::BranchGone(self.target.clone()))
+        tip.ok_or_else(|| WorktreeError::BranchGone(self.target.clone()))
     }
 
-    /// The area of a session, or of the session whose work a validator looks at.
-    pub(crate) async fn find(&self, run: &RunId) -> Result<Area, AreaError> {
-        match self.note(run).await? {
-            Some(note) if note.ready => Ok(area(run, note)),
-            _ => Err(AreaError::NotMade(run.to_string())),
+    /// The work tree of a session, or of the session whose work a validator looks at.
+    pub(crate) async fn find(&self, run: &RunId) -> Result<TaskWorktree, WorktreeError> {
+        match self.record(run).await? {
+            Some(record) if record.ready => Ok(worktree(run, record)),
+            _ => Err(WorktreeError::NotMade(run.to_string())),
         }
     }
 
-    /// The work tree of an area, if it still is one. Where it is none, git would find the user's.
-    async fn tree(&self, area: &Area) -> Result<WorkTree, AreaError> {
-        let broken = || AreaError::Broken { directory: area.directory.clone(), branch: area.branch.clone() };
-        if !disk::at(area.directory.join(".git"), Disk::is_file).await {
+    /// The work tree of a work tree, if it still is one. Where it is none, git would find the user's.
+    async fn tree(&self, worktree: &TaskWorktree) -> Result<WorkTree, WorktreeError> {
+        let broken =
+            || WorktreeError::Broken { directory: worktree.directory.clone(), branch: worktree.branch.clone() };
+        if !disk::at(worktree.directory.join(".git"), Disk::is_file).await {
             return Err(broken());
         }
-        self.tree_in(&area.directory).await?.ok_or_else(broken)
+        self.tree_in(&worktree.directory).await?.ok_or_else(broken)
     }
 
     /// Before we write into a work tree of ours: a git that outlived the daemon which started it there is waited for, and
@@ -340,57 +342,65 @@ impl Areas {
         }
     }
 
-    /// Whether there is evidence in an area that something was done.
-    pub(crate) async fn has_work(&self, area: &Area) -> Result<bool, AreaError> {
+    /// Whether there is evidence in a work tree that something was done.
+    pub(crate) async fn has_work(&self, worktree: &TaskWorktree) -> Result<bool, WorktreeError> {
         if self.isolation == Isolation::InPlace {
-            return Ok(self.work_in_place(area).await?.is_there());
+            return Ok(self.work_in_place(worktree).await?.is_there());
         }
-        let tree = self.tree(area).await?;
+        let tree = self.tree(worktree).await?;
         let (status, draft) = tree.look().await?;
         let is_dirty = !self.dirty(&tree, &status.changes).is_empty();
         let head = status.commit.clone();
         *locked(&self.facts.seen) = Some((tree.root, (status, draft)));
         match head {
             _ if is_dirty => Ok(true),
-            Some(head) if head != area.base => Ok(!self.commits(&area.base, &head).await?.is_empty()),
+            Some(head) if head != worktree.base => Ok(!self.commits(&worktree.base, &head).await?.is_empty()),
             _ => Ok(false),
         }
     }
 
     /// What is not committed, but for what is posse's own.
     fn dirty(&self, tree: &WorkTree, changes: &[Change]) -> Vec<GitPath> {
-        let plan = aftermath::plan(changes, &nothing_of_the_users(tree), None);
+        let plan = finalize::plan(changes, &nothing_of_the_users(tree), None);
         plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect()
     }
 
-    pub(crate) async fn work(&self, area: &Area) -> Result<Work, AreaError> {
+    pub(crate) async fn work(&self, worktree: &TaskWorktree) -> Result<Work, WorktreeError> {
         if self.isolation == Isolation::InPlace {
-            return self.work_in_place(area).await;
+            return self.work_in_place(worktree).await;
         }
-        let tree = self.tree(area).await?;
+        let tree = self.tree(worktree).await?;
         let status = tree.status_and_head().await?;
-        let head = status.commit.unwrap_or_else(|| area.base.clone());
+        let head = status.commit.unwrap_or_else(|| worktree.base.clone());
         let dirty = self.dirty(&tree, &status.changes);
-        let mut files = self.changed(&area.base, &head).await?.paths;
+        let mut files = self.changed(&worktree.base, &head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();
-        let arguments =
-            ["diff", "--no-ext-diff", "--no-textconv", git::NOT_INSIDE, "--no-color", "--stat=100", &area.base, "--"];
-        let stat = git::hear(&area.directory, None, &arguments, b"").await?;
+        let arguments = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            git::NOT_INSIDE,
+            "--no-color",
+            "--stat=100",
+            &worktree.base,
+            "--",
+        ];
+        let stat = git::hear(&worktree.directory, None, &arguments, b"").await?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
-        Ok(Work { commits: self.commits(&area.base, &head).await?, files, dirty, stat })
+        Ok(Work { commits: self.commits(&worktree.base, &head).await?, files, dirty, stat })
     }
 
     /// What the second has and the first has not, oldest first.
-    async fn commits(&self, from: &str, to: &str) -> Result<Vec<String>, AreaError> {
+    async fn commits(&self, from: &str, to: &str) -> Result<Vec<String>, WorktreeError> {
         let said =
             git::ask(&self.root, &["rev-list", "--reverse", "--topo-order", to, &format!("^{from}"), "--"]).await?;
         Ok(said.lines().map(str::to_owned).collect())
     }
 
     /// In what two commits, or trees, differ.
-    async fn changed(&self, from: &str, to: &str) -> Result<Difference, AreaError> {
+    async fn changed(&self, from: &str, to: &str) -> Result<Difference, WorktreeError> {
         let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, "--"];
         let said = git::hear(&self.root, None, &arguments, b"").await?;
         let words = || "it said something else than what differs".to_owned();
@@ -398,14 +408,14 @@ impl Areas {
         Ok(difference(&said).ok_or_else(failed)?)
     }
 
-    async fn has(&self, descendant: &str, commit: &str) -> Result<bool, AreaError> {
+    async fn has(&self, descendant: &str, commit: &str) -> Result<bool, WorktreeError> {
         if descendant == commit {
             return Ok(true);
         }
         Ok(git::holds(&self.root, &["merge-base", "--is-ancestor", commit, descendant]).await?)
     }
 
-    async fn tree_of(&self, commit: &str) -> Result<String, AreaError> {
+    async fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
         let known = locked(&self.facts.tree).clone();
         if known.0 == commit {
             return Ok(known.1);
@@ -435,8 +445,8 @@ impl Areas {
     }
 }
 
-fn area(run: &RunId, note: Note) -> Area {
-    Area { run: work_of(run), directory: note.directory, branch: note.branch, base: note.base }
+fn worktree(run: &RunId, record: WorktreeRecord) -> TaskWorktree {
+    TaskWorktree { run: work_of(run), directory: record.directory, branch: record.branch, base: record.base }
 }
 
 /// The session that did the work which this one is about.
@@ -444,21 +454,21 @@ fn work_of(run: &RunId) -> RunId {
     RunId { part: Part::Work, ..run.clone() }
 }
 
-/// In an area, everything is the session's.
+/// In a work tree, everything is the session's.
 fn nothing_of_the_users(tree: &WorkTree) -> Snapshot {
     let root = GitPath(tree.root.clone().into_os_string().into_vec());
     Snapshot { root, dirty: Vec::new(), ignored: Vec::new() }
 }
 
-fn text(path: &Path) -> Result<&str, AreaError> {
-    path.to_str().ok_or_else(|| AreaError::NotText(path.to_owned()))
+fn text(path: &Path) -> Result<&str, WorktreeError> {
+    path.to_str().ok_or_else(|| WorktreeError::NotText(path.to_owned()))
 }
 
 /// A directory of ours alone. A link in its place could lead anywhere.
-fn private(disk: &Disk, path: &Path) -> Result<(), AreaError> {
-    let write = |error| AreaError::Write { path: path.to_owned(), error };
+fn private(disk: &Disk, path: &Path) -> Result<(), WorktreeError> {
+    let write = |error| WorktreeError::Write { path: path.to_owned(), error };
     match disk.symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => Err(AreaError::Link(path.to_owned())),
+        Ok(found) if found.is_symlink() => Err(WorktreeError::Link(path.to_owned())),
         Ok(_) => Ok(()),
         Err(_) => disk.create_private_dir(path).map_err(write),
     }
@@ -471,7 +481,7 @@ mod in_place_property_tests;
 #[cfg(test)]
 mod in_place_tests;
 #[cfg(test)]
-mod landing_tests;
+mod merge_tests;
 #[cfg(test)]
 mod outlived_tests;
 #[cfg(test)]
