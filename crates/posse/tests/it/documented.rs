@@ -321,38 +321,6 @@ fn every_document_with_commands_is_tested() {
     assert_eq!(documents, TESTED.iter().copied().collect());
 }
 
-/// Someone who has never seen the code looks there first.
-#[test]
-fn where_to_change_what_names_files_that_exist() {
-    let (_, text) = docs::files().into_iter().find(|(file, _)| file == "docs/architecture.md").unwrap();
-    let section = text.split("## Where to change what\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let mut files = Vec::new();
-    list(&docs::root().join("crates"), &mut files);
-    list(&docs::root().join("docs"), &mut files);
-    let is_path =
-        |code: &&str| [".rs", ".toml", ".md"].iter().any(|end| code.ends_with(end)) && !code.contains(['*', ' ']);
-    let named: Vec<&str> = section.split('`').skip(1).step_by(2).filter(is_path).collect();
-    assert!(named.len() > 10, "{named:?}");
-    for name in named {
-        // Names in capitals stand for one of several.
-        let (before, after) = ["ID", "COMMAND"].iter().find_map(|word| name.split_once(word)).unwrap_or((name, ""));
-        let exists = files
-            .iter()
-            .any(|file| file.contains(before) && file.ends_with(if after.is_empty() { before } else { after }));
-        assert!(exists, "{name} is not there");
-    }
-}
-
-fn list(directory: &Path, into: &mut Vec<String>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => list(&path, into),
-            false => into.push(path.display().to_string()),
-        }
-    }
-}
-
 /// A link that leads nowhere is no help.
 #[test]
 fn links_lead_somewhere() {
