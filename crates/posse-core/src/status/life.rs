@@ -313,7 +313,7 @@ impl Life {
                 let starting = self.phase == Phase::Starting;
                 // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
                 let told = matches!(shows, Says::Nothing | Says::Busy) && seconds_claim;
-                let vague = weigh::is_vague(source) && shows != Says::Quiet && !told;
+                let vague = weigh::is_vague(source, claim) && weigh::awaits_frame(source, shows) && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
                 if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {
                     return;

@@ -240,21 +240,18 @@ fn quiet_by_the_screen_alone_must_settle() {
 fn positive_evidence_ends_a_turn_at_once() {
     let working = (200, Processing, "rule spinner");
     check_idle(&[(200, spinner()), (5_000, closed())], &[working, (5_000, Completed, "rule closed")]);
-    for (source, claim, reason) in
-        [(Osc, TurnOver, "the agent said turn over (OSC 7501)"), (Osc, Ready, "the agent said ready (OSC 7501)")]
-    {
-        let over = Said(source, claim);
-        check_idle(
-            &[(200, spinner()), (5_000, over.clone())],
-            &[working, (5_000, Completed, reason), (5_300, Processing, "rule spinner")],
-        );
-        // The last frames of the spinner come after it.
-        check_idle(
-            &[(200, spinner()), (5_000, over.clone()), (5_150, spinner()), (5_180, quiet(1))],
-            &[working, (5_000, Completed, reason)],
-        );
-        check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, over)], &[working, (5_000, Completed, reason)]);
-    }
+    let over = || Said(Osc, TurnOver);
+    let reason = "the agent said turn over (OSC 7501)";
+    check_idle(
+        &[(200, spinner()), (5_000, over())],
+        &[working, (5_000, Completed, reason), (5_300, Processing, "rule spinner")],
+    );
+    // The last frames of the spinner come after it.
+    check_idle(
+        &[(200, spinner()), (5_000, over()), (5_150, spinner()), (5_180, quiet(1))],
+        &[working, (5_000, Completed, reason)],
+    );
+    check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, over())], &[working, (5_000, Completed, reason)]);
     // The session file does not say what end it is, so the screen is waited for.
     let over = || Said(SessionFile, Ready);
     check_idle(&[(200, spinner()), (5_000, over())], &[working]);
@@ -643,6 +640,28 @@ fn guesses_are_no_evidence() {
     );
 }
 
+/// Codex 0.163 says `idle` after every turn. The frame that shows how the turn ended follows, up to 67 ms later.
+#[test]
+fn ready_agent_waits_for_the_frame_that_shows_how_the_turn_ended() {
+    let working = (200, Processing, "rule spinner");
+    let ready = || Said(Osc, Ready);
+    check_idle(
+        &[(200, spinner()), (5_000, ready()), (5_067, api_error())],
+        &[working, (5_067, Error, "rule api_error")],
+    );
+    check_idle(
+        &[(200, spinner()), (4_990, quiet(1)), (5_000, ready()), (5_030, api_error())],
+        &[working, (5_030, Error, "rule api_error")],
+    );
+    check_idle(&[(200, spinner()), (5_000, ready()), (5_010, closed())], &[working, (5_010, Completed, "rule closed")]);
+    check_idle(&[(200, spinner()), (5_000, ready()), (5_180, quiet(1))], &[working, (5_220, Completed, "rule quiet")]);
+    check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, ready())], &[working, (5_040, Completed, "rule quiet")]);
+    // Without such a frame the agent still works, unless a view of the user hides the end.
+    check_idle(&[(200, spinner()), (5_000, ready())], &[working]);
+    let over = (5_000, Completed, "the agent said ready (OSC 7501)");
+    check_idle(&[(200, spinner()), (4_000, nothing()), (5_000, ready())], &[working, over]);
+}
+
 #[test]
 fn idle_or_completed_depends_on_what_happened() {
     // The screen of a finished turn, scrolled away: still completed.
@@ -657,11 +676,7 @@ fn idle_or_completed_depends_on_what_happened() {
     // Interrupted: Codex says idle.
     check_idle(
         &[(200, Prompted), (250, Said(Osc, Working)), (300, spinner()), (900, Said(Osc, Ready)), (920, idle())],
-        &[
-            (200, Idle, SENT),
-            (250, Processing, "the agent said working (OSC 7501)"),
-            (900, Completed, "the agent said ready (OSC 7501)"),
-        ],
+        &[(200, Idle, SENT), (250, Processing, "the agent said working (OSC 7501)"), (960, Completed, "rule idle")],
     );
     // The screen alone says completed, and nothing else is known.
     check_idle(&[(200, quiet(0))], &[(200, Completed, "rule quiet")]);

@@ -28,8 +28,8 @@ pub(super) const LAG: Duration = Duration::from_millis(300);
 /// after that. A few times that for a busy machine.
 pub(super) const FRAME: Duration = Duration::from_millis(150);
 
-/// How long a screen must be quiet if only the title says that the turn is over: Codex 0.160 draws the row of an error 6 ms
-/// after the frame that ends the turn.
+/// How long a screen must be quiet if all that ended the turn is a title, or a word that the agent is ready: Codex 0.160
+/// draws the row of an error 6 ms after the frame that ends the turn, and Codex 0.163 after it said that it is idle.
 const ROW: Duration = Duration::from_millis(40);
 /// How long a title that turned must be plain to confirm a hook's claim that the turn is over. Claude Code turns it once
 /// more for 50 ms while it runs its Stop hooks.
@@ -50,11 +50,21 @@ const UNHEARD: Duration = Duration::from_secs(10);
 /// As long as a wrong status may stand.
 const SHOWN: Duration = Duration::from_millis(2000);
 
-/// Whether this source tells only that a turn is over, not how. Progress and the session file of Claude Code end up to
-/// 40 ms before an error is drawn, and before its hook, and the title of Codex 10 ms before its word: the screen decides
-/// what end it is.
-pub(super) fn is_vague(source: Source) -> bool {
+/// Reports whether this word ends a turn without saying how it ended. Progress and the session file of Claude Code end up
+/// to 40 ms before an error is drawn, and before its hook, and the title of Codex 10 ms before its word. Codex 0.160 to
+/// 0.165 says `idle` after every turn, in front of the frame that shows an error. The screen decides how the turn ended.
+pub(super) fn is_vague(source: Source, claim: &Claim) -> bool {
     matches!(source, Source::Progress | Source::SessionFile | Source::Title)
+        || (source == Source::Osc && *claim == Claim::Ready)
+}
+
+/// Reports whether a vague end is believed only with the next frame, while the screen shows this. OSC 7501 comes in front
+/// of the frame, so even a quiet screen is an old one; but a view that hides the conversation gets no such frame.
+pub(super) fn awaits_frame(source: Source, shows: Says) -> bool {
+    match source {
+        Source::Osc => matches!(shows, Says::Quiet | Says::Working),
+        _ => shows != Says::Quiet,
+    }
 }
 
 /// Whether the end of a turn, told by this source, is only a claim until the screen or another source agrees. All Stop
@@ -258,15 +268,19 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 }
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, Against { word, standing, fresh, unheard, plain, claimed, .. }: Against<'_>) -> Option<Mono> {
+fn quiet(seen: &Seen, against: Against<'_>) -> Option<Mono> {
+    let Against { word, standing, fresh, starting, unheard, plain, claimed } = against;
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
         _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
         Some(Word { claim: Claim::Failed(_), .. }) => return None,
         Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
-            let only_title = word.by == Speaker::Agent(Source::Title) && !claimed && seen.closed.is_none();
-            return Some(seen.since.max(word.at) + if only_title { ROW } else { Duration::ZERO });
+            let is_plain = word.claim == Claim::Ready
+                && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))
+                && !(claimed || starting)
+                && seen.closed.is_none();
+            return Some(seen.since.max(word.at) + if is_plain { ROW } else { Duration::ZERO });
         }
         Some(word) if !word.is_end() && closed(word) => return seen.closed,
         _ if unheard => UNHEARD,

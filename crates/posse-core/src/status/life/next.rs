@@ -129,7 +129,8 @@ impl Life {
                 match (shows, self.phase) {
                     // It waited for a screen that shows how the turn ended, and there is none.
                     (Says::Nothing | Says::Busy, Phase::Going)
-                        if (weigh::is_vague(source) || weigh::needs_second(source)) && !is_over(self.presumed.kind) =>
+                        if (weigh::is_vague(source, &word.claim) || weigh::needs_second(source))
+                            && !is_over(self.presumed.kind) =>
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
@@ -140,7 +141,7 @@ impl Life {
                         let patience = match self.standing() {
                             _ if source == Source::Title => Some(weigh::FRAME),
                             0 => Some(LAG),
-                            _ if weigh::is_vague(source) => Some(LAG),
+                            _ if weigh::is_vague(source, &word.claim) => Some(LAG),
                             1 => Some(weigh::DOUBT),
                             _ => None,
                         };
