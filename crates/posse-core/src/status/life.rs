@@ -313,7 +313,9 @@ impl Life {
                 let starting = self.phase == Phase::Starting;
                 // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
                 let told = matches!(shows, Says::Nothing | Says::Busy) && seconds_claim;
-                let vague = weigh::is_vague(source, claim) && weigh::awaits_frame(source, shows) && !told;
+                // OSC 7501 comes in front of the frame, so even a quiet screen is an old one.
+                let old = shows != Says::Quiet || source == Source::Osc || self.title_blinked();
+                let vague = weigh::is_vague(source, claim) && old && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
                 if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {
                     return;
@@ -438,6 +440,15 @@ impl Life {
         let hook = Source::Hook as usize;
         let of_this_turn = !matches!(self.border, Some(Border::Prompted(at)) if at >= self.said_at[hook]);
         self.said[hook] == Some(Claim::TurnOver) && of_this_turn && !is_over(self.presumed.kind)
+    }
+
+    /// Reports whether the title ended a turn that OSC 7501 has not begun yet. Codex 0.163 turns its title, stops it and turns
+    /// it again before it says that it works.
+    fn title_blinked(&self) -> bool {
+        let osc = Source::Osc as usize;
+        let by_title = self.word.as_ref().is_some_and(|word| word.by == Speaker::Agent(Source::Title));
+        let unheard = matches!(self.border, Some(Border::Prompted(at)) if self.said_at[osc] < at);
+        by_title && unheard && self.said[osc].is_some()
     }
 
     /// Since when the title is plain that turned before, if it stopped after the hook claimed the end. While a Stop hook of

@@ -656,10 +656,33 @@ fn ready_agent_waits_for_the_frame_that_shows_how_the_turn_ended() {
     check_idle(&[(200, spinner()), (5_000, ready()), (5_010, closed())], &[working, (5_010, Completed, "rule closed")]);
     check_idle(&[(200, spinner()), (5_000, ready()), (5_180, quiet(1))], &[working, (5_220, Completed, "rule quiet")]);
     check_idle(&[(200, spinner()), (4_990, quiet(1)), (5_000, ready())], &[working, (5_040, Completed, "rule quiet")]);
-    // Without such a frame the agent still works, unless a view of the user hides the end.
-    check_idle(&[(200, spinner()), (5_000, ready())], &[working]);
-    let over = (5_000, Completed, "the agent said ready (OSC 7501)");
+    // While only the title shows that the agent works, and behind a view of the user's that hides the end.
+    let turning = || [(200, Event::Read(title_busy(0))), (4_000, Event::Read(title_busy(1)))];
+    let by_title = (350, Processing, "rule title.busy");
+    check_idle(
+        &[&turning()[..], &[(5_000, ready()), (5_067, api_error())]].concat(),
+        &[by_title, (5_067, Error, "rule api_error")],
+    );
+    let over = (5_150, Completed, "the agent said ready (OSC 7501)");
+    let idle_again = (5_150, Idle, over.2);
+    check_idle(&[&turning()[..], &[(5_000, ready())]].concat(), &[by_title, idle_again]);
     check_idle(&[(200, spinner()), (4_000, nothing()), (5_000, ready())], &[working, over]);
+    // Without such a frame the agent still works.
+    check_idle(&[(200, spinner()), (5_000, ready())], &[working]);
+}
+
+/// Codex 0.163 turns its title, stops it and turns it again before it says that it works.
+#[test]
+fn title_that_stops_before_the_agent_says_that_it_works_ends_no_turn() {
+    let idle = (50, Said(Osc, Ready));
+    let sent = [(200, Prompted), (210, Said(Title, Working)), (212, Said(Title, Ready))];
+    let begun = [(390, Said(Title, Working)), (391, Said(Osc, Working)), (392, spinner()), (5_000, closed())];
+    let told =
+        [(200, Idle, SENT), (210, Processing, "the agent said working (title)"), (5_000, Completed, "rule closed")];
+    check_idle(&[&[idle.clone()], &sent[..], &begun].concat(), &told);
+    // If it never says so, the screen must settle.
+    let settled = [told[0], told[1], (1_212, Completed, "rule idle")];
+    check_idle(&[&[idle], &sent[..]].concat(), &settled);
 }
 
 #[test]

@@ -58,15 +58,6 @@ pub(super) fn is_vague(source: Source, claim: &Claim) -> bool {
         || (source == Source::Osc && *claim == Claim::Ready)
 }
 
-/// Reports whether a vague end is believed only with the next frame, while the screen shows this. OSC 7501 comes in front
-/// of the frame, so even a quiet screen is an old one; but a view that hides the conversation gets no such frame.
-pub(super) fn awaits_frame(source: Source, shows: Says) -> bool {
-    match source {
-        Source::Osc => matches!(shows, Says::Quiet | Says::Working),
-        _ => shows != Says::Quiet,
-    }
-}
-
 /// Whether the end of a turn, told by this source, is only a claim until the screen or another source agrees. All Stop
 /// hooks of an agent run side by side with ours. One of the user's may take long, or make the agent go on (Claude Code
 /// 2.1.310 and 2.1.325); only ours is told, and too early.
@@ -220,6 +211,8 @@ pub(super) struct Against<'a> {
     pub(super) starting: bool,
     /// We have sent a prompt, and it would have told that it works on it.
     pub(super) unheard: bool,
+    /// The same by OSC 7501, and its title has turned and stopped.
+    pub(super) blinked: bool,
     /// Its title, which turns while it works, does not.
     pub(super) plain: bool,
     /// A hook has claimed the end of the turn.
@@ -269,12 +262,13 @@ fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
 
 /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
 fn quiet(seen: &Seen, against: Against<'_>) -> Option<Mono> {
-    let Against { word, standing, fresh, starting, unheard, plain, claimed } = against;
+    let Against { word, standing, fresh, starting, unheard, blinked, plain, claimed } = against;
     // The row that closes a turn and was there before the word closes the turn before.
     let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
     let patience = match word {
         _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
         Some(Word { claim: Claim::Failed(_), .. }) => return None,
+        Some(_) if blinked => SETTLE,
         Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
             let is_plain = word.claim == Claim::Ready
                 && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))

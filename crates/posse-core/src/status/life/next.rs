@@ -60,7 +60,8 @@ impl Life {
         let fresh = starting && self.turns == Turns::None;
         let plain = self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready);
         let claimed = self.hook_claims_end();
-        let against = Against { word, standing, fresh, starting, unheard, plain, claimed };
+        let blinked = self.title_blinked();
+        let against = Against { word, standing, fresh, starting, unheard, blinked, plain, claimed };
         let due = weigh::due(seen, against);
         let rule = Why::Rule(&seen.rule);
         match seen.says {
@@ -139,7 +140,8 @@ impl Life {
                         }
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
-                            _ if source == Source::Title => Some(weigh::FRAME),
+                            _ if self.title_blinked() => Some(weigh::SETTLE),
+                            _ if matches!(source, Source::Title | Source::Osc) => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source, &word.claim) => Some(LAG),
                             1 => Some(weigh::DOUBT),
