@@ -137,6 +137,12 @@ pub enum EventBody {
         #[serde(flatten)]
         view: Option<Box<JournalView>>,
     },
+    /// A run was dropped: neither the run nor its journal exists any more.
+    RunDropped {
+        /// The run.
+        #[schema(value_type = String)]
+        run_id: RunId,
+    },
     /// The log of a session has more lines. Not kept.
     SessionSaid {
         /// The run.

@@ -189,7 +189,7 @@ api! {
     "/runs/retry" => post runs::retry;
     "/runs/usage" => get runs::usage;
     "/runs/why" => get runs::why;
-    "/runs/{id}" => get runs::show;
+    "/runs/{id}" => get runs::show, delete runs::drop_run;
     "/runs/{id}/stop" => post runs::stop;
     "/runs/{id}/resume" => post runs::resume;
     "/runs/{id}/journal" => get runs::journal;

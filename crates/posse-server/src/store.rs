@@ -92,6 +92,8 @@ pub(crate) enum Change {
         arrived: bool,
     },
     Journal(Box<JournalEntry>),
+    /// Removes a run and its journal. What its sessions used stays: budgets are sums over it.
+    DropRun(RunId),
     /// An entry of the audit. What is committed with it is on the disk when it is told.
     Audit(Box<Note>),
     /// Events before this time go, and all but so many of the newest.

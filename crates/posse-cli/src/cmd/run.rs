@@ -12,7 +12,7 @@ mod show;
 pub(super) mod tail;
 mod transcript;
 
-use posse_api::{ResumeIn, RunKind, RunView, StopRun};
+use posse_api::{ResumeIn, RunKind, RunView, StopRun, Success};
 use posse_core::plan::machine::StopHow;
 use posse_core::rounds::config::auto_accept_in;
 
@@ -74,6 +74,12 @@ enum Command {
         #[arg(long)]
         now: bool,
     },
+    /// Drop a run that is not active: it leaves the list and cannot be continued
+    ///
+    /// Its journal, its memory of tasks and items, and the logs of its sessions are removed. Commits, branches, the plan's
+    /// file, the audit and what its sessions have cost stay. Refused while work in its work trees is not merged.
+    #[command(after_help = "Examples:\n  posse run drop 1a2b\n  posse run drop plan.yaml    its newest run")]
+    Drop(RunArg),
     /// Continue a run that stopped, or that lost its environment when the daemon was restarted, and follow it
     #[command(after_help = "Examples:\n  posse run resume 1a2b")]
     Resume(RunArg),
@@ -101,6 +107,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Command::Stop { run, now } => {
             super::on_runtime(stop(run, if now { StopHow::Now } else { StopHow::AfterTask }, ui))
         }
+        Command::Drop(run) => super::on_runtime(drop_run(run, ui)),
         Command::Resume(run) => super::on_own_signals(resume(run, ui)),
         Command::Why(args) => super::on_runtime(part::why(args, ui)),
         Command::Answer(args) => super::on_runtime(part::answer(args, ui)),
@@ -147,6 +154,15 @@ pub(super) async fn stop(run: RunArg, how: StopHow, ui: &Ui) -> Result<Exit, Err
     let request = StopRun { how: Some(how), why: Some("`posse run stop`".to_owned()) };
     client.act(&format!("/runs/{}/stop", run.id), &request, Repeat::Safe, ui).await?;
     ui.say(&followed::how_to_continue(&run));
+    Ok(Exit::Ok)
+}
+
+async fn drop_run(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
+    let mut client = Client::connect().await?;
+    let run = run.find(&mut client).await?;
+    let dropped: Success = client.delete(&format!("/runs/{}", run.id)).await?;
+    ui.done(&dropped, String::new);
+    ui.say(&format!("dropped run {}", run.id));
     Ok(Exit::Ok)
 }
 

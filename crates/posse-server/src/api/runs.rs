@@ -118,6 +118,22 @@ pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Par
     Ok(Json(Success { success: true }))
 }
 
+/// Drop a run that is not active
+///
+/// Removes its journal and its files. Branches, the audit and the usage of its sessions stay. Refused while work in its work trees
+/// is not merged.
+#[utoipa::path(delete, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
+    responses((status = 200, description = "The run is gone", body = Success)))]
+pub(super) async fn drop_run(State(app): State<App>, Run(id): Run, requester: Requester) -> Answer<Success> {
+    requester.may(&app, "drop a run").await?;
+    match kind_of(&app, id).await? {
+        RunKind::Loop => app.loops.drop_run(&app, id).await?,
+        RunKind::Plan => app.plans.drop_run(&app, id).await?,
+        RunKind::Backlog => app.autos.drop_run(&app, id).await?,
+    }
+    Ok(Json(Success { success: true }))
+}
+
 /// Continue a run
 ///
 /// A run of the loop that stopped goes on; one that is parked tries at once. A run of a plan or a backlog gets the environment of

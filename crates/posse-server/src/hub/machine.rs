@@ -454,6 +454,11 @@ impl HubMachine {
                 changes.push(Change::Journal(entry));
                 self.write(changes, false, AfterWrite::Journal(events, reply));
             }
+            HubCommand::DropRun { run, reply } => {
+                let event = self.event(EventBody::RunDropped { run_id: run });
+                let changes = vec![Change::Event(Box::new(event.clone())), Change::DropRun(run)];
+                self.write(changes, false, AfterWrite::Journal(vec![event], reply));
+            }
             HubCommand::Health(reply) => self.push(HubEffect::Health(self.problems.clone(), reply)),
         }
     }

@@ -11,7 +11,7 @@ use posse_agents::start::Confirmed;
 use posse_agents::version::Version;
 use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
 use posse_core::audit::Note;
-use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::ids::{Name, RunId, TerminalId, WriterId};
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
@@ -299,6 +299,11 @@ pub(crate) enum HubCommand {
     /// An entry of a run's journal. Answered when it is written, or cannot be.
     Journal {
         entry: Box<JournalEntry>,
+        reply: oneshot::Sender<Result<(), StoreRefusal>>,
+    },
+    /// Removes a run and its journal. Answered when both are gone, or cannot be removed.
+    DropRun {
+        run: RunId,
         reply: oneshot::Sender<Result<(), StoreRefusal>>,
     },
 }

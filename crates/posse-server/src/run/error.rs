@@ -52,6 +52,10 @@ pub(crate) enum SupervisorError {
     NoJournal { id: RunId, why: String },
     #[error("run {0} is over")]
     Over(RunId),
+    #[error("run {0} is active")]
+    Active(RunId),
+    #[error("work of run {run} is not merged; its records are in {directory}")]
+    HoldsWork { run: RunId, directory: String },
     #[error(transparent)]
     Loop(#[from] LoopError),
     #[error(transparent)]
@@ -86,6 +90,10 @@ impl ApiProblem for SupervisorError {
                 ),
             ),
             Self::Over(_) => (Kind::Over, None),
+            Self::Active(_) => (Kind::InUse, Some("`posse run stop` stops it; then drop it")),
+            Self::HoldsWork { .. } => {
+                (Kind::InUse, Some("merge or delete its branches; `posse plan clean` shows what keeps it"))
+            }
             Self::Loop(error) => error.problem(),
             Self::Journal(error) => error.problem(),
         }

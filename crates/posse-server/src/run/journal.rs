@@ -61,6 +61,14 @@ pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>) ->
     write_entry(app, entry?).await
 }
 
+/// Removes a run and its journal.
+pub(crate) async fn remove(app: &App, run: RunId) -> Result<(), Failed> {
+    match app.ask(|reply| hub::HubCommand::DropRun { run, reply }).await {
+        Ok(removed) => Ok(removed?),
+        Err(_) => Err(Failed::Stopping),
+    }
+}
+
 async fn write_entry(app: &App, entry: JournalEntry) -> Result<(), Failed> {
     let entry = Box::new(entry);
     match app.ask(|reply| hub::HubCommand::Journal { entry, reply }).await {

@@ -214,7 +214,7 @@ fn modified(disk: &Disk, path: &Path) -> Option<Wall> {
 }
 
 /// Reports whether work trees are left in the directory.
-fn holds_work(disk: &Disk, directory: &Path) -> bool {
+pub(super) fn holds_work(disk: &Disk, directory: &Path) -> bool {
     !is_empty(disk, &directory.join("worktrees")) || has_records(disk, directory)
 }
 

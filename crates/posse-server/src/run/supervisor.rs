@@ -20,6 +20,7 @@ use super::shared_limits::SharedLimits;
 use super::stop_file::StopFiles;
 use super::{Executor, InputOf, RunEntry, SpecFields, SupervisorError, Workflow, lock};
 use crate::api::App;
+use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::store::{self, UsageOf};
 use crate::watched_files::WatchedFiles;
@@ -187,6 +188,26 @@ impl<W: Workflow> Supervisor<W> {
             true => Ok(()),
             false => Err(SupervisorError::Over(id)),
         }
+    }
+
+    /// Removes a run that is not active: its journal, and its files if no work in them waits to be merged. Branches, the audit
+    /// and what sessions used stay.
+    pub(crate) async fn drop_run(&self, app: &App, id: RunId) -> Result<(), SupervisorError> {
+        let _starting = self.starting.lock().await;
+        if self.show(id).await?.is_active() {
+            return Err(SupervisorError::Active(id));
+        }
+        let state = self.state_of(id);
+        if disk::at(&state, super::retention::holds_work).await {
+            return Err(SupervisorError::HoldsWork { run: id, directory: state.display().to_string() });
+        }
+        journal::remove(app, id).await?;
+        if let Err(error) = disk::at(&state, Disk::remove_dir_all).await
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!("the files of dropped run {id} stay: {error}");
+        }
+        Ok(())
     }
 
     /// Hands an input to the driver of a run. Returns whether the driver has journaled it.

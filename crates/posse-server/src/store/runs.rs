@@ -61,6 +61,12 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
     super::usage::append(transaction, entry)
 }
 
+pub(super) fn remove(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
+    transaction.prepare_cached("DELETE FROM journal WHERE run = ?1")?.execute([run.as_str()])?;
+    transaction.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([run.as_str()])?;
+    Ok(())
+}
+
 /// The runs that were going on when the last daemon ended.
 pub(super) fn unfinished(connection: &Connection, kind: RunKind) -> rusqlite::Result<Vec<RunId>> {
     let mut statement = connection

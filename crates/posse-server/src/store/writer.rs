@@ -319,6 +319,7 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
             }
         }
         Change::Journal(entry) => super::runs::append(transaction, entry)?,
+        Change::DropRun(run) => super::runs::remove(transaction, *run)?,
         Change::Trim { before, keep } => {
             let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
             transaction.prepare_cached(trim)?.execute([before, keep])?;

@@ -13,7 +13,7 @@ use crate::steps::{DONE, sh};
 
 /// Runs a line in a terminal of its own and gives what it printed and its exit code.
 #[track_caller]
-fn inside(env: &TestEnv, line: &str) -> (String, String) {
+pub(crate) fn inside(env: &TestEnv, line: &str) -> (String, String) {
     let marker = env.work().join("over");
     let _ = fs::remove_file(&marker);
     let script = format!("posse() {{ '{}' \"$@\"; }}\n{line}\n", env.posse_path().display());

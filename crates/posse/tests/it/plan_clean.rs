@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::plan_run::{ONE, Scene};
-use crate::steps::{DONE, ask, commit, reports};
+use posse_testkit::files::when;
+use serde_json::json;
+
+use crate::from_inside::inside;
+use crate::plan_run::{ONE, Scene, ended};
+use crate::steps::{DONE, ask, commit, reports, wait_for};
 
 fn runs(scene: &Scene) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
@@ -42,6 +46,41 @@ fn it_shows_first_and_never_takes_work_that_is_not_merged() {
     assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
     let (code, text) = scene.plan("log", &["t"]);
     assert!(code == 0 && text.contains("its files are gone"), "{text}");
+}
+
+#[test]
+fn dropped_run_is_gone_but_never_one_that_is_active_or_holds_work() {
+    let scene = Scene::new(&ONE.replace("backoff_base: 1", "backoff_base: 1, max_attempts_default: 1"));
+    let drop_run = || {
+        let ran = scene.env.run(["run", "drop", scene.plan.to_str().unwrap()]);
+        (ran.code.unwrap(), ran.stdout + &ran.stderr)
+    };
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + &reports("failed", "I give up"));
+    let run = scene.begin(&[]);
+    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let (code, text) = drop_run();
+    assert!(code == 1 && text.contains("is active") && text.contains("posse run stop"), "{text}");
+    scene.claude.open_gate("gate");
+    assert_eq!(ended(run).0, 1);
+
+    let (code, text) = drop_run();
+    assert!(code == 1 && text.contains("is not merged") && text.contains("posse plan clean"), "{text}");
+    assert_eq!(runs(&scene).len(), 1, "nothing was removed: {text}");
+
+    let branch = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
+    scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
+    scene.plan_ends(0, "clean", &["--yes"]);
+    let (said, code) = inside(&scene.env, &format!("posse run drop {}", scene.plan.display()));
+    assert!(code == "1" && said.contains("may not drop a run"), "an agent cannot forget its own failures: {said}");
+    let (code, text) = drop_run();
+    assert!(code == 0 && text.contains("dropped run"), "{text}");
+    assert!(runs(&scene).is_empty() && scene.env.run(["run", "ls", "--json"]).json() == json!([]));
+    let (code, text) = drop_run();
+    assert!(code == 1 && text.contains("is known"), "{text}");
+    // The plan begins again as its file says.
+    scene.claude.play("t.2", commit("a", "beta") + DONE);
+    scene.plan_ends(0, "run", &["--reset", "t"]);
 }
 
 /// Old runs go when the daemon starts: those of a plan that is done, and no others.

@@ -77,6 +77,7 @@ const LOOP: &[Row] = &[
     ("run resume RUN", TheEnd, 0),
     ("loop loop.json --prompt-file task.md --trust --detach", TheNames, 0),
     ("run stop RUN", Nothing, 0),
+    ("run drop RUN", Nothing, 0),
 ];
 
 const PLAN: &[Row] = &[
