@@ -90,6 +90,9 @@ pub struct Stopped {
     /// The daemon has stopped, but the keeper does not answer.
     #[serde(default)]
     pub problem: Option<String>,
+    /// Why the database did not take how terminals ended. The keeper stays and remembers it for the next daemon.
+    #[serde(default)]
+    pub unsaved: Option<String>,
 }
 
 /// Whether the database can be used.

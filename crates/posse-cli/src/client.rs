@@ -276,7 +276,7 @@ impl Client {
     pub(crate) async fn stop(&mut self, all: bool) -> Result<Stopped, Error> {
         let stopped: Stopped = self.exchange(Method::POST, "/stop", &Stop { all: Some(all) }).await?;
         let mut locks = vec![self.paths.daemon_lock()];
-        if stopped.running.is_empty() && stopped.problem.is_none() {
+        if stopped.running.is_empty() && stopped.problem.is_none() && stopped.unsaved.is_none() {
             locks.push(self.paths.keeper_lock());
         }
         let waited = tokio::task::spawn_blocking(move || locks.iter().try_for_each(|lock| lock::wait_until_free(lock)));

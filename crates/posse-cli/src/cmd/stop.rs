@@ -38,13 +38,16 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         (None, _) => None,
     };
     let Some(mut client) = client else {
-        ui.done(&Stopped { running: vec![], problem: None }, || "no daemon is running\n".into());
+        ui.done(&Stopped { running: vec![], problem: None, unsaved: None }, || "no daemon is running\n".into());
         return Ok(Exit::Ok);
     };
     let stopped = client.stop(args.all).await?;
     if let Some(problem) = &stopped.problem {
         let message = format!("the daemon has stopped, but {problem}");
         return Err(Error::failed(message).with_hint("`posse stop --all` ends its terminals then"));
+    }
+    if let Some(why) = &stopped.unsaved {
+        ui.warn(&format!("{why}: the keeper remembers how terminals ended until a daemon can write it"));
     }
     ui.done(&stopped, || {
         let mut text = "the daemon has stopped\n".to_owned();
@@ -83,7 +86,7 @@ async fn end_without_daemon(why: &Error, ui: &Ui) -> Result<Exit, Error> {
     if left > 0 {
         return Err(Error::failed(format!("{left} processes could not be ended")));
     }
-    ui.done(&Stopped { running: vec![], problem: Some(why.to_string()) }, || {
+    ui.done(&Stopped { running: vec![], problem: Some(why.to_string()), unsaved: None }, || {
         format!("no daemon is running; terminals ended: {ended}\n")
     });
     Ok(Exit::Ok)

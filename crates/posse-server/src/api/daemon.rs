@@ -77,5 +77,6 @@ pub(super) async fn change_settings(
 pub(super) async fn stop(State(app): State<App>, Params(stop): Params<posse_api::Stop>) -> Answer<posse_api::Stopped> {
     let stopped = app.ask(|reply| HubCommand::Stop { all: stop.all.unwrap_or(false), reply }).await??;
     let running = stopped.running.into_iter().map(Terminal::from).collect();
-    Ok(Json(posse_api::Stopped { running, problem: stopped.keeper_silent.map(|why| why.to_string()) }))
+    let problem = stopped.keeper_silent.map(|why| why.to_string());
+    Ok(Json(posse_api::Stopped { running, problem, unsaved: stopped.unsaved }))
 }

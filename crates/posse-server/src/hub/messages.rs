@@ -432,6 +432,8 @@ pub(crate) struct StoppedDaemon {
     pub(crate) running: Vec<TerminalSnapshot>,
     /// The keeper did not answer the farewell of the daemon.
     pub(crate) keeper_silent: Option<KeeperSilent>,
+    /// Why the disk refused the last changes.
+    pub(crate) unsaved: Option<String>,
 }
 
 /// What the machine knows of problems.

@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use posse_testkit::TestEnv;
+use posse_testkit::env::Ran;
+
 use crate::{env, text_when};
 
 /// A small file system on a directory, gone when this goes.
@@ -21,6 +24,30 @@ impl Drop for SmallDisk<'_> {
     }
 }
 
+/// Launches until the disk refuses: SQLite has some room left in the pages it already has.
+fn fill(env: &TestEnv) -> Ran {
+    std::fs::write(env.paths().home.join("ballast"), vec![0; 4 << 20]).unwrap_err();
+    let mut launches = (0..200).map(|_| env.run(["launch", "--", "true"]));
+    launches.find(|ran| ran.code != Some(0)).expect("a refused launch")
+}
+
+#[test]
+fn everything_can_be_stopped_on_a_full_disk() {
+    let env = env();
+    let Some(_disk) = SmallDisk::mount(&env.paths().home) else {
+        eprintln!("skipped: only root can mount a small disk");
+        return;
+    };
+    let id = env.launch(&["cat"]);
+    fill(&env);
+    let stopped = env.run(["stop", "--all"]);
+    assert_eq!(stopped.code, Some(0), "{stopped:?}");
+    assert!(stopped.stderr.contains("the keeper remembers how terminals ended"), "{stopped:?}");
+    std::fs::remove_file(env.paths().home.join("ballast")).unwrap();
+    assert_eq!(env.run(["show", id.as_str(), "--json"]).json()["exit"]["signal"], 15, "the next daemon knows the end");
+    env.run(["stop", "--all"]).ok();
+}
+
 #[test]
 fn a_full_disk_stops_nothing_that_runs() {
     let env = env();
@@ -30,15 +57,7 @@ fn a_full_disk_stops_nothing_that_runs() {
         return;
     };
     let id = env.launch(&["sh", "-c", "while read line; do echo \"got $line\"; done"]);
-    std::fs::write(home.join("ballast"), vec![0; 4 << 20]).unwrap_err();
-    // Up to the last byte: SQLite has some room left in the pages it already has.
-    let mut refused = env.run(["launch", "--", "true"]);
-    for _ in 0..200 {
-        if refused.code != Some(0) {
-            break;
-        }
-        refused = env.run(["launch", "--", "true"]);
-    }
+    let refused = fill(&env);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("full") && refused.stderr.contains("free some space"), "{}", refused.stderr);
     let mut setting = env.run(["serve", "--listen", "127.0.0.1:0", "--no-auth"]);

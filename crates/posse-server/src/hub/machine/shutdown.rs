@@ -96,7 +96,11 @@ impl HubMachine {
         let Some(shutdown) = self.shutdown.take() else { return };
         let running = self.snapshots(|entry| entry.record.exit.is_none());
         for reply in shutdown.replies {
-            let stopped = StoppedDaemon { running: running.clone(), keeper_silent: shutdown.keeper_silent.clone() };
+            let stopped = StoppedDaemon {
+                running: running.clone(),
+                keeper_silent: shutdown.keeper_silent.clone(),
+                unsaved: self.problems.disk.clone(),
+            };
             self.reply(reply, Ok(stopped));
         }
     }
