@@ -44,7 +44,9 @@ fn everything_can_be_stopped_on_a_full_disk() {
     assert_eq!(stopped.code, Some(0), "{stopped:?}");
     assert!(stopped.stderr.contains("the keeper remembers how terminals ended"), "{stopped:?}");
     std::fs::remove_file(env.paths().home.join("ballast")).unwrap();
-    assert_eq!(env.run(["show", id.as_str(), "--json"]).json()["exit"]["signal"], 15, "the next daemon knows the end");
+    env.run(["wait", id.as_str(), "--until", "exited"]).ok();
+    let shown = env.run(["show", id.as_str(), "--json"]).json();
+    assert_eq!(shown["exit"]["signal"], 15, "the next daemon knows the end: {shown}");
     env.run(["stop", "--all"]).ok();
 }
 
