@@ -1,16 +1,18 @@
-//! `posse doctor`: what of this machine posse can use, and what to do about the rest. `gather` finds out, `judge` decides.
+//! `posse doctor`: what of this machine posse can use, and what to do about the rest.
 
-mod gather;
-mod judge;
-#[cfg(test)]
-mod judge_tests;
+mod agents;
+mod daemon;
+mod line;
+mod machine;
 mod repair;
 
 use serde::Serialize;
 
+use self::line::{Line, Verdict, line};
+use super::launch;
+use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui};
-use judge::{Line, Verdict};
 
 /// Look over this machine: agents, accounts, programs, directories, limits, the daemon
 ///
@@ -42,13 +44,38 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if args.repair {
         repair::repair(ui).await?;
     }
-    let mut lines = judge::judge(&gather::gather().await);
+    let mut lines = look_over().await;
     let verdict = lines.iter().map(|line| line.verdict).max().unwrap_or(Verdict::Ok);
     if ui.quiet() {
         lines.retain(|line| line.verdict != Verdict::Ok);
     }
     ui.answer(&Report { verdict, lines: &lines }, || text(&lines, verdict, ui));
     Ok(if verdict == Verdict::Bad { Exit::Failed } else { Exit::Ok })
+}
+
+/// Looks at everything. Changes nothing.
+async fn look_over() -> Vec<Line> {
+    let paths = client::paths();
+    let known = paths.as_ref().ok();
+    let environment = launch::environment();
+    let agents = async {
+        match known {
+            Some(paths) => agents::installed_agents(paths, &environment).await,
+            None => Vec::new(),
+        }
+    };
+    let (agents, git, daemon) = tokio::join!(agents, machine::git_version(&environment), daemon::lines(known));
+    let areas = [
+        ("posse", [vec![line("version", crate::VERSION)], daemon].concat()),
+        ("agents", agents::lines(&agents)),
+        ("programs", vec![machine::git(git.as_deref())]),
+        ("terminal", vec![machine::characters(&environment)]),
+        ("files", machine::files(paths.as_ref())),
+        ("limits", machine::limits()),
+        ("disk", known.map_or_else(|| vec![machine::free(None)], machine::disk)),
+    ];
+    let in_area = |(area, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { area, ..line });
+    areas.into_iter().flat_map(in_area).collect()
 }
 
 fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {

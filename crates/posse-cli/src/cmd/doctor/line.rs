@@ -1,0 +1,75 @@
+//! The lines of the report: one for each thing that was looked at.
+
+use serde::Serialize;
+
+use crate::ui::Colour;
+
+/// From good to worse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Verdict {
+    Ok,
+    Warn,
+    Bad,
+}
+
+impl Verdict {
+    /// The word for people, and its colour.
+    pub(super) fn shown(self) -> (&'static str, Colour) {
+        match self {
+            Verdict::Ok => ("ok", Colour::Green),
+            Verdict::Warn => ("warn", Colour::Yellow),
+            Verdict::Bad => ("bad", Colour::Red),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Line {
+    pub(super) area: &'static str,
+    pub(super) what: String,
+    pub(super) verdict: Verdict,
+    pub(super) says: String,
+    /// The recommended action.
+    pub(super) advice: Option<String>,
+}
+
+/// A line that is in order. `doctor::look_over` adds the area.
+pub(super) fn line(what: impl Into<String>, says: impl Into<String>) -> Line {
+    Line { area: "", what: what.into(), verdict: Verdict::Ok, says: says.into(), advice: None }
+}
+
+impl Line {
+    pub(super) fn advise(self, advice: impl Into<String>) -> Self {
+        Self { advice: Some(advice.into()), ..self }
+    }
+
+    pub(super) fn warn(self, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warn, ..self.advise(advice) }
+    }
+
+    pub(super) fn bad(self, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Bad, ..self.advise(advice) }
+    }
+
+    /// Judges how much is left of something. What is not known is in order.
+    pub(super) fn left(self, left: Option<u64>, least: u64, enough: u64, advice: &str) -> Self {
+        match left {
+            Some(left) if left < least => self.bad(advice),
+            Some(left) if left < enough => self.warn(advice),
+            _ => self,
+        }
+    }
+}
+
+/// Checks each line: its verdict, a part of what it says, and a part of the advice; without advice there must be none.
+#[cfg(test)]
+pub(super) fn assert_lines<const N: usize>(cases: [(Line, Verdict, &str, &str); N]) {
+    for (line, verdict, says, advice) in cases {
+        assert_eq!(line.verdict, verdict, "{line:#?}");
+        assert!(line.says.contains(says), "{says:?} is not in {line:#?}");
+        let given = line.advice.as_deref().unwrap_or_default();
+        assert!(given.contains(advice) && given.is_empty() == advice.is_empty(), "{advice:?} is not in {line:#?}");
+        assert!(line.verdict == Verdict::Ok || line.advice.is_some(), "no advice: {line:#?}");
+    }
+}
