@@ -4,22 +4,19 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use jiff::Timestamp;
-use posse_agents::headless::{Policy, Sandbox};
+use posse_agents::headless::Sandbox;
 use posse_core::auto::memory::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::{BacklogDirs, Kind, Priority, Slug};
 use posse_core::ids::RunId;
-use posse_core::plan::config::PlanConfig;
 use posse_core::prompts::PromptTemplates;
-use posse_core::rounds::config::Notifications;
-use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ConfigFile, MeansIn, RunSummary};
+use crate::{RunSummary, SessionRules};
 
 /// A request to start a pipeline. The client resolves the configuration and the environment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -42,21 +39,8 @@ pub struct BacklogIn {
     /// unless given.
     #[schema(value_type = Option<Object>)]
     pub shelves: Option<BacklogDirs>,
-    /// What the user and the project have configured; see docs/configuration.md.
-    #[serde(default, deserialize_with = "crate::over_defaults")]
-    #[schema(value_type = Object)]
-    pub config: PlanConfig,
-    /// The project's file of it.
-    pub config_file: Option<ConfigFile>,
-    /// When the operator asked for it; now unless given. A stop file from before that is not meant for this pipeline.
-    pub asked: Option<Timestamp>,
-    /// Whose sessions carry it out; `claude_code` unless given.
-    pub provider: Option<String>,
-    /// Sessions may do everything. Only if the operator said so.
-    #[serde(default)]
-    pub no_sandbox: bool,
-    /// The branch that gathers the results; the one that is checked out unless given.
-    pub branch: Option<String>,
+    #[serde(flatten)]
+    pub sessions: SessionRules,
     /// Files of the project that say how things are done there. Those that are not there are left out.
     #[serde(default)]
     pub conventions: Vec<String>,
@@ -65,11 +49,9 @@ pub struct BacklogIn {
     pub no_wait: bool,
     /// What this pipeline may spend, in US dollars.
     pub cap_usd: Option<f64>,
-    #[serde(default, deserialize_with = "crate::over_defaults")]
-    #[schema(value_type = Object)]
-    pub notifications: Notifications,
+    /// The environment of its sessions. Never stored.
     #[serde(default)]
-    pub means: MeansIn,
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A pipeline.
@@ -172,24 +154,15 @@ pub struct AutoSpec {
     /// The project. Absolute, without links.
     pub directory: String,
     pub shelves: BacklogDirs,
-    /// What the user and the project had configured.
-    pub config: PlanConfig,
-    /// The project's file of it, if there was one.
-    pub config_file: Option<ConfigFile>,
-    /// When the operator asked for it. A stop file from before that is not meant for this pipeline.
-    pub asked: Wall,
+    #[serde(flatten)]
+    pub sessions: SessionRules,
     pub settings: Settings,
     /// What the pipelines before knew of this project.
     pub carried: Carried,
     /// Items that are to be tried again.
     pub retry: Vec<Slug>,
-    /// Whose sessions they are: `claude_code`, `codex`.
-    pub provider: String,
     /// The program. Absolute.
     pub program: String,
-    pub sandbox: Sandbox,
-    /// The branch that gathers the results; the one that is checked out unless given.
-    pub branch: Option<String>,
     /// The branch that was checked out when it began: items are read there, and archived there.
     pub home: Option<String>,
     /// The project's own agents, as they were written then: name, text.
@@ -198,18 +171,20 @@ pub struct AutoSpec {
     pub prompts: PromptTemplates,
     /// Files of the project that say how things are done there.
     pub conventions: Vec<String>,
-    pub notifications: Notifications,
+}
+
+impl Deref for AutoSpec {
+    type Target = SessionRules;
+
+    fn deref(&self) -> &SessionRules {
+        &self.sessions
+    }
 }
 
 impl AutoSpec {
     /// Commands that check the work of every task: name, command.
     pub fn gates(&self) -> Vec<(String, String)> {
         self.config.checks().into_iter().map(|gate| (gate.name, gate.command)).collect()
-    }
-
-    /// What sessions may do at most.
-    pub fn policy(&self) -> Policy {
-        Policy::configured(&self.config.sandbox)
     }
 }
 

@@ -11,7 +11,7 @@ use posse_core::run::{Step, Stop};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{MeansIn, RunSummary};
+use crate::RunSummary;
 
 /// A request to start a run of the loop. The client resolves the configuration and the environment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -37,8 +37,9 @@ pub struct LoopIn {
     pub config_hash: Option<String>,
     /// The text of a state file to go on from.
     pub state: Option<String>,
+    /// The environment that its agents start with. Never stored.
     #[serde(default)]
-    pub means: MeansIn,
+    pub environment: BTreeMap<String, String>,
 }
 
 /// What to do, and how to see that it is done.

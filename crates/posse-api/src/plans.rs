@@ -4,39 +4,31 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use jiff::Timestamp;
-use posse_agents::headless::{self, Policy, Sandbox};
+use posse_agents::headless::{self, Sandbox};
 use posse_core::ids::RunId;
-use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
 use posse_core::plan::machine::{self, Left};
 use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 use posse_core::prompts::PromptTemplates;
-use posse_core::rounds::config::Notifications;
-use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{MeansIn, RunSummary};
+use crate::{RunSummary, SessionRules};
 
 /// A request to start a run of a plan, or to continue the run that uses the file. The client resolves the configuration and
 /// the environment.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanIn {
     /// The plan. Absolute.
     pub file: String,
     /// The project. Absolute.
     pub directory: String,
-    /// Whose sessions carry it out; `claude_code` unless given.
-    pub provider: Option<String>,
-    /// Sessions may do everything. Only if the operator said so.
-    #[serde(default)]
-    pub no_sandbox: bool,
-    /// The branch that gathers the results; the one that is checked out unless given.
-    pub branch: Option<String>,
+    #[serde(flatten)]
+    pub sessions: SessionRules,
     /// With `isolation: in_place`: sessions may begin in a checkout with uncommitted changes. They may not commit these.
     #[serde(default)]
     pub allow_dirty: bool,
@@ -71,19 +63,9 @@ pub struct PlanIn {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub budget: BudgetMeta,
-    #[serde(default, deserialize_with = "crate::over_defaults")]
-    #[schema(value_type = Object)]
-    pub notifications: Notifications,
-    /// What the user and the project have configured, as `posse plan config --json` shows it.
-    #[serde(default, deserialize_with = "crate::over_defaults")]
-    #[schema(value_type = Object)]
-    pub config: PlanConfig,
-    /// The project's file of it. If it is not as in the last run of this plan, the run says so.
-    pub config_file: Option<ConfigFile>,
-    /// When the operator asked for it; now unless given. A stop file from before is not meant for this run.
-    pub asked: Option<Timestamp>,
+    /// The environment of its sessions. Never stored.
     #[serde(default)]
-    pub means: MeansIn,
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A run of a plan.
@@ -207,41 +189,30 @@ pub struct PlanSpec {
     pub left: BTreeMap<TaskId, Left>,
     /// The project. Absolute, without links.
     pub directory: String,
-    /// Whose sessions they are: `claude_code`, `codex`.
-    pub provider: String,
+    #[serde(flatten)]
+    pub sessions: SessionRules,
     /// The program. Absolute.
     pub program: String,
-    pub sandbox: Sandbox,
-    /// The branch that gathers the results; the one that is checked out unless given.
-    pub branch: Option<String>,
     /// Where tasks are worked on, as it was found out when the run began.
     pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
     /// The user's prompt templates when the run began.
     pub prompts: PromptTemplates,
-    pub notifications: Notifications,
-    /// What the user and the project had configured.
-    pub config: PlanConfig,
-    /// The project's file of it, if there was one.
-    pub config_file: Option<ConfigFile>,
     /// The backlog item that the plan is for.
     pub item: Option<String>,
-    /// When the operator asked for it. A stop file from before that is not meant for this run.
-    pub asked: Wall,
     /// What is special about it, in the operator's words.
     pub wishes: Vec<String>,
     /// What people should know before it begins.
     pub remarks: Vec<String>,
 }
 
-/// A file as it was when a run began.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ConfigFile {
-    pub path: String,
-    /// In hexadecimal digits.
-    pub sha256: String,
+impl Deref for PlanSpec {
+    type Target = SessionRules;
+
+    fn deref(&self) -> &SessionRules {
+        &self.sessions
+    }
 }
 
 impl PlanSpec {
@@ -252,11 +223,6 @@ impl PlanSpec {
             Some(_) => self.config.checks(),
             None => self.config.gates(plan),
         }
-    }
-
-    /// What sessions may do at most.
-    pub fn policy(&self) -> Policy {
-        Policy::configured(&self.config.sandbox)
     }
 }
 
@@ -317,6 +283,8 @@ pub struct SaidLine {
 
 #[cfg(test)]
 mod tests {
+    use posse_core::plan::config::PlanConfig;
+
     use super::*;
 
     #[test]
@@ -334,18 +302,12 @@ mod tests {
             starts: BTreeMap::new(),
             left: BTreeMap::new(),
             directory: "/".into(),
-            provider: "claude_code".into(),
+            sessions: SessionRules { config, ..SessionRules::default() },
             program: "/bin/true".into(),
-            sandbox: Sandbox::On,
-            branch: None,
             git: GitRules::default(),
             agents: BTreeMap::new(),
             prompts: PromptTemplates::default(),
-            notifications: Notifications::default(),
-            config,
-            config_file: None,
             item: None,
-            asked: Wall(0),
             wishes: Vec::new(),
             remarks: Vec::new(),
         };

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use jiff::Timestamp;
+use posse_agents::headless::{DEFAULT_PROVIDER, Policy, Sandbox};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
+use posse_core::plan::config::PlanConfig;
 use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::rounds::config::Notifications;
 use posse_core::run::{Entry, RunStatus};
 use posse_core::words;
 use serde::{Deserialize, Serialize};
@@ -106,12 +109,64 @@ impl Deref for RunView {
     }
 }
 
-/// What starting its agents takes. Never stored.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MeansIn {
+/// What headless sessions of a run go by.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SessionRules {
+    /// Whose sessions they are; `claude_code` unless given.
+    #[serde(default = "default_provider")]
+    pub provider: String,
+    /// `off`: sessions may do everything. Only if the operator said so.
     #[serde(default)]
-    pub environment: BTreeMap<String, String>,
+    #[schema(value_type = String)]
+    pub sandbox: Sandbox,
+    /// The branch that gathers the results; the one that is checked out unless given.
+    pub branch: Option<String>,
+    /// What the user and the project have configured, as `posse plan config --json` shows it.
+    #[serde(default, deserialize_with = "crate::over_defaults")]
+    #[schema(value_type = Object)]
+    pub config: PlanConfig,
+    /// The project's file of it. If it is not as in the last run of a plan, the run says so.
+    pub config_file: Option<ConfigFile>,
+    #[serde(default, deserialize_with = "crate::over_defaults")]
+    #[schema(value_type = Object)]
+    pub notifications: Notifications,
+    /// When the operator asked for the run; now unless given. A stop file from before is not meant for this run.
+    #[serde(default = "Timestamp::now")]
+    pub asked: Timestamp,
+}
+
+fn default_provider() -> String {
+    DEFAULT_PROVIDER.to_owned()
+}
+
+impl Default for SessionRules {
+    fn default() -> Self {
+        Self {
+            provider: default_provider(),
+            sandbox: Sandbox::On,
+            branch: None,
+            config: PlanConfig::default(),
+            config_file: None,
+            notifications: Notifications::default(),
+            asked: Timestamp::now(),
+        }
+    }
+}
+
+impl SessionRules {
+    /// What sessions may do at most.
+    pub fn policy(&self) -> Policy {
+        Policy::configured(&self.config.sandbox)
+    }
+}
+
+/// A file as it was when a run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    pub path: String,
+    /// In hexadecimal digits.
+    pub sha256: String,
 }
 
 /// What starting its agents takes, never stored; and whether there is no hurry.

@@ -169,7 +169,7 @@ pub struct Question {
 }
 
 /// An answer to an agent's question.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, IntoParams)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AnswerIn {

@@ -1,4 +1,4 @@
-//! The commands. Each file holds what was typed (`Args`), what it does (`run`) and its help.
+//! The commands. Each file holds what was typed (`Args` or `Command`), what it does (`run`) and its help.
 
 mod actor;
 mod answer;
@@ -77,8 +77,10 @@ missing, 70 our bug; 129, 130 and 143 ended by a hangup, Ctrl-C, SIGTERM.";
 enum Command {
     Demo(demo::Args),
     Loop(loop_run::Args),
-    Run(run::Args),
-    Plan(plan::Args),
+    #[command(subcommand)]
+    Run(run::Command),
+    #[command(subcommand)]
+    Plan(plan::Command),
     Auto(Box<auto::Args>),
     Launch(launch::Args),
     Ls(ls::Args),
@@ -95,20 +97,26 @@ enum Command {
     Exit(exit::Args),
     Kill(kill::Args),
     Logs(logs::Args),
-    Audit(audit::Args),
-    Profile(profile::Args),
-    Provider(provider::Args),
+    #[command(subcommand)]
+    Audit(audit::Command),
+    #[command(subcommand)]
+    Profile(profile::Command),
+    #[command(subcommand)]
+    Provider(provider::Command),
     Doctor(doctor::Args),
-    Config(config::Args),
+    #[command(subcommand)]
+    Config(config::Command),
     Serve(serve::Args),
     Stop(stop::Args),
     Completions(completions::Args),
+    /// Own the terminals (started by posse itself)
     #[command(hide = true)]
-    Keep(keep::Args),
+    Keep,
     #[command(hide = true)]
     Session(session::Args),
+    /// Tell the daemon what an agent reports (agents call this)
     #[command(hide = true)]
-    Hook(hook::Args),
+    Hook,
     #[command(hide = true)]
     Actor(actor::Args),
 }
@@ -118,8 +126,8 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
     match command {
         Command::Demo(args) => demo::run(&args, ui),
         Command::Loop(args) => on_own_signals(loop_run::run(args, ui)),
-        Command::Run(args) => run::run(args, ui),
-        Command::Plan(args) => plan::run(args, ui),
+        Command::Run(command) => run::run(command, ui),
+        Command::Plan(command) => plan::run(command, ui),
         Command::Auto(args) => auto::run(*args, ui),
         Command::Launch(args) => on_runtime(launch::run(args, ui)),
         Command::Ls(args) => on_runtime(ls::run(args, ui)),
@@ -136,17 +144,17 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Exit(args) => on_runtime(exit::run(args, ui)),
         Command::Kill(args) => on_runtime(kill::run(args, ui)),
         Command::Logs(args) => on_runtime(logs::run(args, ui)),
-        Command::Audit(args) => on_runtime(audit::run(args, ui)),
+        Command::Audit(command) => on_runtime(audit::run(command, ui)),
         Command::Doctor(args) => on_runtime(doctor::run(args, ui)),
-        Command::Config(args) => config::run(&args, ui),
+        Command::Config(command) => config::run(&command, ui),
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),
-        Command::Keep(args) => keep::run(&args),
-        Command::Profile(args) => profile::run(&args, ui),
-        Command::Provider(args) => provider::run(&args, ui),
+        Command::Keep => keep::run(),
+        Command::Profile(command) => profile::run(&command, ui),
+        Command::Provider(command) => provider::run(&command, ui),
         Command::Session(args) => session::run(&args),
-        Command::Hook(args) => Ok(hook::run(&args)),
+        Command::Hook => Ok(hook::run()),
         Command::Actor(args) => actor::run(&args),
     }
 }

@@ -15,7 +15,7 @@ mod watching;
 use std::path::Path;
 use std::time::Duration;
 
-use posse_api::{BacklogView, WhyView};
+use posse_api::{BacklogIn, BacklogView, WhyView};
 use posse_core::auto::Standing;
 use posse_core::auto::words::Event;
 use posse_core::backlog::Slug;
@@ -27,7 +27,6 @@ use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::run::journal::Failed;
 use crate::run::{RunLedger, Supervisor, SupervisorError, Workflow};
-pub(crate) use begin::BacklogParams;
 use driver::BacklogLocal;
 use executor::BacklogWork;
 
@@ -42,14 +41,10 @@ const SCAN_PATIENCE: Duration = Duration::from_secs(10);
 impl Autos {
     /// Starts a pipeline. One of this project that waits for the environment of its sessions is resumed instead; one that is
     /// active is left alone. Answered when that is journaled.
-    pub(crate) async fn begin(
-        &self,
-        app: &App,
-        wanted: BacklogParams,
-        context: LaunchContext,
-    ) -> Result<BacklogView, SupervisorError> {
+    pub(crate) async fn begin(&self, app: &App, mut request: BacklogIn) -> Result<BacklogView, SupervisorError> {
         let _starting = self.starting.lock().await;
-        let directory = begin::project(&wanted.directory).await?;
+        let directory = begin::project(Path::new(&request.directory)).await?;
+        let context = LaunchContext { environment: std::mem::take(&mut request.environment) };
         if let Some(run) = self.journals.using(&directory).await? {
             let view = self.show(run).await?;
             if !view.waits {
@@ -59,9 +54,9 @@ impl Autos {
             return self.show(run).await;
         }
         let last = self.last(&directory).await?;
-        let lock = begin::lock(&directory, &wanted.config.state_dir, &self.state).await?;
+        let lock = begin::lock(&directory, &request.sessions.config.state_dir, &self.state).await?;
         let (of_spec, with_context) = (app.clone(), context.clone());
-        let look = move |disk: &Disk| begin::spec(disk, &of_spec, wanted, directory, last.as_ref(), &with_context);
+        let look = move |disk: &Disk| begin::spec(disk, &of_spec, request, directory, last.as_ref(), &with_context);
         let mut spec = disk::run(look).await?;
         let state = self.state_of(spec.id);
         begin::branches(&mut spec, &state).await?;

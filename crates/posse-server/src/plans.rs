@@ -32,7 +32,7 @@ use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::run::journal::{self, journal_entry};
 use crate::run::{RunEntry, RunLedger, Supervisor, SupervisorError, Workflow, lock};
-pub(crate) use begin::PlanParams;
+pub(crate) use begin::{ItemLimits, PlanParams};
 use driver::PlanLocal;
 use executor::PlanWork;
 use plan_file::PlanFileError;
@@ -52,20 +52,17 @@ pub(crate) struct PlanShared {
 
 impl Plans {
     /// Starts a run of a plan, or resumes the one that uses the file. Answered when that is journaled.
-    pub(crate) async fn begin(
-        &self,
-        app: &App,
-        wanted: PlanParams,
-        context: LaunchContext,
-    ) -> Result<PlanView, SupervisorError> {
+    pub(crate) async fn begin(&self, app: &App, mut wanted: PlanParams) -> Result<PlanView, SupervisorError> {
         let _starting = self.starting.lock().await;
-        let file = real_file(&wanted.file).await?;
-        if wanted.try_now {
-            self.services.limits.forget_hold(&wanted.provider);
+        let request = &mut wanted.request;
+        let (file, try_now) = (real_file(&request.file).await?, request.try_now);
+        let context = LaunchContext { environment: std::mem::take(&mut request.environment) };
+        if try_now {
+            self.services.limits.forget_hold(&request.sessions.provider);
         }
         if let Some(id) = self.journals.using(&file).await? {
             self.provide_context(app, id, context).await?;
-            if wanted.try_now {
+            if try_now {
                 self.tell(id, Event::TryNow).await;
             }
             return self.show(id).await;

@@ -73,37 +73,26 @@ struct AskedArgs {
     question: Option<String>,
 }
 
-/// An answer before it is known which question it is for.
-struct Reply {
-    verb: &'static str,
-    option: Option<u32>,
-    text: Option<String>,
-    reason: Option<String>,
-}
-
 pub(crate) async fn approve(args: Approve, ui: &Ui) -> Result<Exit, Error> {
-    let reply = Reply { verb: "approve", option: args.option, text: None, reason: None };
-    answer(&args.asked, reply, ui).await
+    answer(&args.asked, "approve", AnswerIn { option: args.option, ..AnswerIn::default() }, ui).await
 }
 
 pub(crate) async fn deny(args: Deny, ui: &Ui) -> Result<Exit, Error> {
-    let reply = Reply { verb: "deny", option: None, text: None, reason: args.reason };
-    answer(&args.asked, reply, ui).await
+    answer(&args.asked, "deny", AnswerIn { reason: args.reason, ..AnswerIn::default() }, ui).await
 }
 
 pub(crate) async fn question(args: AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
     let text = (!args.text.is_empty()).then(|| args.text.join(" "));
-    let reply = Reply { verb: "answer", option: args.option, text, reason: None };
-    answer(&args.asked, reply, ui).await
+    answer(&args.asked, "answer", AnswerIn { option: args.option, text, ..AnswerIn::default() }, ui).await
 }
 
-async fn answer(args: &AskedArgs, reply: Reply, ui: &Ui) -> Result<Exit, Error> {
+/// Sends an answer once it is known which question it is for.
+async fn answer(args: &AskedArgs, verb: &str, answer: AnswerIn, ui: &Ui) -> Result<Exit, Error> {
     let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
     let asked = open_question(&mut client, &terminal).await?;
     if args.question.as_ref().is_some_and(|meant| meant.is_empty() || !asked.id.starts_with(meant.as_str())) {
         return Err(changed(&mut client, &terminal, &asked).await);
     }
-    let Reply { verb, option, text, reason } = reply;
     ui.say(&format!("{verb}: {} ({})", plain(&asked.text), short(&asked.id)));
     // That line is only the beginning of it, unless it is all there is.
     let said =
@@ -111,7 +100,7 @@ async fn answer(args: &AskedArgs, reply: Reply, ui: &Ui) -> Result<Exit, Error> 
     if !said {
         asked.full.iter().for_each(|line| ui.say(&format!("  {}", plain(line))));
     }
-    let body = AnswerIn { dialog: asked.id, option, text, reason };
+    let body = AnswerIn { dialog: asked.id, ..answer };
     match client.post::<_, Answered>(&format!("/terminals/{}/{verb}", terminal.id), &body, Repeat::Never).await {
         Ok(done) => ui.done(&done, String::new),
         Err(Error::Refused(problem)) if problem.kind == ProblemKind::QuestionChanged => {

@@ -20,18 +20,12 @@ use crate::ui::{Colour, Ui, date_time, plain};
 ///
 /// Every answer to a dialog of an agent is written down before its first key, and completed with what became of it. Nothing
 /// of it is ever changed or removed; each entry carries the hash of the one before.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse audit show --since 2h
   posse audit verify")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Show the answers: who gave them, to what question, with which keys, and what became of it
     Show(Show),
     /// Check that no entry was changed, dropped, moved or added; says which, and fails, if one was
@@ -40,14 +34,11 @@ Examples:
   posse audit verify
   posse audit verify --anchor                          against the file that config.toml names
   journalctl -t posse | posse audit verify --anchor -  against the system's log")]
-    Verify(Verify),
-}
-
-#[derive(Debug, clap::Args)]
-struct Verify {
-    /// Compare it with what was anchored, too: in this file, `-` for standard input, or the one that config.toml names
-    #[arg(long, value_name = "FILE", num_args = 0..=1)]
-    anchor: Option<Option<PathBuf>>,
+    Verify {
+        /// Compare it with what was anchored, too: in this file, `-` for standard input, or the one that config.toml names
+        #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        anchor: Option<Option<PathBuf>>,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,7 +47,7 @@ Examples:
   posse audit show                      the newest 100 entries
   posse audit show --run 1a2b3c4d       those of a run
   posse audit show --terminal reviewer --since 14:30")]
-struct Show {
+pub(crate) struct Show {
     /// Only those of this run
     #[arg(long, value_name = "ID")]
     run: Option<String>,
@@ -71,13 +62,12 @@ struct Show {
     lines: u32,
 }
 
-pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    if let Command::Verify(Verify { anchor: Some(file) }) = args.command {
-        return told(&anchored(file)?, ui);
-    }
-    let mut client = Client::connect().await?;
-    match args.command {
+pub(crate) async fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+    match command {
+        Command::Verify { anchor: Some(file) } => print_verdict(&anchored(file)?, ui),
+        Command::Verify { anchor: None } => print_verdict(&Client::connect().await?.get("/audit/verify").await?, ui),
         Command::Show(show) => {
+            let mut client = Client::connect().await?;
             let terminal = match &show.terminal {
                 Some(name) => Some(terminal(&mut client, name).await?),
                 None => None,
@@ -94,11 +84,10 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             }
             Ok(Exit::Ok)
         }
-        Command::Verify(_) => told(&client.get("/audit/verify").await?, ui),
     }
 }
 
-fn told(verdict: &AuditVerdict, ui: &Ui) -> Result<Exit, Error> {
+fn print_verdict(verdict: &AuditVerdict, ui: &Ui) -> Result<Exit, Error> {
     let silent = verdict.intact && ui.quiet();
     ui.answer(verdict, || if silent { String::new() } else { judged(verdict, ui) });
     Ok(if verdict.intact { Exit::Ok } else { Exit::Failed })

@@ -17,19 +17,13 @@ use crate::ui::Ui;
 ///
 /// Values come from variables, else from config.toml, else they are the default. Options of a command, and the configuration
 /// of a run, win over all of these. What holds for plans in a project is shown by `posse plan config`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse config show         every value, and where it comes from
   posse config default      the default configuration, with a comment on every key
   posse config init         write that as config.toml, everything commented out")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Show every value, and where it comes from: a variable, a line of config.toml, or the default
     #[command(after_help = "Examples:\n  posse config show\n  posse config show --json")]
     Show,
@@ -41,8 +35,8 @@ enum Command {
     Init,
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    match args.command {
+pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
+    match command {
         Command::Show => show(ui),
         Command::Default => {
             let text = user_template();

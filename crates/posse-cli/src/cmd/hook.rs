@@ -11,10 +11,6 @@ use serde_json::{Map, Value};
 use crate::client;
 use crate::error::Exit;
 
-/// Tell the daemon what an agent reports (agents call this)
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
 /// A daemon that takes longer is busy with something else; the screen will tell.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The largest payload that is read. Payloads contain prompts and results of tools too.
@@ -27,7 +23,7 @@ const INPUT: &str = "tool_input";
 /// The largest input that is passed on, as JSON. Of a larger one the daemon hears that it is too large.
 const LARGEST_INPUT: usize = 1 << 20;
 
-pub(crate) fn run(_args: &Args) -> Exit {
+pub(crate) fn run() -> Exit {
     // An agent cannot do anything about a failure.
     let _ = tell();
     Exit::Ok

@@ -7,11 +7,7 @@ use posse_term::keeper::{self, KeeperSettings};
 
 use crate::error::{Error, Exit};
 
-/// Own the terminals (started by posse itself)
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
-pub(crate) fn run(_: &Args) -> Result<Exit, Error> {
+pub(crate) fn run() -> Result<Exit, Error> {
     let paths = crate::client::paths()?;
     paths.prepare()?;
     posse_term::lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();

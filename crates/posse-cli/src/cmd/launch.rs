@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::launch::Mode;
 use posse_agents::profile::Profile;
 use posse_agents::start::If;
-use posse_api::{Create, MeansIn, Terminal};
+use posse_api::{Create, Terminal};
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
 use posse_files::providers::Providers;
@@ -187,11 +187,6 @@ fn profile(path: &str) -> Result<Profile, Error> {
     let text = text_file::read_argument(Path::new(path))
         .map_err(|error| Error::usage(format!("cannot read {path}: {error}")))?;
     Profile::parse(&text).map_err(|error| Error::usage(format!("{path}: {error}")))
-}
-
-/// The environment that sessions and agents of runs get.
-pub(crate) fn means() -> MeansIn {
-    MeansIn { environment: environment() }
 }
 
 /// This shell's environment. What is not UTF-8 cannot be sent and is left out.

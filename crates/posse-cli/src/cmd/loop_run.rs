@@ -243,7 +243,7 @@ async fn begin(
         zone: jiff::tz::TimeZone::system().iana_name().map(str::to_owned),
         config_hash: wanted.config_hash,
         state,
-        means: launch::means(),
+        environment: launch::environment(),
     };
     Ok(Course::Ask(LoopRequest::Begin(Box::new(body))))
 }

@@ -34,7 +34,7 @@ use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
 /// Plans: tasks in YAML, each for a fresh headless session
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse plan init                    a sample plan and the directories for it
@@ -50,13 +50,7 @@ Examples:
   posse plan usage --since 7d        what sessions have used
 
 Exit codes: 0 in order, 5 the plan is not valid; of `run`: see `posse plan run --help`.")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
     #[command(after_help = "Examples:\n  posse plan check plan.yaml\n  posse plan check --strict plan.yaml")]
@@ -105,8 +99,8 @@ enum Command {
     Retry(PartArgs),
 }
 
-pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    match args.command {
+pub(crate) fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+    match command {
         Command::Run(args) => super::on_own_signals(run::run(*args, ui)),
         Command::Check { file, strict } => check(&file, strict, ui),
         Command::Status { file } => super::on_runtime(status(file, ui)),

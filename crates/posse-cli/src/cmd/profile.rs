@@ -12,18 +12,12 @@ use crate::ui::{Cell, Colour, Ui};
 /// A profile is Markdown with a few fields on top; `posse launch --profile NAME` starts an agent with it. Yours lie in
 /// agent-store/NAME.md in posse's home; one with the name of a built-in profile takes its place:
 /// `posse profile show tester > ~/.local/state/posse/agent-store/tester.md`.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse profile list
   posse profile show tester")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the profiles there are
     #[command(after_help = "Examples:\n  posse profile list")]
     List,
@@ -35,9 +29,9 @@ enum Command {
     },
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
     let directory = client::paths()?.profiles();
-    match &args.command {
+    match command {
         Command::List => {
             let listed = providers::profiles(&directory);
             ui.answer(&listed, || table(&listed, ui));

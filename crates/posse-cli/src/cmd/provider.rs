@@ -9,19 +9,13 @@ use crate::error::{Error, Exit};
 use crate::ui::{Cell, Colour, Ui};
 
 /// List agents, and check their manifests
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse provider list
   posse provider check
   posse provider check --live codex")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the agents posse knows
     #[command(after_help = "Examples:\n  posse provider list")]
     List,
@@ -44,11 +38,11 @@ Examples:
     },
 }
 
-pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
     let directory = client::paths()?.providers();
     let providers = Providers::new(directory.clone());
     let mut listed = providers.list();
-    match &args.command {
+    match command {
         Command::List => {
             ui.answer(&listed, || table(&listed, ui));
             Ok(Exit::Ok)

@@ -30,7 +30,7 @@ use crate::ui::Ui;
 ///
 /// Wherever a RUN is asked for, its id or the beginning of it will do; so will a plan's file or the directory of a project, which
 /// mean their newest run, or the one that goes on. A path has a slash or a dot in it.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:
   posse run ls                              all runs, and what each does
@@ -39,13 +39,7 @@ Examples:
   posse run why plan.yaml 2.1               why a task does not start, and what to do
   posse run answer plan.yaml 2.1 'blue'     answer a task that asked
   posse run stop                            stop the run of this project")]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List the runs, newest first
     #[command(after_help = "Examples:\n  posse run ls\n  posse run ls --kind plan -n 100 --json")]
     Ls {
@@ -98,8 +92,8 @@ enum Command {
     Retry(find::PartArgs),
 }
 
-pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    match args.command {
+pub(crate) fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+    match command {
         Command::Ls { kind, lines } => super::on_runtime(list(kind, lines, ui)),
         Command::Show(run) => super::on_runtime(show(run, ui)),
         Command::Log(args) => super::on_runtime(log::run(args, ui)),

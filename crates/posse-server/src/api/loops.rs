@@ -11,11 +11,10 @@ use posse_files::providers::prompt_templates;
 
 use super::agents::{self, Asked};
 use super::requester::Requester;
-use super::runs::launch_context;
 use super::{ApiError, App, terminals};
 use crate::disk::{self, Disk};
 use crate::loops::RunFiles;
-use crate::run::SupervisorError;
+use crate::run::{LaunchContext, SupervisorError};
 
 pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Result<LoopView, ApiError> {
     if body.config.handoff.auto_accept_permissions {
@@ -59,8 +58,8 @@ pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Resul
         config_hash: body.config_hash,
         imported,
     };
-    let means = launch_context(body.means);
-    surely(async move { app.loops.begin(&app, spec, means).await }).await
+    let context = LaunchContext { environment: body.environment };
+    surely(async move { app.loops.begin(&app, spec, context).await }).await
 }
 
 /// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.

@@ -1,7 +1,7 @@
 //! Who asks: the process at the other end of the private socket, or a client over TCP.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
@@ -9,16 +9,18 @@ use axum::extract::connect_info::{ConnectInfo, Connected};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::serve::IncomingStream;
+use posse_agents::headless::Sandbox;
+use posse_api::SessionRules;
 use posse_core::audit::{By, Who};
 use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
-use posse_core::plan::config::PlanConfig;
 use posse_core::rounds::config::Notifications;
 use posse_files::confirmed_commands::named_commands;
 use posse_files::operator::Operator;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
 
+use super::terminals::directory;
 use super::{ApiError, App, OwnerOnly};
 use crate::disk::{self, Disk};
 use crate::hub::HubCommand;
@@ -39,14 +41,6 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
     fn connect_info(stream: IncomingStream<'_, OwnerOnly>) -> Self {
         stream.remote_addr().clone()
     }
-}
-
-/// The configuration that a request for a run brings along.
-pub(super) struct BroughtConfig<'a> {
-    /// The project.
-    pub(super) directory: &'a Path,
-    pub(super) config: &'a PlanConfig,
-    pub(super) notifications: &'a Notifications,
 }
 
 /// Marks requests that came over TCP.
@@ -88,32 +82,39 @@ impl Requester {
         if self.is_held() && !allowed(app).await { Err(ApiError::FromTerminal(what)) } else { Ok(()) }
     }
 
-    /// Refuses a process in a terminal that brings a configuration of its own: the daemon reads the files itself and compares.
-    /// Returns the commands to which such a process is limited; `None` if the requester may bring any.
-    pub(super) async fn may_configure(
+    /// Refuses a process in a terminal that begins a run without its sandbox (`unconfined` says so) or brings a configuration
+    /// of its own: the daemon reads the files itself and compares. Returns the project without links, and the commands to
+    /// which such a process is limited; `None` if the requester may bring any.
+    pub(super) async fn may_begin(
         self,
         app: &App,
-        brought: &BroughtConfig<'_>,
-    ) -> Result<Option<BTreeSet<String>>, ApiError> {
-        if self.may_type(app).await {
-            return Ok(None);
+        unconfined: &'static str,
+        project: &str,
+        brought: &SessionRules,
+    ) -> Result<(String, Option<BTreeSet<String>>), ApiError> {
+        if brought.sandbox == Sandbox::Off {
+            self.may(app, unconfined).await?;
         }
-        self.may_be_notified(app, brought.notifications).await?;
-        let (paths, directory) = (app.paths.clone(), brought.directory.to_owned());
-        let load =
-            move |disk: &Disk| (disk.plan_layers(&paths, &directory), disk.confirmed_commands(&paths, &directory));
+        let not_text = |_| ApiError::Invalid(format!("the name of {project} is not valid UTF-8"));
+        let directory = directory(project).await?.into_os_string().into_string().map_err(not_text)?;
+        if self.may_type(app).await {
+            return Ok((directory, None));
+        }
+        self.may_be_notified(app, &brought.notifications).await?;
+        let (paths, project) = (app.paths.clone(), PathBuf::from(&directory));
+        let load = move |disk: &Disk| (disk.plan_layers(&paths, &project), disk.confirmed_commands(&paths, &project));
         let (found, confirmed) = disk::run(load).await;
         let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
-        if found.config != *brought.config {
+        if found.config != brought.config {
             return Err(ApiError::FromTerminal("begin a run with another configuration than that of its files"));
         }
         let confirmed = confirmed.map_err(|error| ApiError::Invalid(error.to_string()))?;
         if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
             return Err(ApiError::FromTerminal("begin a run with commands that you have not confirmed"));
         }
-        Ok(Some(confirmed.and_those_of(&found.config)))
+        Ok((directory, Some(confirmed.and_those_of(&found.config))))
     }
 
     /// Refuses a process in a terminal that wants a command run at each event, unless it is the user's own.

@@ -89,10 +89,6 @@ async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
     kind.ok_or_else(|| SupervisorError::NoRun { kind: "run", id }.into())
 }
 
-pub(super) fn launch_context(body: posse_api::MeansIn) -> LaunchContext {
-    LaunchContext { environment: body.environment }
-}
-
 /// Show a run
 #[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path), RunQuery),
     responses((status = 200, description = "The run", body = RunView)))]

@@ -1,18 +1,15 @@
 //! How a pipeline begins: what was asked for, made sure of before anything is written.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use posse_agents::headless::Sandbox;
-use posse_api::{AutoSpec, ConfigFile};
+use posse_api::{AutoSpec, BacklogIn};
 use posse_core::auto::Settings;
 use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use posse_core::plan::config::PlanConfig;
+use posse_core::plan::budget::{BacklogCap, backlog_levels};
 use posse_core::plan::file::Isolation;
-use posse_core::rounds::config::Notifications;
-use posse_core::time::Wall;
 use posse_term::lock::{Lock, LockError};
 
 use super::AutoLedger;
@@ -32,25 +29,6 @@ use posse_files::providers::prompt_templates;
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A request for a pipeline.
-pub(crate) struct BacklogParams {
-    /// The project. Absolute.
-    pub(crate) directory: PathBuf,
-    pub(crate) shelves: BacklogDirs,
-    pub(crate) config: PlanConfig,
-    pub(crate) config_file: Option<ConfigFile>,
-    /// When the operator asked for it.
-    pub(crate) asked: Wall,
-    pub(crate) settings: Settings,
-    /// Items to try again, even if they failed or wait for a person.
-    pub(crate) retry: Vec<Slug>,
-    pub(crate) provider: String,
-    pub(crate) sandbox: Sandbox,
-    pub(crate) branch: Option<String>,
-    pub(crate) conventions: Vec<String>,
-    pub(crate) notifications: Notifications,
-}
-
 /// The project itself, whatever links lead to it: one project, one name.
 pub(super) async fn project(directory: &Path) -> Result<String, SupervisorError> {
     let wrong = |why: String| SupervisorError::Wrong(format!("{}: {why}", directory.display()));
@@ -63,48 +41,70 @@ pub(super) async fn project(directory: &Path) -> Result<String, SupervisorError>
 pub(super) fn spec(
     disk: &Disk,
     app: &App,
-    wanted: BacklogParams,
+    request: BacklogIn,
     directory: String,
     last: Option<&AutoLedger>,
     context: &LaunchContext,
 ) -> Result<AutoSpec, SupervisorError> {
-    for path in [&wanted.config.plans_dir, &wanted.config.design_dir] {
+    let settings = settings(&request)?;
+    let retry = request.retry.iter().map(slug).collect::<Result<_, _>>()?;
+    let sessions = request.sessions;
+    let config = &sessions.config;
+    let shelves = request.shelves.unwrap_or_else(|| config.backlog.clone());
+    let BacklogDirs { defects, features, completed, failed } = &shelves;
+    for path in [&config.plans_dir, &config.design_dir, defects, features, completed, failed] {
         inside(path)?;
     }
-    for shelf in [&wanted.shelves.defects, &wanted.shelves.features, &wanted.shelves.completed, &wanted.shelves.failed]
-    {
-        inside(shelf)?;
-    }
-    if wanted.settings.parallel > 1 && wanted.config.git.isolation == Isolation::InPlace {
+    if settings.parallel > 1 && config.git.isolation == Isolation::InPlace {
         let text = "several items at once need work trees of their own; set `git.isolation` to \"worktree\", or \
                     `pipeline.max_parallel_items` to 1";
         return Err(SupervisorError::Wrong(text.into()));
     }
-    let agents = agents(disk, &Path::new(&directory).join(&wanted.config.agents_dir))?;
-    let (program, _) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), context)?;
+    let agents = agents(disk, &Path::new(&directory).join(&config.agents_dir))?;
+    let (program, _) = program(disk, app, &sessions, context)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     for name in ["planner", "verifier"] {
         briefing::agent(&agents, name).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     }
     Ok(AutoSpec {
         id: RunId::from_random(crate::random() as u32),
-        shelves: wanted.shelves,
-        config: wanted.config,
-        config_file: wanted.config_file,
-        asked: wanted.asked,
-        settings: wanted.settings,
+        shelves,
+        sessions,
+        settings,
         carried: last.map(|last| last.machine.carried().for_the_next()).unwrap_or_default(),
         program,
-        provider: wanted.provider,
-        sandbox: wanted.sandbox,
-        branch: wanted.branch,
         home: None,
         agents,
         prompts,
-        conventions: wanted.conventions,
-        retry: wanted.retry,
-        notifications: wanted.notifications,
+        conventions: request.conventions,
+        retry,
         directory,
+    })
+}
+
+fn slug(name: &String) -> Result<Slug, SupervisorError> {
+    name.parse().map_err(|error| SupervisorError::Wrong(format!("{name:?}: {error}")))
+}
+
+/// The settings of the machine.
+fn settings(request: &BacklogIn) -> Result<Settings, SupervisorError> {
+    let config = &request.sessions.config;
+    let pipeline = &config.pipeline;
+    let cap = request.cap_usd.map(|limit_usd| BacklogCap { limit_usd, since: crate::now() });
+    Ok(Settings {
+        mode: request.mode,
+        item: request.item.as_ref().map(slug).transpose()?,
+        max_items: request.max_items,
+        max_attempts: pipeline.max_item_attempts,
+        max_verifications: pipeline.max_verification_cycles,
+        item_starts_per_hour: config.limits.max_item_starts_per_hour,
+        items_per_hour: config.limits.items_per_hour,
+        plan_timeout: pipeline.plan_timeout,
+        verify_timeout: config.task.timeout,
+        no_wait: request.no_wait,
+        parallel: pipeline.max_parallel_items,
+        levels: backlog_levels(config, cap),
+        ..Settings::default()
     })
 }
 
@@ -129,8 +129,8 @@ pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), Su
         let text = format!("a pipeline works in the root of a repository; run it in {}", worktrees.root().display());
         return Err(SupervisorError::Wrong(text));
     }
-    spec.branch = Some(worktrees.branch().to_owned());
-    spec.settings.branch.clone_from(&spec.branch);
+    spec.sessions.branch = Some(worktrees.branch().to_owned());
+    spec.settings.branch.clone_from(&spec.sessions.branch);
     let checked_out = match WorkTree::find(worktrees.root()).await.map_err(git)? {
         Some(tree) => tree.branch().await.map_err(git)?,
         None => None,

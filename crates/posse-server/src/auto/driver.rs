@@ -86,7 +86,7 @@ impl Workflow for BacklogWork {
             provider: &spec.provider,
             stop_files: Some(&spec.config.state_dir),
             idle_timeout: spec.config.task.idle_timeout,
-            asked: spec.asked,
+            asked: Wall(spec.asked.as_millisecond()),
             notifications: &spec.notifications,
             plan_file: None,
             item: None,

@@ -309,12 +309,9 @@ pub(super) fn set_aside(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<(),
 mod tests {
     use std::collections::BTreeMap;
 
-    use posse_agents::headless::Sandbox;
+    use posse_api::SessionRules;
     use posse_core::auto::{Carried, Settings};
     use posse_core::ids::RunId;
-    use posse_core::plan::config::PlanConfig;
-    use posse_core::rounds::config::Notifications;
-    use posse_core::time::Wall;
 
     use super::*;
 
@@ -329,21 +326,15 @@ mod tests {
             id: RunId::from_random(1),
             directory: project.path().to_str().unwrap().into(),
             shelves: BacklogDirs::default(),
-            config: PlanConfig::default(),
-            config_file: None,
-            asked: Wall(0),
+            sessions: SessionRules::default(),
             settings: Settings::default(),
             carried: Carried::default(),
             retry: Vec::new(),
-            provider: "claude_code".into(),
             program: "/bin/true".into(),
-            sandbox: Sandbox::On,
-            branch: None,
             home: None,
             agents: BTreeMap::new(),
             prompts: Default::default(),
             conventions: Vec::new(),
-            notifications: Notifications::default(),
         };
         let item: Slug = "1-more".parse().unwrap();
         let file = plan_file(&spec, &item);

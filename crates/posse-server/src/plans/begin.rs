@@ -1,19 +1,17 @@
 //! How a run of a plan begins: what was asked for, made sure of before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use posse_agents::headless::{Dialect, Sandbox, agent_file};
-use posse_api::{ConfigFile, GitRules, PlanSpec};
+use posse_agents::headless::{Dialect, agent_file};
+use posse_api::{GitRules, PlanIn, PlanSpec, SessionRules};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
-use posse_core::plan::config::PlanConfig;
+use posse_core::plan::budget::BacklogCap;
 use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
-use posse_core::rounds::config::Notifications;
-use posse_core::time::Wall;
 use posse_files::providers::prompt_templates;
 
 use super::PlanLedger;
@@ -25,34 +23,17 @@ use crate::run::SupervisorError;
 
 /// A request for a run of a plan.
 pub(crate) struct PlanParams {
-    pub(crate) file: String,
-    /// The project. Absolute.
-    pub(crate) directory: PathBuf,
-    pub(crate) provider: String,
-    pub(crate) sandbox: Sandbox,
-    pub(crate) branch: Option<String>,
-    /// Sessions may begin in a checkout with uncommitted changes.
-    pub(crate) allow_dirty: bool,
-    pub(crate) only: Option<String>,
-    pub(crate) from: Option<String>,
-    /// Only the task that is next.
-    pub(crate) single: bool,
-    pub(crate) reset: Vec<String>,
-    /// What is special about it, in the operator's words.
-    pub(crate) wishes: Vec<String>,
-    /// Though the quota was used up.
-    pub(crate) try_now: bool,
-    pub(crate) given: Given,
-    pub(crate) notifications: Notifications,
-    /// What the user and the project have configured.
-    pub(crate) config: PlanConfig,
-    pub(crate) config_file: Option<ConfigFile>,
+    pub(crate) request: PlanIn,
     /// If given, the gates of the plan may have no other commands.
     pub(crate) only_commands: Option<BTreeSet<String>>,
-    /// The backlog item that the plan is for.
-    pub(crate) item: Option<String>,
-    /// When the operator asked for it.
-    pub(crate) asked: Wall,
+    pub(crate) of_item: Option<ItemLimits>,
+}
+
+/// The backlog item that a plan is for, and what may be spent.
+pub(crate) struct ItemLimits {
+    pub(crate) item: String,
+    pub(crate) limit_usd: Option<f64>,
+    pub(crate) backlog: Option<BacklogCap>,
 }
 
 /// Everything the run goes by. `last` is the run of this plan before.
@@ -64,30 +45,42 @@ pub(super) fn spec(
     last: Option<&PlanLedger>,
     context: &LaunchContext,
 ) -> Result<PlanSpec, SupervisorError> {
+    let PlanParams { request, only_commands, of_item } = wanted;
+    let sessions = request.sessions;
+    let project = Path::new(&request.directory);
     let text = read(disk, Path::new(&file))?;
     let (plan, _) = Plan::read(&file, &text).map_err(SupervisorError::Invalid)?;
-    if let Some(allowed) = &wanted.only_commands
+    if let Some(allowed) = &only_commands
         && let Some(gate) = plan.meta.gates.iter().find(|gate| !allowed.contains(&gate.command))
     {
         return Err(SupervisorError::Unconfirmed(gate.name.clone()));
     }
-    let mut agents = agents(disk, &wanted.directory.join(&wanted.config.agents_dir))?;
-    check_mentions(disk, &file, &plan, &agents, &wanted.directory)?;
+    let mut agents = agents(disk, &project.join(&sessions.config.agents_dir))?;
+    check_mentions(disk, &file, &plan, &agents, project)?;
     replace_missing_validators(&plan, &mut agents);
-    let (program, tells_costs) = program(disk, app, &wanted.provider, wanted.config.claude.binary.as_deref(), context)?;
+    let (program, tells_costs) = program(disk, app, &sessions, context)?;
     let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
-    let state = state(&plan, last, &wanted.reset)?;
-    let mut settings = Settings::merge(&wanted.given, &plan, &wanted.config);
+    let state = state(&plan, last, &request.reset)?;
+    let given = Given {
+        workers: request.workers,
+        no_wait: request.no_wait,
+        skip_after_plan: request.skip_after_plan,
+        cap_usd: request.cap_usd,
+        budget: request.budget,
+        item_limit_usd: of_item.as_ref().and_then(|of_item| of_item.limit_usd),
+        backlog: of_item.as_ref().and_then(|of_item| of_item.backlog),
+    };
+    let mut settings = Settings::merge(&given, &plan, &sessions.config);
     settings.was_complete = last.is_some_and(|last| last.machine.has_completed_plan());
-    settings.only = wanted.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
-    settings.from = wanted.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
-    if wanted.single && settings.only.is_none() {
+    settings.only = request.only.as_deref().map(|task| task_of(&plan, task)).transpose()?;
+    settings.from = request.from.as_deref().map(|task| task_of(&plan, task)).transpose()?;
+    if request.single && settings.only.is_none() {
         settings.only = next_task(&plan, &state, settings.from.as_ref());
     }
-    let mut remarks = remarks(&wanted, last);
+    let mut remarks = remarks(&sessions, last);
     remarks.extend(vouched_for(&plan, &state));
     if !settings.levels.is_empty() && !tells_costs {
-        remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", wanted.provider));
+        remarks.push(format!("{} does not say what sessions cost: limits on money have no effect", sessions.provider));
     }
     let mut spec = PlanSpec {
         id: RunId::from_random(crate::random() as u32),
@@ -95,20 +88,14 @@ pub(super) fn spec(
         settings,
         starts: last.map(|last| last.machine.starts()).unwrap_or_default(),
         left: BTreeMap::new(),
-        directory: wanted.directory.to_string_lossy().into_owned(),
-        provider: wanted.provider,
+        directory: request.directory,
+        sessions,
         program,
-        sandbox: wanted.sandbox,
-        branch: wanted.branch,
-        git: GitRules { allow_dirty: wanted.allow_dirty, ..GitRules::default() },
+        git: GitRules { allow_dirty: request.allow_dirty, ..GitRules::default() },
         agents,
         prompts,
-        notifications: wanted.notifications,
-        config: wanted.config,
-        config_file: wanted.config_file,
-        item: wanted.item,
-        asked: wanted.asked,
-        wishes: wanted.wishes,
+        item: of_item.map(|of_item| of_item.item),
+        wishes: request.wishes,
         remarks,
         file,
         text,
@@ -126,7 +113,7 @@ pub(super) fn spec(
 }
 
 /// What changed in the configuration since the last run of this plan: an agent may have written there.
-fn remarks(wanted: &PlanParams, last: Option<&PlanLedger>) -> Vec<String> {
+fn remarks(wanted: &SessionRules, last: Option<&PlanLedger>) -> Vec<String> {
     let Some(last) = last.map(|last| &last.spec).filter(|last| last.config_file != wanted.config_file) else {
         return Vec::new();
     };
@@ -183,22 +170,22 @@ fn replace_missing_validators(plan: &Plan, agents: &mut BTreeMap<String, String>
     }
 }
 
-/// The program of sessions, by its full path: found once, and by whoever asks. `binary` is what the user has configured.
-/// And whether it says what sessions cost.
+/// Returns the program of sessions, by its full path in the environment of the requester, and whether it says what sessions
+/// cost.
 pub(crate) fn program(
     disk: &Disk,
     app: &App,
-    provider: &str,
-    binary: Option<&str>,
+    sessions: &SessionRules,
     context: &LaunchContext,
 ) -> Result<(String, bool), SupervisorError> {
     let provider =
-        disk.provider(&app.providers, provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+        disk.provider(&app.providers, &sessions.provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(SupervisorError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
     };
     let dialect = provider.manifest.headless.as_ref().map(|headless| headless.dialect);
+    let binary = sessions.config.claude.binary.as_deref();
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = context.environment.get("PATH").map(String::as_str).unwrap_or_default();
     // A place that depends on where one stands is none: sessions stand elsewhere.

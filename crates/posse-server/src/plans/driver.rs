@@ -81,7 +81,7 @@ impl Workflow for PlanWork {
             provider: &spec.provider,
             stop_files: Some(&spec.config.state_dir),
             idle_timeout: spec.config.task.idle_timeout,
-            asked: spec.asked,
+            asked: Wall(spec.asked.as_millisecond()),
             notifications: &spec.notifications,
             plan_file: Some(&spec.file),
             item: spec.item.as_deref(),

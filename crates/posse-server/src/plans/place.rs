@@ -40,7 +40,7 @@ impl Plans {
         let earlier = last.map(|last| Earlier { state: self.state_of(last.spec.id), unfinished: !done(last) });
         worktrees.may_begin(spec.git.allow_dirty, earlier.as_ref()).await?;
         // Whatever is checked out later, this is the branch of the run.
-        spec.branch = Some(worktrees.branch().to_owned());
+        spec.sessions.branch = Some(worktrees.branch().to_owned());
         spec.git.base = match unfinished.and_then(|last| last.spec.git.base.clone()) {
             Some(base) => Some(base),
             None => Some(worktrees.tip().await?),

@@ -124,15 +124,15 @@ impl Scene {
         git(&self.env.work(), arguments)
     }
 
-    fn means(&self) -> Value {
+    fn environment(&self) -> Value {
         let home = self.env.work().parent().unwrap().to_str().unwrap().to_owned();
-        json!({ "environment": { "PATH": self.claude.path(), "HOME": home, "TZ": "UTC" } })
+        json!({ "PATH": self.claude.path(), "HOME": home, "TZ": "UTC" })
     }
 
     /// Begins a pipeline and gives its id.
     #[track_caller]
     pub(crate) fn begin(&self, more: &Value) -> String {
-        let mut body = json!({ "directory": self.env.work(), "mode": "drain", "means": self.means() });
+        let mut body = json!({ "directory": self.env.work(), "mode": "drain", "environment": self.environment() });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let answer = self.env.http().post("/runs", &json!({ "backlog": body })).unwrap();
         assert_eq!(answer.status, 201, "{answer:?}");
@@ -200,7 +200,11 @@ impl Scene {
     fn another_daemon(&self, id: &str) {
         self.env.kill_daemon();
         when("another daemon", || {
-            let answer = self.env.http().post(&format!("/runs/{id}/resume"), &self.means()).ok()?;
+            let answer = self
+                .env
+                .http()
+                .post(&format!("/runs/{id}/resume"), &json!({ "environment": self.environment() }))
+                .ok()?;
             (answer.status == 200).then_some(())
         });
     }
@@ -416,7 +420,7 @@ fn stop_now_ends_a_planner() {
 fn there_is_one_in_a_project_and_it_finds_what_is_new() {
     let scene = Scene::new(&[]);
     let id = scene.begin(&json!({ "mode": "watch" }));
-    let body = json!({ "directory": scene.env.work(), "means": scene.means() });
+    let body = json!({ "directory": scene.env.work(), "environment": scene.environment() });
     let second = scene.env.http().post("/runs", &json!({ "backlog": body })).unwrap();
     assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
     assert!(second.body.contains(&id), "{second:?}");
@@ -551,7 +555,7 @@ fn another_home_does_not_work_in_the_same_project() {
     scene.begin(&json!({ "mode": "watch" }));
     let other = env();
     other.run(["ls"]).ok();
-    let body = json!({ "directory": scene.env.work(), "means": scene.means() });
+    let body = json!({ "directory": scene.env.work(), "environment": scene.environment() });
     let second = other.http().post("/runs", &json!({ "backlog": body })).unwrap();
     assert_eq!((second.status, second.json()["kind"].as_str()), (409, Some("in_use")), "{second:?}");
 }

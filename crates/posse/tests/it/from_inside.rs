@@ -280,8 +280,8 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
         let said = post(body);
         assert!(said.contains("no_program"), "{body}: {said}");
     };
-    let body = |file: &str, config: &Value| json!({ "plan": { "file": file, "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } } });
-    let auto = |config: &Value| json!({ "backlog": { "directory": project, "config": config, "means": { "environment": { "PATH": "/bin" } } } });
+    let body = |file: &str, config: &Value| json!({ "plan": { "file": file, "directory": project, "config": config, "environment": { "PATH": "/bin" } } });
+    let auto = |config: &Value| json!({ "backlog": { "directory": project, "config": config, "environment": { "PATH": "/bin" } } });
     // The files name a command that is not confirmed.
     refused(&body(plan, &configured));
     refused(&auto(&configured));

@@ -1,7 +1,6 @@
 //! `posse auto`: begin a pipeline and follow it.
 
-use posse_agents::headless::Sandbox;
-use posse_api::{BacklogIn, ProblemKind, RunIn, RunView};
+use posse_api::{BacklogIn, ProblemKind, RunIn, RunView, SessionRules};
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::BacklogDirs;
 use posse_core::rounds::config::Notifications;
@@ -9,7 +8,7 @@ use posse_core::rounds::config::Notifications;
 use super::{Where, dry_run, slug};
 use crate::client::{self, Client, Repeat};
 use crate::cmd::launch;
-use crate::cmd::plan::configuration::{self, Loaded};
+use crate::cmd::plan::configuration;
 use crate::cmd::plan::trust;
 use crate::cmd::run::sessions::{SessionArgs, print_warnings};
 use crate::config;
@@ -58,9 +57,11 @@ pub(super) async fn run(args: RunArgs, ui: &Ui) -> Result<Exit, Error> {
     }
     print_warnings("backlog", &configured, sandbox, ui);
     trust::ensure(&configured, None, &project, ui).await?;
-    let body = BacklogIn { asked: Some(asked), ..args.request(configured, sandbox)? };
+    let notifications = if args.no_notify { Notifications::default() } else { config::notifications()? };
+    let rules = args.sessions.rules(configured, sandbox, asked, notifications);
+    let body = RunIn::Backlog(Box::new(args.request(rules)?));
     let mut client = Client::connect().await?;
-    let run: RunView = match client.post("/runs", &RunIn::Backlog(Box::new(body)), Repeat::Safe).await {
+    let run: RunView = match client.post("/runs", &body, Repeat::Safe).await {
         // A request that is repeated because the answer was lost is refused because of its own pipeline.
         Err(error @ Error::Refused(_)) if error.kind() == ProblemKind::InUse => {
             ui.error(&error);
@@ -87,7 +88,7 @@ impl RunArgs {
         if self.mode() == Mode::Once { limit.min(1) } else { limit }
     }
 
-    fn request(&self, configured: Loaded, sandbox: Sandbox) -> Result<BacklogIn, Error> {
+    fn request(&self, sessions: SessionRules) -> Result<BacklogIn, Error> {
         let project = self.place.project()?;
         let name = |typed: &String| slug(typed).map(|slug| slug.to_string());
         Ok(BacklogIn {
@@ -97,21 +98,11 @@ impl RunArgs {
             max_items: self.max_items,
             retry: self.retry.iter().map(name).collect::<Result<_, _>>()?,
             shelves: self.place.backlog_dir.as_deref().map(BacklogDirs::below),
-            config: configured.resolved.config,
-            config_file: configured.file,
-            asked: None,
-            provider: Some(self.sessions.provider.clone()),
-            no_sandbox: sandbox == Sandbox::Off,
-            branch: self.sessions.branch.clone(),
+            sessions,
             conventions: CONVENTIONS.map(str::to_owned).to_vec(),
             no_wait: self.sessions.no_wait,
             cap_usd: self.sessions.budget_cap,
-            notifications: self.notifications()?,
-            means: launch::means(),
+            environment: launch::environment(),
         })
-    }
-
-    fn notifications(&self) -> Result<Notifications, Error> {
-        if self.no_notify { Ok(Notifications::default()) } else { config::notifications() }
     }
 }

@@ -115,7 +115,7 @@ impl Stage {
             config_hash: None,
             zone: None,
             state: None,
-            means: launch::means(),
+            environment: launch::environment(),
         })))
     }
 }

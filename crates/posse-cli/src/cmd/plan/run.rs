@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_api::{PlanIn, PlanView, ProblemKind, RunIn, RunView};
+use posse_agents::headless::DEFAULT_PROVIDER;
+use posse_api::{PlanIn, PlanView, ProblemKind, RunIn, RunView, SessionRules};
 use posse_core::plan::Plan;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::file::BudgetMeta;
 
-use super::configuration::{self, Loaded};
+use super::configuration;
 use super::trust;
 use super::{CheckedPlan, dry_run};
 use crate::client::{self, Client, Repeat};
@@ -117,9 +117,10 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         None => trust::ensure(&configured, Some(&args.file), &args.directory, ui).await?,
     }
     print_warnings("plan", &configured, sandbox, ui);
-    let body = PlanIn { asked: Some(asked), ..args.request(configured, sandbox)? };
+    let rules = args.sessions.rules(configured, sandbox, asked, config::notifications()?);
+    let body = RunIn::Plan(Box::new(args.request(rules)?));
     let mut client = Client::connect().await?;
-    let run: RunView = client.post("/runs", &RunIn::Plan(Box::new(body)), Repeat::Safe).await?;
+    let run: RunView = client.post("/runs", &body, Repeat::Safe).await?;
     args.sessions.follow(client, &run, ui).await
 }
 
@@ -173,13 +174,11 @@ impl Args {
         .with_hint(format!("`posse plan run {file}` follows it; `posse run stop {file}` stops it first")))
     }
 
-    fn request(&self, configured: Loaded, sandbox: Sandbox) -> Result<PlanIn, Error> {
+    fn request(&self, sessions: SessionRules) -> Result<PlanIn, Error> {
         Ok(PlanIn {
             file: client::absolute(&self.file)?,
             directory: client::absolute(&client::real(&self.directory)?)?,
-            provider: Some(self.sessions.provider.clone()),
-            no_sandbox: sandbox == Sandbox::Off,
-            branch: self.sessions.branch.clone(),
+            sessions,
             allow_dirty: self.allow_dirty,
             only: self.only.clone(),
             from: self.from.clone(),
@@ -196,11 +195,7 @@ impl Args {
                 percent: self.max_budget_pct,
                 reserved_usd: self.reserved_budget,
             },
-            notifications: config::notifications()?,
-            config: configured.resolved.config,
-            config_file: configured.file,
-            asked: None,
-            means: launch::means(),
+            environment: launch::environment(),
         })
     }
 }

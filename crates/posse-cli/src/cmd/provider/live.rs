@@ -20,7 +20,7 @@ use crate::cmd::{asked_to_end, launch, on_own_signals};
 use crate::error::{Error, Exit};
 use crate::scratch_home::{ScratchHome, temporary};
 use crate::ui::{Colour, Ui, plain};
-use conversation::{CONVERSATIONS, Conversation, LiveStage};
+use conversation::{Conversation, LiveStage};
 
 /// The variables of the user's environment that the agent gets: where programs are and which language to use. No account,
 /// no proxy, no settings.
@@ -169,7 +169,7 @@ async fn check(
     ui.say(&format!("checking {}; this takes half a minute …", listed.id));
     scratch.copy_manifest(&listed.id)?;
     let version = report.version.as_ref().map(Version::to_string).unwrap_or_default();
-    for conversation in &CONVERSATIONS {
+    for conversation in Conversation::ALL {
         let server = model(conversation)?;
         // One retry, so that errors are seen soon.
         let options = HomeOptions { retries: Some(1), ..HomeOptions::default() };
@@ -180,8 +180,8 @@ async fn check(
     Ok(report)
 }
 
-fn model(conversation: &Conversation) -> Result<ModelServer, Error> {
-    let scenario = Scenario::parse(conversation.script).map_err(|error| Error::failed(error.to_string()))?;
+fn model(conversation: Conversation) -> Result<ModelServer, Error> {
+    let scenario = Scenario::parse(conversation.script()).map_err(|error| Error::failed(error.to_string()))?;
     ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))
 }
 
@@ -267,7 +267,7 @@ impl Scratch {
     async fn play(
         &self,
         provider: &str,
-        conversation: &Conversation,
+        conversation: Conversation,
         server: ModelServer,
     ) -> Result<LiveFinding, Error> {
         let client = self.home.connect().await?;
@@ -276,7 +276,7 @@ impl Scratch {
         environment.extend(home.env.clone());
         match LiveStage::open(client, provider, environment, home, server).await {
             Ok(stage) => stage.play(conversation).await,
-            Err(Error::Refused(problem)) => Ok(LiveFinding::differs(conversation.name, "it starts", problem.detail)),
+            Err(Error::Refused(problem)) => Ok(LiveFinding::differs(conversation.name(), "it starts", problem.detail)),
             Err(error) => Err(error),
         }
     }
@@ -345,8 +345,8 @@ mod tests {
 
     #[test]
     fn every_script_can_be_played() {
-        for conversation in &CONVERSATIONS {
-            Scenario::parse(conversation.script).unwrap();
+        for conversation in Conversation::ALL {
+            Scenario::parse(conversation.script()).unwrap();
         }
     }
 }

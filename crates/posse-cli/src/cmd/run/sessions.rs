@@ -1,10 +1,12 @@
 //! What `posse plan run` and `posse auto` have in common: options for sessions, what is made sure of before a run begins, and
 //! how the run ended.
 
+use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
-use posse_api::{RunView, TaskView};
+use posse_api::{RunView, SessionRules, TaskView};
 use posse_core::auto::Standing;
 use posse_core::plan::machine::RunOutcome;
+use posse_core::rounds::config::Notifications;
 
 use super::follow::Follower;
 use super::followed::{FollowedRun, OnSignal};
@@ -49,6 +51,25 @@ pub(in crate::cmd) fn amount(text: &str) -> Result<f64, BadArgument> {
 }
 
 impl SessionArgs {
+    /// What sessions of the run go by.
+    pub(in crate::cmd) fn rules(
+        &self,
+        configured: Loaded,
+        sandbox: Sandbox,
+        asked: Timestamp,
+        notifications: Notifications,
+    ) -> SessionRules {
+        SessionRules {
+            provider: self.provider.clone(),
+            sandbox,
+            branch: self.branch.clone(),
+            config: configured.resolved.config,
+            config_file: configured.file,
+            notifications,
+            asked,
+        }
+    }
+
     /// Follows a run that was begun, unless it is to run on its own, and returns its exit code.
     pub(in crate::cmd) async fn follow(&self, client: Client, begun: &RunView, ui: &Ui) -> Result<Exit, Error> {
         if self.detach {

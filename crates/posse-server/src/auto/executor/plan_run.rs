@@ -1,19 +1,18 @@
 //! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
 //! outcome, and nothing else.
 
-use posse_api::{EntryView, EventBody, PlanEntry, PlanView};
+use posse_api::{EntryView, EventBody, PlanEntry, PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;
 use posse_core::auto::words::{DeedId, Event};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
 use posse_core::plan::machine::{RunOutcome, StopHow};
-use posse_core::plan::settings::Given;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::BacklogWork;
 use crate::auto::scan::plan_file;
 use crate::disk::{self, Disk};
-use crate::plans::PlanParams;
+use crate::plans::{ItemLimits, PlanParams};
 use crate::run::LaunchContext;
 use crate::run::{Executor, StepError, SupervisorError};
 
@@ -67,36 +66,24 @@ impl Executor<BacklogWork> {
     async fn begin_plan(
         &self,
         id: &DeedId,
-        item_limit_usd: Option<f64>,
+        limit_usd: Option<f64>,
         no_wait: bool,
         context: LaunchContext,
     ) -> Result<PlanView, SupervisorError> {
         let cap = self.spec.settings.levels.iter().find(|level| level.of == Of::Backlog);
         let backlog = cap.and_then(|cap| Some(BacklogCap { limit_usd: cap.limit_usd?, since: cap.since? }));
-        let wanted = PlanParams {
-            wishes: Vec::new(),
+        let request = PlanIn {
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
-            directory: self.spec.directory.clone().into(),
-            provider: self.spec.provider.clone(),
-            sandbox: self.spec.sandbox,
-            branch: self.spec.branch.clone(),
-            only: None,
-            from: None,
-            reset: Vec::new(),
-            single: false,
-            try_now: false,
-            allow_dirty: false,
-            given: Given { no_wait, item_limit_usd, backlog, ..Given::default() },
-            notifications: self.spec.notifications.clone(),
-            config: self.spec.config.clone(),
-            config_file: self.spec.config_file.clone(),
-            // Plans of a pipeline have no gates but the configured ones.
-            only_commands: None,
-            item: Some(id.item.to_string()),
-            asked: crate::now(),
+            directory: self.spec.directory.clone(),
+            sessions: SessionRules { asked: crate::now().timestamp(), ..self.spec.sessions.clone() },
+            no_wait,
+            environment: context.environment,
+            ..PlanIn::default()
         };
+        let of_item = Some(ItemLimits { item: id.item.to_string(), limit_usd, backlog });
         let app = &self.sessions.app;
-        app.plans.begin(app, wanted, context).await
+        // Plans of a pipeline have no gates but the configured ones.
+        app.plans.begin(app, PlanParams { request, only_commands: None, of_item }).await
     }
 
     /// Provides a run of a plan with the environment of sessions, if it is known.

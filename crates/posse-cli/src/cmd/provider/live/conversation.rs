@@ -37,82 +37,42 @@ const ANSWER: &str = "Good morning to everyone who reads this.";
 /// The file that the command creates in the project.
 const MADE: &str = "made.txt";
 
-pub(super) struct Conversation {
-    pub(super) name: &'static str,
-    /// The scenario of the model.
-    pub(super) script: &'static str,
-    steps: &'static [LiveStep],
-}
-
-/// Something that the manifest promises.
+/// A conversation that the manifest promises to get right.
 #[derive(Clone, Copy)]
-enum LiveStep {
-    Starts,
-    TakesPrompt,
-    /// Works while the model waits at this gate, which is released then.
-    WorksAt(&'static str),
-    /// Ends after this request to the model.
-    Completes(usize),
-    AnswerIsRead,
-    Exits,
-    AsksForPermission,
-    Approves,
-    Denies,
-    Fails,
+pub(super) enum Conversation {
+    Answer,
+    Permission,
+    Denial,
+    Failure,
 }
 
-pub(super) const CONVERSATIONS: [Conversation; 4] = [
-    Conversation {
-        name: "answer",
-        script: "[[turn]]\nsteps = [{ think = {} }, { think = { text = 'A greeting, then.' } }, { wait_for = 'thought' }, \
-                 { say = 'Good morning to everyone' }, { wait_for = 'half' }, { say = ' who reads this.' }]",
-        steps: &[
-            LiveStep::Starts,
-            LiveStep::TakesPrompt,
-            LiveStep::WorksAt("thought"),
-            LiveStep::WorksAt("half"),
-            LiveStep::Completes(0),
-            LiveStep::AnswerIsRead,
-            LiveStep::Exits,
-        ],
-    },
-    Conversation {
-        name: "permission",
-        script: "[[turn]]\nsteps = [{ say = 'I make it.' }, { run = { command = 'echo made > made.txt', escalated = true } }]\n\
-                 [[turn]]\nsteps = [{ say = 'It is made.' }]",
-        steps: &[
-            LiveStep::Starts,
-            LiveStep::TakesPrompt,
-            LiveStep::AsksForPermission,
-            LiveStep::Approves,
-            LiveStep::Completes(1),
-        ],
-    },
-    Conversation {
-        name: "denial",
-        script: "[[turn]]\nsteps = [{ say = 'I make it.' }, { run = { command = 'echo made > made.txt', escalated = true } }]",
-        steps: &[LiveStep::Starts, LiveStep::TakesPrompt, LiveStep::AsksForPermission, LiveStep::Denies],
-    },
-    Conversation {
-        name: "failure",
-        script: "[[turn]]\nsteps = [{ fail = '401' }]",
-        steps: &[LiveStep::Starts, LiveStep::TakesPrompt, LiveStep::Fails],
-    },
-];
+impl Conversation {
+    pub(super) const ALL: [Self; 4] = [Self::Answer, Self::Permission, Self::Denial, Self::Failure];
 
-impl LiveStep {
-    fn expectation(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Starts => "it starts, and is idle when it takes prompts",
-            Self::TakesPrompt => "a prompt reaches its model word for word",
-            Self::WorksAt(_) => "processing while its model thinks or an answer stalls",
-            Self::Completes(_) => "completed when the answer has ended",
-            Self::AnswerIsRead => "its last answer can be read from the screen",
-            Self::Exits => "it exits when it is asked to",
-            Self::AsksForPermission => "waiting_user_answer when it asks for a permission",
-            Self::Approves => "approve allows the command, and the command runs",
-            Self::Denies => "deny refuses the command: it does not run, and the agent waits for a prompt",
-            Self::Fails => "error when the model refuses the request",
+            Self::Answer => "answer",
+            Self::Permission => "permission",
+            Self::Denial => "denial",
+            Self::Failure => "failure",
+        }
+    }
+
+    /// The scenario of the model.
+    pub(super) fn script(self) -> &'static str {
+        match self {
+            Self::Answer => {
+                "[[turn]]\nsteps = [{ think = {} }, { think = { text = 'A greeting, then.' } }, { wait_for = 'thought' }, \
+                 { say = 'Good morning to everyone' }, { wait_for = 'half' }, { say = ' who reads this.' }]"
+            }
+            Self::Permission => {
+                "[[turn]]\nsteps = [{ say = 'I make it.' }, { run = { command = 'echo made > made.txt', escalated = true } }]\n\
+                 [[turn]]\nsteps = [{ say = 'It is made.' }]"
+            }
+            Self::Denial => {
+                "[[turn]]\nsteps = [{ say = 'I make it.' }, { run = { command = 'echo made > made.txt', escalated = true } }]"
+            }
+            Self::Failure => "[[turn]]\nsteps = [{ fail = '401' }]",
         }
     }
 }
@@ -148,6 +108,8 @@ pub(super) struct LiveStage {
     /// The project of the agent.
     directory: PathBuf,
     statuses: Vec<StatusView>,
+    /// The expectation that is checked now.
+    expected: &'static str,
 }
 
 impl LiveStage {
@@ -177,74 +139,89 @@ impl LiveStage {
             id: started.id,
             directory: home.directory.clone(),
             statuses: vec![started.status],
+            expected: "",
         })
     }
 
     /// Plays a conversation until its end or the first step that differs.
-    pub(super) async fn play(mut self, conversation: &Conversation) -> Result<LiveFinding, Error> {
-        let mut finding = LiveFinding {
-            conversation: conversation.name,
-            verdict: LiveVerdict::Fits,
-            expected: None,
-            seen: None,
-            evidence: LiveEvidence::default(),
+    pub(super) async fn play(mut self, conversation: Conversation) -> Result<LiveFinding, Error> {
+        let (verdict, seen) = match self.steps(conversation).await {
+            Ok(()) => (LiveVerdict::Fits, None),
+            Err(StepFailure::Differs(seen)) => (LiveVerdict::Differs, Some(seen)),
+            Err(StepFailure::Unchecked(why)) => (LiveVerdict::Unchecked, Some(why.to_owned())),
+            Err(StepFailure::Broken(error)) => return Err(error),
         };
-        for step in conversation.steps {
-            let (verdict, seen) = match self.step(*step).await {
-                Ok(()) => continue,
-                Err(StepFailure::Differs(seen)) => (LiveVerdict::Differs, seen),
-                Err(StepFailure::Unchecked(why)) => (LiveVerdict::Unchecked, why.to_owned()),
-                Err(StepFailure::Broken(error)) => return Err(error),
-            };
-            finding = LiveFinding { verdict, expected: Some(step.expectation()), seen: Some(seen), ..finding };
-            break;
-        }
-        finding.evidence = self.evidence().await;
-        Ok(finding)
+        let expected = seen.is_some().then_some(self.expected);
+        let evidence = self.evidence().await;
+        Ok(LiveFinding { conversation: conversation.name(), verdict, expected, seen, evidence })
     }
 
-    async fn step(&mut self, step: LiveStep) -> StepResult {
-        match step {
-            LiveStep::Starts => self.starts().await,
-            LiveStep::TakesPrompt => self.takes_prompt().await,
-            LiveStep::WorksAt(gate) => {
-                self.model_comes(CONTINUE, move |log| log.waits_at(gate)).await?;
-                self.becomes(SOON, &[StatusKind::Processing]).await?;
-                if let Some(other) = self.status_within(WHILE, |now| now.status != StatusKind::Processing).await? {
-                    return differs(format!("{} in the middle of the turn", words(&other)));
-                }
-                self.server.release(gate);
-                Ok(())
+    async fn steps(&mut self, conversation: Conversation) -> StepResult {
+        self.starts().await?;
+        self.takes_prompt().await?;
+        match conversation {
+            Conversation::Answer => {
+                self.works_at("thought").await?;
+                self.works_at("half").await?;
+                self.completes(0).await?;
+                self.answer_is_read().await?;
+                self.exits().await
             }
-            LiveStep::Completes(request) => {
-                self.model_comes(CONTINUE, move |log| log.ended(request)).await?;
-                self.becomes(SOON, &[StatusKind::Completed]).await
-            }
-            LiveStep::AnswerIsRead => {
-                let read: Output = self.client.get(&self.path("/output?mode=last")).await?;
-                if read.output.split_whitespace().eq(ANSWER.split_whitespace()) {
-                    return Ok(());
-                }
-                differs(format!("the model said {ANSWER:?}, posse read {:?}", read.output))
-            }
-            LiveStep::Exits => self.exits().await,
-            LiveStep::AsksForPermission => self.asks().await,
-            LiveStep::Approves => {
+            Conversation::Permission => {
+                self.asks().await?;
+                self.expected = "approve allows the command, and the command runs";
                 self.answer("approve").await?;
                 self.model_comes(CONTINUE, |log| log.turns().count() > 1).await?;
-                if self.made() { Ok(()) } else { differs("the command did not run") }
+                if !self.made() {
+                    return differs("the command did not run");
+                }
+                self.completes(1).await
             }
-            LiveStep::Denies => {
+            Conversation::Denial => {
+                self.asks().await?;
+                self.expected = "deny refuses the command: it does not run, and the agent waits for a prompt";
                 self.answer("deny").await?;
                 self.becomes(SOON, &[StatusKind::Completed, StatusKind::Idle]).await?;
                 if self.made() { differs("the command ran") } else { Ok(()) }
             }
-            // The agent retries before it shows anything.
-            LiveStep::Fails => self.becomes(CONTINUE, &[StatusKind::Error]).await,
+            Conversation::Failure => {
+                self.expected = "error when the model refuses the request";
+                // The agent retries before it shows anything.
+                self.becomes(CONTINUE, &[StatusKind::Error]).await
+            }
         }
     }
 
+    /// Works while the model waits at this gate, which is released then.
+    async fn works_at(&mut self, gate: &'static str) -> StepResult {
+        self.expected = "processing while its model thinks or an answer stalls";
+        self.model_comes(CONTINUE, move |log| log.waits_at(gate)).await?;
+        self.becomes(SOON, &[StatusKind::Processing]).await?;
+        if let Some(other) = self.status_within(WHILE, |now| now.status != StatusKind::Processing).await? {
+            return differs(format!("{} in the middle of the turn", words(&other)));
+        }
+        self.server.release(gate);
+        Ok(())
+    }
+
+    /// Ends after this request to the model.
+    async fn completes(&mut self, request: usize) -> StepResult {
+        self.expected = "completed when the answer has ended";
+        self.model_comes(CONTINUE, move |log| log.ended(request)).await?;
+        self.becomes(SOON, &[StatusKind::Completed]).await
+    }
+
+    async fn answer_is_read(&mut self) -> StepResult {
+        self.expected = "its last answer can be read from the screen";
+        let read: Output = self.client.get(&self.path("/output?mode=last")).await?;
+        if read.output.split_whitespace().eq(ANSWER.split_whitespace()) {
+            return Ok(());
+        }
+        differs(format!("the model said {ANSWER:?}, posse read {:?}", read.output))
+    }
+
     async fn starts(&mut self) -> StepResult {
+        self.expected = "it starts, and is idle when it takes prompts";
         let settled = self.status_within(START, |now| now.status != StatusKind::Processing).await?;
         match settled {
             Some(now) if now.status == StatusKind::Idle => Ok(()),
@@ -254,6 +231,7 @@ impl LiveStage {
     }
 
     async fn takes_prompt(&mut self) -> StepResult {
+        self.expected = "a prompt reaches its model word for word";
         let input = Input { message: PROMPT.into(), ..Input::default() };
         let _: Success = self.client.post(&self.path("/input"), &input, Repeat::Never).await?;
         self.model_comes(START, |log| log.turns().next().is_some()).await?;
@@ -262,6 +240,7 @@ impl LiveStage {
     }
 
     async fn asks(&mut self) -> StepResult {
+        self.expected = "waiting_user_answer when it asks for a permission";
         self.model_comes(CONTINUE, |log| log.ended(0)).await?;
         // Other sources announce a question before it is on the screen, and the screen is what is checked here.
         let is_drawn = |now: &StatusView| now.dialog.is_some() || now.reason.starts_with("rule ");
@@ -283,12 +262,13 @@ impl LiveStage {
             ));
         }
         let question: Question = self.client.get(&self.path("/question")).await?;
-        let answer = AnswerIn { dialog: question.id, option: None, text: None, reason: None };
+        let answer = AnswerIn { dialog: question.id, ..AnswerIn::default() };
         let _: Success = self.client.post(&self.path(&format!("/{verb}")), &answer, Repeat::Never).await?;
         Ok(())
     }
 
     async fn exits(&mut self) -> StepResult {
+        self.expected = "it exits when it is asked to";
         let _: Success = self.client.post(&self.path("/exit"), &(), Repeat::Safe).await?;
         let end = Instant::now() + CONTINUE;
         while self.client.get::<Terminal>(&self.path("")).await?.exit.is_none() {
