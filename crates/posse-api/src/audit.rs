@@ -7,8 +7,6 @@ use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::lenient;
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -17,10 +15,8 @@ pub struct AuditQuery {
     /// By its id or its name.
     pub terminal: Option<String>,
     /// Only what was written at this time or later.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The newest so many; 100 unless given.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -132,9 +132,9 @@ pub struct ItemView {
 /// Why an item stands as it does, and how it came to that.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WhyView {
-    /// The pipeline that knows it.
-    #[schema(value_type = String)]
-    pub run: RunId,
+    /// The pipeline that knows it. Without one the files say what there is to say.
+    #[schema(value_type = Option<String>)]
+    pub run: Option<RunId>,
     pub item: ItemView,
     /// Every decision, oldest first.
     pub history: Vec<WhyLine>,

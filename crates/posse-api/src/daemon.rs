@@ -7,7 +7,7 @@ use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Terminal, lenient};
+use crate::Terminal;
 
 /// Where to listen besides the private socket.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,7 +79,6 @@ pub struct Usage {
 #[serde(deny_unknown_fields)]
 pub struct Stop {
     /// End the terminals too.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::terminals::ExitView;
-use crate::{JournalView, StatusView, lenient};
+use crate::{JournalView, StatusView};
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -195,9 +195,7 @@ pub struct LogQuery {
     #[param(value_type = Option<String>)]
     pub terminal: Option<TerminalId>,
     /// Only what came after this number; otherwise the newest.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 

@@ -12,8 +12,6 @@ mod problem;
 mod runs;
 mod terminals;
 
-use std::str::FromStr;
-
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -30,21 +28,6 @@ pub use terminals::*;
 
 /// The version of this build, as sent in handshakes.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Reads a value that is a number or a boolean in a JSON body and text in a query.
-fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: DeserializeOwned + FromStr<Err: std::fmt::Display>,
-{
-    match Option::<Value>::deserialize(deserializer)? {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => {
-            text.parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
-        }
-        Some(value) => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
-    }
-}
 
 /// Reads a configuration whose missing keys have their defaults.
 fn over_defaults<'de, D, T>(deserializer: D) -> Result<T, D::Error>

@@ -15,7 +15,7 @@ use posse_core::words;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{AutoEntry, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanView, lenient};
+use crate::{AutoEntry, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanView};
 
 words! {
     /// What a run carries out.
@@ -226,10 +226,8 @@ pub struct RunsQuery {
     /// Only runs whose id begins with this.
     pub id: Option<String>,
     /// At most so many; 100 unless given.
-    #[serde(default, deserialize_with = "lenient")]
     pub limit: Option<u32>,
     /// `false`: without the tasks of plans, which may be many.
-    #[serde(default, deserialize_with = "lenient")]
     #[param(value_type = Option<bool>)]
     pub tasks: Option<bool>,
 }
@@ -239,7 +237,6 @@ pub struct RunsQuery {
 #[into_params(parameter_in = Query)]
 pub struct RunQuery {
     /// `false`: without the tasks of a plan, which may be many.
-    #[serde(default, deserialize_with = "lenient")]
     #[param(value_type = Option<bool>)]
     pub tasks: Option<bool>,
 }
@@ -249,7 +246,6 @@ pub struct RunQuery {
 #[into_params(parameter_in = Query)]
 pub struct JournalQuery {
     /// Only what came after this entry.
-    #[serde(default, deserialize_with = "lenient")]
     pub after: Option<i64>,
 }
 
@@ -322,11 +318,9 @@ pub struct SessionFiles {
 #[serde(deny_unknown_fields)]
 pub struct SessionLogQuery {
     /// Where to begin: `next` of the answer before.
-    #[serde(default, deserialize_with = "lenient")]
     #[param(value_type = Option<u64>)]
     pub after: Option<u64>,
     /// The lines as the agent printed them, instead of what posse made of them.
-    #[serde(default, deserialize_with = "lenient")]
     #[param(value_type = Option<bool>)]
     pub raw: Option<bool>,
 }

@@ -12,7 +12,7 @@ use posse_core::status::{Exit, Status, StatusKind, WaitingKind};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{ProblemKind, lenient};
+use crate::ProblemKind;
 
 /// The provider of a terminal that runs a plain command.
 pub const COMMAND: &str = "command";
@@ -84,26 +84,20 @@ impl From<&Status> for StatusView {
 #[serde(deny_unknown_fields)]
 pub struct Create {
     /// The agent to start; without one the command is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// What the agent may do without asking; `ask` unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ModeWord>)]
     pub mode: Option<Mode>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its role.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ProfileIn>)]
     pub profile: Option<Profile>,
     /// Its role, by the name under which it is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_profile: Option<String>,
     /// The operator has confirmed that the directory is trusted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub trusted: bool,
     /// `false`: answer as soon as the agent runs, before it is ready.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
     /// The program and its arguments; after an agent, more arguments for it.
     #[serde(default)]
@@ -118,7 +112,6 @@ pub struct Create {
     #[schema(value_type = Option<SizeView>)]
     pub size: Option<Size>,
     /// How many bytes of output survive a crash of the daemon. 1 MiB unless given.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub ring_bytes: Option<u32>,
 }
 
@@ -129,28 +122,21 @@ pub struct Create {
 pub struct Input {
     pub message: String,
     /// Press Enter after it; yes unless this says no.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub enter: Option<bool>,
     /// Type it as it is, instead of pasting it.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub raw: Option<bool>,
     /// Type nothing, and answer 409, unless this is the terminal's status.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<StatusWord>)]
     #[param(value_type = Option<StatusWord>)]
     pub expect_status: Option<StatusKind>,
     /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
     /// Also while the agent works, where its manifest says what becomes of it then.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub while_busy: Option<bool>,
     /// Who sends this, as a number chosen at random. With it a request may be repeated after a lost connection
     /// without being applied twice.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub writer: Option<u64>,
     /// Counted up by that writer, from 1.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
@@ -177,13 +163,10 @@ pub struct AnswerIn {
     /// another one is open, nothing is typed.
     pub dialog: String,
     /// Choose this option, counted from 1.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub option: Option<u32>,
     /// Answer in these words, where the question has an option that takes some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Why it is refused: the agent's next prompt, once it is ready for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -222,10 +205,8 @@ pub struct CreateIn {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     /// The operator has confirmed that the directory is trusted.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub trusted: Option<bool>,
     /// `false`: answer at once, while the terminal is still starting.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub wait: Option<bool>,
 }
 
@@ -333,9 +314,7 @@ pub struct ScreenView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SizeIn {
-    #[serde(default, deserialize_with = "lenient")]
     pub rows: Option<u16>,
-    #[serde(default, deserialize_with = "lenient")]
     pub cols: Option<u16>,
 }
 
@@ -376,7 +355,6 @@ pub struct OutputQuery {
     #[param(inline)]
     pub mode: OutputMode,
     /// How many lines of `tail`.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub lines: Option<u32>,
 }
 
@@ -391,7 +369,6 @@ pub struct Output {
 #[into_params(parameter_in = Query)]
 pub struct DeleteQuery {
     /// How long its processes may take to end by themselves.
-    #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u32>,
 }
 

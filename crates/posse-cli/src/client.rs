@@ -61,18 +61,11 @@ enum Absence {
     Wait,
 }
 
-/// The reaction to the version of a running daemon.
-#[derive(Debug, PartialEq, Eq)]
-enum Handshake {
-    Use,
-    Replace,
-}
-
-/// An older daemon is replaced; a newer one is used, as the API only grows.
-fn handshake(ours: &str, theirs: &str) -> Handshake {
+/// Returns whether a version is older. An older daemon is replaced; a newer one is used, as the API only grows.
+fn is_older(theirs: &str, ours: &str) -> bool {
     let numbers =
         |version: &str| -> Vec<u64> { version.split(['.', '-', '+']).map_while(|n| n.parse().ok()).collect() };
-    if numbers(theirs) < numbers(ours) { Handshake::Replace } else { Handshake::Use }
+    numbers(theirs) < numbers(ours)
 }
 
 pub(crate) fn paths() -> Result<Paths, Error> {
@@ -177,8 +170,7 @@ impl Client {
         }
         let health: Health = self.exchange(Method::GET, "/health", &()).await?;
         self.problem = health.problem;
-        let replace = handshake(posse_api::VERSION, &health.version) == Handshake::Replace;
-        if replace && self.absence == Absence::Start {
+        if is_older(&health.version, posse_api::VERSION) && self.absence == Absence::Start {
             self.stop(false).await?;
             return Err(Error::Lost("an older daemon was stopped".into()));
         }
@@ -391,10 +383,10 @@ mod tests {
 
     #[test]
     fn only_an_older_daemon_is_replaced() {
-        assert_eq!(handshake("0.2.0", "0.2.0"), Handshake::Use);
-        assert_eq!(handshake("0.2.0", "0.1.9"), Handshake::Replace);
-        assert_eq!(handshake("0.10.0", "0.9.0"), Handshake::Replace, "numbers, not text");
-        assert_eq!(handshake("0.2.0", "0.3.0"), Handshake::Use);
-        assert_eq!(handshake("0.2.0", "nonsense"), Handshake::Replace);
+        assert!(!is_older("0.2.0", "0.2.0"));
+        assert!(is_older("0.1.9", "0.2.0"));
+        assert!(is_older("0.9.0", "0.10.0"), "numbers, not text");
+        assert!(!is_older("0.3.0", "0.2.0"));
+        assert!(is_older("nonsense", "0.2.0"));
     }
 }

@@ -15,6 +15,8 @@ use posse_core::plan::config::{PlanConfig, ResolvedPlans};
 use posse_term::paths::Paths;
 use serde::{Deserialize, Serialize};
 
+use crate::disk::Disk;
+
 /// A command that a file of the project names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedCommand {
@@ -76,7 +78,7 @@ pub enum ConfirmedError {
 
 impl ConfirmedCommands {
     /// Reads what is confirmed for a project. It is kept in the user's state, which no project can name.
-    pub fn load(paths: &Paths, project: &Path) -> Result<Self, ConfirmedError> {
+    pub fn load(_: &Disk, paths: &Paths, project: &Path) -> Result<Self, ConfirmedError> {
         let name = Hash::of_text(&project.to_string_lossy()).to_string();
         let path = paths.home.join("confirmed").join(format!("{name}.json"));
         let mut kept = match std::fs::read(&path) {

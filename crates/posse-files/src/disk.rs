@@ -10,22 +10,15 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use posse_agents::Provider;
-use posse_agents::profile::Profile;
 use posse_term::config_files::{ConfigFileError, PlanLayers};
 use posse_term::lock::{self, Lock, LockError};
 use posse_term::paths::Paths;
 use posse_term::text_file;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::NamedTempFile;
-
-use crate::confirmed_commands::{ConfirmedCommands, ConfirmedError};
-use crate::operator::Operator;
-use crate::providers::{self, Listed, ProfileError, ProviderError, Providers};
-use crate::versions;
 
 /// Permission to wait for the disk. Neither `Clone` nor `Copy`, so that none leaves the thread that it was made for.
 ///
@@ -205,38 +198,8 @@ impl Disk {
         fs_err::set_permissions(path, PermissionsExt::from_mode(mode))
     }
 
-    /// A provider as the user's files have it now.
-    pub fn provider(&self, providers: &Providers, id: &str) -> Result<Arc<Provider>, ProviderError> {
-        providers.load(id)
-    }
-
-    pub fn operator(&self, paths: &Paths) -> Result<Operator, ConfigFileError> {
-        Operator::load(paths)
-    }
-
-    pub fn operator_or_deny(&self, paths: &Paths) -> Operator {
-        Operator::load_or_deny(paths)
-    }
-
     pub fn plan_layers(&self, paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> {
         PlanLayers::load(paths, project)
-    }
-
-    pub fn confirmed_commands(&self, paths: &Paths, project: &Path) -> Result<ConfirmedCommands, ConfirmedError> {
-        ConfirmedCommands::load(paths, project)
-    }
-
-    pub fn providers(&self, providers: &Providers) -> Vec<Listed> {
-        providers.list()
-    }
-
-    pub fn profile(&self, directory: &Path, name: &str) -> Result<Profile, ProfileError> {
-        providers::profile(directory, name)
-    }
-
-    /// Where a program is, by this search path.
-    pub fn locate_program(&self, program: &str, path: &str) -> Option<PathBuf> {
-        versions::locate(program, path)
     }
 
     /// Takes a lock file, if whoever has it gives it up within `patience`.

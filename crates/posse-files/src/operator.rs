@@ -9,6 +9,8 @@ use posse_term::paths::Paths;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::disk::Disk;
+
 /// Where the log daemon listens.
 const SYSLOG: &str = "/dev/log";
 
@@ -25,13 +27,13 @@ pub struct Operator {
 
 impl Operator {
     /// Reads config.toml. A missing file decides nothing.
-    pub fn load(paths: &Paths) -> Result<Self, ConfigFileError> {
+    pub fn load(_: &Disk, paths: &Paths) -> Result<Self, ConfigFileError> {
         config_files::user(paths, None).map(|layer| Self::of(&layer))
     }
 
     /// As `load`. A file that cannot be read or understood allows nothing, and the log says so.
-    pub fn load_or_deny(paths: &Paths) -> Self {
-        Self::load(paths).unwrap_or_else(|error| {
+    pub fn load_or_deny(disk: &Disk, paths: &Paths) -> Self {
+        Self::load(disk, paths).unwrap_or_else(|error| {
             tracing::warn!("{error}; what it might allow is not allowed");
             Self::default()
         })

@@ -16,6 +16,8 @@ use posse_core::prompts::{self, PromptTemplates};
 use posse_term::text_file;
 use serde::Serialize;
 
+use crate::disk::Disk;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     #[error("there is no provider {name:?}{}; there are {}", did_you_mean(name, known), known.join(", "))]
@@ -73,7 +75,7 @@ impl Providers {
     }
 
     /// A provider by its id. Read again when the user's file has changed.
-    pub fn load(&self, id: &str) -> Result<Arc<Provider>, ProviderError> {
+    pub fn load(&self, _: &Disk, id: &str) -> Result<Arc<Provider>, ProviderError> {
         let shipped = shipped(id);
         let path = self.path(id);
         let theirs = read(&path)?;
@@ -96,9 +98,9 @@ impl Providers {
     }
 
     /// All of them, those that cannot be used included.
-    pub fn list(&self) -> Vec<Listed> {
+    pub fn list(&self, disk: &Disk) -> Vec<Listed> {
         let listed = |id: String| {
-            let loaded = self.load(&id);
+            let loaded = self.load(disk, &id);
             let shipped = shipped(&id).map(|_| SHIPPED.to_owned());
             let theirs = Some(self.path(&id)).filter(|path| path.exists()).map(|path| path.display().to_string());
             Listed {
@@ -171,7 +173,7 @@ fn plain(name: &str) -> bool {
 }
 
 /// A profile by its name: the user's file, else ours.
-pub fn profile(directory: &Path, name: &str) -> Result<Profile, ProfileError> {
+pub fn profile(_: &Disk, directory: &Path, name: &str) -> Result<Profile, ProfileError> {
     WrittenProfile::find(directory, name)?.read()
 }
 
@@ -277,25 +279,26 @@ fn names(directory: &Path, ending: &str, built_in: &[(&str, &str)]) -> Vec<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::DISK;
 
     #[test]
     fn the_users_file_is_laid_over_ours() {
         let directory = tempfile::tempdir().unwrap();
         let providers = Providers::new(directory.path().to_owned());
-        let ours = providers.load("claude_code").unwrap();
-        assert!(Arc::ptr_eq(&ours, &providers.load("claude_code").unwrap()), "made ready once");
-        assert!(providers.load("../claude_code").unwrap_err().to_string().contains("claude_code"));
+        let ours = providers.load(DISK, "claude_code").unwrap();
+        assert!(Arc::ptr_eq(&ours, &providers.load(DISK, "claude_code").unwrap()), "made ready once");
+        assert!(providers.load(DISK, "../claude_code").unwrap_err().to_string().contains("claude_code"));
 
         let file = directory.path().join("claude_code.toml");
         std::fs::write(&file, "name = 'Mine'\n[launch]\nprogram = '/opt/claude'").unwrap();
-        let mine = providers.load("claude_code").unwrap();
+        let mine = providers.load(DISK, "claude_code").unwrap();
         assert_eq!((mine.manifest.name.as_str(), mine.manifest.exit.as_deref()), ("Mine", Some("/exit")));
         assert_eq!(mine.manifest.launch.as_ref().unwrap().program, "/opt/claude");
 
         std::fs::write(&file, "[screen.layuot]\n").unwrap();
-        let error = providers.load("claude_code").unwrap_err().to_string();
+        let error = providers.load(DISK, "claude_code").unwrap_err().to_string();
         assert!(error.contains("layuot") && error.contains("claude_code.toml"), "{error}");
-        let listed = providers.list().into_iter().find(|listed| listed.id == "claude_code").unwrap();
+        let listed = providers.list(DISK).into_iter().find(|listed| listed.id == "claude_code").unwrap();
         assert_eq!(listed.from.len(), 2);
         assert!(listed.problem.is_some());
     }
@@ -304,12 +307,12 @@ mod tests {
     fn the_users_profile_takes_the_place_of_ours() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let ours = profile(&directory.join("no-such"), "tester").unwrap();
-        assert_eq!((ours.name.as_str(), profile(directory, "tester").unwrap()), ("tester", ours.clone()));
+        let ours = profile(DISK, &directory.join("no-such"), "tester").unwrap();
+        assert_eq!((ours.name.as_str(), profile(DISK, directory, "tester").unwrap()), ("tester", ours.clone()));
 
         std::fs::write(directory.join("tester.md"), "---\nname: tester\ndescription: mine\n---\nTest it.").unwrap();
         std::fs::write(directory.join("writer.md"), "---\nname: writer\ndescription: writes\n---\nWrite.").unwrap();
-        assert_eq!(profile(directory, "tester").unwrap().text, "Test it.");
+        assert_eq!(profile(DISK, directory, "tester").unwrap().text, "Test it.");
         let listed = profiles(directory);
         let names: Vec<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();
         assert_eq!(
@@ -321,11 +324,11 @@ mod tests {
 
         // A broken one is not quietly replaced by ours.
         std::fs::write(directory.join("tester.md"), "Test it.").unwrap();
-        assert!(profile(directory, "tester").unwrap_err().to_string().contains("tester.md"));
+        assert!(profile(DISK, directory, "tester").unwrap_err().to_string().contains("tester.md"));
         assert!(profiles(directory)[4].problem.is_some());
-        let unknown = profile(directory, "boss").unwrap_err().to_string();
+        let unknown = profile(DISK, directory, "boss").unwrap_err().to_string();
         assert!(unknown.contains("no profile \"boss\"") && unknown.contains("writer"), "{unknown}");
-        assert!(matches!(profile(directory, "../tester"), Err(ProfileError::Name(_))));
+        assert!(matches!(profile(DISK, directory, "../tester"), Err(ProfileError::Name(_))));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use posse_api::AuditVerdict;
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
-use posse_files::operator::AnchorRule;
+use posse_files::operator::{AnchorRule, Operator};
 use posse_term::config_files::ConfigFileError;
 use posse_term::paths::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -62,7 +62,7 @@ impl Anchor {
     pub(crate) fn head(&mut self, disk: &Disk, end: Mark) {
         let Some(paths) = &self.paths else { return };
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
-        let done = match disk.operator(paths).map(|operator| operator.anchor) {
+        let done = match Operator::load(disk, paths).map(|operator| operator.anchor) {
             Err(error) => Err(AnchorFailure::Config(error)),
             Ok(None | Some(AnchorRule::Off)) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {

@@ -85,7 +85,7 @@ impl App {
     /// A provider as the user's files have it now.
     pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, ProviderError> {
         let (providers, id) = (self.providers.clone(), id.to_owned());
-        disk::run(move |disk| disk.provider(&providers, &id)).await
+        disk::run(move |disk| providers.load(disk, &id)).await
     }
 
     /// What terminals get whose maker says nothing about it.

@@ -225,7 +225,7 @@ impl Hub {
         let messages = self.messages.clone();
         in_background(move |disk| {
             let id = load.id;
-            let provider = load.provider.map(|provider| disk.provider(&providers, &provider));
+            let provider = load.provider.map(|provider| providers.load(disk, &provider));
             let provider = provider.and_then(|loaded| {
                 loaded.inspect_err(|error| tracing::warn!(terminal = %id, "its screen is not read: {error}")).ok()
             });

@@ -13,6 +13,7 @@ mod view;
 use posse_api::{JournalView, LoopView, ProblemKind};
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, RunEvent, Spec};
+use posse_files::versions;
 use tokio::sync::oneshot;
 
 use crate::api::ApiProblem;
@@ -72,7 +73,7 @@ async fn agents_are_there(app: &App, spec: &Spec, context: &LaunchContext) -> Re
         let Ok(provider) = app.provider(&choice.provider).await else { continue };
         let Some(launch) = &provider.manifest.launch else { continue };
         let (program, path) = (launch.program.clone(), path.clone());
-        if disk::run(move |disk| disk.locate_program(&program, &path)).await.is_none() {
+        if disk::run(move |disk| versions::locate(disk, &program, &path)).await.is_none() {
             let (program, install) = (launch.program.clone(), launch.install.clone());
             return Err(SupervisorError::NoProgram { program, install });
         }

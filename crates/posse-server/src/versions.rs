@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use posse_agents::version::Version;
-use posse_files::versions::ask;
+use posse_files::versions::{self, ask};
 
 use crate::disk::{self, Disk};
 
@@ -21,7 +21,7 @@ impl Versions {
     pub(crate) async fn find(&self, program: &str, environment: &BTreeMap<String, String>) -> Option<Version> {
         let (program, search) = (program.to_owned(), environment.get("PATH")?.clone());
         let find = move |disk: &Disk| {
-            let path = disk.locate_program(&program, &search)?;
+            let path = versions::locate(disk, &program, &search)?;
             let changed = disk.metadata(&path).and_then(|file| file.modified()).ok()?;
             Some((path, changed))
         };

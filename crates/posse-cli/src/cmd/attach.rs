@@ -60,24 +60,18 @@ const FRAME: Duration = Duration::from_millis(16);
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-struct Options {
-    detach_key: DetachKey,
-    read_only: bool,
-    /// The terminal takes the size of the window.
-    resize: bool,
-}
-
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let options = Options { detach_key: detach_key(&args.detach_key)?, read_only: args.read_only, resize: args.resize };
+    let detach_key = detach_key(&args.detach_key)?;
     need_window()?;
     let (client, terminal) = Client::with_terminal(&args.terminal).await?;
-    follow(client, &terminal, options, ui).await
+    let look = Look::new(&terminal, args.read_only, args.resize);
+    follow(client, &terminal, detach_key, look, ui).await
 }
 
 /// Attaches to a terminal that was started for this window, and fits it to the window.
 pub(crate) async fn attach(client: Client, terminal: &Terminal, ui: &Ui) -> Result<Exit, Error> {
     need_window()?;
-    follow(client, terminal, Options { detach_key: detach_key("ctrl-]")?, read_only: false, resize: true }, ui).await
+    follow(client, terminal, detach_key("ctrl-]")?, Look::new(terminal, false, true), ui).await
 }
 
 fn detach_key(name: &str) -> Result<DetachKey, Error> {
@@ -113,6 +107,7 @@ struct Look {
     emulator: Emulator,
     view: TerminalView,
     read_only: bool,
+    /// The terminal takes the size of the window.
     resize: bool,
     writer: u64,
     next_sequence: u64,
@@ -127,21 +122,15 @@ struct Look {
     wait: Duration,
 }
 
-async fn follow(mut client: Client, terminal: &Terminal, options: Options, ui: &Ui) -> Result<Exit, Error> {
+async fn follow(
+    mut client: Client,
+    terminal: &Terminal,
+    detach_key: DetachKey,
+    mut look: Look,
+    ui: &Ui,
+) -> Result<Exit, Error> {
     let mut resized = signal(SignalKind::window_change()).map_err(Error::io("cannot watch the window"))?;
-    let mut window = Window::open(options.detach_key).map_err(Error::io("cannot use this terminal"))?;
-    let mut look = Look {
-        emulator: Emulator::new(terminal.size, HistoryLimit::default()),
-        view: TerminalView::new(),
-        read_only: options.read_only,
-        resize: options.resize,
-        writer: new_writer(),
-        next_sequence: 1,
-        unconfirmed: VecDeque::new(),
-        offset: None,
-        refused_inside: false,
-        wait: Duration::ZERO,
-    };
+    let mut window = Window::open(detach_key).map_err(Error::io("cannot use this terminal"))?;
     client.only_running();
     let end = loop {
         let Some(socket) = reach(&mut client, terminal, &mut window, &mut look).await? else { break End::Detached };
@@ -300,6 +289,21 @@ async fn session(
 }
 
 impl Look {
+    fn new(terminal: &Terminal, read_only: bool, resize: bool) -> Self {
+        Self {
+            emulator: Emulator::new(terminal.size, HistoryLimit::default()),
+            view: TerminalView::new(),
+            read_only,
+            resize,
+            writer: new_writer(),
+            next_sequence: 1,
+            unconfirmed: VecDeque::new(),
+            offset: None,
+            refused_inside: false,
+            wait: Duration::ZERO,
+        }
+    }
+
     /// Numbers what was typed, to be sent now and, until the terminal confirms it, again.
     fn typed(&mut self, keys: Vec<u8>) -> Option<&(u64, Vec<u8>)> {
         if keys.is_empty() || self.read_only {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
 use posse_core::config::{ConfigLayer, ValueOrigin, resolve, user_template};
+use posse_files::disk::Disk;
 use posse_files::providers::Providers;
 use posse_term::config_files;
 use serde_json::json;
@@ -50,7 +51,7 @@ pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
 fn show(ui: &Ui) -> Result<Exit, Error> {
     let paths = client::paths()?;
     let path = paths.config_file();
-    let listed = Providers::new(paths.providers()).list();
+    let listed = Providers::new(paths.providers()).list(&Disk::of_this_thread());
     let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
     let user = config_files::user(&paths, Some(&providers))?;
     let environment = ConfigLayer::environment(&config::variable, Some(&providers), |key| key.user);

@@ -6,7 +6,7 @@ mod line;
 mod machine;
 mod repair;
 
-use serde::Serialize;
+use serde_json::json;
 
 use self::line::{Line, Verdict, line};
 use super::launch;
@@ -34,12 +34,6 @@ pub(crate) struct Args {
     repair: bool,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    verdict: Verdict,
-    lines: &'a [Line],
-}
-
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if args.repair {
         repair::repair(ui).await?;
@@ -49,7 +43,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     if ui.quiet() {
         lines.retain(|line| line.verdict != Verdict::Ok);
     }
-    ui.answer(&Report { verdict, lines: &lines }, || text(&lines, verdict, ui));
+    ui.answer(&json!({ "verdict": verdict, "lines": lines }), || text(&lines, verdict, ui));
     Ok(if verdict == Verdict::Bad { Exit::Failed } else { Exit::Ok })
 }
 

@@ -9,6 +9,7 @@ use posse_agents::Provider;
 use posse_api::ExplanationView;
 use posse_core::detect::{Explanation, Look, Memo, Reading};
 use posse_core::screen::Size;
+use posse_files::disk::Disk;
 use posse_files::providers::Providers;
 use posse_term::cast::CastReader;
 use posse_term::emulator::{Emulator, HistoryLimit};
@@ -104,7 +105,9 @@ fn timeline(changes: &[Change], ui: &Ui) -> String {
 }
 
 fn load(provider: &str) -> Result<std::sync::Arc<Provider>, Error> {
-    Providers::new(client::paths()?.providers()).load(provider).map_err(|error| Error::usage(error.to_string()))
+    Providers::new(client::paths()?.providers())
+        .load(&Disk::of_this_thread(), provider)
+        .map_err(|error| Error::usage(error.to_string()))
 }
 
 fn read(file: &Path) -> Result<String, Error> {

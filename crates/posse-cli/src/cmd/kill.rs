@@ -1,7 +1,7 @@
 //! `posse kill`: end a terminal and forget it.
 
 use posse_api::Deleted;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
@@ -25,13 +25,6 @@ pub(crate) struct Args {
     now: bool,
 }
 
-#[derive(Serialize)]
-struct Killed {
-    id: posse_core::ids::TerminalId,
-    #[serde(flatten)]
-    deleted: Deleted,
-}
-
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let mut chosen = Vec::new();
@@ -41,14 +34,15 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
     let grace = if args.now { "?grace_ms=0" } else { "" };
     let mut killed = Vec::new();
+    let mut exit = Exit::Ok;
     for terminal in chosen {
-        let deleted: Deleted = client.delete(&format!("/terminals/{}{grace}", terminal.id)).await?;
-        if deleted.processes_left > 0 {
-            ui.warn(&format!("{}: {} processes could not be ended", terminal.name, deleted.processes_left));
+        let Deleted { success, processes_left } = client.delete(&format!("/terminals/{}{grace}", terminal.id)).await?;
+        if processes_left > 0 {
+            ui.warn(&format!("{}: {processes_left} processes could not be ended", terminal.name));
+            exit = Exit::Failed;
         }
-        killed.push(Killed { id: terminal.id, deleted });
+        killed.push(json!({ "id": terminal.id, "success": success, "processes_left": processes_left }));
     }
     ui.done(&killed, String::new);
-    let all = killed.iter().all(|killed| killed.deleted.processes_left == 0);
-    Ok(if all { Exit::Ok } else { Exit::Failed })
+    Ok(exit)
 }

@@ -10,6 +10,7 @@ use posse_agents::start::If;
 use posse_api::{Create, Terminal};
 use posse_core::screen::Size;
 use posse_core::status::StatusKind;
+use posse_files::disk::Disk;
 use posse_files::providers::Providers;
 use posse_term::text_file;
 
@@ -148,7 +149,7 @@ struct Launched<'a> {
 /// Returns whether this agent asks for trust in a directory that it does not know. One that cannot be
 /// loaded is refused by the daemon, with the reason.
 fn asks_for_trust(provider: &str) -> Result<bool, Error> {
-    let loaded = Providers::new(client::paths()?.providers()).load(provider);
+    let loaded = Providers::new(client::paths()?.providers()).load(&Disk::of_this_thread(), provider);
     let start = loaded.ok().and_then(|provider| provider.manifest.start.clone());
     Ok(start.is_some_and(|start| start.answers.iter().any(|answer| answer.condition == If::Trusted)))
 }

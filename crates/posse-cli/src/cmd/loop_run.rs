@@ -3,12 +3,14 @@
 mod existing;
 pub(super) mod live;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use posse_api::{LoopIn, LoopView, ProblemKind, RunIn, RunView};
 use posse_core::ids::RunId;
 use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun};
 use posse_core::rounds::{Final, Prompt, Role};
+use posse_files::disk::Disk;
 use posse_files::providers::{self, Providers};
 use posse_term::{config_files, text_file};
 
@@ -85,12 +87,8 @@ struct WantedRun {
     prompt: Option<Prompt>,
 }
 
-/// The action that the command line and the state file ask for.
-enum Course {
-    /// There is nothing to follow.
-    Done(Exit),
-    Ask(LoopRequest),
-}
+/// The request that the command line and the state file ask for; `Break` if there is nothing to follow.
+type Course = ControlFlow<Exit, LoopRequest>;
 
 enum LoopRequest {
     Begin(Box<LoopIn>),
@@ -124,8 +122,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         signal = signals.next() => return Err(signal),
     };
     let request = match course {
-        Course::Done(exit) => return Ok(exit),
-        Course::Ask(request) => request,
+        Course::Break(exit) => return Ok(exit),
+        Course::Continue(request) => request,
     };
     let mut answer = std::pin::pin!(request.send());
     let signal = tokio::select! {
@@ -159,12 +157,12 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
         let mut client = Client::connect().await?;
         let view = loop_with_id(&mut client, id).await?;
         if view.status.is_over() {
-            return over(&view, ui).map(Course::Done);
+            return over(&view, ui).map(Course::Break);
         }
         if args.config.is_some() || args.prompt_file.is_some() {
             existing::refuse(&mut client, &view, &args.wanted(ui)?).await?;
         }
-        return Ok(Course::Ask(LoopRequest::Resume(id)));
+        return Ok(Course::Continue(LoopRequest::Resume(id)));
     }
     let wanted = args.wanted(ui)?;
     let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
@@ -198,13 +196,13 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
                 return begin(args, wanted, prompt, Some(running.text), ui).await;
             };
             if view.status.is_over() {
-                return over(&view, ui).map(Course::Done);
+                return over(&view, ui).map(Course::Break);
             }
             existing::refuse(&mut client, &view, &wanted).await?;
             if !resume_wanted {
                 ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
             }
-            Ok(Course::Ask(LoopRequest::Resume(view.id)))
+            Ok(Course::Continue(LoopRequest::Resume(view.id)))
         }
     }
 }
@@ -218,7 +216,7 @@ fn ended(state_file: &Path, verdict: Final, ui: &Ui) -> Course {
     ui.answer(&serde_json::json!({ "state_file": state_file, "verdict": word }), || {
         format!("{} says that this run is over: {word}\n", state_file.display())
     });
-    Course::Done(exit)
+    Course::Break(exit)
 }
 
 async fn begin(
@@ -245,7 +243,7 @@ async fn begin(
         state,
         environment: launch::environment(),
     };
-    Ok(Course::Ask(LoopRequest::Begin(Box::new(body))))
+    Ok(Course::Continue(LoopRequest::Begin(Box::new(body))))
 }
 
 async fn loop_with_id(client: &mut Client, id: RunId) -> Result<LoopView, Error> {
@@ -298,7 +296,7 @@ impl Args {
     /// Resolves and checks the configuration and the task, and starts nothing.
     fn wanted(&self, ui: &Ui) -> Result<WantedRun, Error> {
         let text = self.config.as_deref().map(read_config).transpose()?;
-        let listed = Providers::new(client::paths()?.providers()).list();
+        let listed = Providers::new(client::paths()?.providers()).list(&Disk::of_this_thread());
         let known: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
         let user = config_files::user(&client::paths()?, Some(&known))?;
         let name = self.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
@@ -336,12 +334,13 @@ impl Args {
     /// Before any agent is started: what its role says is there, or the agent knows it by itself.
     fn find_profile(&self, role: Role, choice: &AgentChoice) -> Result<(), Error> {
         let paths = client::paths()?;
-        let provider = Providers::new(paths.providers()).load(&choice.provider);
+        let disk = &Disk::of_this_thread();
+        let provider = Providers::new(paths.providers()).load(disk, &choice.provider);
         let launch = provider.ok().and_then(|provider| provider.manifest.launch.clone());
         if launch.is_some_and(|launch| launch.knows_profiles()) {
             return Ok(());
         }
-        let found = providers::profile(&paths.profiles(), &choice.profile);
+        let found = providers::profile(disk, &paths.profiles(), &choice.profile);
         let file = self.config.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
         found.map(drop).map_err(|error| Error::failed(format!("{file}`agents.{role}.profile`: {error}")))
     }

@@ -2,6 +2,7 @@
 
 mod live;
 
+use posse_files::disk::Disk;
 use posse_files::providers::{Listed, Providers};
 
 use crate::client;
@@ -41,7 +42,7 @@ Examples:
 pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
     let directory = client::paths()?.providers();
     let providers = Providers::new(directory.clone());
-    let mut listed = providers.list();
+    let mut listed = providers.list(&Disk::of_this_thread());
     match command {
         Command::List => {
             ui.answer(&listed, || table(&listed, ui));
@@ -49,7 +50,11 @@ pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
         }
         Command::Check { providers: wanted, live } => {
             if let Some(unknown) = wanted.iter().find(|wanted| !listed.iter().any(|listed| listed.id == **wanted)) {
-                let error = providers.load(unknown).err().map(|error| error.to_string()).unwrap_or_default();
+                let error = providers
+                    .load(&Disk::of_this_thread(), unknown)
+                    .err()
+                    .map(|error| error.to_string())
+                    .unwrap_or_default();
                 return Err(Error::usage(error));
             }
             listed.retain(|listed| wanted.is_empty() || wanted.contains(&listed.id));

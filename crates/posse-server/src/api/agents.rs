@@ -49,7 +49,7 @@ pub(crate) async fn find(app: &App, asked: Asked) -> Result<ProgramChoice, ApiEr
         }
         (None, Some(name)) => {
             let (profiles, name) = (app.paths.profiles(), name.clone());
-            let found = disk::run(move |disk| disk.profile(&profiles, &name)).await;
+            let found = disk::run(move |disk| providers::profile(disk, &profiles, &name)).await;
             Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
         }
         (None, None) => None,
@@ -138,6 +138,6 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
     responses((status = 200, description = "All agents that posse knows", body = Vec<posse_api::ProviderView>)))]
 pub(super) async fn list(State(app): State<App>) -> Json<Vec<posse_api::ProviderView>> {
     let view = |providers::Listed { id, name, from, problem }| posse_api::ProviderView { id, name, from, problem };
-    let listed = disk::run(move |disk| disk.providers(&app.providers)).await;
+    let listed = disk::run(move |disk| app.providers.list(disk)).await;
     Json(listed.into_iter().map(view).collect())
 }

@@ -1,7 +1,9 @@
-//! Parameters, in the query or in a JSON body, whichever the client likes; a name may stand in one of them only.
+//! Parameters, in the query or in a JSON body, whichever the client likes. If a request has both, a name may stand in one of
+//! them only, and parameters in the query are text.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::Uri;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use posse_core::ids::{Name, RunId, TerminalId};
@@ -17,7 +19,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let query = request.uri().query().unwrap_or_default().to_owned();
+        let uri = request.uri().clone();
         // Told before it is sent: nobody wants to wait for what will be refused.
         let length =
             request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -39,7 +41,10 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
                 Err(error) => return Err(ApiError::Malformed(format!("the body is not JSON: {error}"))),
             }
         };
-        for (name, value) in query_pairs(&query)? {
+        if all.is_empty() && uri.query().is_some() {
+            return Ok(Params(in_query(&uri)?));
+        }
+        for (name, value) in in_query::<Vec<(String, String)>>(&uri)? {
             if all.insert(name.clone(), Value::String(value)).is_some() {
                 return Err(ApiError::Malformed(format!("{name} is given twice")));
             }
@@ -48,10 +53,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
     }
 }
 
-fn query_pairs(query: &str) -> Result<Vec<(String, String)>, ApiError> {
-    let uri = format!("/?{query}").parse().map_err(|_| ApiError::Malformed("the query is malformed".into()))?;
-    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri);
-    pairs.map(|pairs| pairs.0).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
+fn in_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
+    let found = Query::try_from_uri(uri);
+    found.map(|Query(found)| found).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
 }
 
 /// The parameters in the path.

@@ -15,7 +15,7 @@ use posse_core::audit::{By, Who};
 use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
 use posse_core::rounds::config::Notifications;
-use posse_files::confirmed_commands::named_commands;
+use posse_files::confirmed_commands::{ConfirmedCommands, named_commands};
 use posse_files::operator::Operator;
 use posse_term::lineage::lineage;
 use tokio::net::UnixStream;
@@ -102,7 +102,8 @@ impl Requester {
         }
         self.may_be_notified(app, &brought.notifications).await?;
         let (paths, project) = (app.paths.clone(), PathBuf::from(&directory));
-        let load = move |disk: &Disk| (disk.plan_layers(&paths, &project), disk.confirmed_commands(&paths, &project));
+        let load =
+            move |disk: &Disk| (disk.plan_layers(&paths, &project), ConfirmedCommands::load(disk, &paths, &project));
         let (found, confirmed) = disk::run(load).await;
         let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
@@ -164,5 +165,5 @@ async fn allowed(app: &App) -> bool {
 
 async fn operator(app: &App) -> Operator {
     let paths = app.paths.clone();
-    disk::run(move |disk| disk.operator_or_deny(&paths)).await
+    disk::run(move |disk| Operator::load_or_deny(disk, &paths)).await
 }

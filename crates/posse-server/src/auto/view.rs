@@ -67,5 +67,5 @@ pub(super) fn why(ledger: &AutoLedger, slug: &Slug) -> Option<WhyView> {
     let why = ledger.machine.why(slug)?;
     let line = |line: posse_core::auto::memory::Line| WhyLine { at: line.at.timestamp(), text: line.text };
     let item = item(ledger, slug.clone(), why.standing, why.reason);
-    Some(WhyView { run: ledger.spec.id, item, history: why.history.into_iter().map(line).collect() })
+    Some(WhyView { run: Some(ledger.spec.id), item, history: why.history.into_iter().map(line).collect() })
 }

@@ -13,6 +13,7 @@ use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_files::providers::prompt_templates;
+use posse_files::versions;
 
 use super::PlanLedger;
 use super::{briefing, read};
@@ -179,7 +180,7 @@ pub(crate) fn program(
     context: &LaunchContext,
 ) -> Result<(String, bool), SupervisorError> {
     let provider =
-        disk.provider(&app.providers, &sessions.provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+        app.providers.load(disk, &sessions.provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(SupervisorError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));
@@ -189,7 +190,7 @@ pub(crate) fn program(
     let program = binary.filter(|_| dialect == Some(Dialect::Claude)).unwrap_or(&launch.program);
     let path = context.environment.get("PATH").map(String::as_str).unwrap_or_default();
     // A place that depends on where one stands is none: sessions stand elsewhere.
-    let found = disk.locate_program(program, path).filter(|found| found.is_absolute());
+    let found = versions::locate(disk, program, path).filter(|found| found.is_absolute());
     let found = found.and_then(|path| path.into_os_string().into_string().ok());
     let found = found
         .ok_or_else(|| SupervisorError::NoProgram { program: program.to_owned(), install: launch.install.clone() })?;

@@ -104,13 +104,14 @@ mod tests {
     use posse_core::time::Wall;
 
     use super::*;
+    use crate::disk::DISK;
     use posse_files::providers::Providers;
 
     /// S-150: nothing could be read of the screen's end. The entry says so, and the answer is given all the same.
     #[test]
     fn s_150_an_answer_without_a_tail_is_given() {
         let directory = tempfile::tempdir().unwrap();
-        let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
+        let provider = Providers::new(directory.path().to_owned()).load(DISK, "claude_code").unwrap();
         let screen = "────────────────────\n Something else\n\n   ls\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n \
                       Esc to cancel";
         let rows: Vec<String> = screen.lines().map(str::to_owned).collect();

@@ -8,6 +8,7 @@ use posse_files::providers::Providers;
 use posse_term::client::SentRequests;
 
 use super::*;
+use crate::disk::DISK;
 use crate::record::Record;
 use crate::recording;
 
@@ -38,7 +39,7 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let (hub, messages) = mpsc::unbounded_channel();
     let (link, requests) = KeeperLink::unconnected();
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
-    let provider = Providers::new(directory.path().to_owned()).load("claude_code").unwrap();
+    let provider = Providers::new(directory.path().to_owned()).load(DISK, "claude_code").unwrap();
     let settings = PumpSettings {
         link: Some(link),
         last_screen: directory.path().join("screen"),

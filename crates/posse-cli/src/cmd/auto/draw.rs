@@ -1,13 +1,12 @@
 //! A backlog for people to look at.
 
-use posse_api::{BacklogView, DoingView, ItemView, PlanView};
+use posse_api::{BacklogView, DoingView, ItemView, PlanView, WhyView};
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
 use posse_files::backlog::Other;
 
 use super::items::Row as Listed;
-use super::why::Why;
 use crate::cmd::plan;
 use crate::cmd::run::picture::{self, holds, is_done};
 use crate::status_area::Row;
@@ -177,7 +176,7 @@ fn item_cells(item: &ItemView) -> Vec<Cell> {
 }
 
 /// An item, with every decision about it.
-pub(super) fn why(why: &Why, ui: &Ui) -> String {
+pub(super) fn why(why: &WhyView, ui: &Ui) -> String {
     let item = &why.item;
     let (sign, colour) = mark(item);
     let sign = ui.paint(sign, colour);

@@ -6,9 +6,10 @@ use posse_core::auto;
 use posse_core::backlog::queue::{Queue, Standing};
 use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
-use posse_files::backlog::{Found, Other, Scan, scan};
+use posse_files::backlog::{Found, Scan, scan};
 use posse_files::disk::Disk;
 use serde::Serialize;
+use serde_json::json;
 
 use super::{Where, draw};
 use crate::error::{Error, Exit};
@@ -42,14 +43,6 @@ pub(super) struct Row<'a> {
     pub(super) question: Option<String>,
     pub(super) waits_for: Vec<&'a Dependency>,
     pub(super) warnings: &'a [FileProblem],
-}
-
-#[derive(Serialize)]
-struct Everything<'a> {
-    items: &'a [Row<'a>],
-    others: &'a [Other],
-    circles: &'a [Vec<Slug>],
-    archived: usize,
 }
 
 /// The state of items that only a pipeline knows.
@@ -90,9 +83,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let queue = known.queue(&found);
     let mut rows = rows(&found, &queue);
     rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
-    let everything =
-        Everything { items: &rows, others: &found.others, circles: &queue.circles, archived: found.archived.len() };
-    ui.answer(&everything, || draw::items(&rows, &found.others, ui));
+    let archived = found.archived.len();
+    let answer = json!({ "items": rows, "others": found.others, "circles": queue.circles, "archived": archived });
+    ui.answer(&answer, || draw::items(&rows, &found.others, ui));
     if rows.is_empty() && found.others.is_empty() {
         ui.say(&format!(
             "no items in {} and {}; `posse auto new defect TITLE` makes one",

@@ -3,28 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use posse_api::{ItemView, ProblemKind, WhyLine, WhyView};
+use posse_api::{ItemView, ProblemKind, WhyView};
 use posse_core::auto::Standing;
 use posse_core::backlog::{Slug, queue};
-use posse_core::ids::RunId;
 use posse_files::backlog::scan;
 use posse_files::disk::Disk;
-use serde::Serialize;
 
 use super::{Where, draw, no_item, slug};
 use crate::client::{self, Client};
 use crate::cmd::audit::encoded;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
-
-/// The state of an item, and its history.
-#[derive(Serialize)]
-pub(super) struct Why {
-    /// The pipeline that knows it. Without one the files say what there is to say.
-    run: Option<RunId>,
-    pub(super) item: ItemView,
-    pub(super) history: Vec<WhyLine>,
-}
 
 pub(in crate::cmd) async fn run(project: &Path, item: &str, ui: &Ui) -> Result<Exit, Error> {
     let (place, slug) = (Where::of(project), slug(item)?);
@@ -33,8 +22,8 @@ pub(in crate::cmd) async fn run(project: &Path, item: &str, ui: &Ui) -> Result<E
         None => None,
     };
     let why = match known {
-        Some(WhyView { run, item, history }) => Why { run: Some(run), item, history },
-        None => Why { run: None, item: in_files(&slug, &place)?, history: Vec::new() },
+        Some(why) => why,
+        None => WhyView { run: None, item: in_files(&slug, &place)?, history: Vec::new() },
     };
     ui.answer(&why, || draw::why(&why, ui));
     if why.run.is_none() && why.item.standing == Standing::Waiting {

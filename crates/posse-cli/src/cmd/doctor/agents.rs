@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::Manifest;
 use posse_agents::account::Sign;
 use posse_agents::version::Version;
+use posse_files::disk::Disk;
 use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
 use posse_term::paths::Paths;
@@ -29,7 +30,7 @@ pub(super) struct Agent {
 pub(super) async fn installed_agents(paths: &Paths, environment: &BTreeMap<String, String>) -> Vec<Agent> {
     let providers = Providers::new(paths.providers());
     let agent = |listed: Listed| agent(listed, &providers, environment);
-    let mut agents: Vec<Agent> = providers.list().into_iter().map(agent).collect();
+    let mut agents: Vec<Agent> = providers.list(&Disk::of_this_thread()).into_iter().map(agent).collect();
     // All are asked at once: some take seconds.
     let ask = |agent: &Agent| {
         let (program, environment) = (agent.program.clone(), environment.clone());
@@ -44,12 +45,13 @@ pub(super) async fn installed_agents(paths: &Paths, environment: &BTreeMap<Strin
 
 /// An agent that was not asked for its version yet.
 fn agent(listed: Listed, providers: &Providers, environment: &BTreeMap<String, String>) -> Agent {
-    let manifest = providers.load(&listed.id).ok().map(|provider| provider.manifest.clone());
+    let disk = &Disk::of_this_thread();
+    let manifest = providers.load(disk, &listed.id).ok().map(|provider| provider.manifest.clone());
     let launch = manifest.as_ref().and_then(|manifest| manifest.launch.as_ref());
     let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
     let account = manifest.as_ref().and_then(|manifest| manifest.account.as_ref());
     Agent {
-        program: launch.and_then(|launch| versions::locate(&launch.program, path)),
+        program: launch.and_then(|launch| versions::locate(disk, &launch.program, path)),
         sign: account.and_then(|account| account.sign(|name| environment.get(name).cloned(), Path::exists)),
         id: listed.id,
         manifest,

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use posse_agents::version::Version;
+use posse_files::disk::Disk;
 use posse_files::providers::prompt_templates;
 use posse_files::versions;
 use posse_term::paths::{Paths, PathsError};
@@ -34,7 +35,7 @@ const ALMOST_NOTHING: u64 = 32 << 20;
 
 /// The output of `git --version`.
 pub(super) async fn git_version(environment: &BTreeMap<String, String>) -> Option<String> {
-    let program = versions::locate("git", environment.get("PATH")?)?;
+    let program = versions::locate(&Disk::of_this_thread(), "git", environment.get("PATH")?)?;
     versions::ask(&program, environment).await
 }
 

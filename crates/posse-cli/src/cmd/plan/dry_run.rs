@@ -1,6 +1,6 @@
 //! `posse plan run --dry-run`: what would be done, in which order, by whom, with which permissions. Starts and writes nothing.
 
-use posse_agents::headless::{Dialect, FlagError, Policy, Request, Sandbox, Scope, build_permission_flags};
+use posse_agents::headless::{Dialect, Sandbox};
 use posse_agents::manifest;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::escalate::model;
@@ -11,9 +11,8 @@ use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use serde::Serialize;
 use serde_json::json;
 
-use super::flags::agent;
+use super::flags::AgentRights;
 use super::run::Args;
-use crate::client;
 use crate::cmd::run::render;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
@@ -91,9 +90,6 @@ fn steps(
         validating: &none,
         taken: &[],
     };
-    let policy = Policy::configured(&config.sandbox);
-    let scope = Scope { directory: client::absolute(&args.directory)?, results: None };
-    let failed = |error: FlagError| Error::failed(error.to_string());
     let most = if args.single_task { 1 } else { usize::MAX };
     let mut steps = Vec::new();
     for step in 1..=most {
@@ -105,10 +101,8 @@ fn steps(
         for id in tasks {
             let Some(task) = plan.task(id.as_str()) else { continue };
             if state.status(&id) != TaskStatus::Completed {
-                let file = agent(&args.directory, task.agent(), config)?;
-                let granted = policy.grant(task.agent(), file.as_ref()).map_err(failed)?;
-                let request = Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
-                let wanted = task.model.clone().or_else(|| file.and_then(|file| file.model));
+                let rights = AgentRights::of(task.agent(), &args.directory, config, dialect, sandbox)?;
+                let wanted = task.model.clone().or(rights.model);
                 let model = model(wanted.as_deref(), 0, &plan.meta.escalation);
                 steps.push(Step {
                     step,
@@ -116,8 +110,8 @@ fn steps(
                     name: task.name.clone(),
                     agent: task.agent().to_owned(),
                     model: model.map(|name| config.model(&name).to_owned()),
-                    profile: granted.profile.name.clone(),
-                    flags: build_permission_flags(&request).map_err(failed)?,
+                    profile: rights.profile,
+                    flags: rights.flags,
                 });
             }
             state.of(&id).status = TaskStatus::Verified;

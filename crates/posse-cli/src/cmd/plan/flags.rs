@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use posse_agents::headless::agent_file::{self, AgentFile};
-use posse_agents::headless::{Dialect, Policy, Request, Scope, build_permission_flags, explain_flags};
+use posse_agents::headless::{
+    Dialect, FlagError, Policy, Request, Sandbox, Scope, build_permission_flags, explain_flags,
+};
 use posse_core::plan::config::PlanConfig;
 use posse_term::text_file;
 use serde_json::json;
@@ -26,29 +28,50 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::failed(error.to_string());
     let loaded = configuration::load(Path::new("."))?;
-    let config = loaded.config();
     let sandbox = loaded.sandbox(args.no_sandbox, ui)?;
-    let policy = Policy::configured(&config.sandbox);
-    let file = agent(Path::new("."), &args.agent, config)?;
-    let granted = policy.grant(&args.agent, file.as_ref()).map_err(|error| failed(&error))?;
-    let scope = Scope { directory: client::absolute(Path::new("."))?, results: None };
-    let request = Request {
-        dialect: if args.codex { Dialect::Codex } else { Dialect::Claude },
-        sandbox,
-        profile: &granted.profile,
-        scope: &scope,
-        policy: &policy,
-    };
-    let flags = build_permission_flags(&request).map_err(|error| failed(&error))?;
-    let text = explain_flags(&args.agent, &granted, &request).map_err(|error| failed(&error))?;
-    ui.answer(&json!({ "agent": args.agent, "profile": granted.profile.name, "flags": flags }), || text);
+    let dialect = if args.codex { Dialect::Codex } else { Dialect::Claude };
+    let AgentRights { profile, flags, text, .. } =
+        AgentRights::of(&args.agent, Path::new("."), loaded.config(), dialect, sandbox)?;
+    ui.answer(&json!({ "agent": args.agent, "profile": profile, "flags": flags }), || text);
     Ok(Exit::Ok)
 }
 
+/// What sessions of an agent may do.
+pub(super) struct AgentRights {
+    pub(super) profile: String,
+    pub(super) flags: Vec<String>,
+    /// The model that its file names.
+    pub(super) model: Option<String>,
+    /// The explanation for people.
+    text: String,
+}
+
+impl AgentRights {
+    pub(super) fn of(
+        name: &str,
+        project: &Path,
+        config: &PlanConfig,
+        dialect: Dialect,
+        sandbox: Sandbox,
+    ) -> Result<Self, Error> {
+        let failed = |error: FlagError| Error::failed(error.to_string());
+        let policy = Policy::configured(&config.sandbox);
+        let file = agent(project, name, config)?;
+        let granted = policy.grant(name, file.as_ref()).map_err(failed)?;
+        let scope = Scope { directory: client::absolute(project)?, results: None };
+        let request = Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
+        Ok(Self {
+            flags: build_permission_flags(&request).map_err(failed)?,
+            text: explain_flags(name, &granted, &request).map_err(failed)?,
+            profile: granted.profile.name.clone(),
+            model: file.and_then(|file| file.model),
+        })
+    }
+}
+
 /// Reads the file of an agent: the project's, else ours.
-pub(super) fn agent(project: &Path, name: &str, config: &PlanConfig) -> Result<Option<AgentFile>, Error> {
+fn agent(project: &Path, name: &str, config: &PlanConfig) -> Result<Option<AgentFile>, Error> {
     let path = project.join(&config.agents_dir).join(format!("{name}.md"));
     let parsed = match text_file::read(&path) {
         Ok(text) => Some(AgentFile::parse(name, &text)),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use posse_api::RequesterView;
 use posse_files::confirmed_commands::{ConfirmedCommands, NamedCommand, named_commands};
+use posse_files::disk::Disk;
 use serde_json::json;
 
 use super::CheckedPlan;
@@ -62,7 +63,8 @@ pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Pat
 }
 
 fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
-    ConfirmedCommands::load(&client::paths()?, project).map_err(|error| Error::failed(error.to_string()))
+    ConfirmedCommands::load(&Disk::of_this_thread(), &client::paths()?, project)
+        .map_err(|error| Error::failed(error.to_string()))
 }
 
 /// Makes sure that a person confirms, and not a process in one of posse's terminals or a session of a plan. The daemon

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::Manifest;
 use posse_agents::version::Version;
+use posse_files::disk::Disk;
 use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
 use posse_sim::home::{HomeOptions, Maker, ScriptedHome};
@@ -112,9 +113,12 @@ async fn check_all(listed: &[Listed], named: bool, scratch: &mut Scratch, ui: &U
     let providers = Providers::new(directory.clone());
     let mut reports = Vec::new();
     for one in listed {
-        let provider = providers.load(&one.id).map_err(|error| Error::usage(error.to_string()))?;
+        let provider =
+            providers.load(&Disk::of_this_thread(), &one.id).map_err(|error| Error::usage(error.to_string()))?;
         let launch = provider.manifest.launch.as_ref();
-        let program = launch.and_then(|launch| versions::locate(&launch.program, &std::env::var("PATH").ok()?));
+        let program = launch.and_then(|launch| {
+            versions::locate(&Disk::of_this_thread(), &launch.program, &std::env::var("PATH").ok()?)
+        });
         if program.is_none() && !named {
             continue;
         }

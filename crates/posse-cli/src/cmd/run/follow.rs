@@ -52,7 +52,7 @@ struct StopWish<'a> {
 impl<'a, O: Onlooker> Follower<'a, O> {
     pub(in crate::cmd) fn new(mut client: Client, followed: FollowedRun, onlooker: Option<O>, ui: &'a Ui) -> Self {
         client.only_running();
-        let tail = RunTail::new(followed.id);
+        let tail = RunTail::new(followed.id, false, None);
         let renderer = RunRenderer::new(Extent::Lines);
         Self { followed, tail, renderer, first_shown: 0, onlooker, client, status_area: StatusArea::new(ui), ui }
     }
@@ -60,7 +60,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     /// Shows what sessions do and say, too.
     #[must_use]
     pub(in crate::cmd) fn with_sessions(self, sessions: bool) -> Self {
-        Self { tail: self.tail.with_sessions(sessions), ..self }
+        Self { tail: RunTail::new(self.followed.id, sessions, None), ..self }
     }
 
     /// Follows the run until it is over or a signal comes.

@@ -122,7 +122,7 @@ impl RunLog<'_> {
     }
 
     async fn print_run(&mut self, run: RunId, follow: bool) -> Result<bool, Error> {
-        let mut tail = RunTail::new(run).with_sessions(true).about(self.part.clone());
+        let mut tail = RunTail::new(run, true, self.part.clone());
         let mut printed = false;
         loop {
             // Subscribed before reading, so that no change is missed.

@@ -199,18 +199,8 @@ pub(super) struct RunTail {
 }
 
 impl RunTail {
-    pub(super) fn new(run: RunId) -> Self {
-        Self { run, last: 0, about: None, sessions: false, read: BTreeMap::new(), plans: BTreeMap::new() }
-    }
-
-    #[must_use]
-    pub(super) fn with_sessions(self, sessions: bool) -> Self {
-        Self { sessions, ..self }
-    }
-
-    #[must_use]
-    pub(super) fn about(self, about: Option<String>) -> Self {
-        Self { about, ..self }
+    pub(super) fn new(run: RunId, sessions: bool, about: Option<String>) -> Self {
+        Self { run, last: 0, about, sessions, read: BTreeMap::new(), plans: BTreeMap::new() }
     }
 
     /// Returns whether nothing was read yet.
@@ -282,7 +272,7 @@ impl RunTail {
             self.read.entry(session.name).or_insert(ReadSession { task, item, next: 0 });
         }
         if let EntryBody::BacklogEvent(BacklogEvent::PlanBegun { id, run }) = body(entry) {
-            let tail = || (id.item.to_string(), RunTail::new(*run).with_sessions(true));
+            let tail = || (id.item.to_string(), RunTail::new(*run, true, None));
             self.plans.entry(*run).or_insert_with(tail);
         }
     }

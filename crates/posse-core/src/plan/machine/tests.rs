@@ -219,8 +219,7 @@ fn t26_t28_what_needs_a_failed_task_does_not_run() {
     let mut run = Table::new("", tasks, |_| {});
     run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
     run.ended(RunOutcome::Deadlocked);
-    let (outcome, reason) = run.finished.clone().unwrap();
-    assert_eq!(outcome.exit_code(), 5);
+    let (_, reason) = run.finished.clone().unwrap();
     assert!(reason.contains("c: it waits for b (pending), which waits for a (failed)"), "{reason}");
 }
 
@@ -306,7 +305,6 @@ fn t60_the_breaker() {
     assert_eq!((run.now, run.sessions().len()), (open, 1), "one probe");
     run.session("a", fail());
     run.ended(RunOutcome::CircuitOpen);
-    assert_eq!(run.finished.as_ref().unwrap().0.exit_code(), 4);
     assert!(!run.finished.as_ref().unwrap().0.is_success());
 }
 
@@ -424,7 +422,6 @@ fn t84_stop_after_the_task_keeps_its_result() {
     run.merged("a");
     run.ended(RunOutcome::Stopped);
     assert_eq!(run.record("a").status, TaskStatus::Verified);
-    assert_eq!(RunOutcome::Stopped.exit_code(), 3);
 }
 
 #[test]

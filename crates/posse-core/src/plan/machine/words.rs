@@ -274,18 +274,4 @@ impl RunOutcome {
     pub fn is_success(self) -> bool {
         matches!(self, Self::Verified | Self::CompletedWithWarnings)
     }
-
-    pub fn exit_code(self) -> i32 {
-        match self {
-            Self::Verified | Self::CompletedWithWarnings => 0,
-            Self::Failed => 1,
-            Self::BudgetExhausted => 2,
-            Self::Stopped => 3,
-            Self::CircuitOpen => 4,
-            Self::Deadlocked | Self::InvalidPlan => 5,
-            Self::Suspended => 7,
-            Self::InternalError => 70,
-            Self::RateLimited => 75,
-        }
-    }
 }

@@ -3,13 +3,14 @@ use posse_api::EventBody;
 use posse_files::providers::Providers;
 
 use super::*;
+use crate::disk::DISK;
 use crate::hub::{HubEvent, TerminalSnapshot};
 use crate::record::Record;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn order(files: &Path) -> Order {
-    let provider = Providers::new(files.to_owned()).load("claude_code").unwrap();
+    let provider = Providers::new(files.to_owned()).load(DISK, "claude_code").unwrap();
     Order {
         name: "a-session".parse().unwrap(),
         group: "posse-plan".parse().unwrap(),
