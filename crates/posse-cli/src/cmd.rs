@@ -78,9 +78,9 @@ enum Command {
     Demo(demo::Args),
     Loop(loop_run::Args),
     #[command(subcommand)]
-    Run(run::Command),
+    Run(run::RunCommand),
     #[command(subcommand)]
-    Plan(plan::Command),
+    Plan(plan::PlanCommand),
     Auto(Box<auto::Args>),
     Launch(launch::Args),
     Ls(ls::Args),
@@ -98,14 +98,14 @@ enum Command {
     Kill(kill::Args),
     Logs(logs::Args),
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
     #[command(subcommand)]
-    Profile(profile::Command),
+    Profile(profile::ProfileCommand),
     #[command(subcommand)]
-    Provider(provider::Command),
+    Provider(provider::ProviderCommand),
     Doctor(doctor::Args),
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     Serve(serve::Args),
     Stop(stop::Args),
     Completions(completions::Args),

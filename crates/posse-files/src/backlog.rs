@@ -25,7 +25,7 @@ pub const TRIES: usize = 5;
 /// All that is in a backlog.
 #[derive(Debug, Default)]
 pub struct Scan {
-    pub items: Vec<Found>,
+    pub items: Vec<FoundItem>,
     /// Files that are no items, and why.
     pub others: Vec<Other>,
     pub archived: Vec<Archived>,
@@ -33,7 +33,7 @@ pub struct Scan {
 
 /// An item and its file.
 #[derive(Clone, Debug, Serialize)]
-pub struct Found {
+pub struct FoundItem {
     pub item: Item,
     /// Within the project.
     pub path: String,
@@ -59,7 +59,7 @@ impl Scan {
         queue(&Backlog { items: &items, unreadable: &unreadable, archived, unfinished, parked })
     }
 
-    pub fn find(&self, slug: &Slug) -> Option<&Found> {
+    pub fn find(&self, slug: &Slug) -> Option<&FoundItem> {
         self.items.iter().find(|found| found.item.slug == *slug)
     }
 }
@@ -98,7 +98,7 @@ fn look(disk: &Disk, scan: &mut Scan, project: &Path, name: &str, path: String, 
         .map_err(|error| error.to_string())
         .and_then(|text| read(&slug, kind, &path, &text).map_err(|problems| problems.to_string()));
     match read {
-        Ok((item, warnings)) => scan.items.push(Found { item, path, warnings }),
+        Ok((item, warnings)) => scan.items.push(FoundItem { item, path, warnings }),
         Err(why) => scan.others.push(Other { path, kind, slug: Some(slug), why }),
     }
 }

@@ -38,7 +38,7 @@ pub enum Leftovers {
 }
 
 #[derive(Debug)]
-pub struct Ended {
+pub struct FinishedChild {
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
@@ -61,7 +61,12 @@ pub enum ChildError {
 }
 
 /// Runs a program with this input, no longer than `limit`. Dropping the future ends the program too.
-pub async fn run(command: Command, input: &[u8], limit: Duration, leftovers: Leftovers) -> Result<Ended, ChildError> {
+pub async fn run(
+    command: Command,
+    input: &[u8],
+    limit: Duration,
+    leftovers: Leftovers,
+) -> Result<FinishedChild, ChildError> {
     run_until(command, input, limit, leftovers, std::future::pending()).await
 }
 
@@ -72,7 +77,7 @@ pub async fn run_until(
     limit: Duration,
     leftovers: Leftovers,
     stop: impl Future<Output = ()>,
-) -> Result<Ended, ChildError> {
+) -> Result<FinishedChild, ChildError> {
     let deadline = Instant::now() + limit;
     let program = command.get_program().to_string_lossy().into_owned();
     let broken = |error| ChildError::Broken { program: program.clone(), error };
@@ -109,7 +114,7 @@ pub async fn run_until(
     if out.len() > MOST {
         return Err(ChildError::TooMuch { program });
     }
-    Ok(Ended { status, stdout: out, stderr: err, complete })
+    Ok(FinishedChild { status, stdout: out, stderr: err, complete })
 }
 
 /// The input as a file in memory. Through a pipe, a program would take the half it got for all there is should we die or be
@@ -259,7 +264,7 @@ mod tests {
         command
     }
 
-    async fn quick(command: Command, input: &[u8]) -> Result<Ended, ChildError> {
+    async fn quick(command: Command, input: &[u8]) -> Result<FinishedChild, ChildError> {
         run(command, input, Duration::from_secs(20), Leftovers::Stay).await
     }
 

@@ -58,12 +58,12 @@ fn of_configuration(config: &PlanConfig) -> impl Iterator<Item = (&'static str, 
 #[derive(Debug)]
 pub struct ConfirmedCommands {
     path: PathBuf,
-    kept: Kept,
+    kept: KeptCommands,
 }
 
 /// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
+struct KeptCommands {
     project: PathBuf,
     commands: BTreeSet<String>,
 }
@@ -82,7 +82,7 @@ impl ConfirmedCommands {
         let name = Hash::of_text(&project.to_string_lossy()).to_string();
         let path = paths.home.join("confirmed").join(format!("{name}.json"));
         let mut kept = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Kept::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => KeptCommands::default(),
             Err(error) => return Err(ConfirmedError::Io { path, error }),
             Ok(text) => match serde_json::from_slice(&text) {
                 Ok(kept) => kept,

@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::environment::Environment;
 use guard::{Found, Places};
-use posse_files::child::{self, ChildError, Ended, Leftovers};
+use posse_files::child::{self, ChildError, FinishedChild, Leftovers};
 
 /// For what git does alone. A status of a large tree on a cold disk takes a while.
 const PLUMBING: Duration = Duration::from_secs(120);
@@ -501,12 +501,12 @@ pub(crate) async fn write_files(directory: &Path, arguments: &[&str]) -> Result<
 /// A call that came to an end, good or bad.
 struct Call {
     command: String,
-    ended: Ended,
+    ended: FinishedChild,
 }
 
 impl std::ops::Deref for Call {
-    type Target = Ended;
-    fn deref(&self) -> &Ended {
+    type Target = FinishedChild;
+    fn deref(&self) -> &FinishedChild {
         &self.ended
     }
 }
@@ -526,7 +526,7 @@ fn line(call: Call) -> Result<OsString, GitError> {
 }
 
 /// What a program said about its failure.
-pub(crate) fn words(ended: &Ended) -> String {
+pub(crate) fn words(ended: &FinishedChild) -> String {
     let said = if ended.stderr.trim_ascii().is_empty() { &ended.stdout } else { &ended.stderr };
     let said = String::from_utf8_lossy(said);
     let said = said.trim();
@@ -605,7 +605,7 @@ thread_local! {
     pub(crate) static ASKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Ended, GitError> {
+async fn run(command: Command, input: &[u8], limit: Duration) -> Result<FinishedChild, GitError> {
     #[cfg(test)]
     ASKED.with_borrow_mut(|asked| {
         let words: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();

@@ -64,14 +64,14 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let detach_key = detach_key(&args.detach_key)?;
     need_window()?;
     let (client, terminal) = Client::with_terminal(&args.terminal).await?;
-    let look = Look::new(&terminal, args.read_only, args.resize);
+    let look = AttachState::new(&terminal, args.read_only, args.resize);
     follow(client, &terminal, detach_key, look, ui).await
 }
 
 /// Attaches to a terminal that was started for this window, and fits it to the window.
 pub(crate) async fn attach(client: Client, terminal: &Terminal, ui: &Ui) -> Result<Exit, Error> {
     need_window()?;
-    follow(client, terminal, detach_key("ctrl-]")?, Look::new(terminal, false, true), ui).await
+    follow(client, terminal, detach_key("ctrl-]")?, AttachState::new(terminal, false, true), ui).await
 }
 
 fn detach_key(name: &str) -> Result<DetachKey, Error> {
@@ -95,7 +95,7 @@ type Socket = WebSocketStream<UnixStream>;
 const REFUSED_INSIDE: &str = "keys were refused: processes in posse's terminals may not type to agents; attach from a shell outside, or set `answers_from_terminals = true` under `[permissions]` in your config.toml";
 
 /// The reason why an attachment ended.
-enum End {
+enum AttachEnd {
     Detached,
     Exited(ProgramExit),
     /// The connection broke; the terminal may well go on.
@@ -103,7 +103,7 @@ enum End {
 }
 
 /// The state that outlives a broken connection.
-struct Look {
+struct AttachState {
     emulator: Emulator,
     view: TerminalView,
     read_only: bool,
@@ -126,16 +126,18 @@ async fn follow(
     mut client: Client,
     terminal: &Terminal,
     detach_key: DetachKey,
-    mut look: Look,
+    mut look: AttachState,
     ui: &Ui,
 ) -> Result<Exit, Error> {
     let mut resized = signal(SignalKind::window_change()).map_err(Error::io("cannot watch the window"))?;
     let mut window = Window::open(detach_key).map_err(Error::io("cannot use this terminal"))?;
     client.only_running();
     let end = loop {
-        let Some(socket) = reach(&mut client, terminal, &mut window, &mut look).await? else { break End::Detached };
+        let Some(socket) = reach(&mut client, terminal, &mut window, &mut look).await? else {
+            break AttachEnd::Detached;
+        };
         match session(socket, (&mut window, &mut resized), &mut look).await {
-            Ok(End::Broken) | Err(Error::Lost(_)) => {}
+            Ok(AttachEnd::Broken) | Err(Error::Lost(_)) => {}
             other => break other?,
         }
     };
@@ -144,7 +146,7 @@ async fn follow(
         ui.warn(REFUSED_INSIDE);
     }
     match end {
-        End::Exited(exit) => ui.say(&format!("[{} {exit}]", terminal.name)),
+        AttachEnd::Exited(exit) => ui.say(&format!("[{} {exit}]", terminal.name)),
         _ => {
             ui.say(&format!("[detached from {}; it goes on: `posse attach {}`]", terminal.name, terminal.id));
             let size = look.emulator.size();
@@ -164,7 +166,7 @@ async fn reach(
     client: &mut Client,
     terminal: &Terminal,
     window: &mut Window,
-    look: &mut Look,
+    look: &mut AttachState,
 ) -> Result<Option<Socket>, Error> {
     loop {
         let path = format!("/terminals/{}", terminal.id);
@@ -203,8 +205,8 @@ async fn reach(
 async fn session(
     mut socket: Socket,
     (window, resized): (&mut Window, &mut Signal),
-    look: &mut Look,
-) -> Result<End, Error> {
+    look: &mut AttachState,
+) -> Result<AttachEnd, Error> {
     for (sequence, keys) in &look.unconfirmed {
         send(&mut socket, input(*sequence, keys)).await?;
     }
@@ -220,7 +222,7 @@ async fn session(
         };
         tokio::select! {
             message = socket.next() => {
-                let Some(Ok(message)) = message else { return Ok(End::Broken) };
+                let Some(Ok(message)) = message else { return Ok(AttachEnd::Broken) };
                 match message {
                     Message::Binary(bytes) => {
                         look.output(&bytes, continued);
@@ -254,11 +256,11 @@ async fn session(
                         }
                         Ok(StreamMessage::Exited { exit }) => {
                             write(&look.view.paint(&look.emulator, Window::size()));
-                            return Ok(End::Exited(exit));
+                            return Ok(AttachEnd::Exited(exit));
                         }
                         Err(error) => return Err(Error::Nonsense(error.to_string())),
                     },
-                    Message::Close(_) => return Ok(End::Broken),
+                    Message::Close(_) => return Ok(AttachEnd::Broken),
                     _ => {}
                 }
             }
@@ -269,7 +271,7 @@ async fn session(
                     None => Ok(()),
                 };
                 if typed.detach {
-                    return Ok(End::Detached);
+                    return Ok(AttachEnd::Detached);
                 }
                 sent?;
             }
@@ -288,7 +290,7 @@ async fn session(
     }
 }
 
-impl Look {
+impl AttachState {
     fn new(terminal: &Terminal, read_only: bool, resize: bool) -> Self {
         Self {
             emulator: Emulator::new(terminal.size, HistoryLimit::default()),

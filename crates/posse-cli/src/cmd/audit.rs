@@ -25,7 +25,7 @@ use crate::ui::{Colour, Ui, date_time, plain};
 Examples:
   posse audit show --since 2h
   posse audit verify")]
-pub(crate) enum Command {
+pub(crate) enum AuditCommand {
     /// Show the answers: who gave them, to what question, with which keys, and what became of it
     Show(Show),
     /// Check that no entry was changed, dropped, moved or added; says which, and fails, if one was
@@ -62,11 +62,13 @@ pub(crate) struct Show {
     lines: u32,
 }
 
-pub(crate) async fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) async fn run(command: AuditCommand, ui: &Ui) -> Result<Exit, Error> {
     match command {
-        Command::Verify { anchor: Some(file) } => print_verdict(&anchored(file)?, ui),
-        Command::Verify { anchor: None } => print_verdict(&Client::connect().await?.get("/audit/verify").await?, ui),
-        Command::Show(show) => {
+        AuditCommand::Verify { anchor: Some(file) } => print_verdict(&anchored(file)?, ui),
+        AuditCommand::Verify { anchor: None } => {
+            print_verdict(&Client::connect().await?.get("/audit/verify").await?, ui)
+        }
+        AuditCommand::Show(show) => {
             let mut client = Client::connect().await?;
             let terminal = match &show.terminal {
                 Some(name) => Some(terminal(&mut client, name).await?),
@@ -183,10 +185,10 @@ fn judged(verdict: &AuditVerdict, ui: &Ui) -> String {
 }
 
 /// The names of the terminals there are.
-type Names = HashMap<TerminalId, String>;
+type TerminalNames = HashMap<TerminalId, String>;
 
 /// Each answer with its outcome. An outcome whose answer is not among the entries stands alone.
-fn text(entries: &[AuditEntry], names: &Names, ui: &Ui) -> String {
+fn text(entries: &[AuditEntry], names: &TerminalNames, ui: &Ui) -> String {
     let outcome_of = |seq| entries.iter().filter_map(|entry| entry.outcome.as_ref()).find(|outcome| outcome.of == seq);
     let shown = |seq| entries.iter().any(|entry| entry.seq == seq);
     let mut text = String::new();
@@ -207,7 +209,7 @@ fn text(entries: &[AuditEntry], names: &Names, ui: &Ui) -> String {
     text
 }
 
-fn headline(entry: &AuditEntry, names: &Names, ui: &Ui) -> String {
+fn headline(entry: &AuditEntry, names: &TerminalNames, ui: &Ui) -> String {
     let of_entry = entry.name.clone().unwrap_or_else(|| entry.terminal.to_string());
     let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
     let time = date_time(entry.at);

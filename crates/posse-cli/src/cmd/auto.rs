@@ -50,13 +50,13 @@ works here, 7 waits for an answer, 69 no agent installed, 70 it went in circles,
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AutoCommand>,
     #[command(flatten)]
     run: run::RunArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum AutoCommand {
     #[command(after_help = "Examples:\n  posse auto items")]
     Items(items::Args),
     #[command(after_help = "Examples:\n  posse auto new defect 'Export is empty'")]
@@ -138,7 +138,7 @@ pub(super) fn require_item(item: &str, project: &Path) -> Result<(), Error> {
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let Some(command) = args.command else { return super::on_own_signals(run::run(args.run, ui)) };
     match command {
-        Command::Items(args) => super::on_runtime(items::run(args, ui)),
-        Command::New(args) => write::new(&args, ui),
+        AutoCommand::Items(args) => super::on_runtime(items::run(args, ui)),
+        AutoCommand::New(args) => write::new(&args, ui),
     }
 }

@@ -24,7 +24,7 @@ Examples:
   posse config show         every value, and where it comes from
   posse config default      the default configuration, with a comment on every key
   posse config init         write that as config.toml, everything commented out")]
-pub(crate) enum Command {
+pub(crate) enum ConfigCommand {
     /// Show every value, and where it comes from: a variable, a line of config.toml, or the default
     #[command(after_help = "Examples:\n  posse config show\n  posse config show --json")]
     Show,
@@ -36,15 +36,15 @@ pub(crate) enum Command {
     Init,
 }
 
-pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: &ConfigCommand, ui: &Ui) -> Result<Exit, Error> {
     match command {
-        Command::Show => show(ui),
-        Command::Default => {
+        ConfigCommand::Show => show(ui),
+        ConfigCommand::Default => {
             let text = user_template();
             ui.answer(&json!({ "text": text }), || text.clone());
             Ok(Exit::Ok)
         }
-        Command::Init => init(ui),
+        ConfigCommand::Init => init(ui),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::{Error, Exit};
 use crate::status_area::StatusArea;
 use crate::ui::{Colour, Ui};
 use ending::{Ending, Killed};
-use stage::{Beat, Stage};
+use stage::{Beat, DemoStage};
 
 /// See it work: five scripted agents, from a task to PASS, and a daemon that is killed under them
 ///
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let beat = if args.fast { Beat::FAST } else { Beat::CALM };
-    let stage = Stage::build(args.keep.as_deref(), beat)?;
+    let stage = DemoStage::build(args.keep.as_deref(), beat)?;
     super::on_own_signals(async {
         let result = tokio::select! {
             result = play(&stage, beat, ui) => result.map(Some),
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// Plays it to its PASS. Anything else is an error: it is our own play.
-async fn play(stage: &Stage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
+async fn play(stage: &DemoStage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let began = Instant::now();
     if !ui.json() && !ui.quiet() {
         ui.line(&format!("{}\n", ui.paint(INTRODUCTION, Colour::Bold)));

@@ -8,7 +8,7 @@ mod repair;
 
 use serde_json::json;
 
-use self::line::{Line, Verdict, line};
+use self::line::{ReportLine, ReportVerdict, line};
 use super::launch;
 use crate::client;
 use crate::error::{Error, Exit};
@@ -39,16 +39,16 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         repair::repair(ui).await?;
     }
     let mut lines = look_over().await;
-    let verdict = lines.iter().map(|line| line.verdict).max().unwrap_or(Verdict::Ok);
+    let verdict = lines.iter().map(|line| line.verdict).max().unwrap_or(ReportVerdict::Ok);
     if ui.quiet() {
-        lines.retain(|line| line.verdict != Verdict::Ok);
+        lines.retain(|line| line.verdict != ReportVerdict::Ok);
     }
     ui.answer(&json!({ "verdict": verdict, "lines": lines }), || text(&lines, verdict, ui));
-    Ok(if verdict == Verdict::Bad { Exit::Failed } else { Exit::Ok })
+    Ok(if verdict == ReportVerdict::Bad { Exit::Failed } else { Exit::Ok })
 }
 
 /// Looks at everything. Changes nothing.
-async fn look_over() -> Vec<Line> {
+async fn look_over() -> Vec<ReportLine> {
     let paths = client::paths();
     let known = paths.as_ref().ok();
     let environment = launch::environment();
@@ -68,11 +68,12 @@ async fn look_over() -> Vec<Line> {
         ("limits", machine::limits()),
         ("disk", known.map_or_else(|| vec![machine::free(None)], machine::disk)),
     ];
-    let in_area = |(area, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { area, ..line });
+    let in_area =
+        |(area, lines): (&'static str, Vec<ReportLine>)| lines.into_iter().map(move |line| ReportLine { area, ..line });
     areas.into_iter().flat_map(in_area).collect()
 }
 
-fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {
+fn text(lines: &[ReportLine], verdict: ReportVerdict, ui: &Ui) -> String {
     let mut text = String::new();
     let widest = lines.iter().map(|line| line.what.chars().count()).max().unwrap_or_default();
     let mut area = "";
@@ -92,9 +93,11 @@ fn text(lines: &[Line], verdict: Verdict, ui: &Ui) -> String {
     }
     let count = |wanted| lines.iter().filter(|line| line.verdict == wanted).count();
     let ending = match verdict {
-        Verdict::Ok => "all is well".to_owned(),
-        Verdict::Warn => format!("nothing is in the way; worth a look: {}", count(Verdict::Warn)),
-        Verdict::Bad => format!("in the way: {}; worth a look: {}", count(Verdict::Bad), count(Verdict::Warn)),
+        ReportVerdict::Ok => "all is well".to_owned(),
+        ReportVerdict::Warn => format!("nothing is in the way; worth a look: {}", count(ReportVerdict::Warn)),
+        ReportVerdict::Bad => {
+            format!("in the way: {}; worth a look: {}", count(ReportVerdict::Bad), count(ReportVerdict::Warn))
+        }
     };
     if !(ui.quiet() && lines.is_empty()) {
         text += &format!("\n{}\n", ui.paint(&ending, verdict.shown().1));

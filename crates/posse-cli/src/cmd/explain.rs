@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::client::{self, Client};
 use crate::error::{Error, Exit};
 use crate::ui::{Colour, Ui, colour_of};
-use replay::{Change, Replay};
+use replay::{RecordingReplay, StatusChange};
 
 /// Explain a status: the rule that matched, the matched text, and the rules that did not
 ///
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 
 /// The answer with `--json`.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ExplainAnswer<'a> {
     #[serde(flatten)]
     reading: &'a Reading,
     verdicts: &'a [posse_core::detect::Verdict],
@@ -80,7 +80,7 @@ fn explain_file(args: &Args, provider: &str, file: &Path, ui: &Ui) -> Result<Exi
     let title = args.title.as_deref().or(title.as_deref());
     let look = Look { rows: &rows, title, foreground: None, colours: None };
     let explanation = provider.detector.explain(look, &mut Memo::default());
-    let answer = Answer { reading: &explanation.reading, verdicts: &explanation.verdicts };
+    let answer = ExplainAnswer { reading: &explanation.reading, verdicts: &explanation.verdicts };
     ui.answer(&answer, || text(&explanation, ui));
     Ok(Exit::Ok)
 }
@@ -91,13 +91,13 @@ fn explain_recording(provider: &str, file: &Path, ui: &Ui) -> Result<Exit, Error
     let bad = |error| Error::failed(format!("{}: {error}", file.display()));
     let recording = CastReader::new(bytes.as_slice()).map_err(bad)?;
     let size = recording.header().size;
-    let changes = Replay::new(&provider, size).cast(recording).map_err(bad)?;
+    let changes = RecordingReplay::new(&provider, size).cast(recording).map_err(bad)?;
     ui.answer(&changes, || timeline(&changes, ui));
     Ok(Exit::Ok)
 }
 
-fn timeline(changes: &[Change], ui: &Ui) -> String {
-    let line = |change: &Change| {
+fn timeline(changes: &[StatusChange], ui: &Ui) -> String {
+    let line = |change: &StatusChange| {
         let status = ui.paint(&format!("{:20}", change.status.kind), colour_of(change.status.kind));
         format!("{:>9.3} s {:>9}  {status} {}\n", change.at, change.offset, change.status.reason)
     };

@@ -26,7 +26,7 @@ use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, trusts};
 pub(super) use existing::DEFAULT as STATE_FILE;
-use existing::Known;
+use existing::KnownRun;
 
 /// Let five agents work on a task until its test passes
 ///
@@ -167,12 +167,12 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     let wanted = args.wanted(ui)?;
     let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
     match existing::look(&wanted.state_file, resume_wanted)? {
-        Known::Nothing => {
+        KnownRun::Nothing => {
             let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
             begin(args, wanted, prompt, None, ui).await
         }
-        Known::Over(verdict) => Ok(ended(&wanted.state_file, verdict, ui)),
-        Known::Running(running) => {
+        KnownRun::Over(verdict) => Ok(ended(&wanted.state_file, verdict, ui)),
+        KnownRun::Running(running) => {
             let mut client = Client::connect().await?;
             let known = match running.run {
                 Some(id) => match loop_with_id(&mut client, id).await {

@@ -50,7 +50,7 @@ Examples:
   posse plan usage --since 7d        what sessions have used
 
 Exit codes: 0 in order, 5 the plan is not valid; of `run`: see `posse plan run --help`.")]
-pub(crate) enum Command {
+pub(crate) enum PlanCommand {
     Run(Box<run::Args>),
     /// Find every mistake in a plan, with its place and a hint
     #[command(after_help = "Examples:\n  posse plan check plan.yaml\n  posse plan check --strict plan.yaml")]
@@ -94,28 +94,28 @@ pub(crate) enum Command {
         now: Option<String>,
     },
     #[command(hide = true)]
-    Answer(part::AnswerArgs),
+    Answer(part::AnswerPartArgs),
     #[command(hide = true)]
     Retry(PartArgs),
 }
 
-pub(crate) fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: PlanCommand, ui: &Ui) -> Result<Exit, Error> {
     match command {
-        Command::Run(args) => super::on_own_signals(run::run(*args, ui)),
-        Command::Check { file, strict } => check(&file, strict, ui),
-        Command::Status { file } => super::on_runtime(status(file, ui)),
-        Command::Stop { run, now } => {
+        PlanCommand::Run(args) => super::on_own_signals(run::run(*args, ui)),
+        PlanCommand::Check { file, strict } => check(&file, strict, ui),
+        PlanCommand::Status { file } => super::on_runtime(status(file, ui)),
+        PlanCommand::Stop { run, now } => {
             super::on_runtime(super::run::stop(run, if now.is_some() { StopHow::Now } else { StopHow::AfterTask }, ui))
         }
-        Command::Answer(args) => super::on_runtime(part::answer(args, ui)),
-        Command::Retry(args) => super::on_runtime(part::retry(args, ui)),
-        Command::Clean(args) => super::on_runtime(clean::run(args, ui)),
-        Command::Flags(args) => flags::run(&args, ui),
-        Command::Config(args) => configuration::run(&args, ui),
-        Command::Trust(args) => super::on_runtime(trust::run(args, ui)),
-        Command::Usage(args) => super::on_runtime(usage::run(args, ui)),
-        Command::Init(args) => init::run(&args, ui),
-        Command::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),
+        PlanCommand::Answer(args) => super::on_runtime(part::answer(args, ui)),
+        PlanCommand::Retry(args) => super::on_runtime(part::retry(args, ui)),
+        PlanCommand::Clean(args) => super::on_runtime(clean::run(args, ui)),
+        PlanCommand::Flags(args) => flags::run(&args, ui),
+        PlanCommand::Config(args) => configuration::run(&args, ui),
+        PlanCommand::Trust(args) => super::on_runtime(trust::run(args, ui)),
+        PlanCommand::Usage(args) => super::on_runtime(usage::run(args, ui)),
+        PlanCommand::Init(args) => init::run(&args, ui),
+        PlanCommand::Items(args) => super::on_runtime(super::auto::items::run(args, ui)),
     }
 }
 

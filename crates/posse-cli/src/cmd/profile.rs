@@ -17,7 +17,7 @@ use crate::ui::{Cell, Colour, Ui};
 Examples:
   posse profile list
   posse profile show tester")]
-pub(crate) enum Command {
+pub(crate) enum ProfileCommand {
     /// List the profiles there are
     #[command(after_help = "Examples:\n  posse profile list")]
     List,
@@ -29,15 +29,15 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: &ProfileCommand, ui: &Ui) -> Result<Exit, Error> {
     let directory = client::paths()?.profiles();
     match command {
-        Command::List => {
+        ProfileCommand::List => {
             let listed = providers::profiles(&directory);
             ui.answer(&listed, || table(&listed, ui));
             Ok(Exit::Ok)
         }
-        Command::Show { profile } => {
+        ProfileCommand::Show { profile } => {
             let usage = |error: providers::ProfileError| Error::usage(error.to_string());
             let written = WrittenProfile::find(&directory, profile).map_err(usage)?;
             // A broken one is shown too: that is how one finds what is wrong with it.

@@ -16,7 +16,7 @@ Examples:
   posse provider list
   posse provider check
   posse provider check --live codex")]
-pub(crate) enum Command {
+pub(crate) enum ProviderCommand {
     /// List the agents posse knows
     #[command(after_help = "Examples:\n  posse provider list")]
     List,
@@ -39,16 +39,16 @@ Examples:
     },
 }
 
-pub(crate) fn run(command: &Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: &ProviderCommand, ui: &Ui) -> Result<Exit, Error> {
     let directory = client::paths()?.providers();
     let providers = Providers::new(directory.clone());
     let mut listed = providers.list(&Disk::of_this_thread());
     match command {
-        Command::List => {
+        ProviderCommand::List => {
             ui.answer(&listed, || table(&listed, ui));
             Ok(Exit::Ok)
         }
-        Command::Check { providers: wanted, live } => {
+        ProviderCommand::Check { providers: wanted, live } => {
             if let Some(unknown) = wanted.iter().find(|wanted| !listed.iter().any(|listed| listed.id == **wanted)) {
                 let error = providers
                     .load(&Disk::of_this_thread(), unknown)

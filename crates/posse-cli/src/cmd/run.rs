@@ -39,7 +39,7 @@ Examples:
   posse run why plan.yaml 2.1               why a task does not start, and what to do
   posse run answer plan.yaml 2.1 'blue'     answer a task that asked
   posse run stop                            stop the run of this project")]
-pub(crate) enum Command {
+pub(crate) enum RunCommand {
     /// List the runs, newest first
     #[command(after_help = "Examples:\n  posse run ls\n  posse run ls --kind plan -n 100 --json")]
     Ls {
@@ -86,26 +86,26 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  posse run answer plan.yaml 2.1 'the blue one'\n  posse run answer . 7-empty-export 'yes'"
     )]
-    Answer(part::AnswerArgs),
+    Answer(part::AnswerPartArgs),
     /// Retry a task or an item from the beginning
     #[command(after_help = "Examples:\n  posse run retry plan.yaml 2.1\n  posse run retry . 7-empty-export")]
     Retry(find::PartArgs),
 }
 
-pub(crate) fn run(command: Command, ui: &Ui) -> Result<Exit, Error> {
+pub(crate) fn run(command: RunCommand, ui: &Ui) -> Result<Exit, Error> {
     match command {
-        Command::Ls { kind, lines } => super::on_runtime(list(kind, lines, ui)),
-        Command::Show(run) => super::on_runtime(show(run, ui)),
-        Command::Log(args) => super::on_runtime(log::run(args, ui)),
-        Command::Follow(run) => super::on_own_signals(follow(run, ui)),
-        Command::Stop { run, now } => {
+        RunCommand::Ls { kind, lines } => super::on_runtime(list(kind, lines, ui)),
+        RunCommand::Show(run) => super::on_runtime(show(run, ui)),
+        RunCommand::Log(args) => super::on_runtime(log::run(args, ui)),
+        RunCommand::Follow(run) => super::on_own_signals(follow(run, ui)),
+        RunCommand::Stop { run, now } => {
             super::on_runtime(stop(run, if now { StopHow::Now } else { StopHow::AfterTask }, ui))
         }
-        Command::Drop(run) => super::on_runtime(drop_run(run, ui)),
-        Command::Resume(run) => super::on_own_signals(resume(run, ui)),
-        Command::Why(args) => super::on_runtime(part::why(args, ui)),
-        Command::Answer(args) => super::on_runtime(part::answer(args, ui)),
-        Command::Retry(args) => super::on_runtime(part::retry(args, ui)),
+        RunCommand::Drop(run) => super::on_runtime(drop_run(run, ui)),
+        RunCommand::Resume(run) => super::on_own_signals(resume(run, ui)),
+        RunCommand::Why(args) => super::on_runtime(part::why(args, ui)),
+        RunCommand::Answer(args) => super::on_runtime(part::answer(args, ui)),
+        RunCommand::Retry(args) => super::on_runtime(part::retry(args, ui)),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct ShownTerminal {
     #[serde(flatten)]
     terminal: Terminal,
     screen: Screen,
@@ -31,12 +31,12 @@ struct Shown {
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let (mut client, terminal) = Client::with_terminal(&args.terminal).await?;
     let screen: Screen = client.get(&format!("/terminals/{}/screen", terminal.id)).await?;
-    let shown = Shown { terminal, screen };
+    let shown = ShownTerminal { terminal, screen };
     ui.answer(&shown, || text(&shown, ui));
     Ok(Exit::Ok)
 }
 
-fn text(shown: &Shown, ui: &Ui) -> String {
+fn text(shown: &ShownTerminal, ui: &Ui) -> String {
     let t = &shown.terminal;
     let (status, colour) = status_of(t);
     let status = ui.paint(status, colour);

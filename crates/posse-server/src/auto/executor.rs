@@ -18,7 +18,7 @@ use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
-use posse_files::backlog::{Found, edit, scan, text};
+use posse_files::backlog::{FoundItem, edit, scan, text};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
@@ -145,7 +145,7 @@ impl Executor<BacklogWork> {
         let archived =
             |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug) && !remembered(item);
         let mut said = Vec::new();
-        for Found { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
+        for FoundItem { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
             let of = (item.kind, &item.slug);
             match remove_returned(disk, project, self.spec.home.as_deref(), shelves, of, path).await {
                 Ok(true) => said.push(format!("{path} was done and archived already, and is removed")),

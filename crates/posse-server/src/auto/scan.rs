@@ -9,7 +9,7 @@ use posse_core::auto::words::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Item, Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
-use posse_files::backlog::{Found, scan};
+use posse_files::backlog::{FoundItem, scan};
 
 use crate::disk::Disk;
 use crate::plans::Plans;
@@ -22,7 +22,7 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
         memory.iter().filter(|(_, memory)| memory.planned.is_some()).map(|(item, _)| item.clone()).collect();
     let queue = found.queue(&unfinished, &BTreeMap::new());
     let mut candidates: BTreeMap<Slug, Candidate> = BTreeMap::new();
-    for Found { item, path, .. } in &found.items {
+    for FoundItem { item, path, .. } in &found.items {
         let held = match queue.standing(&item.slug) {
             Some(Standing::Eligible) => None,
             // We have put it there, and it has come back: it only has to go.

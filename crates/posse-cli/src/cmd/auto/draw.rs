@@ -6,13 +6,13 @@ use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
 use posse_files::backlog::Other;
 
-use super::items::Row as Listed;
+use super::items::ItemRow;
 use crate::cmd::plan;
 use crate::cmd::run::picture::{self, holds, is_done};
 use crate::status_area::Row;
 use crate::ui::{Cell, Colour, Ui, age, date_time, plain};
 
-pub(super) fn items(rows: &[Listed<'_>], others: &[Other], ui: &Ui) -> String {
+pub(super) fn items(rows: &[ItemRow<'_>], others: &[Other], ui: &Ui) -> String {
     let mut text = String::new();
     if !rows.is_empty() {
         let table: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
@@ -35,7 +35,7 @@ pub(super) fn items(rows: &[Listed<'_>], others: &[Other], ui: &Ui) -> String {
     text
 }
 
-fn cells(row: &Listed<'_>) -> Vec<Cell> {
+fn cells(row: &ItemRow<'_>) -> Vec<Cell> {
     let (mark, colour, note) = match (&row.doing, &row.why, &row.question) {
         (Some(doing), ..) => ("▸".to_owned(), Colour::Blue, Some(doing.as_str())),
         (None, Some(why), _) => ("–".to_owned(), Colour::Dim, Some(why.as_str())),

@@ -38,7 +38,7 @@ pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
         return Err(no_item(only));
     }
     let most = args.most();
-    let wanted = |row: &&items::Row<'_>| only.as_ref().is_none_or(|only| row.item == only);
+    let wanted = |row: &&items::ItemRow<'_>| only.as_ref().is_none_or(|only| row.item == only);
     let begun = rows.iter().filter(|row| row.place.is_some()).filter(wanted).take(most);
     let would: Vec<Would<'_>> = begun
         .map(|row| {
@@ -58,7 +58,7 @@ pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
             text.push_str(&format!("{}  {}  {}\n", i + 1, would.item, plain(would.title)));
             text.push_str(&format!("   {}\n", would.phases.join(" → ")));
         }
-        let held: Vec<&items::Row<'_>> = rows.iter().filter(|row| row.place.is_none()).filter(wanted).collect();
+        let held: Vec<&items::ItemRow<'_>> = rows.iter().filter(|row| row.place.is_none()).filter(wanted).collect();
         for row in held {
             text.push_str(&format!("–  {}  {}\n", row.item, plain(row.why.as_deref().unwrap_or_default())));
         }

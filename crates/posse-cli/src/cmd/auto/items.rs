@@ -6,7 +6,7 @@ use posse_core::auto;
 use posse_core::backlog::queue::{Queue, Standing};
 use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
-use posse_files::backlog::{Found, Scan, scan};
+use posse_files::backlog::{FoundItem, Scan, scan};
 use posse_files::disk::Disk;
 use serde::Serialize;
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 /// A file of the backlog, for programs and for people.
 #[derive(Debug, Serialize)]
-pub(super) struct Row<'a> {
+pub(super) struct ItemRow<'a> {
     pub(super) item: &'a Slug,
     pub(super) path: &'a str,
     pub(super) title: &'a str,
@@ -47,14 +47,14 @@ pub(super) struct Row<'a> {
 
 /// The state of items that only a pipeline knows.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct PipelineKnowledge {
     /// The items that are worked on, and how far each is.
     doing: BTreeMap<Slug, String>,
     /// The items that wait for a person, and why.
     parked: BTreeMap<Slug, String>,
 }
 
-impl Known {
+impl PipelineKnowledge {
     /// Asks the newest pipeline of the project. Without a daemon nothing is known.
     async fn of(place: &Where) -> Result<Self, Error> {
         let items = place.newest().await?.map(|view| view.items).unwrap_or_default();
@@ -79,7 +79,7 @@ impl Known {
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let shelves = args.place.shelves()?;
     let found = scan(&Disk::of_this_thread(), &args.place.project()?, &shelves);
-    let known = Known::of(&args.place).await?;
+    let known = PipelineKnowledge::of(&args.place).await?;
     let queue = known.queue(&found);
     let mut rows = rows(&found, &queue);
     rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
@@ -96,8 +96,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// In the order of the queue.
-pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<Row<'a>> {
-    let mut left: Vec<&Found> = scan.items.iter().collect();
+pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<ItemRow<'a>> {
+    let mut left: Vec<&FoundItem> = scan.items.iter().collect();
     let mut place = 0;
     let mut rows = Vec::new();
     for entry in &queue.entries {
@@ -117,13 +117,13 @@ pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<Row<'a>> {
     rows
 }
 
-fn row(found: &Found, place: Option<usize>, why: Option<String>) -> Row<'_> {
+fn row(found: &FoundItem, place: Option<usize>, why: Option<String>) -> ItemRow<'_> {
     let item: &Item = &found.item;
     let question = match intake::check(item) {
         intake::Intake::Ask(question) if why.is_none() => Some(question),
         _ => None,
     };
-    Row {
+    ItemRow {
         item: &item.slug,
         path: &found.path,
         title: &item.title,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use posse_api::{AuditEntry, AuditVerdict, LoopView};
 use serde::Serialize;
 
-use super::stage::Stage;
+use super::stage::DemoStage;
 use crate::client::Client;
 use crate::error::Error;
 use crate::ui::{Colour, Ui, plain};
@@ -48,7 +48,7 @@ impl Ending {
     /// Asks posse and the agents what happened, and makes sure that they agree.
     pub(super) async fn of(
         client: &mut Client,
-        stage: &Stage,
+        stage: &DemoStage,
         run: LoopView,
         daemon: Killed,
         took: Duration,

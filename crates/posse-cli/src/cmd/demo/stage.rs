@@ -38,14 +38,14 @@ impl Beat {
     }
 }
 
-pub(super) struct Stage {
+pub(super) struct DemoStage {
     pub(super) directory: PathBuf,
     pub(super) home: ScratchHome,
     /// Takes everything away when it goes; nothing, if it is to be kept.
     temporary: Option<TempDir>,
 }
 
-impl Stage {
+impl DemoStage {
     /// Builds it: in this directory, which must be new or empty, or in one that is gone afterwards.
     pub(super) fn build(keep: Option<&Path>, beat: Beat) -> Result<Self, Error> {
         let (directory, temporary) = match keep {
@@ -161,8 +161,8 @@ mod tests {
     fn what_is_in_a_directory_stays_as_it_is() {
         let directory = tempfile::tempdir().unwrap();
         let kept = directory.path().join("a/b");
-        assert!(Stage::build(Some(&kept), Beat::FAST).unwrap().kept());
+        assert!(DemoStage::build(Some(&kept), Beat::FAST).unwrap().kept());
         assert!(kept.join("project/prompt.md").exists());
-        assert!(Stage::build(Some(&kept), Beat::FAST).is_err_and(|error| error.kind() == ProblemKind::Usage));
+        assert!(DemoStage::build(Some(&kept), Beat::FAST).is_err_and(|error| error.kind() == ProblemKind::Usage));
     }
 }

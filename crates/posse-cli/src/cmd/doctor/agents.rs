@@ -12,10 +12,10 @@ use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
 use posse_term::paths::Paths;
 
-use super::line::{Line, line};
+use super::line::{ReportLine, line};
 
 #[derive(Clone, Debug)]
-pub(super) struct Agent {
+pub(super) struct FoundAgent {
     pub(super) id: String,
     /// `None` if it cannot be used.
     pub(super) manifest: Option<Manifest>,
@@ -27,12 +27,12 @@ pub(super) struct Agent {
     pub(super) sign: Option<Sign>,
 }
 
-pub(super) async fn installed_agents(paths: &Paths, environment: &BTreeMap<String, String>) -> Vec<Agent> {
+pub(super) async fn installed_agents(paths: &Paths, environment: &BTreeMap<String, String>) -> Vec<FoundAgent> {
     let providers = Providers::new(paths.providers());
     let agent = |listed: Listed| agent(listed, &providers, environment);
-    let mut agents: Vec<Agent> = providers.list(&Disk::of_this_thread()).into_iter().map(agent).collect();
+    let mut agents: Vec<FoundAgent> = providers.list(&Disk::of_this_thread()).into_iter().map(agent).collect();
     // All are asked at once: some take seconds.
-    let ask = |agent: &Agent| {
+    let ask = |agent: &FoundAgent| {
         let (program, environment) = (agent.program.clone(), environment.clone());
         tokio::spawn(async move { versions::ask(&program?, &environment).await })
     };
@@ -44,13 +44,13 @@ pub(super) async fn installed_agents(paths: &Paths, environment: &BTreeMap<Strin
 }
 
 /// An agent that was not asked for its version yet.
-fn agent(listed: Listed, providers: &Providers, environment: &BTreeMap<String, String>) -> Agent {
+fn agent(listed: Listed, providers: &Providers, environment: &BTreeMap<String, String>) -> FoundAgent {
     let disk = &Disk::of_this_thread();
     let manifest = providers.load(disk, &listed.id).ok().map(|provider| provider.manifest.clone());
     let launch = manifest.as_ref().and_then(|manifest| manifest.launch.as_ref());
     let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
     let account = manifest.as_ref().and_then(|manifest| manifest.account.as_ref());
-    Agent {
+    FoundAgent {
         program: launch.and_then(|launch| versions::locate(disk, &launch.program, path)),
         sign: account.and_then(|account| account.sign(|name| environment.get(name).cloned(), Path::exists)),
         id: listed.id,
@@ -59,8 +59,8 @@ fn agent(listed: Listed, providers: &Providers, environment: &BTreeMap<String, S
     }
 }
 
-pub(super) fn lines(agents: &[Agent]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(super) fn lines(agents: &[FoundAgent]) -> Vec<ReportLine> {
+    let mut lines: Vec<ReportLine> = Vec::new();
     if agents.iter().all(|agent| agent.program.is_none()) {
         let none = line("any", "none is installed; `posse demo` works all the same");
         lines.push(none.warn("install one of those below and sign in to it"));
@@ -74,7 +74,7 @@ pub(super) fn lines(agents: &[Agent]) -> Vec<Line> {
     lines
 }
 
-fn installed(agent: &Agent) -> Line {
+fn installed(agent: &FoundAgent) -> ReportLine {
     let id = &agent.id;
     let Some(manifest) = &agent.manifest else {
         return line(id, "its manifest is broken").bad(format!("`posse provider check {id}` shows where"));
@@ -99,7 +99,7 @@ fn installed(agent: &Agent) -> Line {
     }
 }
 
-fn account(agent: &Agent) -> Line {
+fn account(agent: &FoundAgent) -> ReportLine {
     let what = format!("{} account", agent.id);
     let account = agent.manifest.as_ref().and_then(|manifest| manifest.account.as_ref());
     match (&agent.sign, account) {
@@ -115,15 +115,15 @@ fn account(agent: &Agent) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Verdict::{Bad, Ok as Fine, Warn};
+    use super::super::line::ReportVerdict::{Bad, Ok as Fine, Warn};
     use super::super::line::assert_lines;
     use super::*;
 
     /// An agent about which all is well, changed.
-    fn mole(change: impl FnOnce(&mut Agent, &mut Manifest)) -> Vec<Line> {
+    fn mole(change: impl FnOnce(&mut FoundAgent, &mut Manifest)) -> Vec<ReportLine> {
         let mut manifest = posse_agents::manifest::built_in("claude_code").unwrap().unwrap().manifest.clone();
         manifest.versions = vec!["1.2.3".parse().unwrap(), "1.3.0".parse().unwrap()];
-        let mut agent = Agent {
+        let mut agent = FoundAgent {
             id: "mole".into(),
             manifest: None,
             program: Some("/usr/bin/mole".into()),
@@ -139,10 +139,10 @@ mod tests {
     fn agents_are_judged() {
         let said = |said: &str| mole(|agent, _| agent.said = Some(said.into())).remove(0);
         let absent = mole(|agent, _| agent.program = None);
-        let broken = Agent { id: "mole".into(), manifest: None, program: None, said: None, sign: None };
-        let account = |change: fn(&mut Agent, &mut Manifest)| mole(change).remove(1);
-        let variable = |agent: &mut Agent, _: &mut Manifest| agent.sign = Some(Sign::Variable("MOLE_KEY".into()));
-        let without_account = |agent: &mut Agent, manifest: &mut Manifest| {
+        let broken = FoundAgent { id: "mole".into(), manifest: None, program: None, said: None, sign: None };
+        let account = |change: fn(&mut FoundAgent, &mut Manifest)| mole(change).remove(1);
+        let variable = |agent: &mut FoundAgent, _: &mut Manifest| agent.sign = Some(Sign::Variable("MOLE_KEY".into()));
+        let without_account = |agent: &mut FoundAgent, manifest: &mut Manifest| {
             agent.sign = None;
             manifest.account = None;
         };

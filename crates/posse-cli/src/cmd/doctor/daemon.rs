@@ -9,7 +9,7 @@ use posse_term::client as keeper;
 use posse_term::lock::{self, Holder, LockStatus};
 use posse_term::paths::Paths;
 
-use super::line::{Line, line};
+use super::line::{ReportLine, line};
 use crate::client::Client;
 use crate::daemon;
 use crate::error::Error;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 const SEE_LOG: &str = "see posse.log in posse's home; `posse ls` tries again";
 
-pub(super) async fn lines(paths: Option<&Paths>) -> Vec<Line> {
+pub(super) async fn lines(paths: Option<&Paths>) -> Vec<ReportLine> {
     let Some(paths) = paths else {
         return vec![off(false), keeper_line(Ok(LockStatus::Free), |_| false), database(&DatabaseCondition::Absent)];
     };
@@ -51,11 +51,11 @@ async fn health() -> Result<Health, Error> {
     tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(late)
 }
 
-fn daemon_says(says: impl Into<String>) -> Line {
+fn daemon_says(says: impl Into<String>) -> ReportLine {
     line("daemon", says)
 }
 
-fn answers(Health { pid, version, problem, .. }: &Health, ours: &str) -> Line {
+fn answers(Health { pid, version, problem, .. }: &Health, ours: &str) -> ReportLine {
     if let Some(problem) = problem {
         return daemon_says(problem).bad(SEE_LOG);
     }
@@ -67,7 +67,7 @@ fn answers(Health { pid, version, problem, .. }: &Health, ours: &str) -> Line {
         .warn("an older one is replaced by the next command; with a newer one, update this program")
 }
 
-fn does_not_answer(why: &str, lock: io::Result<LockStatus>, keeper_runs: bool) -> Line {
+fn does_not_answer(why: &str, lock: io::Result<LockStatus>, keeper_runs: bool) -> ReportLine {
     let holder = match lock {
         Ok(LockStatus::Free) => return off(keeper_runs),
         Ok(LockStatus::Held(holder)) => holder,
@@ -82,14 +82,14 @@ fn does_not_answer(why: &str, lock: io::Result<LockStatus>, keeper_runs: bool) -
     daemon_says(format!("{pid}does not answer: {why}")).bad(advice)
 }
 
-fn off(keeper_runs: bool) -> Line {
+fn off(keeper_runs: bool) -> ReportLine {
     if keeper_runs {
         return daemon_says("not running; terminals go on").advise("`posse ls` starts it");
     }
     daemon_says("not running; every command that needs it starts it")
 }
 
-fn keeper_line(lock: io::Result<LockStatus>, is_stopped: impl Fn(u32) -> bool) -> Line {
+fn keeper_line(lock: io::Result<LockStatus>, is_stopped: impl Fn(u32) -> bool) -> ReportLine {
     match lock {
         Ok(LockStatus::Free) => line("keeper", "not running; it is started with the first terminal"),
         Ok(LockStatus::Held(Some(Holder { pid, .. }))) if is_stopped(pid) => {
@@ -104,7 +104,7 @@ fn keeper_line(lock: io::Result<LockStatus>, is_stopped: impl Fn(u32) -> bool) -
     }
 }
 
-fn database(condition: &DatabaseCondition) -> Line {
+fn database(condition: &DatabaseCondition) -> ReportLine {
     match condition {
         DatabaseCondition::Absent => line("database", "not there yet"),
         DatabaseCondition::Sound => line("database", "can be read from end to end"),
@@ -118,11 +118,11 @@ fn database(condition: &DatabaseCondition) -> Line {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Verdict::{Bad, Ok as Fine, Warn};
+    use super::super::line::ReportVerdict::{Bad, Ok as Fine, Warn};
     use super::super::line::assert_lines;
     use super::*;
 
-    fn health(version: &str, problem: Option<&str>) -> Line {
+    fn health(version: &str, problem: Option<&str>) -> ReportLine {
         let problem = problem.map(str::to_owned);
         let health = Health { status: "ok".into(), service: "posse".into(), version: version.into(), pid: 7, problem };
         answers(&health, "0.1.0 (0123456789)")

@@ -7,49 +7,49 @@ use crate::ui::Colour;
 /// From good to worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub(super) enum ReportVerdict {
     Ok,
     Warn,
     Bad,
 }
 
-impl Verdict {
+impl ReportVerdict {
     /// The word for people, and its colour.
     pub(super) fn shown(self) -> (&'static str, Colour) {
         match self {
-            Verdict::Ok => ("ok", Colour::Green),
-            Verdict::Warn => ("warn", Colour::Yellow),
-            Verdict::Bad => ("bad", Colour::Red),
+            ReportVerdict::Ok => ("ok", Colour::Green),
+            ReportVerdict::Warn => ("warn", Colour::Yellow),
+            ReportVerdict::Bad => ("bad", Colour::Red),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Line {
+pub(super) struct ReportLine {
     pub(super) area: &'static str,
     pub(super) what: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: ReportVerdict,
     pub(super) says: String,
     /// The recommended action.
     pub(super) advice: Option<String>,
 }
 
 /// A line that is in order. `doctor::look_over` adds the area.
-pub(super) fn line(what: impl Into<String>, says: impl Into<String>) -> Line {
-    Line { area: "", what: what.into(), verdict: Verdict::Ok, says: says.into(), advice: None }
+pub(super) fn line(what: impl Into<String>, says: impl Into<String>) -> ReportLine {
+    ReportLine { area: "", what: what.into(), verdict: ReportVerdict::Ok, says: says.into(), advice: None }
 }
 
-impl Line {
+impl ReportLine {
     pub(super) fn advise(self, advice: impl Into<String>) -> Self {
         Self { advice: Some(advice.into()), ..self }
     }
 
     pub(super) fn warn(self, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warn, ..self.advise(advice) }
+        Self { verdict: ReportVerdict::Warn, ..self.advise(advice) }
     }
 
     pub(super) fn bad(self, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Bad, ..self.advise(advice) }
+        Self { verdict: ReportVerdict::Bad, ..self.advise(advice) }
     }
 
     /// Judges how much is left of something. What is not known is in order.
@@ -64,12 +64,12 @@ impl Line {
 
 /// Checks each line: its verdict, a part of what it says, and a part of the advice; without advice there must be none.
 #[cfg(test)]
-pub(super) fn assert_lines<const N: usize>(cases: [(Line, Verdict, &str, &str); N]) {
+pub(super) fn assert_lines<const N: usize>(cases: [(ReportLine, ReportVerdict, &str, &str); N]) {
     for (line, verdict, says, advice) in cases {
         assert_eq!(line.verdict, verdict, "{line:#?}");
         assert!(line.says.contains(says), "{says:?} is not in {line:#?}");
         let given = line.advice.as_deref().unwrap_or_default();
         assert!(given.contains(advice) && given.is_empty() == advice.is_empty(), "{advice:?} is not in {line:#?}");
-        assert!(line.verdict == Verdict::Ok || line.advice.is_some(), "no advice: {line:#?}");
+        assert!(line.verdict == ReportVerdict::Ok || line.advice.is_some(), "no advice: {line:#?}");
     }
 }

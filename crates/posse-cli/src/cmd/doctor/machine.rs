@@ -14,7 +14,7 @@ use posse_term::paths::{Paths, PathsError};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
 
-use super::line::{Line, line};
+use super::line::{ReportLine, line};
 use crate::config;
 use crate::error::Error;
 use crate::ui::bytes;
@@ -39,7 +39,7 @@ pub(super) async fn git_version(environment: &BTreeMap<String, String>) -> Optio
     versions::ask(&program, environment).await
 }
 
-pub(super) fn git(said: Option<&str>) -> Line {
+pub(super) fn git(said: Option<&str>) -> ReportLine {
     let advice = format!("plans and commits need git {GIT} or newer: install or update it");
     let Some(said) = said else { return line("git", "not installed").warn(advice) };
     let needed = GIT.parse::<Version>().ok();
@@ -51,7 +51,7 @@ pub(super) fn git(said: Option<&str>) -> Line {
 }
 
 /// The locale decides the character set.
-pub(super) fn characters(environment: &BTreeMap<String, String>) -> Line {
+pub(super) fn characters(environment: &BTreeMap<String, String>) -> ReportLine {
     let advice = "set LANG=C.UTF-8 or another UTF-8 locale: agents draw with such characters";
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment.get(*name));
     match locale.filter(|locale| !locale.is_empty()) {
@@ -63,12 +63,13 @@ pub(super) fn characters(environment: &BTreeMap<String, String>) -> Line {
     }
 }
 
-pub(super) fn files(paths: Result<&Paths, &Error>) -> Vec<Line> {
+pub(super) fn files(paths: Result<&Paths, &Error>) -> Vec<ReportLine> {
     let paths = match paths {
         Ok(paths) => paths,
         Err(error) => return vec![line("home", error.to_string()).bad("set POSSE_HOME to a directory of your own")],
     };
-    let mut lines: Vec<Line> = paths.inspect().iter().map(|(path, found)| directory(path, found.as_ref())).collect();
+    let mut lines: Vec<ReportLine> =
+        paths.inspect().iter().map(|(path, found)| directory(path, found.as_ref())).collect();
     lines.push(configuration(&paths.config_file(), config::load().err().map(|error| error.to_string())));
     if let Err(problem) = prompt_templates(&paths.prompts()) {
         let advice = "mend the template, or move it away: runs and plans do not start with it";
@@ -82,7 +83,7 @@ pub(super) fn files(paths: Result<&Paths, &Error>) -> Vec<Line> {
 }
 
 /// A directory of posse's, and how it was found; `None` if it will be made when it is needed.
-fn directory(path: &Path, found: Option<&Result<(), PathsError>>) -> Line {
+fn directory(path: &Path, found: Option<&Result<(), PathsError>>) -> ReportLine {
     let may_write = |path: &Path| access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     let says = |says: &str| line(shown(path), says);
     let other_home = "set POSSE_HOME to a directory of your own";
@@ -102,7 +103,7 @@ fn directory(path: &Path, found: Option<&Result<(), PathsError>>) -> Line {
     }
 }
 
-fn configuration(path: &Path, problem: Option<String>) -> Line {
+fn configuration(path: &Path, problem: Option<String>) -> ReportLine {
     match problem {
         Some(why) => line("config.toml", one_line(&why)).bad("mend it, or move it away"),
         None if path.exists() => line(shown(path), "sound"),
@@ -110,7 +111,7 @@ fn configuration(path: &Path, problem: Option<String>) -> Line {
     }
 }
 
-fn writable_by_others(path: &Path, mode: u32) -> Option<Line> {
+fn writable_by_others(path: &Path, mode: u32) -> Option<ReportLine> {
     let advice = format!("chmod go-w {}", path.display());
     let by = |who: &str| line(shown(path), format!("{who} can write it, and so decide what your agents may do"));
     match mode {
@@ -129,7 +130,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The limits as the kernel gives them to this shell.
-pub(super) fn limits() -> Vec<Line> {
+pub(super) fn limits() -> Vec<ReportLine> {
     let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     vec![
         open_files(getrlimit(Resource::Nofile).current),
@@ -145,18 +146,18 @@ fn count(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string())
 }
 
-fn open_files(limit: Option<u64>) -> Line {
+fn open_files(limit: Option<u64>) -> ReportLine {
     let advice = "`ulimit -n 4096`, then `posse stop --all`: what runs keeps the limit it has";
     line("open files", count(limit)).left(limit, FEW_OPEN_FILES, OPEN_FILES, advice)
 }
 
-fn processes(limit: Option<u64>) -> Line {
+fn processes(limit: Option<u64>) -> ReportLine {
     let advice = "threads count too: `ulimit -u 4096` before agents are started";
     line("processes", count(limit)).left(limit, 0, PROCESSES, advice)
 }
 
 /// `pty` is the number of terminals in use, and how many there may be.
-fn terminals(pty: Option<(u64, u64)>) -> Line {
+fn terminals(pty: Option<(u64, u64)>) -> ReportLine {
     let says = pty.map(|(used, most)| format!("{used} of {most} in use on this machine"));
     let left = pty.map(|(used, most)| most.saturating_sub(used));
     line("terminals", says.unwrap_or_else(|| "unknown".into())).left(
@@ -167,7 +168,7 @@ fn terminals(pty: Option<(u64, u64)>) -> Line {
     )
 }
 
-fn terminal_input(types_into_itself: bool) -> Line {
+fn terminal_input(types_into_itself: bool) -> ReportLine {
     if !types_into_itself {
         return line("terminal input", "only from outside the terminal");
     }
@@ -175,7 +176,7 @@ fn terminal_input(types_into_itself: bool) -> Line {
     line("terminal input", says).warn("`sysctl dev.tty.legacy_tiocsti=0` as root, from Linux 6.2 on")
 }
 
-pub(super) fn disk(paths: &Paths) -> Vec<Line> {
+pub(super) fn disk(paths: &Paths) -> Vec<ReportLine> {
     let database = ["", "-wal", "-shm"].map(|end| {
         let mut path = OsString::from(paths.database());
         path.push(end);
@@ -196,7 +197,7 @@ pub(super) fn disk(paths: &Paths) -> Vec<Line> {
     parts.iter().map(part).chain([free(room)]).collect()
 }
 
-pub(super) fn free(room: Option<u64>) -> Line {
+pub(super) fn free(room: Option<u64>) -> ReportLine {
     let free = line("free", room.map_or_else(|| "unknown".into(), bytes));
     free.left(room, ALMOST_NOTHING, ROOM, "make room: with a full disk new terminals are refused")
 }
@@ -214,11 +215,11 @@ fn size(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::Verdict::{Bad, Ok as Fine, Warn};
+    use super::super::line::ReportVerdict::{Bad, Ok as Fine, Warn};
     use super::super::line::assert_lines;
     use super::*;
 
-    fn locale(name: &str, value: &str) -> Line {
+    fn locale(name: &str, value: &str) -> ReportLine {
         characters(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
     }
 

@@ -19,7 +19,7 @@ const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// The status became another one.
 #[derive(Serialize)]
-pub(super) struct Change {
+pub(super) struct StatusChange {
     /// Seconds from the beginning.
     pub(super) at: f64,
     /// Bytes from the beginning.
@@ -30,7 +30,7 @@ pub(super) struct Change {
     pub(super) rule: Option<String>,
 }
 
-pub(super) struct Replay<'p> {
+pub(super) struct RecordingReplay<'p> {
     provider: &'p Provider,
     emulator: Emulator,
     memo: Memo,
@@ -38,10 +38,10 @@ pub(super) struct Replay<'p> {
     life: Life,
     reading: Option<Reading>,
     now: Mono,
-    changes: Vec<Change>,
+    changes: Vec<StatusChange>,
 }
 
-impl<'p> Replay<'p> {
+impl<'p> RecordingReplay<'p> {
     pub(super) fn new(provider: &'p Provider, size: Size) -> Self {
         Self {
             provider,
@@ -56,7 +56,7 @@ impl<'p> Replay<'p> {
     }
 
     /// Plays a recording of posse.
-    pub(super) fn cast(mut self, recording: CastReader<impl BufRead>) -> Result<Vec<Change>, CastError> {
+    pub(super) fn cast(mut self, recording: CastReader<impl BufRead>) -> Result<Vec<StatusChange>, CastError> {
         for event in recording {
             let event = event?;
             match event.what {
@@ -69,7 +69,7 @@ impl<'p> Replay<'p> {
         Ok(self.finish())
     }
 
-    fn finish(mut self) -> Vec<Change> {
+    fn finish(mut self) -> Vec<StatusChange> {
         self.pass(self.now + AFTERWARDS);
         self.changes
     }
@@ -136,6 +136,6 @@ impl<'p> Replay<'p> {
             Event::Read(reading) => Some(reading.rule.clone()),
             _ => self.reading.as_ref().map(|reading| reading.rule.clone()),
         };
-        self.changes.push(Change { at: self.now.0.as_secs_f64(), offset: self.emulator.offset(), status, rule });
+        self.changes.push(StatusChange { at: self.now.0.as_secs_f64(), offset: self.emulator.offset(), status, rule });
     }
 }

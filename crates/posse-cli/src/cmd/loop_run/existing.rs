@@ -21,26 +21,26 @@ use crate::ui::Ui;
 /// Below the project, unless the configuration says otherwise.
 pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
 
-pub(super) enum Known {
+pub(super) enum KnownRun {
     /// There is no run to go on with.
     Nothing,
     /// It has ended.
     Over(Final),
-    Running(Box<Running>),
+    Running(Box<RunningFile>),
 }
 
 /// A run that is not over, as its file says.
-pub(super) struct Running {
+pub(super) struct RunningFile {
     pub(super) run: Option<RunId>,
     pub(super) state: StateFile,
     pub(super) text: String,
 }
 
 /// Reads the state file. A file that cannot be used is renamed, and the user is told before a new run begins.
-pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
+pub(super) fn look(path: &Path, resume: bool) -> Result<KnownRun, Error> {
     let text = match text_file::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(Known::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(KnownRun::Nothing),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(Error::failed(format!("there is nothing to resume: {} does not exist", path.display()))
                 .with_hint("`posse run ls` shows the runs there are; `posse loop --resume RUN` takes one"));
@@ -61,12 +61,12 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<Known, Error> {
     match state.final_status {
         FinalStatus::Running => {
             let run = state.other.get("run").and_then(|run| run.as_str()?.parse().ok());
-            Ok(Known::Running(Box::new(Running { run, state, text })))
+            Ok(KnownRun::Running(Box::new(RunningFile { run, state, text })))
         }
         // A run that has ended does not keep a new one from being begun.
-        _ if !resume => Ok(Known::Nothing),
-        FinalStatus::Pass => Ok(Known::Over(Final::Pass)),
-        FinalStatus::Fail => Ok(Known::Over(Final::Fail)),
+        _ if !resume => Ok(KnownRun::Nothing),
+        FinalStatus::Pass => Ok(KnownRun::Over(Final::Pass)),
+        FinalStatus::Fail => Ok(KnownRun::Over(Final::Fail)),
     }
 }
 
@@ -77,7 +77,7 @@ fn aside(path: &Path) -> PathBuf {
     places.find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| path.with_extension("json.corrupt"))
 }
 
-impl Running {
+impl RunningFile {
     /// Prints notes about a run that is known only by this file. Returns its verdict if it has ended.
     pub(super) fn taken_up(&self, config: &LoopConfig, directory: &Path, ui: &Ui) -> Option<Final> {
         let rules = Rules::new(config, directory.join("openspec").is_dir(), PromptTemplates::default());

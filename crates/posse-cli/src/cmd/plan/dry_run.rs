@@ -18,7 +18,7 @@ use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
 
 #[derive(Serialize)]
-struct Step {
+struct PlannedStep {
     /// Those of one number run at the same time.
     step: usize,
     task: String,
@@ -76,7 +76,7 @@ fn steps(
     plan: &Plan,
     mut state: State,
     config: &PlanConfig,
-) -> Result<Vec<Step>, Error> {
+) -> Result<Vec<PlannedStep>, Error> {
     let dialect = dialect(&args.sessions.provider)?;
     let given = Given { workers: args.parallel, ..Given::default() };
     let (none, settings) = (Default::default(), Settings::merge(&given, plan, config));
@@ -104,7 +104,7 @@ fn steps(
                 let rights = AgentRights::of(task.agent(), &args.directory, config, dialect, sandbox)?;
                 let wanted = task.model.clone().or(rights.model);
                 let model = model(wanted.as_deref(), 0, &plan.meta.escalation);
-                steps.push(Step {
+                steps.push(PlannedStep {
                     step,
                     task: id.to_string(),
                     name: task.name.clone(),
@@ -120,7 +120,7 @@ fn steps(
     Ok(steps)
 }
 
-fn shown(steps: &[Step], gates: &[Gate]) -> String {
+fn shown(steps: &[PlannedStep], gates: &[Gate]) -> String {
     if steps.is_empty() {
         return "nothing is left to do\n".into();
     }

@@ -99,17 +99,17 @@ fn section(tasks: &[TaskView]) -> Row {
 }
 
 /// The widths of the columns of ids and names.
-struct Names {
+struct NameWidths {
     id: usize,
     name: usize,
 }
 
-fn names(tasks: &[TaskView], columns: usize) -> Names {
+fn names(tasks: &[TaskView], columns: usize) -> NameWidths {
     let widest = |of: &dyn Fn(&TaskView) -> usize| tasks.iter().map(of).max().unwrap_or(0);
     let id = widest(&|task| task.id.as_str().width()).min(12);
     // Room for what it does, in any window that has room at all.
     let name = widest(&|task| plain(&task.name).width()).min((columns / 2).max(12));
-    Names { id, name }
+    NameWidths { id, name }
 }
 
 fn padded(text: &str, width: usize) -> String {
@@ -117,7 +117,7 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
 }
 
-fn row(task: &TaskView, sessions: &[SessionView], now: jiff::Timestamp, names: &Names) -> Row {
+fn row(task: &TaskView, sessions: &[SessionView], now: jiff::Timestamp, names: &NameWidths) -> Row {
     let (sign, colour) = mark(task.status);
     let session = session_of(task, sessions);
     let quiet = !is_busy(task, sessions) && (is_done(task.status) || task.status == TaskStatus::Pending);

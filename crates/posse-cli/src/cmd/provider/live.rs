@@ -21,7 +21,7 @@ use crate::cmd::{asked_to_end, launch, on_own_signals};
 use crate::error::{Error, Exit};
 use crate::scratch_home::{ScratchHome, temporary};
 use crate::ui::{Colour, Ui, plain};
-use conversation::{Conversation, LiveStage};
+use conversation::{LiveConversation, LiveStage};
 
 /// The variables of the user's environment that the agent gets: where programs are and which language to use. No account,
 /// no proxy, no settings.
@@ -173,7 +173,7 @@ async fn check(
     ui.say(&format!("checking {}; this takes half a minute …", listed.id));
     scratch.copy_manifest(&listed.id)?;
     let version = report.version.as_ref().map(Version::to_string).unwrap_or_default();
-    for conversation in Conversation::ALL {
+    for conversation in LiveConversation::ALL {
         let server = model(conversation)?;
         // One retry, so that errors are seen soon.
         let options = HomeOptions { retries: Some(1), ..HomeOptions::default() };
@@ -184,7 +184,7 @@ async fn check(
     Ok(report)
 }
 
-fn model(conversation: Conversation) -> Result<ModelServer, Error> {
+fn model(conversation: LiveConversation) -> Result<ModelServer, Error> {
     let scenario = Scenario::parse(conversation.script()).map_err(|error| Error::failed(error.to_string()))?;
     ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))
 }
@@ -271,7 +271,7 @@ impl Scratch {
     async fn play(
         &self,
         provider: &str,
-        conversation: Conversation,
+        conversation: LiveConversation,
         server: ModelServer,
     ) -> Result<LiveFinding, Error> {
         let client = self.home.connect().await?;
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn every_script_can_be_played() {
-        for conversation in Conversation::ALL {
+        for conversation in LiveConversation::ALL {
             Scenario::parse(conversation.script()).unwrap();
         }
     }

@@ -10,7 +10,7 @@ use crate::ui::Ui;
 
 /// An answer to a task, or about an item.
 #[derive(Debug, clap::Args)]
-pub(crate) struct AnswerArgs {
+pub(crate) struct AnswerPartArgs {
     #[command(flatten)]
     part: PartArgs,
     /// The answer
@@ -25,7 +25,7 @@ pub(super) async fn why(args: PartArgs, ui: &Ui) -> Result<Exit, Error> {
     }
 }
 
-pub(in crate::cmd) async fn answer(args: AnswerArgs, ui: &Ui) -> Result<Exit, Error> {
+pub(in crate::cmd) async fn answer(args: AnswerPartArgs, ui: &Ui) -> Result<Exit, Error> {
     let (part, answer) = (args.part.part.clone(), args.text.join(" "));
     match whole(&args.part.run).await? {
         Whole::Plan(file) => {

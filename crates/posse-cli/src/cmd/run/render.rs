@@ -18,7 +18,7 @@ use crate::ui::{Colour, Ui, clock, plain};
 const VALUES: usize = 8;
 
 /// A text and its colour.
-type Painted = (String, Option<Colour>);
+type ColouredText = (String, Option<Colour>);
 
 /// Renders what is new in a run.
 pub(super) struct RunRenderer {
@@ -66,11 +66,11 @@ impl RunRenderer {
     }
 }
 
-fn say(text: impl Into<String>) -> Option<Painted> {
+fn say(text: impl Into<String>) -> Option<ColouredText> {
     Some((text.into(), None))
 }
 
-fn warn(text: impl Into<String>) -> Option<Painted> {
+fn warn(text: impl Into<String>) -> Option<ColouredText> {
     Some((text.into(), Some(Colour::Yellow)))
 }
 
@@ -80,7 +80,7 @@ fn launched(agent: &str, profile: &str, model: Option<&str>) -> String {
     format!("{agent} ({profile}{model})")
 }
 
-fn plan_text(entry: &PlanEntry) -> Option<Painted> {
+fn plan_text(entry: &PlanEntry) -> Option<ColouredText> {
     match entry {
         PlanEntry::Created { spec } => say(format!("run {} of {}", spec.id, spec.file)),
         PlanEntry::Launched { run, agent, profile, model, attempt, .. } => {
@@ -127,7 +127,7 @@ fn cost(event: &Event, used: &mut Total) -> Option<String> {
     Some(format!(" ({}; {} so far)", one.cost(), used.cost()))
 }
 
-fn plan_event_text(event: &Event) -> Option<Painted> {
+fn plan_event_text(event: &Event) -> Option<ColouredText> {
     match event {
         Event::AreaFailed { why, .. } => warn(format!("no work area: {why}")),
         Event::SessionEnded { outcome, .. } => match outcome {
@@ -181,7 +181,7 @@ fn plan_event_text(event: &Event) -> Option<Painted> {
     }
 }
 
-fn backlog_text(entry: &AutoEntry) -> Option<Painted> {
+fn backlog_text(entry: &AutoEntry) -> Option<ColouredText> {
     match entry {
         AutoEntry::Created { spec } => say(format!("pipeline {} in {}", spec.id, spec.directory)),
         AutoEntry::Launched { agent, profile, model, .. } => say(launched(agent, profile, model.as_deref())),
@@ -191,7 +191,7 @@ fn backlog_text(entry: &AutoEntry) -> Option<Painted> {
 }
 
 /// Notices report all other events.
-fn backlog_event_text(event: &BacklogEvent) -> Option<Painted> {
+fn backlog_event_text(event: &BacklogEvent) -> Option<ColouredText> {
     match event {
         BacklogEvent::Stop(how) => stop_text(*how),
         BacklogEvent::Retry { .. } => say("from the beginning"),
@@ -199,7 +199,7 @@ fn backlog_event_text(event: &BacklogEvent) -> Option<Painted> {
     }
 }
 
-fn stop_text(how: StopHow) -> Option<Painted> {
+fn stop_text(how: StopHow) -> Option<ColouredText> {
     warn(match how {
         StopHow::AfterTask => "stopping when what runs is done",
         StopHow::Now => "stopping now",
@@ -214,7 +214,7 @@ fn colour_of(level: Level) -> Option<Colour> {
     }
 }
 
-fn loop_text(entry: &Entry) -> Option<Painted> {
+fn loop_text(entry: &Entry) -> Option<ColouredText> {
     let red = |text: String| Some((text, Some(Colour::Red)));
     match entry {
         Entry::Created { spec } => say(format!("run {} in {}", spec.id, spec.directory)),

@@ -39,14 +39,14 @@ const MADE: &str = "made.txt";
 
 /// A conversation that the manifest promises to get right.
 #[derive(Clone, Copy)]
-pub(super) enum Conversation {
+pub(super) enum LiveConversation {
     Answer,
     Permission,
     Denial,
     Failure,
 }
 
-impl Conversation {
+impl LiveConversation {
     pub(super) const ALL: [Self; 4] = [Self::Answer, Self::Permission, Self::Denial, Self::Failure];
 
     pub(super) fn name(self) -> &'static str {
@@ -144,7 +144,7 @@ impl LiveStage {
     }
 
     /// Plays a conversation until its end or the first step that differs.
-    pub(super) async fn play(mut self, conversation: Conversation) -> Result<LiveFinding, Error> {
+    pub(super) async fn play(mut self, conversation: LiveConversation) -> Result<LiveFinding, Error> {
         let (verdict, seen) = match self.steps(conversation).await {
             Ok(()) => (LiveVerdict::Fits, None),
             Err(StepFailure::Differs(seen)) => (LiveVerdict::Differs, Some(seen)),
@@ -156,18 +156,18 @@ impl LiveStage {
         Ok(LiveFinding { conversation: conversation.name(), verdict, expected, seen, evidence })
     }
 
-    async fn steps(&mut self, conversation: Conversation) -> StepResult {
+    async fn steps(&mut self, conversation: LiveConversation) -> StepResult {
         self.starts().await?;
         self.takes_prompt().await?;
         match conversation {
-            Conversation::Answer => {
+            LiveConversation::Answer => {
                 self.works_at("thought").await?;
                 self.works_at("half").await?;
                 self.completes(0).await?;
                 self.answer_is_read().await?;
                 self.exits().await
             }
-            Conversation::Permission => {
+            LiveConversation::Permission => {
                 self.asks().await?;
                 self.expected = "approve allows the command, and the command runs";
                 self.answer("approve").await?;
@@ -177,14 +177,14 @@ impl LiveStage {
                 }
                 self.completes(1).await
             }
-            Conversation::Denial => {
+            LiveConversation::Denial => {
                 self.asks().await?;
                 self.expected = "deny refuses the command: it does not run, and the agent waits for a prompt";
                 self.answer("deny").await?;
                 self.becomes(SOON, &[StatusKind::Completed, StatusKind::Idle]).await?;
                 if self.made() { differs("the command ran") } else { Ok(()) }
             }
-            Conversation::Failure => {
+            LiveConversation::Failure => {
                 self.expected = "error when the model refuses the request";
                 // The agent retries before it shows anything.
                 self.becomes(CONTINUE, &[StatusKind::Error]).await
