@@ -12,11 +12,10 @@ use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::{BacklogDirs, Kind, Priority, Slug};
 use posse_core::ids::RunId;
 use posse_core::prompts::PromptTemplates;
-use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{RunSummary, SessionRules};
+use crate::{RunEntry, RunSummary, SessionRules};
 
 /// A request to start a pipeline. The client resolves the configuration and the environment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -188,32 +187,5 @@ impl AutoSpec {
     }
 }
 
-/// One entry.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "entry", rename_all = "snake_case")]
-pub enum AutoEntry {
-    Created {
-        spec: Box<AutoSpec>,
-    },
-    /// What the machine was told. A pipeline is read back from these.
-    Happened {
-        event: Box<Event>,
-    },
-    /// A session was started, and what it may do.
-    Launched {
-        id: DeedId,
-        agent: String,
-        profile: String,
-        model: Option<String>,
-        /// Without the prompt.
-        flags: Vec<String>,
-    },
-    /// For people.
-    Said {
-        level: Level,
-        item: Option<Slug>,
-        text: String,
-    },
-    /// Nothing follows.
-    Closed,
-}
+/// An entry of the journal of a pipeline.
+pub type AutoEntry = RunEntry<AutoSpec, Event, DeedId>;

@@ -8,15 +8,13 @@ use posse_agents::headless::{self, Sandbox};
 use posse_core::ids::RunId;
 use posse_core::plan::file::{BudgetMeta, Gate, Isolation};
 use posse_core::plan::machine::{self, Left};
-use posse_core::plan::outcome::Denial;
 use posse_core::plan::settings::Settings;
 use posse_core::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 use posse_core::prompts::PromptTemplates;
-use posse_core::turn::Level;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{RunSummary, SessionRules};
+use crate::{RunEntry, RunSummary, SessionRules};
 
 /// A request to start a run of a plan, or to continue the run that uses the file. The client resolves the configuration and
 /// the environment.
@@ -236,43 +234,8 @@ pub struct GitRules {
     pub base: Option<String>,
 }
 
-/// One entry.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "entry", rename_all = "snake_case")]
-pub enum PlanEntry {
-    Created {
-        spec: Box<PlanSpec>,
-    },
-    /// What the machine was told. A run is read back from these.
-    Happened {
-        event: Box<machine::Event>,
-    },
-    /// A session was started, and what it may do.
-    Launched {
-        run: machine::RunId,
-        agent: String,
-        profile: String,
-        model: Option<String>,
-        attempt: u32,
-        /// Without the prompt.
-        flags: Vec<String>,
-    },
-    /// What a session wanted to do and was not allowed to.
-    Refused {
-        run: machine::RunId,
-        denials: Vec<Denial>,
-    },
-    /// For people.
-    Said {
-        level: Level,
-        text: String,
-    },
-    /// The statuses are written, and so is the report. Nothing follows.
-    Closed {
-        /// Where the report is.
-        report: Option<String>,
-    },
-}
+/// An entry of the journal of a run of a plan.
+pub type PlanEntry = RunEntry<PlanSpec, machine::Event, machine::RunId>;
 
 /// One line of a session's log: what the session did or said, and when.
 #[derive(Clone, Debug, Serialize, Deserialize)]

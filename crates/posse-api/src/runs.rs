@@ -5,12 +5,15 @@ use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Policy, Sandbox};
+use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::plan::outcome::Denial;
 use posse_core::rounds::config::Notifications;
 use posse_core::run::{Entry, RunStatus};
+use posse_core::turn::Level;
 use posse_core::words;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -259,6 +262,45 @@ pub struct JournalView {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub entry: EntryView,
+}
+
+/// An entry of the journal of a run: `S` is what the run was begun with, `I` an input of its machine, `N` a session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+pub enum RunEntry<S, I, N> {
+    Created {
+        spec: Box<S>,
+    },
+    /// An input of the machine. The run is read back from these.
+    Happened {
+        event: Box<I>,
+    },
+    /// A session was started, and what it may do.
+    Launched {
+        id: N,
+        agent: String,
+        profile: String,
+        model: Option<String>,
+        attempt: Option<u32>,
+        /// Without the prompt.
+        flags: Vec<String>,
+    },
+    /// What a session wanted to do and was not allowed to.
+    Refused {
+        id: N,
+        denials: Vec<Denial>,
+    },
+    /// A message for people.
+    Said {
+        level: Level,
+        item: Option<Slug>,
+        text: String,
+    },
+    /// Nothing follows.
+    Closed {
+        /// Where the report is.
+        report: Option<String>,
+    },
 }
 
 /// An entry of the journal of a run of any kind.

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use posse_api::{PlanEntry, PlanSpec, PlanView};
+use posse_api::{PlanSpec, PlanView};
 use posse_core::ids::RunId;
 use posse_core::plan::edit::PlanText;
 use posse_core::plan::file::Isolation;
@@ -31,7 +31,7 @@ use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::run::journal::{self, journal_entry};
-use crate::run::{RunEntry, RunLedger, Supervisor, SupervisorError, Workflow, lock};
+use crate::run::{RunLedger, Supervisor, SupervisorError, Workflow, lock};
 pub(crate) use begin::{ItemLimits, PlanParams};
 use driver::PlanLocal;
 use executor::PlanWork;
@@ -162,7 +162,7 @@ impl Plans {
         }
         let id = ledger.machine.plan().task(task).ok_or_else(no_task)?.id.clone();
         may(ledger.machine.state().status(&id), false)?;
-        let entry = PlanEntry::happened(event(id.clone()));
+        let entry = PlanWork::happened(event(id.clone()));
         ledger.take(&entry, crate::now());
         journal::write(app, journal_entry(&ledger, &self.state_of(last), seq + 1, &entry, None)).await?;
         show_status(&file, &id, ledger.machine.state()).await;

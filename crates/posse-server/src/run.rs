@@ -30,11 +30,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) use driver::Driver;
 pub(crate) use error::SupervisorError;
 pub(crate) use executor::{Executor, LaunchContext};
-pub(crate) use journal::{EntryContent, RunEntry, Stopping};
+pub(crate) use journal::Stopping;
 pub(crate) use ledger::RunLedger;
 pub(crate) use step_error::StepError;
 pub(crate) use supervisor::{RunServices, Supervisor};
-pub(crate) use workflow::{EffectOf, Effects, InputOf, SessionEnded, SpecFields, Workflow};
+pub(crate) use workflow::{EffectOf, Effects, EntryOf, InputOf, SessionEnded, SpecFields, Workflow};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

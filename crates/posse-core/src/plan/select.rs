@@ -410,7 +410,7 @@ impl fmt::Display for Why {
             }
             Why::NoAttemptsLeft { attempts, of } => write!(f, "it was tried {attempts} times, and {of} are allowed"),
             Why::Resting => f.write_str("it pauses after a failure"),
-            Why::Resource { name, held_by } => write!(f, "{held_by} has {name}, which only one may have"),
+            Why::Resource { name, held_by } => write!(f, "{name} is held by {held_by}"),
             Why::Files { path, task } => write!(f, "task {task} writes {path} too"),
             Why::Turn => f.write_str("it is ready, but not yet its turn"),
             Why::NotAsked => f.write_str("it is not among the tasks that were asked for"),

@@ -137,18 +137,14 @@ fn t32_those_who_share_a_resource_run_in_turn() {
         )
     };
     let four = Case { workers: 4, ..Case::default() };
-    check(&group("", ""), &four, "a c |  | b: task a has database, which only one may have | Going");
+    check(&group("", ""), &four, "a c |  | b: database is held by task a | Going");
     check(&group(&format!(", {VERIFIED}"), ""), &four, "b c |  |  | Going");
-    check(
-        &group(", status: in_progress", ""),
-        &four,
-        "c |  | a: it is running; b: task a has database, which only one may have | Going",
-    );
+    check(&group(", status: in_progress", ""), &four, "c |  | a: it is running; b: database is held by task a | Going");
     let taken = Case { taken: vec![("database".into(), "another plan".into())], ..four };
     check(
         &group("", ""),
         &taken,
-        "c |  | a: another plan has database, which only one may have; b: another plan has database, which only one may have | Going",
+        "c |  | a: database is held by another plan; b: database is held by another plan | Going",
     );
 }
 

@@ -27,9 +27,7 @@ use super::{AutoLedger, Autos, begin, log_file, messages, view, watching};
 use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
-use crate::run::{
-    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow,
-};
+use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow};
 use crate::watched_files::FileWatch;
 use looking::Seen;
 
@@ -72,7 +70,6 @@ impl Workflow for BacklogWork {
     type Spec = AutoSpec;
     type Machine = Pipeline;
     type Session = DeedId;
-    type Entry = AutoEntry;
     type View = BacklogView;
     type Local = BacklogLocal;
     type Wake = BacklogWake;
@@ -107,6 +104,14 @@ impl Workflow for BacklogWork {
 
     fn view(ledger: &AutoLedger, files: &str) -> BacklogView {
         view::auto_view(ledger, files)
+    }
+
+    fn said(level: Level, session: Option<&DeedId>, text: String) -> AutoEntry {
+        AutoEntry::Said { level, item: session.map(|session| session.item.clone()), text }
+    }
+
+    fn is_by_a_person(event: &Event) -> bool {
+        matches!(event, Event::Scanned { .. } | Event::Retry { .. })
     }
 
     fn events(ledger: &AutoLedger, entry: &AutoEntry, seq: i64) -> Vec<EventBody> {
@@ -304,44 +309,5 @@ impl Driver {
             }
         }
         Ok(effects)
-    }
-}
-
-impl RunEntry for AutoEntry {
-    type Work = BacklogWork;
-
-    fn created(spec: AutoSpec) -> Self {
-        Self::Created { spec: Box::new(spec) }
-    }
-
-    fn happened(event: Event) -> Self {
-        Self::Happened { event: Box::new(event) }
-    }
-
-    fn said(level: Level, session: Option<&DeedId>, text: String) -> Self {
-        Self::Said { level, item: session.map(|session| session.item.clone()), text }
-    }
-
-    fn closed(_: Option<String>) -> Self {
-        Self::Closed
-    }
-
-    fn content(&self) -> EntryContent<'_, BacklogWork> {
-        match self {
-            Self::Created { spec } => EntryContent::Created(spec.as_ref()),
-            Self::Happened { event } => EntryContent::Happened(event.as_ref()),
-            Self::Launched { id, agent, model, .. } => {
-                EntryContent::Launched { session: id, agent, model: model.as_deref(), attempt: None }
-            }
-            Self::Said { level, item: Some(item), text } => {
-                EntryContent::Said { level: *level, text: format!("{item}: {text}").into() }
-            }
-            Self::Said { level, item: None, text } => EntryContent::Said { level: *level, text: text.into() },
-            Self::Closed => EntryContent::Closed { report: None },
-        }
-    }
-
-    fn is_by_a_person(event: &Event) -> bool {
-        matches!(event, Event::Scanned { .. } | Event::Retry { .. })
     }
 }

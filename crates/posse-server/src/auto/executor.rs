@@ -384,6 +384,7 @@ impl Executor<BacklogWork> {
             agent: briefing.agent.clone(),
             profile: briefing.profile.name.clone(),
             model: briefing.model.clone(),
+            attempt: None,
             flags,
         };
         let over = self.run_session(id, briefing.spawn.clone(), (texts, timeout), launched, stop).await?;

@@ -15,7 +15,6 @@ use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, Spec};
 use posse_core::status::StatusKind;
 use posse_core::time::Wall;
 use posse_core::turn::{self, Level, Seen};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::claim::{Claim, ClaimError};
@@ -23,18 +22,13 @@ use super::executor::{self, LoopWork};
 use super::{LoopLedger, Loops, view};
 use crate::disk;
 use crate::pump::Observation;
-use crate::run::{Effects, EntryContent, Executor, RunEntry, SpecFields, Stopping, SupervisorError, Workflow};
+use crate::run::{Effects, EntryOf, Executor, SpecFields, Stopping, SupervisorError, Workflow};
 use crate::watched_files::FileWatch;
 
 type Driver = crate::run::Driver<LoopWork>;
 
 /// An entry of the journal of a run of the loop.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LoopEntry {
-    Created(Box<Spec>),
-    Happened(Box<Input>),
-}
+pub(crate) type LoopEntry = EntryOf<LoopWork>;
 
 /// State that only drivers of the loop have.
 pub(crate) struct LoopLocal {
@@ -97,7 +91,6 @@ impl Workflow for LoopWork {
     type Spec = Spec;
     type Machine = Run;
     type Session = Role;
-    type Entry = LoopEntry;
     type View = LoopView;
     type Local = LoopLocal;
     type Wake = LoopWake;
@@ -128,6 +121,25 @@ impl Workflow for LoopWork {
 
     fn view(ledger: &LoopLedger, _: &str) -> LoopView {
         view::run_view(ledger.machine.ledger())
+    }
+
+    /// The moment in which it is journaled counts.
+    fn happened(input: Input) -> LoopEntry {
+        LoopEntry::Happened { event: Box::new(Input { mono: crate::mono(), ..input }) }
+    }
+
+    fn said(level: Level, _: Option<&Role>, text: String) -> LoopEntry {
+        Self::happened(RunEvent::Said { level, text }.into())
+    }
+
+    /// No entry says that nothing follows.
+    fn closed(_: Option<String>) -> LoopEntry {
+        Self::said(Level::Detail, None, String::new())
+    }
+
+    /// Answers have to arrive as they are. Of a screen nobody needs a secret.
+    fn is_by_a_person(input: &Input) -> bool {
+        !matches!(input.event, RunEvent::Status { .. })
     }
 
     fn events(ledger: &LoopLedger, _: &LoopEntry, _: i64) -> Vec<EventBody> {
@@ -301,39 +313,5 @@ impl Driver {
             }
         }
         (alive, adopted)
-    }
-}
-
-impl RunEntry for LoopEntry {
-    type Work = LoopWork;
-
-    fn created(spec: Spec) -> Self {
-        Self::Created(Box::new(spec))
-    }
-
-    /// The moment in which it is journaled counts.
-    fn happened(input: Input) -> Self {
-        Self::Happened(Box::new(Input { mono: crate::mono(), ..input }))
-    }
-
-    fn said(level: Level, _: Option<&Role>, text: String) -> Self {
-        Self::happened(RunEvent::Said { level, text }.into())
-    }
-
-    /// No entry says that nothing follows.
-    fn closed(_: Option<String>) -> Self {
-        Self::said(Level::Detail, None, String::new())
-    }
-
-    fn content(&self) -> EntryContent<'_, LoopWork> {
-        match self {
-            Self::Created(spec) => EntryContent::Created(spec.as_ref()),
-            Self::Happened(input) => EntryContent::Happened(input.as_ref()),
-        }
-    }
-
-    /// Answers have to arrive as they are. Of a screen nobody needs a secret.
-    fn is_by_a_person(input: &Input) -> bool {
-        !matches!(input.event, RunEvent::Status { .. })
     }
 }

@@ -82,12 +82,12 @@ impl Replay for ToldJournal {
 
     fn replay(journal: impl IntoIterator<Item = (Wall, LoopEntry)>) -> Option<Self> {
         let mut journal = journal.into_iter();
-        let (at, LoopEntry::Created(spec)) = journal.next()? else { return None };
+        let (at, LoopEntry::Created { spec }) = journal.next()? else { return None };
         let mut run = Run::new(*spec, at);
         let mut all: Vec<JournalView> = told(&run, at).collect();
         for (at, entry) in journal {
-            if let LoopEntry::Happened(input) = entry {
-                run.handle(*input, at);
+            if let LoopEntry::Happened { event } = entry {
+                run.handle(*event, at);
                 all.extend(told(&run, at));
             }
         }

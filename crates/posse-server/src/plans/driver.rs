@@ -24,9 +24,7 @@ use crate::disk;
 use crate::run::journal::entry_event;
 use crate::run::ledger::verdict_word;
 use crate::run::shared_limits::LimitsHandle;
-use crate::run::{
-    Effects, EntryContent, Executor, RunEntry, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, lock,
-};
+use crate::run::{Effects, Executor, SessionEnded, SpecFields, Stopping, SupervisorError, Workflow, lock};
 
 type Driver = crate::run::Driver<PlanWork>;
 
@@ -67,7 +65,6 @@ impl Workflow for PlanWork {
     type Spec = PlanSpec;
     type Machine = Run;
     type Session = machine::RunId;
-    type Entry = PlanEntry;
     type View = PlanView;
     type Local = PlanLocal;
     type Wake = PlanWake;
@@ -100,6 +97,15 @@ impl Workflow for PlanWork {
 
     fn view(ledger: &PlanLedger, files: &str) -> PlanView {
         view::plan_view(ledger, files)
+    }
+
+    fn said(level: Level, session: Option<&machine::RunId>, text: String) -> PlanEntry {
+        let text = session.map(|session| format!("task {}: {text}", session.task)).unwrap_or(text);
+        PlanEntry::Said { level, item: None, text }
+    }
+
+    fn is_by_a_person(event: &Event) -> bool {
+        matches!(event, Event::PlanEdited { .. } | Event::Answered { .. })
     }
 
     fn events(ledger: &PlanLedger, entry: &PlanEntry, seq: i64) -> Vec<EventBody> {
@@ -306,42 +312,4 @@ impl Workflow for PlanWork {
 /// The exclusive resources of a task.
 fn resources<'a>(run: &'a Run, task: &TaskId) -> &'a [String] {
     run.plan().task(task.as_str()).map_or(&[], |task| &task.exclusive_resources)
-}
-
-impl RunEntry for PlanEntry {
-    type Work = PlanWork;
-
-    fn created(spec: PlanSpec) -> Self {
-        Self::Created { spec: Box::new(spec) }
-    }
-
-    fn happened(event: Event) -> Self {
-        Self::Happened { event: Box::new(event) }
-    }
-
-    fn said(level: Level, session: Option<&machine::RunId>, text: String) -> Self {
-        let text = session.map(|session| format!("task {}: {text}", session.task)).unwrap_or(text);
-        Self::Said { level, text }
-    }
-
-    fn closed(report: Option<String>) -> Self {
-        Self::Closed { report }
-    }
-
-    fn content(&self) -> EntryContent<'_, PlanWork> {
-        match self {
-            Self::Created { spec } => EntryContent::Created(spec.as_ref()),
-            Self::Happened { event } => EntryContent::Happened(event.as_ref()),
-            Self::Launched { run, agent, model, attempt, .. } => {
-                EntryContent::Launched { session: run, agent, model: model.as_deref(), attempt: Some(*attempt) }
-            }
-            Self::Refused { run, denials } => EntryContent::Refused { session: run, denials },
-            Self::Said { level, text } => EntryContent::Said { level: *level, text: text.into() },
-            Self::Closed { report } => EntryContent::Closed { report: report.as_deref() },
-        }
-    }
-
-    fn is_by_a_person(event: &Event) -> bool {
-        matches!(event, Event::PlanEdited { .. } | Event::Answered { .. })
-    }
 }

@@ -163,17 +163,17 @@ impl Executor<PlanWork> {
     ) -> Result<Event, StepError> {
         let (briefing, texts, worktree) = self.prepare(id, launch, run).await?;
         let launched = |flags| PlanEntry::Launched {
-            run: id.clone(),
+            id: id.clone(),
             agent: launch.agent.clone(),
             profile: briefing.profile.name.clone(),
             model: launch.model.clone(),
-            attempt: launch.attempt,
+            attempt: Some(launch.attempt),
             flags,
         };
         let over = self.run_session(id, briefing.spawn.clone(), (texts, launch.timeout), launched, stop).await?;
         let denials = over.facts.denials().to_vec();
         if !denials.is_empty() {
-            self.record(PlanEntry::Refused { run: id.clone(), denials });
+            self.record(PlanEntry::Refused { id: id.clone(), denials });
         }
         if let Some(edited) = briefing.changed_copy().await {
             let _ = self.signals.send(Signal::Wake(edited));

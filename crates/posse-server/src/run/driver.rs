@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use posse_api::EventBody;
+use posse_api::{EventBody, RunEntry};
 use posse_core::engine::{Control, Machine};
 use posse_core::plan::machine::StopHow;
 use posse_core::turn::Level;
@@ -20,7 +20,7 @@ use super::messages;
 use super::shared_limits::{LimitsChange, LimitsHandle};
 use super::stop_file::{StopFileMeaning, StopWatch};
 use super::supervisor::{ActiveRuns, Supervisor};
-use super::{EffectOf, Effects, EntryContent, Executor, InputOf, RunEntry, Stopping, Workflow};
+use super::{EffectOf, Effects, EntryOf, Executor, InputOf, Stopping, Workflow};
 use crate::api::App;
 use crate::notify::Notice;
 use crate::run::LaunchContext;
@@ -226,18 +226,18 @@ impl<W: Workflow> Driver<W> {
     /// Journals an input and hands it to the machine.
     pub(crate) async fn apply(&mut self, input: InputOf<W>) -> Effects<W> {
         let mut effects = W::before_input(self).await?;
-        effects.extend(self.record(W::Entry::happened(input)).await?);
+        effects.extend(self.record(W::happened(input)).await?);
         Ok(effects)
     }
 
     /// Journals a message for people.
     pub(crate) async fn say(&mut self, level: Level, text: String) -> Result<(), Stopping> {
-        self.record(W::Entry::said(level, None, text)).await.map(drop)
+        self.record(W::said(level, None, text)).await.map(drop)
     }
 
     /// Takes an entry in and journals it. If the disk refuses, the run waits: nothing is done without the journal.
-    pub(crate) async fn record(&mut self, entry: W::Entry) -> Effects<W> {
-        let entry = entry.masked();
+    pub(crate) async fn record(&mut self, entry: EntryOf<W>) -> Effects<W> {
+        let entry = journal::masked::<W>(entry);
         let sessions = self.ledger.lines.len();
         let effects = self.update(|ledger| ledger.take(&entry, crate::now()));
         self.seq += 1;
@@ -249,8 +249,8 @@ impl<W: Workflow> Driver<W> {
         let journal = journal_entry(&self.ledger, &self.executor.state, self.seq, &entry, usage);
         journal::write_surely(&self.app, journal, fields.notifications).await?;
         self.limits.keep(&W::tasks_in_progress(&self.ledger.machine));
-        if let EntryContent::Happened(input) = entry.content()
-            && let Some(ended) = W::session_ended(input)
+        if let RunEntry::Happened { event } = &entry
+            && let Some(ended) = W::session_ended(event)
         {
             self.limits.spent();
             if let Some(hold) = ended.hold {
@@ -321,6 +321,6 @@ impl<W: Workflow> Driver<W> {
     /// Journals that nothing follows, and tells people.
     pub(crate) async fn over(&mut self, report: Option<String>) -> Result<(), Stopping> {
         self.notify(messages::ended(&self.ledger));
-        self.record(W::Entry::closed(report)).await.map(drop)
+        self.record(W::closed(report)).await.map(drop)
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use super::effects::session::{Order, Over, Sessions};
-use super::{InputOf, RunEntry, StepError, Workflow, messages};
+use super::{EntryOf, InputOf, StepError, Workflow, messages};
 use crate::git;
 
 /// The environment of the client that starts agents. Comes with a request, and is never stored.
@@ -26,7 +26,7 @@ pub(crate) struct LaunchContext {
 pub(crate) enum Signal<W: Workflow> {
     /// The answer to an effect.
     Answer(Box<InputOf<W>>),
-    Entry(W::Entry),
+    Entry(EntryOf<W>),
     /// New output of a session, and its current activity if the output tells.
     Activity(W::Session, Option<String>),
     Wake(W::Wake),
@@ -50,13 +50,13 @@ impl<W: Workflow> Executor<W> {
         let _ = self.signals.send(Signal::Answer(Box::new(input)));
     }
 
-    pub(crate) fn record(&self, entry: W::Entry) {
+    pub(crate) fn record(&self, entry: EntryOf<W>) {
         let _ = self.signals.send(Signal::Entry(entry));
     }
 
     /// Journals a warning about a session.
     pub(crate) fn warn(&self, session: &W::Session, text: String) {
-        self.record(W::Entry::said(Level::Warning, Some(session), text));
+        self.record(W::said(Level::Warning, Some(session), text));
     }
 
     pub(crate) fn session_name(&self, session: &W::Session) -> Result<Name, StepError> {
@@ -91,7 +91,7 @@ impl<W: Workflow> Executor<W> {
         session: &W::Session,
         spawn: Result<Spawn, Arc<StepError>>,
         (texts, timeout): (Arc<HeadlessRules>, Duration),
-        launched: impl FnOnce(Vec<String>) -> W::Entry + Send,
+        launched: impl FnOnce(Vec<String>) -> EntryOf<W> + Send,
         stop: watch::Receiver<bool>,
     ) -> Result<Over, StepError> {
         let fields = W::fields(&self.spec);

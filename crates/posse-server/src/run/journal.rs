@@ -1,14 +1,12 @@
 //! The journals of runs: of loops, plans and backlogs. A run continues when an entry is on disk and not before. After a crash
 //! its entries give the same run again.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::{EntryView, EventBody, JournalView, ProblemKind, RunKind};
+use posse_api::{EntryView, EventBody, JournalView, ProblemKind, RunEntry, RunKind};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
-use posse_core::plan::outcome::Denial;
 use posse_core::rounds::config::Notifications;
 use posse_core::secrets::mask_json;
 use posse_core::time::Wall;
@@ -16,7 +14,7 @@ use posse_core::turn::Level;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{InputOf, RunLedger, Workflow};
+use super::{EntryOf, RunLedger, Workflow};
 use crate::api::App;
 use crate::api::{ApiProblem, hint};
 use crate::disk::{self, Disk};
@@ -126,47 +124,21 @@ pub(crate) trait Replay: Sized + Send + 'static {
     fn replay(journal: impl IntoIterator<Item = (Wall, Self::Entry)>) -> Option<Self>;
 }
 
-/// An entry of the journal of a run.
-pub(crate) trait RunEntry: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
-    type Work: Workflow<Entry = Self>;
-
-    fn created(spec: <Self::Work as Workflow>::Spec) -> Self;
-    fn happened(input: InputOf<Self::Work>) -> Self;
-    /// A message for people, about this session or about the run.
-    fn said(level: Level, session: Option<&<Self::Work as Workflow>::Session>, text: String) -> Self;
-    fn closed(report: Option<String>) -> Self;
-
-    fn content(&self) -> EntryContent<'_, Self::Work>;
-    /// Reports whether a person wrote the texts of this input. They are not masked: a plan has to say what it says, and an
-    /// answer has to arrive.
-    fn is_by_a_person(input: &InputOf<Self::Work>) -> bool;
-
-    /// The entry without what looks like a secret.
-    fn masked(self) -> Self {
-        let by_a_person = match self.content() {
-            EntryContent::Created(_) => true,
-            EntryContent::Happened(input) => Self::is_by_a_person(input),
-            _ => false,
-        };
-        if by_a_person {
-            return self;
-        }
-        without_secrets(self).unwrap_or_else(|error| {
-            tracing::error!("an entry of a journal cannot be masked: {error}");
-            let text = "something happened that cannot be shown without a secret in it";
-            Self::said(Level::Warning, None, text.into())
-        })
+/// Returns the entry without what looks like a secret.
+pub(crate) fn masked<W: Workflow>(entry: EntryOf<W>) -> EntryOf<W> {
+    let by_a_person = match &entry {
+        RunEntry::Created { .. } => true,
+        RunEntry::Happened { event } => W::is_by_a_person(event),
+        _ => false,
+    };
+    if by_a_person {
+        return entry;
     }
-}
-
-/// The content of an entry, for every kind of run.
-pub(crate) enum EntryContent<'a, W: Workflow> {
-    Created(&'a W::Spec),
-    Happened(&'a InputOf<W>),
-    Launched { session: &'a W::Session, agent: &'a str, model: Option<&'a str>, attempt: Option<u32> },
-    Refused { session: &'a W::Session, denials: &'a [Denial] },
-    Said { level: Level, text: Cow<'a, str> },
-    Closed { report: Option<&'a str> },
+    without_secrets(entry).unwrap_or_else(|error| {
+        tracing::error!("an entry of a journal cannot be masked: {error}");
+        let text = "something happened that cannot be shown without a secret in it";
+        W::said(Level::Warning, None, text.into())
+    })
 }
 
 fn without_secrets<E: Serialize + DeserializeOwned>(entry: E) -> Result<E, serde_json::Error> {
@@ -181,7 +153,7 @@ pub(crate) fn journal_entry<W: Workflow>(
     ledger: &RunLedger<W>,
     files: &Path,
     seq: i64,
-    entry: &W::Entry,
+    entry: &EntryOf<W>,
     usage: Option<Line>,
 ) -> serde_json::Result<JournalEntry> {
     let fields = W::fields(&ledger.spec);

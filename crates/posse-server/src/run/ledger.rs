@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use posse_api::RunEntry;
 use posse_core::engine::{Control, Machine};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::budget::{Line, Total};
@@ -11,7 +12,7 @@ use posse_core::plan::verdict::Verdict;
 use posse_core::time::Wall;
 
 use super::journal::Replay;
-use super::{EffectOf, EntryContent, InputOf, RunEntry, SessionEnded, Workflow};
+use super::{EffectOf, EntryOf, InputOf, SessionEnded, Workflow};
 
 #[derive(Clone)]
 pub(crate) struct RunLedger<W: Workflow> {
@@ -65,18 +66,21 @@ impl<W: Workflow> RunLedger<W> {
     }
 
     /// Takes in an entry and returns what is to be done. The same entries at the same times give the same ledger.
-    pub(crate) fn take(&mut self, entry: &W::Entry, at: Wall) -> Vec<EffectOf<W>> {
+    pub(crate) fn take(&mut self, entry: &EntryOf<W>, at: Wall) -> Vec<EffectOf<W>> {
         self.changed = at;
-        match entry.content() {
-            EntryContent::Created(_) | EntryContent::Said { .. } => {}
+        match entry {
+            RunEntry::Created { .. } | RunEntry::Said { .. } => {}
             // After a crash this may be journaled again.
-            EntryContent::Refused { session, denials } => drop(self.refused.insert(session.clone(), denials.to_vec())),
-            EntryContent::Closed { report } => (self.closed, self.report) = (true, report.map(str::to_owned)),
-            EntryContent::Launched { session, agent, model, attempt } => {
-                let (agent, model) = (agent.to_owned(), model.map(str::to_owned));
-                self.launched.insert(session.clone(), LaunchedSession { agent, model, attempt, at });
+            RunEntry::Refused { id, denials } => drop(self.refused.insert(id.clone(), denials.clone())),
+            RunEntry::Closed { report } => {
+                self.closed = true;
+                self.report.clone_from(report);
             }
-            EntryContent::Happened(input) => return self.apply(input, at),
+            RunEntry::Launched { id, agent, model, attempt, .. } => {
+                let (agent, model) = (agent.clone(), model.clone());
+                self.launched.insert(id.clone(), LaunchedSession { agent, model, attempt: *attempt, at });
+            }
+            RunEntry::Happened { event } => return self.apply(event, at),
         }
         Vec::new()
     }
@@ -122,13 +126,13 @@ impl<W: Workflow> RunLedger<W> {
 }
 
 impl<W: Workflow> Replay for RunLedger<W> {
-    type Entry = W::Entry;
+    type Entry = EntryOf<W>;
 
-    fn replay(journal: impl IntoIterator<Item = (Wall, W::Entry)>) -> Option<Self> {
+    fn replay(journal: impl IntoIterator<Item = (Wall, EntryOf<W>)>) -> Option<Self> {
         let mut journal = journal.into_iter();
         let (at, first) = journal.next()?;
-        let EntryContent::Created(spec) = first.content() else { return None };
-        let mut ledger = Self::new(spec.clone(), at).ok()?;
+        let RunEntry::Created { spec } = first else { return None };
+        let mut ledger = Self::new(*spec, at).ok()?;
         for (at, entry) in journal {
             ledger.take(&entry, at);
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use posse_api::RunEntry;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::plan::limits::Hold;
@@ -18,7 +19,7 @@ use super::ledger::RunLedger;
 use super::registry::DriverRegistry;
 use super::shared_limits::SharedLimits;
 use super::stop_file::StopFiles;
-use super::{Executor, InputOf, RunEntry, SpecFields, SupervisorError, Workflow, lock};
+use super::{EntryOf, Executor, InputOf, SpecFields, SupervisorError, Workflow, lock};
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
@@ -89,7 +90,7 @@ impl<W: Workflow> Supervisor<W> {
     ) -> Result<W::View, SupervisorError> {
         let ledger = RunLedger::new(spec.clone(), crate::now())?;
         let files = self.state_of(W::fields(&spec).id);
-        let entry = W::Entry::created(spec);
+        let entry = RunEntry::Created { spec: Box::new(spec) };
         journal::write(app, journal_entry(&ledger, &files, 1, &entry, None)).await?;
         let view = W::view(&ledger, &files.to_string_lossy());
         self.drive(app, ledger, 1, (work, local), Some(context));
@@ -255,7 +256,7 @@ impl<W: Workflow> Supervisor<W> {
         }
     }
 
-    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, W::Entry)>, SupervisorError> {
+    pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, EntryOf<W>)>, SupervisorError> {
         Ok(self.journals.entries(id, after).await?)
     }
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_api::{EventBody, RunKind, RunSummary};
+use posse_api::{EventBody, RunEntry, RunKind, RunSummary};
 use posse_core::engine::Machine;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
@@ -22,11 +22,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
 use super::shared_limits::LimitsHandle;
-use super::{Driver, EntryContent, Executor, RunEntry, RunLedger, Stopping, Supervisor, SupervisorError};
+use super::{Driver, Executor, RunLedger, Stopping, Supervisor, SupervisorError};
 use crate::api::App;
 
 /// The inputs of a workflow's machine.
 pub(crate) type InputOf<W> = <<W as Workflow>::Machine as Machine>::Input;
+/// The entries of a workflow's journals.
+pub(crate) type EntryOf<W> = RunEntry<<W as Workflow>::Spec, InputOf<W>, <W as Workflow>::Session>;
 /// The effects of a workflow's machine.
 pub(crate) type EffectOf<W> = <<W as Workflow>::Machine as Machine>::Effect;
 /// The effects that follow from a step of the driver.
@@ -72,15 +74,16 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     /// The notification event of a run that ended.
     const ENDED: &'static str;
 
-    type Spec: Clone + Send + Sync + 'static;
-    type Machine: Machine<Input: Clone + PartialEq + Send + Sync, Effect: Clone + PartialEq + Send + Sync>
-        + Clone
+    type Spec: Clone + Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Machine: Machine<
+            Input: Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync,
+            Effect: Clone + PartialEq + Send + Sync,
+        > + Clone
         + Send
         + Sync
         + 'static;
     /// Identifies a session within its run.
-    type Session: Clone + Display + Ord + Send + Sync + 'static;
-    type Entry: RunEntry<Work = Self>;
+    type Session: Clone + Display + Ord + Serialize + DeserializeOwned + Send + Sync + 'static;
     type View: Deref<Target = RunSummary> + Serialize + DeserializeOwned + Send + 'static;
     /// State that only drivers of this kind have.
     type Local: Send + 'static;
@@ -116,18 +119,33 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         ledger: &RunLedger<Self>,
     ) -> impl Future<Output = Result<(Self, Self::Local), SupervisorError>> + Send;
 
+    /// The entry for an input of the machine.
+    fn happened(input: InputOf<Self>) -> EntryOf<Self> {
+        RunEntry::Happened { event: Box::new(input) }
+    }
+    /// The entry for a message for people, about this session or about the run.
+    fn said(level: Level, session: Option<&Self::Session>, text: String) -> EntryOf<Self>;
+    /// The last entry.
+    fn closed(report: Option<String>) -> EntryOf<Self> {
+        RunEntry::Closed { report }
+    }
+    /// Reports whether a person wrote the texts of this input. They are not masked: a plan has to say what it says, and an
+    /// answer has to arrive.
+    fn is_by_a_person(input: &InputOf<Self>) -> bool;
+
     /// The events that publish the entry which the ledger took in last.
-    fn events(ledger: &RunLedger<Self>, entry: &Self::Entry, seq: i64) -> Vec<EventBody>;
+    fn events(ledger: &RunLedger<Self>, entry: &EntryOf<Self>, seq: i64) -> Vec<EventBody>;
     /// The messages for people in that entry.
-    fn messages<'a>(ledger: &'a RunLedger<Self>, entry: &'a Self::Entry) -> Vec<(Level, Cow<'a, str>)> {
-        match entry.content() {
-            EntryContent::Said { level, text } => vec![(level, text)],
+    fn messages<'a>(ledger: &'a RunLedger<Self>, entry: &'a EntryOf<Self>) -> Vec<(Level, Cow<'a, str>)> {
+        match entry {
+            RunEntry::Said { level, item: Some(item), text } => vec![(*level, format!("{item}: {text}").into())],
+            RunEntry::Said { level, item: None, text } => vec![(*level, text.into())],
             _ => Vec::new(),
         }
     }
     /// Reports whether the list of runs is to show the run as it is after that entry. In between the view is in memory.
-    fn lists(ledger: &RunLedger<Self>, entry: &Self::Entry) -> bool {
-        ledger.closed || matches!(entry.content(), EntryContent::Created(_))
+    fn lists(ledger: &RunLedger<Self>, entry: &EntryOf<Self>) -> bool {
+        ledger.closed || matches!(entry, RunEntry::Created { .. })
     }
 
     /// Reports whether the machine was told to start.

@@ -350,7 +350,7 @@ impl Disturbed {
         let (mut ended, mut merged) = (BTreeMap::new(), BTreeMap::new());
         for JournalView { seq, entry, .. } in self.journals() {
             match entry {
-                EntryView::Plan(PlanEntry::Launched { run, .. }) => {
+                EntryView::Plan(PlanEntry::Launched { id: run, .. }) => {
                     assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.told());
                     assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.told());
                 }

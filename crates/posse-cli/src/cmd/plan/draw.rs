@@ -1,7 +1,7 @@
 //! The text of `posse plan status`.
 
 use posse_api::{PlanView, TaskView};
-use posse_core::plan::select::{Standing, Why};
+use posse_core::plan::select::Standing;
 use posse_core::plan::{Plan, TaskStatus};
 
 use super::{KnownPlan, live};
@@ -24,7 +24,7 @@ pub(super) fn status(plan: &Plan, known: &KnownPlan, ui: &Ui) -> String {
     }
     let note = |task: &TaskView| match (known.selection.start.contains(&task.id), known.blocked(&task.id)) {
         (true, _) => Some("next".to_owned()),
-        (false, Some(why)) if task.status != TaskStatus::Suspended => Some(in_words(why)),
+        (false, Some(why)) if task.status != TaskStatus::Suspended => Some(why.to_string()),
         _ => None,
     };
     let sessions = known.run.as_ref().map(|run| run.sessions.as_slice()).unwrap_or_default();
@@ -60,29 +60,4 @@ fn run(view: &PlanView) -> String {
         lines.push(format!("waits: `posse plan run {}` goes on with it", view.file));
     }
     lines.join("\n  ") + "\n"
-}
-
-pub(super) fn in_words(why: &Why) -> String {
-    match why {
-        Why::Running => "a session works on it".into(),
-        Why::Validating => "is being validated".into(),
-        Why::ValidationDue => "waits for its validation".into(),
-        Why::Suspended => "waits for an answer".into(),
-        Why::Needs(chains) => {
-            let chains: Vec<String> = chains
-                .iter()
-                .map(|chain| {
-                    let links: Vec<String> = chain.iter().map(|(task, status)| format!("{task} ({status})")).collect();
-                    links.join(" ← ")
-                })
-                .collect();
-            format!("needs {}", chains.join(", "))
-        }
-        Why::NoAttemptsLeft { attempts, of } => format!("was tried {attempts} times of {of}"),
-        Why::Resting => "pauses after a failure".into(),
-        Why::Resource { name, held_by } => format!("{name} is held by {held_by}"),
-        Why::Files { path, task } => format!("{task} writes {path} too"),
-        Why::Turn => "waits for its turn".into(),
-        Why::NotAsked => "was not asked for".into(),
-    }
 }

@@ -4,7 +4,7 @@ use posse_core::plan::file::Task;
 use posse_core::plan::select::Why;
 use posse_core::plan::{FailureKind, Record, TaskId, TaskStatus};
 
-use super::{KnownPlan, draw};
+use super::KnownPlan;
 use crate::cmd::run::picture::holds;
 use crate::ui::{age, date_time, plain};
 
@@ -55,12 +55,12 @@ fn because(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) 
     match status {
         TaskStatus::Pending => match blocked {
             // A reason of the task itself comes before a reason that holds for all.
-            Some(why) if !matches!(why, Why::Turn | Why::Resting) => draw::in_words(why),
+            Some(why) if !matches!(why, Why::Turn | Why::Resting) => why.to_string(),
             _ if known.selection.start.contains(&task.id) => {
                 waits(&task.id, known).unwrap_or_else(|| "nothing is in its way: it is next".into())
             }
             _ => waits(&task.id, known)
-                .unwrap_or_else(|| blocked.map_or_else(|| "its turn has not come".into(), draw::in_words)),
+                .unwrap_or_else(|| blocked.map_or_else(|| "its turn has not come".into(), Why::to_string)),
         },
         TaskStatus::InProgress => in_progress(&task.id, known),
         TaskStatus::Completed if known.selection.validate.contains(&task.id) || blocked.is_some() => {

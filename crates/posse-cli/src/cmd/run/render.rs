@@ -83,10 +83,10 @@ fn launched(agent: &str, profile: &str, model: Option<&str>) -> String {
 fn plan_text(entry: &PlanEntry) -> Option<ColouredText> {
     match entry {
         PlanEntry::Created { spec } => say(format!("run {} of {}", spec.id, spec.file)),
-        PlanEntry::Launched { run, agent, profile, model, attempt, .. } => {
-            let more = match (run.part, attempt) {
+        PlanEntry::Launched { id, agent, profile, model, attempt, .. } => {
+            let more = match (id.part, attempt) {
                 (Part::Validation { .. }, _) => " looks at it".to_owned(),
-                (Part::Work, 2..) => format!(", attempt {attempt}"),
+                (Part::Work, Some(attempt @ 2..)) => format!(", attempt {attempt}"),
                 (Part::Work, _) => String::new(),
             };
             say(launched(agent, profile, model.as_deref()) + &more)
@@ -96,7 +96,7 @@ fn plan_text(entry: &PlanEntry) -> Option<ColouredText> {
             warn(format!("refused: {}", denials.join(", ")))
         }
         PlanEntry::Said { level: Level::Detail, .. } | PlanEntry::Happened { .. } | PlanEntry::Closed { .. } => None,
-        PlanEntry::Said { level, text } => Some((text.clone(), colour_of(*level))),
+        PlanEntry::Said { level, text, .. } => Some((text.clone(), colour_of(*level))),
     }
 }
 
@@ -186,7 +186,7 @@ fn backlog_text(entry: &AutoEntry) -> Option<ColouredText> {
         AutoEntry::Created { spec } => say(format!("pipeline {} in {}", spec.id, spec.directory)),
         AutoEntry::Launched { agent, profile, model, .. } => say(launched(agent, profile, model.as_deref())),
         AutoEntry::Said { level, text, .. } => Some((text.clone(), colour_of(*level))),
-        AutoEntry::Happened { .. } | AutoEntry::Closed => None,
+        AutoEntry::Happened { .. } | AutoEntry::Refused { .. } | AutoEntry::Closed { .. } => None,
     }
 }
 

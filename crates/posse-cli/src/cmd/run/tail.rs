@@ -44,7 +44,7 @@ pub(super) fn body(entry: &EntryView) -> EntryBody<'_> {
 /// Returns the task or item that an entry is about.
 pub(super) fn about(entry: &EntryView) -> Option<&str> {
     match body(entry) {
-        EntryBody::Plan(PlanEntry::Launched { run, .. } | PlanEntry::Refused { run, .. }) => Some(run.task.as_str()),
+        EntryBody::Plan(PlanEntry::Launched { id, .. } | PlanEntry::Refused { id, .. }) => Some(id.task.as_str()),
         EntryBody::PlanEvent(event) => task_of(event),
         EntryBody::Backlog(AutoEntry::Launched { id, .. }) => Some(id.item.as_str()),
         EntryBody::Backlog(AutoEntry::Said { item, .. }) => item.as_ref().map(Slug::as_str),
@@ -56,8 +56,8 @@ pub(super) fn about(entry: &EntryView) -> Option<&str> {
 /// Returns the session that an entry starts.
 pub(super) fn started_session(entry: &EntryView) -> Option<StartedSession<'_>> {
     match body(entry) {
-        EntryBody::Plan(PlanEntry::Launched { run, agent, flags, .. }) => {
-            Some(StartedSession { name: run.to_string(), agent, flags })
+        EntryBody::Plan(PlanEntry::Launched { id, agent, flags, .. }) => {
+            Some(StartedSession { name: id.to_string(), agent, flags })
         }
         EntryBody::Backlog(AutoEntry::Launched { id, agent, flags, .. }) => {
             Some(StartedSession { name: id.to_string(), agent, flags })

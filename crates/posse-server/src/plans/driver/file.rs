@@ -61,7 +61,7 @@ impl Driver {
             Err(_) => String::new(),
         };
         let text = format!("{why}, and is not taken over{kept}");
-        let mut effects = self.record(PlanEntry::Said { level: Level::Warning, text }).await?;
+        let mut effects = self.record(PlanEntry::Said { level: Level::Warning, item: None, text }).await?;
         effects.push(Effect::WritePlan);
         Ok(effects)
     }
@@ -90,7 +90,7 @@ impl Driver {
             Ok(false) => vec![Effect::WritePlan],
             Err(error) => {
                 let text = format!("{} does not show the statuses of tasks: {error}", self.ledger.spec.file);
-                self.record(PlanEntry::Said { level: Level::Warning, text }).await?
+                self.record(PlanEntry::Said { level: Level::Warning, item: None, text }).await?
             }
         };
         if std::mem::take(&mut self.local.file_behind) {
@@ -108,6 +108,6 @@ impl Driver {
             "{} does not show how this run ended, because it cannot be written: {why}; the next run knows it all the same",
             self.ledger.spec.file
         );
-        self.record(PlanEntry::Said { level: Level::Warning, text }).await.map(drop)
+        self.record(PlanEntry::Said { level: Level::Warning, item: None, text }).await.map(drop)
     }
 }
