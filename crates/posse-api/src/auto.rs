@@ -1,7 +1,6 @@
 //! Pipelines: runs over a backlog.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_agents::headless::Sandbox;
@@ -70,14 +69,6 @@ pub struct BacklogView {
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
-}
-
-impl Deref for BacklogView {
-    type Target = RunSummary;
-
-    fn deref(&self) -> &RunSummary {
-        &self.run
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -170,14 +161,6 @@ pub struct AutoSpec {
     pub prompts: PromptTemplates,
     /// Files of the project that say how things are done there.
     pub conventions: Vec<String>,
-}
-
-impl Deref for AutoSpec {
-    type Target = SessionRules;
-
-    fn deref(&self) -> &SessionRules {
-        &self.sessions
-    }
 }
 
 impl AutoSpec {

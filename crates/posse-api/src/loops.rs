@@ -1,7 +1,6 @@
 //! Runs of the loop.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_core::ids::TerminalId;
@@ -78,14 +77,6 @@ pub struct LoopView {
     pub state_file: String,
     /// SHA-256 of the configuration the operator named.
     pub config_hash: Option<String>,
-}
-
-impl Deref for LoopView {
-    type Target = RunSummary;
-
-    fn deref(&self) -> &RunSummary {
-        &self.run
-    }
 }
 
 /// A turn that is under way.

@@ -1,7 +1,6 @@
 //! Runs of plans.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 
 use jiff::Timestamp;
 use posse_agents::headless::{self, Sandbox};
@@ -93,14 +92,6 @@ pub struct PlanView {
     pub wishes: Vec<String>,
     /// The report, when it is over.
     pub report: Option<String>,
-}
-
-impl Deref for PlanView {
-    type Target = RunSummary;
-
-    fn deref(&self) -> &RunSummary {
-        &self.run
-    }
 }
 
 /// A task, and what has become of it.
@@ -205,14 +196,6 @@ pub struct PlanSpec {
     pub remarks: Vec<String>,
 }
 
-impl Deref for PlanSpec {
-    type Target = SessionRules;
-
-    fn deref(&self) -> &SessionRules {
-        &self.sessions
-    }
-}
-
 impl PlanSpec {
     /// Every command that checks work in this run.
     pub fn gates(&self, plan: &Plan) -> Vec<Gate> {
@@ -278,5 +261,18 @@ mod tests {
         assert_eq!(commands(&spec), ["make test", "touch x"], "a plan that a person runs");
         spec.item = Some("1-more".into());
         assert_eq!(commands(&spec), ["make test"], "a plan that a session may have written");
+    }
+
+    #[test]
+    fn requests_have_defaults_and_refuse_unknown_fields() {
+        let read = |more: &str| {
+            let text = format!(r#"{{"file": "/p", "directory": "/"{more}}}"#);
+            serde_json::from_str::<PlanIn>(&text)
+        };
+        let request = read(r#", "sandbox": "off", "config": {"test_command": "make"}"#).unwrap();
+        assert_eq!((request.sessions.provider.as_str(), request.sessions.sandbox), ("claude_code", Sandbox::Off));
+        assert_eq!(request.sessions.config.test_command.as_deref(), Some("make"));
+        assert_eq!(request.sessions.config.task, PlanConfig::default().task, "what is not given has its default");
+        assert!(read(r#", "no_such": 1"#).unwrap_err().to_string().contains("no_such"));
     }
 }

@@ -18,7 +18,7 @@ use posse_core::words;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{AutoEntry, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanView};
+use crate::{AutoEntry, AutoSpec, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanSpec, PlanView};
 
 words! {
     /// What a run carries out.
@@ -98,6 +98,27 @@ impl RunView {
             Self::Backlog(_) => RunKind::Backlog,
         }
     }
+}
+
+/// Lets fields of a part be read as fields of the whole.
+macro_rules! deref_to {
+    ($($whole:ty: $part:ident, $target:ty;)+) => {
+        $(impl Deref for $whole {
+            type Target = $target;
+
+            fn deref(&self) -> &$target {
+                &self.$part
+            }
+        })+
+    };
+}
+
+deref_to! {
+    LoopView: run, RunSummary;
+    PlanView: run, RunSummary;
+    BacklogView: run, RunSummary;
+    PlanSpec: sessions, SessionRules;
+    AutoSpec: sessions, SessionRules;
 }
 
 impl Deref for RunView {

@@ -13,7 +13,7 @@ use posse_api::{BacklogView, PlanView, RunView};
 use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::plan::config::PlanConfig;
-use posse_files::backlog::scan;
+use posse_files::backlog::{Scan, scan};
 use posse_files::disk::Disk;
 
 use super::run::find::runs_of;
@@ -103,6 +103,11 @@ impl Where {
         }
         Ok(self.config()?.backlog)
     }
+
+    /// Looks at the files of the backlog.
+    fn scan(&self) -> Result<Scan, Error> {
+        Ok(scan(&Disk::of_this_thread(), &self.project()?, &self.shelves()?))
+    }
 }
 
 /// The plans that are carried out.
@@ -130,9 +135,7 @@ fn no_item(slug: &Slug) -> Error {
 /// Makes sure that an item is in the backlog.
 pub(super) fn require_item(item: &str, project: &Path) -> Result<(), Error> {
     let slug = slug(item)?;
-    let place = Where::of(project);
-    let found = scan(&Disk::of_this_thread(), &place.project()?, &place.shelves()?);
-    found.find(&slug).map(drop).ok_or_else(|| no_item(&slug))
+    Where::of(project).scan()?.find(&slug).map(drop).ok_or_else(|| no_item(&slug))
 }
 
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {

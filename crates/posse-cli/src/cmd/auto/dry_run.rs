@@ -4,8 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::{Kind, Slug};
-use posse_files::backlog::scan;
-use posse_files::disk::Disk;
 use serde::Serialize;
 use serde_json::json;
 
@@ -26,10 +24,9 @@ struct Would<'a> {
 }
 
 pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
-    let project = args.place.project()?;
     let shelves = args.place.shelves()?;
     let only = args.item.as_deref().map(slug).transpose()?;
-    let found = scan(&Disk::of_this_thread(), &project, &shelves);
+    let found = args.place.scan()?;
     let queue = found.queue(&BTreeSet::new(), &BTreeMap::new());
     let rows = items::rows(&found, &queue);
     if let Some(only) = &only

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use posse_core::auto;
 use posse_core::backlog::queue::{Queue, Standing};
-use posse_core::backlog::{Dependency, Item, Slug, Status, intake};
+use posse_core::backlog::{BacklogDirs, Dependency, Item, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
-use posse_files::backlog::{FoundItem, Scan, scan};
-use posse_files::disk::Disk;
+use posse_files::backlog::{FoundItem, Scan};
 use serde::Serialize;
 use serde_json::json;
 
@@ -77,8 +76,7 @@ impl PipelineKnowledge {
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
-    let shelves = args.place.shelves()?;
-    let found = scan(&Disk::of_this_thread(), &args.place.project()?, &shelves);
+    let found = args.place.scan()?;
     let known = PipelineKnowledge::of(&args.place).await?;
     let queue = known.queue(&found);
     let mut rows = rows(&found, &queue);
@@ -87,10 +85,8 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let answer = json!({ "items": rows, "others": found.others, "circles": queue.circles, "archived": archived });
     ui.answer(&answer, || draw::items(&rows, &found.others, ui));
     if rows.is_empty() && found.others.is_empty() {
-        ui.say(&format!(
-            "no items in {} and {}; `posse auto new defect TITLE` makes one",
-            shelves.defects, shelves.features
-        ));
+        let BacklogDirs { defects, features, .. } = args.place.shelves()?;
+        ui.say(&format!("no items in {defects} and {features}; `posse auto new defect TITLE` makes one"));
     }
     Ok(Exit::Ok)
 }

@@ -6,8 +6,6 @@ use std::path::Path;
 use posse_api::{ItemView, ProblemKind, WhyView};
 use posse_core::auto::Standing;
 use posse_core::backlog::{Slug, queue};
-use posse_files::backlog::scan;
-use posse_files::disk::Disk;
 
 use super::{Where, draw, no_item, slug};
 use crate::client::{self, Client};
@@ -44,7 +42,7 @@ async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option
 
 /// Returns what the files say of an item.
 fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
-    let scan = scan(&Disk::of_this_thread(), &place.project()?, &place.shelves()?);
+    let scan = place.scan()?;
     let found = scan.find(slug);
     let other = scan.others.iter().find(|other| other.slug.as_ref() == Some(slug));
     let held = match scan.queue(&BTreeSet::new(), &BTreeMap::new()).standing(slug) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use posse_core::backlog::{Kind, edit as change};
-use posse_files::backlog::{EditError, create, edit, scan};
+use posse_files::backlog::{EditError, create, edit};
 use posse_files::disk::Disk;
 
 use super::{Where, no_item, slug};
@@ -64,13 +64,14 @@ fn template(kind: Kind, title: &str) -> String {
 
 /// Answers what was asked about an item.
 pub(in crate::cmd) fn answer(project: &Path, item: &str, text: &str, ui: &Ui) -> Result<Exit, Error> {
-    let disk = Disk::of_this_thread();
-    let scan = scan(&disk, project, &Where::of(project).shelves()?);
+    let scan = Where::of(project).scan()?;
     let slug = slug(item)?;
     let found = scan.find(&slug).ok_or_else(|| no_item(&slug))?;
-    edit(&disk, &project.join(&found.path), |item| change::answer(item, text)).map_err(|error| match error {
-        EditError::Io { path, error } => Error::io(path)(error),
-        other => Error::failed(other.to_string()),
+    edit(&Disk::of_this_thread(), &project.join(&found.path), |item| change::answer(item, text)).map_err(|error| {
+        match error {
+            EditError::Io { path, error } => Error::io(path)(error),
+            other => Error::failed(other.to_string()),
+        }
     })?;
     ui.done(&serde_json::json!({ "success": true, "path": found.path }), || format!("{}\n", found.path));
     ui.say("it is open again");
