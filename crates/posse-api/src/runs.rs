@@ -252,7 +252,6 @@ pub struct RunsQuery {
     /// At most so many; 100 unless given.
     pub limit: Option<u32>,
     /// `false`: without the tasks of plans, which may be many.
-    #[param(value_type = Option<bool>)]
     pub tasks: Option<bool>,
 }
 
@@ -261,7 +260,6 @@ pub struct RunsQuery {
 #[into_params(parameter_in = Query)]
 pub struct RunQuery {
     /// `false`: without the tasks of a plan, which may be many.
-    #[param(value_type = Option<bool>)]
     pub tasks: Option<bool>,
 }
 
@@ -381,10 +379,8 @@ pub struct SessionFiles {
 #[serde(deny_unknown_fields)]
 pub struct SessionLogQuery {
     /// Where to begin: `next` of the answer before.
-    #[param(value_type = Option<u64>)]
     pub after: Option<u64>,
     /// The lines as the agent printed them, instead of what posse made of them.
-    #[param(value_type = Option<bool>)]
     pub raw: Option<bool>,
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use posse_agents::front_matter::BadFrontMatter;
 use posse_agents::manifest::BUILT_IN;
 use posse_agents::merge::merge;
 use posse_agents::profile::{BUILT_IN_PROFILES, Profile};
@@ -18,25 +17,18 @@ use serde::Serialize;
 
 use crate::disk::Disk;
 
+/// The reason why a manifest, a profile or a prompt template cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ProviderError {
+pub enum UserFileError {
     #[error("there is no provider {name:?}{}; there are {}", did_you_mean(name, known), known.join(", "))]
-    Unknown { name: String, known: Vec<String> },
-    /// The message has an excerpt of the file.
-    #[error("a manifest cannot be used\n{excerpt}")]
-    Bad { excerpt: String, source: BadManifest },
-    #[error("{path}: {error}")]
-    Unreadable { path: PathBuf, error: std::io::Error },
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
+    UnknownProvider { name: String, known: Vec<String> },
     #[error("there is no profile {name:?}{}; there are {}; yours would be {path}", did_you_mean(name, known), known.join(", "))]
-    Unknown { name: String, known: Vec<String>, path: PathBuf },
+    UnknownProfile { name: String, known: Vec<String>, path: PathBuf },
     #[error("{0:?} is no name for a profile: letters, digits, `-`, `_` and `.`, not beginning with a dot")]
     Name(String),
-    #[error("a profile cannot be used\n{excerpt}")]
-    Bad { excerpt: String, source: BadFrontMatter },
+    /// The excerpt shows the problem in the file.
+    #[error("{what} cannot be used\n{excerpt}")]
+    Bad { what: &'static str, excerpt: String, problem: String },
     #[error("{path}: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
 }
@@ -75,12 +67,12 @@ impl Providers {
     }
 
     /// A provider by its id. Read again when the user's file has changed.
-    pub fn load(&self, _: &Disk, id: &str) -> Result<Arc<Provider>, ProviderError> {
+    pub fn load(&self, _: &Disk, id: &str) -> Result<Arc<Provider>, UserFileError> {
         let shipped = shipped(id);
         let path = self.path(id);
         let theirs = read(&path)?;
         if shipped.is_none() && theirs.is_none() {
-            return Err(ProviderError::Unknown { name: id.into(), known: self.ids() });
+            return Err(UserFileError::UnknownProvider { name: id.into(), known: self.ids() });
         }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((text, provider)) = cache.get(id)
@@ -90,7 +82,8 @@ impl Providers {
         }
         let bad = |source: BadManifest| {
             let text = theirs.as_deref().or(shipped).unwrap_or_default();
-            ProviderError::Bad { excerpt: manifest_excerpt(&path.display().to_string(), text, &source), source }
+            let excerpt = manifest_excerpt(&path.display().to_string(), text, &source);
+            UserFileError::Bad { what: "a manifest", excerpt, problem: source.to_string() }
         };
         let provider = Arc::new(make(shipped, theirs.as_deref()).map_err(bad)?);
         cache.insert(id.into(), (theirs, provider.clone()));
@@ -156,13 +149,13 @@ fn rendered(path: &str, text: &str, problem: &FileProblem) -> String {
     problem.error(path, text, ExcerptLook::PLAIN).trim_end().to_owned()
 }
 
-fn read(path: &Path) -> Result<Option<String>, ProviderError> {
+fn read(path: &Path) -> Result<Option<String>, UserFileError> {
     match text_file::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::IsADirectory) => {
             Ok(None)
         }
-        Err(error) => Err(ProviderError::Unreadable { path: path.to_owned(), error }),
+        Err(error) => Err(UserFileError::Unreadable { path: path.to_owned(), error }),
     }
 }
 
@@ -173,7 +166,7 @@ fn plain(name: &str) -> bool {
 }
 
 /// A profile by its name: the user's file, else ours.
-pub fn profile(_: &Disk, directory: &Path, name: &str) -> Result<Profile, ProfileError> {
+pub fn profile(_: &Disk, directory: &Path, name: &str) -> Result<Profile, UserFileError> {
     WrittenProfile::find(directory, name)?.read()
 }
 
@@ -186,9 +179,9 @@ pub struct WrittenProfile {
 }
 
 impl WrittenProfile {
-    pub fn find(directory: &Path, name: &str) -> Result<Self, ProfileError> {
+    pub fn find(directory: &Path, name: &str) -> Result<Self, UserFileError> {
         if !plain(name) {
-            return Err(ProfileError::Name(name.chars().take(100).collect()));
+            return Err(UserFileError::Name(name.chars().take(100).collect()));
         }
         let path = directory.join(format!("{name}.md"));
         match text_file::read(&path) {
@@ -196,16 +189,19 @@ impl WrittenProfile {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
                 let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
-                let unknown = || ProfileError::Unknown { name: name.into(), known: profile_names(directory), path };
+                let unknown =
+                    || UserFileError::UnknownProfile { name: name.into(), known: profile_names(directory), path };
                 ours.ok_or_else(unknown)
             }
-            Err(error) => Err(ProfileError::Unreadable { path, error }),
+            Err(error) => Err(UserFileError::Unreadable { path, error }),
         }
     }
 
-    pub fn read(&self) -> Result<Profile, ProfileError> {
-        let excerpt = |bad: &BadFrontMatter| rendered(&self.from(), &self.text, &bad.0);
-        Profile::parse(&self.text).map_err(|source| ProfileError::Bad { excerpt: excerpt(&source), source })
+    pub fn read(&self) -> Result<Profile, UserFileError> {
+        Profile::parse(&self.text).map_err(|bad| {
+            let excerpt = rendered(&self.from(), &self.text, &bad.0);
+            UserFileError::Bad { what: "a profile", excerpt, problem: bad.to_string() }
+        })
     }
 
     /// Where it comes from, in words.
@@ -214,25 +210,17 @@ impl WrittenProfile {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum PromptFileError {
-    /// The message is an excerpt of the template.
-    #[error("a prompt template cannot be used\n{0}")]
-    Bad(String),
-    #[error("cannot read the prompt template {path}: {error}")]
-    Unreadable { path: PathBuf, error: std::io::Error },
-}
-
 /// Reads and checks the user's prompt templates, `NAME.j2` in this directory.
-pub fn prompt_templates(directory: &Path) -> Result<PromptTemplates, PromptFileError> {
+pub fn prompt_templates(directory: &Path) -> Result<PromptTemplates, UserFileError> {
     let mut files = Vec::new();
     for name in names(directory, &format!(".{}", prompts::EXTENSION), &[]) {
         let path = directory.join(&name).with_extension(prompts::EXTENSION);
-        let text = text_file::read(&path).map_err(|error| PromptFileError::Unreadable { path: path.clone(), error })?;
+        let text = text_file::read(&path).map_err(|error| UserFileError::Unreadable { path: path.clone(), error })?;
         files.push((path.display().to_string(), name, text));
     }
     PromptTemplates::new(files).map_err(|(problems, text)| {
-        PromptFileError::Bad(problems.errors(&text, ExcerptLook::PLAIN).trim_end().to_owned())
+        let excerpt = problems.errors(&text, ExcerptLook::PLAIN).trim_end().to_owned();
+        UserFileError::Bad { what: "a prompt template", problem: excerpt.clone(), excerpt }
     })
 }
 
@@ -253,7 +241,7 @@ pub fn profiles(directory: &Path) -> Vec<ListedProfile> {
         let (description, problem) = match written.and_then(|written| written.read()) {
             Ok(profile) => (profile.description, None),
             // A list has one line for each.
-            Err(ProfileError::Bad { source, .. }) => (String::new(), Some(source.to_string())),
+            Err(UserFileError::Bad { problem, .. }) => (String::new(), Some(problem)),
             Err(error) => (String::new(), Some(error.to_string())),
         };
         ListedProfile { name, description, from, problem }
@@ -328,7 +316,7 @@ mod tests {
         assert!(profiles(directory)[4].problem.is_some());
         let unknown = profile(DISK, directory, "boss").unwrap_err().to_string();
         assert!(unknown.contains("no profile \"boss\"") && unknown.contains("writer"), "{unknown}");
-        assert!(matches!(profile(DISK, directory, "../tester"), Err(ProfileError::Name(_))));
+        assert!(matches!(profile(DISK, directory, "../tester"), Err(UserFileError::Name(_))));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use axum::serve::Listener;
 use axum::{Extension, Json, Router};
 use posse_api::{EventBody, LogEvent};
 use posse_core::ids::TerminalId;
-use posse_files::providers::{ProviderError, Providers};
+use posse_files::providers::{Providers, UserFileError};
 use posse_term::paths::Paths;
 use posse_term::wire::MAX_INPUT;
 use tokio::net::{UnixListener, UnixStream};
@@ -83,7 +83,7 @@ pub(crate) struct App {
 
 impl App {
     /// A provider as the user's files have it now.
-    pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, ProviderError> {
+    pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, UserFileError> {
         let (providers, id) = (self.providers.clone(), id.to_owned());
         disk::run(move |disk| providers.load(disk, &id)).await
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(command: &ProfileCommand, ui: &Ui) -> Result<Exit, Error> {
             Ok(Exit::Ok)
         }
         ProfileCommand::Show { profile } => {
-            let usage = |error: providers::ProfileError| Error::usage(error.to_string());
+            let usage = |error: providers::UserFileError| Error::usage(error.to_string());
             let written = WrittenProfile::find(&directory, profile).map_err(usage)?;
             // A broken one is shown too: that is how one finds what is wrong with it.
             let (read, problem) = match written.read() {

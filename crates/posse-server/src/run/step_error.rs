@@ -12,7 +12,7 @@ use posse_core::file_problem::FileProblems;
 use posse_core::ids::BadName;
 use posse_core::plan::BadTaskId;
 use posse_files::backlog::EditError;
-use posse_files::providers::ProviderError;
+use posse_files::providers::UserFileError;
 
 use super::SupervisorError;
 use crate::api::ApiError;
@@ -73,7 +73,7 @@ pub(crate) enum StepError {
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error(transparent)]
-    Provider(#[from] ProviderError),
+    Provider(#[from] UserFileError),
     #[error(transparent)]
     Flag(#[from] FlagError),
     #[error(transparent)]
