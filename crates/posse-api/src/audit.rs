@@ -39,7 +39,7 @@ pub struct AuditEntry {
     pub role: Option<String>,
     pub run: Option<String>,
     pub turn: Option<u64>,
-    /// Which one this is in its turn, and how many may be.
+    /// The number of this accept in its turn, and the maximum.
     pub count: Option<Vec<u32>>,
     /// Before the first key: what is about to be done.
     pub answering: Option<AuditAnswering>,
@@ -55,7 +55,7 @@ pub struct AuditAnswering {
     pub wish: String,
     /// The label of the option that is chosen.
     pub chosen: Option<String>,
-    /// Why it is refused, as the person who refuses says.
+    /// The reason for a refusal, in the words of the person who refuses.
     pub reason: Option<String>,
     /// The question; null where it is only text.
     #[schema(value_type = Option<Object>)]
@@ -78,7 +78,7 @@ pub struct AuditOutcome {
     pub typed: Option<Vec<String>>,
 }
 
-/// Whether the audit is as it was written.
+/// The result of checking the audit.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditVerdict {
     pub intact: bool,

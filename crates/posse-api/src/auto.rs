@@ -45,7 +45,7 @@ pub struct BacklogIn {
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
-    /// What this pipeline may spend, in US dollars.
+    /// The limit on the money of this pipeline, in US dollars.
     pub cap_usd: Option<f64>,
     /// The environment of its sessions. Never stored.
     #[serde(default)]
@@ -60,9 +60,9 @@ pub struct BacklogView {
     /// `watch`, `drain` or `once`.
     #[schema(value_type = String)]
     pub mode: Mode,
-    /// What is done now, for each item that is worked on. Nothing: it waits for something to do.
+    /// The items that are worked on. Empty if the pipeline waits for something to do.
     pub doing: Vec<DoingView>,
-    /// What is in the backlog, those that can be begun first and in their order; then what this pipeline has done.
+    /// The items of the backlog, in the order of work; then the items that this pipeline has finished.
     pub items: Vec<ItemView>,
     /// Something else is checked out, and everything waits: what to do about it.
     pub away: Option<String>,
@@ -77,7 +77,7 @@ pub struct DoingView {
     pub item: Slug,
     /// `planning`, `executing`, `verifying`, …
     pub step: String,
-    /// When work on the item began.
+    /// The time at which work on the item began.
     pub since: Timestamp,
     /// The run of its plan, while that is carried out (`GET /runs/{id}`).
     #[schema(value_type = Option<String>)]
@@ -115,11 +115,11 @@ pub struct ItemView {
     /// Attempts that failed, and verifications that found it wanting.
     pub attempts: u32,
     pub verifications_failed: u32,
-    /// What its sessions have used, in words.
+    /// The cost of its sessions, in words.
     pub cost: String,
 }
 
-/// Why an item stands as it does, and how it came to that.
+/// The state of an item, and the decisions that led to it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WhyView {
     /// The pipeline that knows it. Without one the files say what there is to say.
@@ -136,8 +136,8 @@ pub struct WhyLine {
     pub text: String,
 }
 
-/// Everything a pipeline was begun with. It goes by this and not by what files say later: a session must not be able to
-/// change how it is guarded.
+/// Everything a pipeline was begun with. Files that change later do not count: a session must not be able to change how it
+/// is guarded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AutoSpec {
     pub id: RunId,
@@ -147,7 +147,7 @@ pub struct AutoSpec {
     #[serde(flatten)]
     pub sessions: SessionRules,
     pub settings: Settings,
-    /// What the pipelines before knew of this project.
+    /// The memory of earlier pipelines of this project.
     pub carried: Carried,
     /// Items that are to be tried again.
     pub retry: Vec<Slug>,

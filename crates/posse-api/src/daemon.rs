@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::Terminal;
 
-/// Where to listen besides the private socket.
+/// The address to listen on besides the private socket.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listen {
@@ -24,22 +24,22 @@ pub struct Listen {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listening {
     pub address: Option<std::net::SocketAddr>,
-    /// Where the token is.
+    /// The file with the token.
     pub token_file: Option<std::path::PathBuf>,
 }
 
-/// What the daemon shall do from now on, and after a restart. What is left out stays as it is.
+/// Settings that are kept over restarts. A setting that is left out stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Whether what terminals print is recorded.
+    /// Record the output of terminals.
     pub recordings: Option<bool>,
 }
 
-/// Where the process runs that asks, as the kernel says.
+/// The place of the requesting process, as the kernel reports it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequesterView {
-    /// Whether it may answer questions and confirm commands, as a person may.
+    /// The process may answer questions and confirm commands, as a person may.
     pub may_answer: bool,
     /// The terminal in which it runs, if it is in one that is known.
     pub terminal: Option<TerminalId>,
@@ -51,11 +51,11 @@ pub struct Health {
     pub service: String,
     pub version: String,
     pub pid: u32,
-    /// What is wrong, when something is.
+    /// A problem of the daemon.
     pub problem: Option<String>,
 }
 
-/// What posse takes on disk.
+/// The disk space that posse uses.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     pub home: String,
@@ -63,15 +63,15 @@ pub struct Usage {
     pub log_bytes: u64,
     /// The last screens of ended terminals.
     pub screens_bytes: u64,
-    /// What terminals have printed; see `recordings` beside the database.
+    /// The recorded output of terminals; see `recordings` beside the database.
     pub recordings_bytes: u64,
     pub events: i64,
     pub oldest_event: Option<Timestamp>,
-    /// How long ended terminals and events are kept.
+    /// The number of days for which ended terminals and events are kept.
     pub kept_days: u64,
-    /// How many events are kept at most.
+    /// The maximum number of events that are kept.
     pub kept_events: i64,
-    /// How much of recordings is kept at most.
+    /// The maximum size of recordings that is kept.
     pub kept_recordings_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct Stop {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Stopped {
-    /// Terminals that go on without the daemon.
+    /// Terminals that run on without the daemon.
     pub running: Vec<Terminal>,
     /// The daemon has stopped, but the keeper does not answer.
     #[serde(default)]
@@ -94,13 +94,13 @@ pub struct Stopped {
     pub unsaved: Option<String>,
 }
 
-/// Whether the database can be used.
+/// The condition of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseCondition {
     /// The database does not exist. The next daemon creates it.
     Absent,
     Sound,
-    /// What is in it cannot be read. Without it posse works.
+    /// The content cannot be read. posse works without it.
     Damaged(String),
     /// It cannot be used for a reason that setting it aside would not remove: permissions, the disk, a newer posse.
     Unusable(String),

@@ -30,7 +30,7 @@ pub struct LogEvent {
 }
 
 impl LogEvent {
-    /// Whether the state of this terminal may be another one since.
+    /// Returns whether the state of this terminal may have changed.
     pub fn changes(&self, terminal: TerminalId) -> bool {
         self.terminal == Some(terminal) && !self.body.is_transient()
     }
@@ -152,7 +152,7 @@ pub enum EventBody {
     },
 }
 
-/// Why a terminal was deleted.
+/// The reason why a terminal was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeleteReason {
@@ -163,7 +163,7 @@ pub enum DeleteReason {
 }
 
 impl EventBody {
-    /// Whether the event is published and not kept, because it changes nothing else.
+    /// Returns whether the event is published but not kept, because it changes nothing else.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,

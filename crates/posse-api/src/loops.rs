@@ -34,14 +34,14 @@ pub struct LoopIn {
     pub zone: Option<String>,
     /// SHA-256 of the configuration file the operator named.
     pub config_hash: Option<String>,
-    /// The text of a state file to go on from.
+    /// The text of a state file to continue.
     pub state: Option<String>,
     /// The environment that its agents start with. Never stored.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
 
-/// What to do, and how to see that it is done.
+/// The task of a run of the loop, and its test.
 #[derive(ToSchema)]
 #[allow(dead_code)] // Only for the description; `Prompt` travels.
 pub struct PromptView {
@@ -57,7 +57,7 @@ pub struct LoopView {
     pub session_name: String,
     pub round: u32,
     pub max_rounds: u32,
-    /// Which review of this phase.
+    /// The number of the review in this phase.
     pub cycle: u32,
     pub phase: String,
     /// The turn that is under way.
@@ -69,10 +69,10 @@ pub struct LoopView {
     pub terminals: BTreeMap<Role, TerminalId>,
     /// Permissions are accepted by posse itself.
     pub auto_accept: bool,
-    /// What stopped it: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
+    /// The cause of a stop: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
     #[schema(value_type = Option<String>)]
     pub stop: Option<Stop>,
-    /// What happened after PASS.
+    /// A step after PASS.
     pub steps: Vec<StepView>,
     pub state_file: String,
     /// SHA-256 of the configuration the operator named.
@@ -83,7 +83,7 @@ pub struct LoopView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TurnView {
     pub number: u64,
-    /// Which of the five turns.
+    /// One of the five turns.
     #[schema(value_type = String)]
     pub key: Key,
     #[schema(value_type = String)]
@@ -99,7 +99,7 @@ pub struct TurnView {
     pub accepts: u32,
 }
 
-/// What happened after PASS.
+/// A step after PASS.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StepView {
     /// `openspec_archive` or `git_commit`.

@@ -54,7 +54,7 @@ pub struct PlanIn {
     /// Start sessions though the quota was found to be used up.
     #[serde(default)]
     pub try_now: bool,
-    /// What this run may spend, in US dollars.
+    /// The limit on the money of this run, in US dollars.
     pub cap_usd: Option<f64>,
     /// Over what the plan says: `quota_ceiling_usd`, `max_quota_percent` and `reserved_budget_usd`.
     #[serde(default)]
@@ -77,7 +77,7 @@ pub struct PlanView {
     pub item: Option<String>,
     /// In the order of the plan.
     pub tasks: Vec<TaskView>,
-    /// What runs now.
+    /// The sessions that run.
     pub sessions: Vec<SessionView>,
     /// Sessions failed one after the other; none is started before then.
     pub paused_until: Option<Timestamp>,
@@ -88,7 +88,7 @@ pub struct PlanView {
     /// Whether sessions are confined: `on` or `off`.
     #[schema(value_type = String)]
     pub sandbox: Sandbox,
-    /// What is special about it, in the operator's words.
+    /// The options that make this run differ from a plain one, in the operator's words.
     pub wishes: Vec<String>,
     /// The report, when it is over.
     pub report: Option<String>,
@@ -143,7 +143,7 @@ pub struct TakenView {
 }
 
 impl PlanView {
-    /// What has become of every task.
+    /// Returns the record of every task.
     pub fn state(&self) -> State {
         let mut state = State::default();
         for task in &self.tasks {
@@ -161,8 +161,8 @@ impl PlanView {
     }
 }
 
-/// Everything a run was begun with. It goes by this and not by what files say later: a session must not be able to change
-/// how it is guarded.
+/// Everything a run was begun with. Files that change later do not count: a session must not be able to change how it is
+/// guarded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanSpec {
     pub id: RunId,
@@ -172,7 +172,7 @@ pub struct PlanSpec {
     pub text: String,
     pub state: State,
     pub settings: Settings,
-    /// How often tasks were started in earlier runs.
+    /// The number of starts of each task in earlier runs.
     pub starts: BTreeMap<TaskId, u32>,
     /// Tasks whose work an earlier run has done, and what is left of them.
     pub left: BTreeMap<TaskId, Left>,
@@ -182,7 +182,7 @@ pub struct PlanSpec {
     pub sessions: SessionRules,
     /// The program. Absolute.
     pub program: String,
-    /// Where tasks are worked on, as it was found out when the run began.
+    /// The rules for git, as found when the run began.
     pub git: GitRules,
     /// The project's own agents, as they were written then: name, text.
     pub agents: BTreeMap<String, String>,
@@ -190,9 +190,9 @@ pub struct PlanSpec {
     pub prompts: PromptTemplates,
     /// The backlog item that the plan is for.
     pub item: Option<String>,
-    /// What is special about it, in the operator's words.
+    /// The options that make this run differ from a plain one, in the operator's words.
     pub wishes: Vec<String>,
-    /// What people should know before it begins.
+    /// Remarks for people before the run begins.
     pub remarks: Vec<String>,
 }
 

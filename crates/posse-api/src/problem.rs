@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How every error looks.
+/// An error, as clients get it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     pub detail: String,
     pub kind: ProblemKind,
-    /// What to do next.
+    /// The recommended action.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
 }

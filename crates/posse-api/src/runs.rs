@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{AutoEntry, AutoSpec, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanSpec, PlanView};
 
 words! {
-    /// What a run carries out.
+    /// The kind of a run.
     pub enum RunKind ("kind of run") {
         Loop = "loop",
         Plan = "plan",
@@ -59,23 +59,23 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// The project.
     pub directory: String,
-    /// How a run of a plan or a backlog ended: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`,
+    /// The outcome of a run of a plan or a backlog: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`,
     /// `stopped`, `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
     #[schema(value_type = Option<String>)]
     pub outcome: Option<RunOutcome>,
-    /// Why it stopped, or how it ended.
+    /// The reason why it stopped or ended.
     pub reason: Option<String>,
     /// Nothing is started before then.
     pub hold: Option<HoldView>,
     /// The daemon was restarted and does not know the environment that the run needs next. A client that resumes the run
     /// provides it.
     pub waits: bool,
-    /// What its headless sessions have used.
+    /// The usage of its headless sessions.
     #[schema(value_type = Object)]
     pub used: Total,
     /// Limits on money, and what is spent of them, by this run and by all others that count.
     pub limits: Vec<LimitView>,
-    /// Whose headless sessions carry it out.
+    /// The provider of its headless sessions.
     pub provider: Option<String>,
     pub created: Timestamp,
     pub changed: Timestamp,
@@ -84,7 +84,7 @@ pub struct RunSummary {
 }
 
 impl RunSummary {
-    /// Returns whether the run goes on, or will by itself.
+    /// Returns whether the run continues, now or later, by itself.
     pub fn is_active(&self) -> bool {
         matches!(self.status, RunStatus::Running | RunStatus::Parked)
     }
@@ -133,10 +133,10 @@ impl Deref for RunView {
     }
 }
 
-/// What headless sessions of a run go by.
+/// The rules for the headless sessions of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionRules {
-    /// Whose sessions they are; `claude_code` unless given.
+    /// The agent; `claude_code` unless given.
     #[serde(default = "default_provider")]
     pub provider: String,
     /// `off`: sessions may do everything. Only if the operator said so.
@@ -145,7 +145,7 @@ pub struct SessionRules {
     pub sandbox: Sandbox,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
-    /// What the user and the project have configured, as `posse plan config --json` shows it.
+    /// The configuration of the user and the project, as `posse plan config --json` shows it.
     #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub config: PlanConfig,
@@ -154,7 +154,7 @@ pub struct SessionRules {
     #[serde(default, deserialize_with = "crate::over_defaults")]
     #[schema(value_type = Object)]
     pub notifications: Notifications,
-    /// When the operator asked for the run; now unless given. A stop file from before is not meant for this run.
+    /// The time of the request; now unless given. A stop file from before is not meant for this run.
     #[serde(default = "Timestamp::now")]
     pub asked: Timestamp,
 }
@@ -178,7 +178,7 @@ impl Default for SessionRules {
 }
 
 impl SessionRules {
-    /// What sessions may do at most.
+    /// Returns the most that sessions may do.
     pub fn policy(&self) -> Policy {
         Policy::configured(&self.config.sandbox)
     }
@@ -193,16 +193,16 @@ pub struct ConfigFile {
     pub sha256: String,
 }
 
-/// What starting its agents takes, never stored; and whether there is no hurry.
+/// A request to resume a run. The environment is never stored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResumeIn {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// A run that is parked stays so: nobody has asked for it, only the connection was lost.
+    /// A parked run stays parked: only the connection of the client was lost.
     #[serde(default)]
     pub patient: bool,
-    /// Whether permissions are accepted from now on. As the run is configured unless given.
+    /// Accept permissions from now on. As the run is configured unless given.
     pub auto_accept: Option<bool>,
 }
 
@@ -277,7 +277,7 @@ pub struct JournalView {
     /// Its place in the run's journal, from 1.
     pub seq: i64,
     pub at: Timestamp,
-    /// What happened: `run_kind` is that of the run, `entry` names what happened, the rest are its facts.
+    /// The entry: `run_kind` is that of the run, `entry` names the kind of the entry, the rest are its facts.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub entry: EntryView,
@@ -304,7 +304,7 @@ pub enum RunEntry<S, I, N> {
         /// Without the prompt.
         flags: Vec<String>,
     },
-    /// What a session wanted to do and was not allowed to.
+    /// A session was denied these.
     Refused {
         id: N,
         denials: Vec<Denial>,
@@ -317,7 +317,7 @@ pub enum RunEntry<S, I, N> {
     },
     /// Nothing follows.
     Closed {
-        /// Where the report is.
+        /// The path of the report.
         report: Option<String>,
     },
 }
@@ -346,7 +346,7 @@ pub struct HoldView {
     pub reason: String,
 }
 
-/// Which sessions. What is not said does not matter.
+/// A selection of sessions. A field that is left out selects all.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -361,16 +361,16 @@ pub struct UsageQuery {
     pub file: Option<String>,
 }
 
-/// What a session was asked and left behind. Tokens of well-known shapes are masked.
+/// The prompt of a session, and the files it left behind. Tokens of well-known shapes are masked.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct SessionFiles {
-    /// What it was asked. Nothing if its files are gone.
+    /// The prompt. Null if the files of the session are gone.
     pub prompt: Option<String>,
     /// Its own report, as it wrote it.
     pub report: Option<String>,
     /// The end of its standard error.
     pub stderr: String,
-    /// Where its files are, the raw stream among them.
+    /// The directory of its files, the raw stream among them.
     pub directory: String,
 }
 
@@ -378,7 +378,7 @@ pub struct SessionFiles {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct SessionLogQuery {
-    /// Where to begin: `next` of the answer before.
+    /// The position to begin at: `next` of the answer before.
     pub after: Option<u64>,
     /// The lines as the agent printed them, instead of what posse made of them.
     pub raw: Option<bool>,
@@ -389,11 +389,11 @@ pub struct SessionLogQuery {
 pub struct SessionLines {
     /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
     pub lines: Vec<String>,
-    /// Where the next ones begin.
+    /// The position of the next lines.
     pub next: u64,
 }
 
-/// What may be removed.
+/// A request to remove old files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanIn {
@@ -404,14 +404,14 @@ pub struct CleanIn {
     pub remove: bool,
 }
 
-/// What runs of plans and pipelines left behind.
+/// Files that runs of plans and pipelines left behind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CleanView {
-    /// What may go, or has gone.
+    /// Files that may be removed, or were removed.
     pub gone: Vec<CleanItem>,
-    /// What stays, and why.
+    /// Files that stay, with reasons.
     pub kept: Vec<CleanItem>,
-    /// What the files of runs that may go take.
+    /// The size of the files of runs that may be removed.
     pub bytes: u64,
 }
 

@@ -31,7 +31,7 @@ pub struct Terminal {
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
-    /// What the agent may do without asking; null for what is no agent.
+    /// The permissions of the agent; null if no agent runs in the terminal.
     #[schema(value_type = Option<ModeWord>)]
     pub mode: Option<Mode>,
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct Terminal {
     #[schema(value_type = SizeView)]
     pub size: Size,
     pub pid: Option<u32>,
-    /// How it ended; null while it runs.
+    /// The exit status of the program; null while it runs.
     #[schema(value_type = Option<ExitView>)]
     pub exit: Option<Exit>,
     pub created_at: Timestamp,
@@ -85,7 +85,7 @@ impl From<&Status> for StatusView {
 pub struct Create {
     /// The agent to start; without one the command is.
     pub provider: Option<String>,
-    /// What the agent may do without asking; `ask` unless given.
+    /// The permissions of the agent; `ask` unless given.
     #[schema(value_type = Option<ModeWord>)]
     pub mode: Option<Mode>,
     pub model: Option<String>,
@@ -111,7 +111,7 @@ pub struct Create {
     pub environment: BTreeMap<String, String>,
     #[schema(value_type = Option<SizeView>)]
     pub size: Option<Size>,
-    /// How many bytes of output survive a crash of the daemon. 1 MiB unless given.
+    /// The number of bytes of output that survive a crash of the daemon. 1 MiB unless given.
     pub ring_bytes: Option<u32>,
 }
 
@@ -133,7 +133,7 @@ pub struct Input {
     pub epoch: Option<u64>,
     /// Also while the agent works, where its manifest says what becomes of it then.
     pub while_busy: Option<bool>,
-    /// Who sends this, as a number chosen at random. With it a request may be repeated after a lost connection
+    /// The sender, as a number chosen at random. With it a request may be repeated after a lost connection
     /// without being applied twice.
     pub writer: Option<u64>,
     /// Counted up by that writer, from 1.
@@ -147,7 +147,7 @@ pub struct Question {
     pub id: String,
     #[schema(value_type = Option<String>)]
     pub waiting_kind: Option<WaitingKind>,
-    /// What it is about, in a line.
+    /// The subject, in a line.
     pub text: String,
     /// All that is known about it, line by line: the whole command or change as the agent reports it, the model's own words
     /// marked as such, and what speaks against it.
@@ -166,18 +166,18 @@ pub struct AnswerIn {
     pub option: Option<u32>,
     /// Answer in these words, where the question has an option that takes some.
     pub text: Option<String>,
-    /// Why it is refused: the agent's next prompt, once it is ready for one.
+    /// The reason for a refusal: the agent's next prompt, once it is ready for one.
     pub reason: Option<String>,
 }
 
-/// How a screen is read.
+/// The explanation of a status.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplanationView {
-    /// What is believed of the terminal, which more than the screen decides.
+    /// The status of the terminal, which more than the screen decides.
     #[serde(flatten)]
     pub status: StatusView,
     pub title: String,
-    /// What the agent said of itself last, by where it said it.
+    /// The last signals of the agent, by their source.
     pub signals: Vec<SignalView>,
     #[schema(value_type = Object)]
     pub explanation: Explanation,
@@ -197,9 +197,9 @@ pub struct CreateIn {
     pub provider: String,
     pub agent_profile: Option<String>,
     pub session_name: Option<String>,
-    /// Where the server was told to listen, unless given.
+    /// The directory of the command that made the daemon listen, unless given.
     pub working_directory: Option<String>,
-    /// What the agent may do without asking; `ask` unless given.
+    /// The permissions of the agent; `ask` unless given.
     #[schema(value_type = Option<ModeWord>)]
     #[param(value_type = Option<ModeWord>)]
     pub mode: Option<Mode>,
@@ -220,7 +220,7 @@ pub struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
-    /// Somebody looks at one of its terminals.
+    /// A viewer is attached to one of its terminals.
     Active,
     Detached,
 }
@@ -233,7 +233,7 @@ pub struct SessionDetail {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WorkingDirectory {
-    /// Where the program in the foreground is now; null when that cannot be told.
+    /// The directory of the program in the foreground; null if that is unknown.
     pub working_directory: Option<String>,
 }
 
@@ -242,9 +242,9 @@ pub struct WorkingDirectory {
 pub struct ProviderView {
     pub id: String,
     pub name: String,
-    /// Where its manifest comes from, the later over the earlier.
+    /// The sources of its manifest, the later over the earlier.
     pub from: Vec<String>,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub problem: Option<String>,
 }
 
@@ -354,7 +354,7 @@ pub struct OutputQuery {
     #[serde(default)]
     #[param(inline)]
     pub mode: OutputMode,
-    /// How many lines of `tail`.
+    /// The number of lines of `tail`.
     pub lines: Option<u32>,
 }
 
@@ -368,7 +368,7 @@ pub struct Output {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct DeleteQuery {
-    /// How long its processes may take to end by themselves.
+    /// The time that its processes have to end by themselves.
     pub grace_ms: Option<u32>,
 }
 
@@ -377,7 +377,7 @@ pub struct DeleteQuery {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamMessage {
-    /// How it begins. The next binary message is a picture of the screen as of `offset`, to be drawn on a
+    /// The first message. The next binary message is a picture of the screen as of `offset`, to be drawn on a
     /// cleared terminal, or, if `continued`, plainly the output from `offset` on.
     Start {
         offset: u64,
@@ -416,6 +416,6 @@ pub enum StreamRequest {
 pub struct StreamQuery {
     /// Go on from this offset, if its output is still there.
     pub from: Option<u64>,
-    /// Who types on this stream; see `Input::writer`.
+    /// The sender of input on this stream; see `Input::writer`.
     pub writer: Option<u64>,
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::disk::Disk;
 use crate::replace::replace;
 
-/// How often a file is tried again that somebody else writes at the same moment.
+/// The number of attempts to change a file that another process writes at the same time.
 pub const TRIES: usize = 5;
 
 /// All that is in a backlog.
@@ -51,7 +51,7 @@ pub struct Other {
 }
 
 impl Scan {
-    /// Who may be worked on, in which order. `unfinished` and `parked`: see [`Backlog`].
+    /// Returns the items in the order of work. `unfinished` and `parked`: see [`Backlog`].
     pub fn queue(&self, unfinished: &BTreeSet<Slug>, parked: &BTreeMap<Slug, String>) -> Queue {
         let items: Vec<Item> = self.items.iter().map(|found| found.item.clone()).collect();
         let unreadable: Vec<Slug> = self.others.iter().filter_map(|other| other.slug.clone()).collect();
@@ -154,7 +154,7 @@ pub enum EditError {
     Busy(String),
 }
 
-/// Changes the file of an item, whole or not at all. Whoever writes to it at the same moment is not overwritten.
+/// Changes the file of an item, whole or not at all. A change that another process makes at the same time is kept.
 pub fn edit(disk: &Disk, path: &Path, change: impl Fn(&str) -> Result<String, NotEdited>) -> Result<(), EditError> {
     let failed = |error| EditError::Io { path: path.display().to_string(), error };
     for _ in 0..TRIES {

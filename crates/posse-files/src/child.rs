@@ -20,12 +20,12 @@ use crate::disk::Disk;
 
 /// The most a program may say: the state of a very large repository.
 const MOST: usize = 64 << 20;
-/// How long pipes may stay open after the end of a program: something it left behind may hold them for ever.
+/// The time that pipes may stay open after the end of a program: its children may hold them for ever.
 const DRAIN: Duration = Duration::from_secs(1);
-/// What a program gets to finish by itself, and then to tidy up.
+/// The time that a program has to finish by itself, and then to tidy up.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What becomes of a program's children that are still there when it has ended.
+/// The fate of a program's children that still run when the program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
     /// They may go on: git tidies its store in the background. Such a program is not interrupted at once either when nobody
@@ -70,7 +70,7 @@ pub async fn run(
     run_until(command, input, limit, leftovers, std::future::pending()).await
 }
 
-/// The same, but it is ended with all it started as soon as `stop` is there, and is gone when that is told.
+/// Like `run`, but ends the program with all it started as soon as `stop` is ready, and returns when it is gone.
 pub async fn run_until(
     mut command: Command,
     input: &[u8],
@@ -247,7 +247,7 @@ impl Drop for Family {
     }
 }
 
-/// What was asked to end may tidy up; then it is killed with all it started.
+/// Lets a program that was asked to end tidy up, then kills it with all it started.
 fn bury(mut child: Child, group: Pid) {
     ends_within_grace(group);
     let _ = kill_process_group(group, Signal::KILL);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Disk;
 
-/// Where the log daemon listens.
+/// The socket of the log daemon.
 const SYSLOG: &str = "/dev/log";
 
 /// The operator's decisions. The defaults allow nothing.
@@ -19,7 +19,7 @@ const SYSLOG: &str = "/dev/log";
 pub struct Operator {
     /// Processes in terminals may answer what agents ask.
     pub answers_from_terminals: bool,
-    /// Where the end of the audit is also recorded.
+    /// The place where the end of the audit is recorded too.
     pub anchor: Option<AnchorRule>,
     /// The program that is run for each event, and its arguments.
     pub notification_command: Vec<String>,

@@ -43,7 +43,7 @@ fn did_you_mean(name: &str, known: &[String]) -> String {
 pub struct Listed {
     pub id: String,
     pub name: String,
-    /// Where its manifest comes from: files, the later over the earlier.
+    /// The sources of its manifest, the later over the earlier.
     pub from: Vec<String>,
     pub problem: Option<String>,
 }
@@ -170,7 +170,7 @@ pub fn profile(_: &Disk, directory: &Path, name: &str) -> Result<Profile, UserFi
     WrittenProfile::find(directory, name)?.read()
 }
 
-/// A profile as somebody wrote it.
+/// The text of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenProfile {
     /// The user's file; none if it is part of this program.
@@ -204,7 +204,7 @@ impl WrittenProfile {
         })
     }
 
-    /// Where it comes from, in words.
+    /// Returns the source, in words.
     pub fn from(&self) -> String {
         self.path.as_ref().map_or_else(|| SHIPPED.to_owned(), |path| path.display().to_string())
     }
@@ -253,7 +253,7 @@ fn profile_names(directory: &Path) -> Vec<String> {
     names(directory, ".md", BUILT_IN_PROFILES)
 }
 
-/// What is built in, and what lies in the directory as files that end so.
+/// Lists the built-in names, and the files in the directory with this ending.
 fn names(directory: &Path, ending: &str, built_in: &[(&str, &str)]) -> Vec<String> {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let theirs = files.filter_map(|file| file.file_name().into_string().ok()?.strip_suffix(ending).map(str::to_owned));

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 /// The slowest of them, a script on a cold disk, takes two seconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a program is, by this path: the first that may be run. A name with a slash in it is a place already.
+/// Finds the first executable of this name in a search path. A name with a slash in it is a path already.
 pub fn locate(_: &Disk, program: &str, path: &str) -> Option<PathBuf> {
     let runs = |file: &Path| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     if program.contains('/') {
@@ -22,7 +22,7 @@ pub fn locate(_: &Disk, program: &str, path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|directory| directory.join(program)).find(|file| runs(file))
 }
 
-/// What a program says about its version.
+/// Returns the output of `--version`.
 pub async fn ask(program: &Path, environment: &BTreeMap<String, String>) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").env_clear().envs(environment);
