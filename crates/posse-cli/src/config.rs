@@ -39,7 +39,7 @@ pub(crate) fn table(settings: &[Setting], ui: &Ui) -> String {
         let value = plain(&shown_value(&setting.value));
         vec![Cell::new(setting.key, None), Cell::new(value, None), Cell::new(setting.origin.to_string(), Some(colour))]
     };
-    ui.table(&["KEY", "VALUE", "FROM"], &settings.iter().map(row).collect::<Vec<_>>())
+    ui.table(&["KEY", "VALUE", "FROM"], settings.iter().map(row))
 }
 
 impl From<ConfigFileError> for Error {

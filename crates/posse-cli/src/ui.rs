@@ -187,9 +187,10 @@ impl Ui {
     }
 
     /// Rows under a header, columns aligned. On a terminal the last column is cut to fit.
-    pub(crate) fn table(&self, header: &[&str], rows: &[Vec<Cell>]) -> String {
+    pub(crate) fn table(&self, header: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+        let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
         let mut widths: Vec<usize> = header.iter().map(|title| title.width()).collect();
-        for row in rows {
+        for row in &rows {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.width());
             }
@@ -197,7 +198,7 @@ impl Ui {
         let room = if self.interactive() { window().map(|(_, cols)| usize::from(cols)) } else { None };
         let header: Vec<Cell> = header.iter().map(|title| Cell::new(*title, Some(Colour::Dim))).collect();
         let mut text = String::new();
-        for row in std::iter::once(&header).chain(rows) {
+        for row in std::iter::once(&header).chain(&rows) {
             let mut column = 0;
             for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let last = index + 1 == row.len();
@@ -379,6 +380,6 @@ mod tests {
             vec![Cell::from("日本".to_owned()), "x".to_owned().into()],
             vec!["a".to_owned().into(), "\x1b[2J".to_owned().into()],
         ];
-        assert_eq!(ui.table(&["ID", "N"], &rows), "ID    N\n日本  x\na     \\u{1b}[2J\n");
+        assert_eq!(ui.table(&["ID", "N"], rows), "ID    N\n日本  x\na     \\u{1b}[2J\n");
     }
 }

@@ -114,30 +114,23 @@ pub(super) fn status_of(terminal: &Terminal) -> (&'static str, Colour) {
 }
 
 pub(crate) fn table(terminals: &[Terminal], ui: &Ui) -> String {
-    let rows: Vec<Vec<Cell>> = terminals
-        .iter()
-        .map(|t| {
-            let (word, colour) = status_of(t);
-            let asked = asked(t);
-            let what = if let Some(asked) = asked {
-                asked
-            } else if !t.title.is_empty() {
-                t.title.clone()
-            } else if t.provider == COMMAND {
-                t.command.join(" ")
-            } else {
-                t.provider.clone()
-            };
-            vec![
-                Cell::new(t.id.to_string(), Colour::Bold),
-                Cell::from(t.name.to_string()),
-                Cell::from(t.session_name.to_string()),
-                Cell::new(word, Some(colour)),
-                Cell::from(age(t.status.since)),
-                Cell::new(t.status.reason.clone(), Colour::Dim),
-                Cell::from(what),
-            ]
-        })
-        .collect();
-    ui.table(&["ID", "NAME", "SESSION", "STATUS", "FOR", "WHY", "TITLE OR COMMAND"], &rows)
+    let row = |t: &Terminal| {
+        let (word, colour) = status_of(t);
+        let what = match asked(t) {
+            Some(asked) => asked,
+            None if !t.title.is_empty() => t.title.clone(),
+            None if t.provider == COMMAND => t.command.join(" "),
+            None => t.provider.clone(),
+        };
+        vec![
+            Cell::new(t.id.to_string(), Colour::Bold),
+            Cell::from(t.name.to_string()),
+            Cell::from(t.session_name.to_string()),
+            Cell::new(word, Some(colour)),
+            Cell::from(age(t.status.since)),
+            Cell::new(t.status.reason.clone(), Colour::Dim),
+            Cell::from(what),
+        ]
+    };
+    ui.table(&["ID", "NAME", "SESSION", "STATUS", "FOR", "WHY", "TITLE OR COMMAND"], terminals.iter().map(row))
 }

@@ -64,15 +64,12 @@ pub(crate) fn run(command: &ProfileCommand, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn table(listed: &[ListedProfile], ui: &Ui) -> String {
-    let rows: Vec<Vec<Cell>> = listed
-        .iter()
-        .map(|listed| {
-            let about = match &listed.problem {
-                Some(problem) => Cell::new(problem, Colour::Red),
-                None => Cell::new(&listed.description, None),
-            };
-            vec![Cell::new(&listed.name, None), Cell::new(&listed.from, None), about]
-        })
-        .collect();
-    ui.table(&["PROFILE", "FROM", "WHAT IT IS FOR"], &rows)
+    let row = |listed: &ListedProfile| {
+        let about = match &listed.problem {
+            Some(problem) => Cell::new(problem, Colour::Red),
+            None => Cell::new(&listed.description, None),
+        };
+        vec![Cell::new(&listed.name, None), Cell::new(&listed.from, None), about]
+    };
+    ui.table(&["PROFILE", "FROM", "WHAT IT IS FOR"], listed.iter().map(row))
 }

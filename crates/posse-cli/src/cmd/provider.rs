@@ -69,19 +69,16 @@ pub(crate) fn run(command: &ProviderCommand, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn table(listed: &[Listed], ui: &Ui) -> String {
-    let rows: Vec<Vec<Cell>> = listed
-        .iter()
-        .map(|listed| {
-            let problem = listed.problem.as_ref().map_or("", |_| "broken: see `posse provider check`");
-            vec![
-                Cell::new(&listed.id, None),
-                Cell::new(&listed.name, None),
-                Cell::new(listed.from.join(" + "), None),
-                Cell::new(problem, Colour::Red),
-            ]
-        })
-        .collect();
-    ui.table(&["PROVIDER", "NAME", "MANIFEST", ""], &rows)
+    let row = |listed: &Listed| {
+        let problem = listed.problem.as_ref().map_or("", |_| "broken: see `posse provider check`");
+        vec![
+            Cell::new(&listed.id, None),
+            Cell::new(&listed.name, None),
+            Cell::new(listed.from.join(" + "), None),
+            Cell::new(problem, Colour::Red),
+        ]
+    };
+    ui.table(&["PROVIDER", "NAME", "MANIFEST", ""], listed.iter().map(row))
 }
 
 fn checked(listed: &[Listed], ui: &Ui) -> String {

@@ -54,8 +54,10 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
             let state = if window.opened { "opened" } else { "open already" };
             vec![window.name.to_string().into(), window.target().into(), Cell::new(state, None)]
         };
-        let rows: Vec<Vec<Cell>> = shown.windows.iter().map(row).collect();
-        if rows.is_empty() { String::new() } else { ui.table(&["NAME", "WINDOW", ""], &rows) }
+        if shown.windows.is_empty() {
+            return String::new();
+        }
+        ui.table(&["NAME", "WINDOW", ""], shown.windows.iter().map(row))
     });
     match &shown.attach {
         _ if shown.windows.is_empty() => ui.say("no terminal is running; start one with `posse launch`"),

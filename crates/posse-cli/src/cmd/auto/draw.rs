@@ -15,8 +15,7 @@ use crate::ui::{Cell, Colour, Ui, age, date_time, plain};
 pub(super) fn items(rows: &[ItemRow<'_>], others: &[Other], ui: &Ui) -> String {
     let mut text = String::new();
     if !rows.is_empty() {
-        let table: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
-        text.push_str(&ui.table(&["", "ITEM", "KIND", "PRIORITY", "TITLE"], &table));
+        text.push_str(&ui.table(&["", "ITEM", "KIND", "PRIORITY", "TITLE"], rows.iter().map(cells)));
     }
     for row in rows {
         for warning in row.warnings {
@@ -159,8 +158,7 @@ pub(in crate::cmd) fn status(view: &BacklogView, plans: &[PlanView], ui: &Ui) ->
         text.extend(plan.map(|plan| format!("     `posse run show {}`\n", plan.file)));
     }
     if !view.items.is_empty() {
-        let rows: Vec<Vec<Cell>> = view.items.iter().map(item_cells).collect();
-        text.push_str(&ui.table(&["", "ITEM", "COST", ""], &rows));
+        text.push_str(&ui.table(&["", "ITEM", "COST", ""], view.items.iter().map(item_cells)));
     }
     text
 }

@@ -55,8 +55,7 @@ pub(super) fn table(runs: &[RunView], ui: &Ui) -> String {
             Cell::new(doing(run), Colour::Dim),
         ]
     };
-    let rows: Vec<Vec<Cell>> = runs.iter().map(row).collect();
-    ui.table(&["ID", "KIND", "STATUS", "AGE", "PROGRESS", "OF", "DOING"], &rows)
+    ui.table(&["ID", "KIND", "STATUS", "AGE", "PROGRESS", "OF", "DOING"], runs.iter().map(row))
 }
 
 /// One run. `plans`: the runs of a backlog's plans.
