@@ -69,6 +69,11 @@ impl<'a> Sight<'a> {
         self.rows.is_empty()
     }
 
+    /// The rows before this one.
+    pub(super) fn until(&self, end: usize) -> Self {
+        Self { detector: self.detector, rows: &self.rows[..end], height: self.height, colours: self.colours }
+    }
+
     pub fn row(&self, row: usize) -> &'a str {
         &self.rows[row].0
     }
@@ -136,10 +141,19 @@ struct Held {
 }
 
 impl Detector {
+    /// The rows of the last look, without those below an open dialog.
+    fn sight<'a>(&'a self, memo: &'a Memo, height: usize, colours: Option<&'a dyn Painted>) -> Sight<'a> {
+        let mut sight = Sight { detector: self, rows: &memo.rows, height, colours };
+        if let Some(end) = self.end_of_dialog_above_composer(&sight) {
+            sight.rows = &memo.rows[..end];
+        }
+        sight
+    }
+
     /// What this look says.
     pub fn read(&self, look: Look<'_>, memo: &mut Memo) -> Reading {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows, height: look.rows.len(), colours: look.colours };
+        let sight = self.sight(memo, look.rows.len(), look.colours);
         let found = self.find(&sight);
         for (rule, ready) in self.rules.rules.iter().zip(&self.ready) {
             if let Ok(held) = self.try_rule(rule, ready, &look, &sight, &found) {
@@ -151,7 +165,7 @@ impl Detector {
 
     /// The last prompt of the user in the conversation, as it was shown in the last look.
     pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
-        let sight = Sight { detector: self, rows: &memo.rows, height: memo.rows.len(), colours: None };
+        let sight = self.sight(memo, memo.rows.len(), None);
         let found = self.find(&sight);
         let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
         let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
@@ -169,7 +183,7 @@ impl Detector {
     /// Whether the last look showed a menu in the place of the input field, or one with numbers below it. What opens beside
     /// the input field while a command is typed has no numbers.
     pub(super) fn shows_menu(&self, memo: &Memo) -> bool {
-        let sight = Sight { detector: self, rows: &memo.rows, height: memo.rows.len(), colours: None };
+        let sight = self.sight(memo, memo.rows.len(), None);
         let found = self.find(&sight);
         let numbered = |menu: &dialog::Menu| menu.options.iter().all(|option| option.number.is_some());
         found.menu.as_ref().is_some_and(|menu| found.composer.is_none() || numbered(menu))
@@ -188,7 +202,7 @@ impl Detector {
     /// The same, with everything that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);
-        let sight = Sight { detector: self, rows: &memo.rows, height: look.rows.len(), colours: look.colours };
+        let sight = self.sight(memo, look.rows.len(), look.colours);
         let found = self.find(&sight);
         let mut reading = None;
         let verdict = |(rule, ready): (&Rule, &Ready)| {

@@ -58,6 +58,21 @@ impl Detector {
         Found { composer, menu, turn }
     }
 
+    /// The row after the dialog that is open above the input field, if one is. Claude Code 2.1.140 keeps its spinner and its
+    /// input field below the question of an MCP tool. What the agent writes never begins with a frame in the first column.
+    pub(super) fn end_of_dialog_above_composer(&self, sight: &Sight<'_>) -> Option<usize> {
+        let footer = self.places.dialog_footer?;
+        let composer = composer(&self.places, sight)?;
+        let top = composer.rows.start.checked_sub(1)?;
+        let is_between = |row: &usize| {
+            sight.row(*row).trim().is_empty() || self.places.above_composer.is_some_and(|p| sight.hit(*row, p))
+        };
+        let last = (0..top).rev().find(|row| !is_between(row)).filter(|row| sight.hit(*row, footer))?;
+        let dialog = dialog::menu(self, &sight.until(last), 0)?;
+        let frame = sight.last(0..dialog.rows.start, self.places.dialog_frame?)?;
+        (sight.row(frame).starts_with(['─', '▔']) && dialog.rows.start < last).then_some(last + 1)
+    }
+
     /// The rows without a scrollbar at their end: a run of rows that all end in its track or its thumb.
     pub(super) fn without_scrollbar<'a>(&self, rows: &'a [String]) -> Cow<'a, [String]> {
         let mut rows = Cow::Borrowed(rows);

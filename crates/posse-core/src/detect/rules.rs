@@ -105,6 +105,10 @@ pub struct DialogRules {
     pub first: Option<Pattern>,
     /// The row above which a dialog does not reach.
     pub frame: Option<Pattern>,
+    /// The last row of a dialog that may be open above the input field. The rows below it are left out then.
+    pub footer: Option<Pattern>,
+    /// The rows that may stand between that row and the input field, besides blank ones.
+    pub above_composer: Option<Pattern>,
     /// The row with the question, where a dialog begins with it. Otherwise the question is right above the options.
     pub start: Option<Pattern>,
     /// Rows right before and after the command, where the model's own words stand outside of them.
