@@ -585,6 +585,10 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
     ];
     let completed = (4_892, Completed, "the agent said ready (progress)");
     check_idle(&[&begun[..], std::slice::from_ref(&over), &agreed, &again].concat(), &[working, completed]);
+    // 2.1.275 says by its title that it is ready.
+    let ready = [(4_890, Said(Title, Ready)), (4_892, Said(Progress, Ready)), (4_893, nothing()), (9_000, nothing())];
+    let rested = (4_967, Completed, "the agent said ready (progress)");
+    check_idle(&[&begun[..], std::slice::from_ref(&over), &ready].concat(), &[working, rested]);
     // The hook runs in the middle of that: title, progress and the session file have spoken after it.
     let files = [(100, Said(SessionFile, Working)), (4_900, Said(SessionFile, Ready))];
     let later = [

@@ -135,7 +135,9 @@ impl Life {
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
-                        if let Some(rests) = self.title_rests().filter(|_| source == Source::Hook) {
+                        // Progress and the session file end with the title; they add nothing to the hook's claim.
+                        let claims = source == Source::Hook || (self.hook_claims_end() && self.standing() == 0);
+                        if let Some(rests) = self.title_rests().filter(|_| claims) {
                             return (!goes_on).then(|| (word.at.max(rests) + weigh::REST, ready));
                         }
                         // A claim that another source contradicts. One source may be lost or late, not two.
