@@ -29,26 +29,15 @@ pub struct HomeOptions {
     pub trusted: bool,
     /// Claude Code asks whether to use the key in the environment.
     pub api_key_dialog: bool,
-    /// Claude Code asks for confirmation before it bypasses permissions.
+    /// Claude Code starts in the mode without permissions, and asks for confirmation first.
     pub bypass_dialog: bool,
-    /// The agent asks for no permissions.
-    pub bypass: bool,
     /// How often a failed request is repeated; `None` keeps the agent's default.
     pub retries: Option<u32>,
-    /// More arguments for the agent.
-    pub arguments: Vec<String>,
 }
 
 impl Default for HomeOptions {
     fn default() -> Self {
-        Self {
-            trusted: true,
-            api_key_dialog: false,
-            bypass_dialog: false,
-            bypass: false,
-            retries: None,
-            arguments: Vec::new(),
-        }
+        Self { trusted: true, api_key_dialog: false, bypass_dialog: false, retries: None }
     }
 }
 
@@ -79,7 +68,7 @@ impl Maker {
     ) -> io::Result<ScriptedHome> {
         let mut home = ScriptedHome::new(program)?;
         let arguments = self.move_in(&mut home, version, server, options)?;
-        home.command.extend(arguments.into_iter().chain(options.arguments.iter().cloned()));
+        home.command.extend(arguments);
         Ok(home)
     }
 
@@ -94,7 +83,7 @@ impl Maker {
         match self {
             Maker::Claude => claude::move_in(home, server, options),
             Maker::Codex => codex::move_in(home, version, server, options),
-            Maker::Opencode => others::opencode(home, server, options),
+            Maker::Opencode => others::opencode(home, server),
             Maker::Qwen => others::qwen(home, server, options),
         }
     }

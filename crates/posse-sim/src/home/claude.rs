@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
@@ -31,13 +31,12 @@ pub(super) fn move_in(home: &mut ScriptedHome, server: &ModelServer, options: &H
         "projects": { home.directory.to_str().unwrap_or_default(): project },
     });
     home.write(".claude.json", &state.to_string())?;
-    let mut settings = json!({});
-    if options.bypass {
-        settings["skipDangerousModePermissionPrompt"] = Value::from(!options.bypass_dialog);
+    let settings = if options.bypass_dialog { r#"{"skipDangerousModePermissionPrompt":false}"# } else { "{}" };
+    home.write(".claude/settings.json", settings)?;
+    if options.bypass_dialog {
         // As root, Claude Code bypasses permissions only in a sandbox.
         home.set("IS_SANDBOX", "1");
     }
-    home.write(".claude/settings.json", &settings.to_string())?;
-    let mode = if options.bypass { "bypassPermissions" } else { "default" };
+    let mode = if options.bypass_dialog { "bypassPermissions" } else { "default" };
     Ok(vec!["--permission-mode".into(), mode.into()])
 }

@@ -44,13 +44,9 @@ env_key = "SCRIPTED_API_KEY"
     home.set("CODEX_HOME", &place);
     home.set("SCRIPTED_API_KEY", "dummy");
     // The daemon of Codex would outlive the terminal.
-    let no_daemon: &[&str] = if old { &[] } else { &["--no-daemon"] };
-    let mode: &[&str] = if options.bypass {
-        &["--dangerously-bypass-approvals-and-sandbox"]
-    } else {
-        &["--ask-for-approval", "on-request", "--sandbox", "workspace-write"]
-    };
-    Ok(no_daemon.iter().chain(mode).map(|&argument| argument.to_owned()).collect())
+    let no_daemon = if old { None } else { Some("--no-daemon") };
+    let mode = ["--ask-for-approval", "on-request", "--sandbox", "workspace-write"];
+    Ok(no_daemon.into_iter().chain(mode).map(str::to_owned).collect())
 }
 
 /// Returns the second number of a version.

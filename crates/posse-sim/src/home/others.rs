@@ -7,17 +7,12 @@ use serde_json::json;
 use super::{HomeOptions, ScriptedHome};
 use crate::model::ModelServer;
 
-pub(super) fn opencode(
-    home: &mut ScriptedHome,
-    server: &ModelServer,
-    options: &HomeOptions,
-) -> io::Result<Vec<String>> {
-    let asks = if options.bypass { "allow" } else { "ask" };
+pub(super) fn opencode(home: &mut ScriptedHome, server: &ModelServer) -> io::Result<Vec<String>> {
     let config = json!({
         "$schema": "https://opencode.ai/config.json",
         "model": "scripted/model", "small_model": "scripted/model",
         "autoupdate": false, "share": "disabled",
-        "permission": { "edit": asks, "bash": asks },
+        "permission": { "edit": "ask", "bash": "ask" },
         "provider": { "scripted": {
             "npm": "@ai-sdk/openai-compatible", "name": "Scripted",
             "options": { "baseURL": server.openai_url(), "apiKey": "dummy" },
@@ -45,5 +40,5 @@ pub(super) fn qwen(home: &mut ScriptedHome, server: &ModelServer, options: &Home
     home.set("OPENAI_API_KEY", "dummy");
     home.set("OPENAI_BASE_URL", &server.openai_url());
     home.set("OPENAI_MODEL", "scripted");
-    Ok(vec!["--approval-mode".into(), if options.bypass { "yolo" } else { "default" }.into()])
+    Ok(vec!["--approval-mode".into(), "default".into()])
 }

@@ -28,7 +28,7 @@ pub(crate) const CLAUDE: Looks = Looks {
     allow: "1",
     error: |screen| row(screen, |row| row.contains("API Error") || row.contains("Invalid API key")),
     questions: || {
-        let bypass = HomeOptions { bypass: true, bypass_dialog: true, ..HomeOptions::default() };
+        let bypass = HomeOptions { bypass_dialog: true, ..HomeOptions::default() };
         vec![
             ("trust", HomeOptions { trusted: false, ..HomeOptions::default() }),
             ("API key", HomeOptions { api_key_dialog: true, ..HomeOptions::default() }),
