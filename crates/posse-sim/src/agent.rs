@@ -4,8 +4,8 @@
 //! the keyboard. It does not imitate colours, menus or wording, and it does not prove that posse works with the real
 //! tools; the tests with the real binaries do.
 //!
-//! [`run`] plays a scenario on the terminal of this process. [`ScriptedAgent`] is the agent as a value that takes input
-//! and time, for tests without a process.
+//! [`run`] plays a scenario on the terminal of this process. `ScriptedAgent` is the agent as a value that takes input
+//! and time.
 
 mod keys;
 mod look;
@@ -19,8 +19,4 @@ mod run;
 mod theatre;
 mod transcript;
 
-pub use machine::{AgentEffect, AgentInput, ScriptedAgent};
-pub use record::{AgentRecord, IgnoredInput, RecordSource, TurnOutcome};
-pub use review_loop::Tally;
-pub use rows::ScreenSize;
 pub use run::{AgentRunError, run};

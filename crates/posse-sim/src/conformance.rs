@@ -157,7 +157,6 @@ pub struct ConformanceCase {
     #[serde(default = "usual_size")]
     pub size: (u16, u16),
     /// How often the agent repeats a failed request.
-    #[serde(default)]
     pub retries: Option<u32>,
     /// The number of tool calls before the first that needs a permission.
     #[serde(default)]
@@ -169,7 +168,6 @@ pub struct ConformanceCase {
     #[serde(default)]
     tool_server: bool,
     /// Gives the agent a Stop hook of the user.
-    #[serde(default)]
     stop_hook: Option<StopHook>,
     #[serde(rename = "do")]
     pub actions: Vec<UserAction>,

@@ -9,11 +9,12 @@ mod step;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use posse_core::rounds::Key;
 use serde::Deserialize;
 
 pub use step::{
     AgentAnswer, AgentQuestion, AnswerOddity, CommandUse, FileWrite, QuestionKind, ScriptStep, ServiceFailure,
-    SessionReport, SessionResult, Span, Spoken, Thought, ToolUse, WriteMode,
+    SessionReport, SessionResult, Spoken, Thought, ToolUse,
 };
 #[cfg(feature = "testing")]
 pub(crate) use step::{OneOrSeveral, duration, word_or_table};
@@ -57,7 +58,7 @@ pub struct ScriptTurn {
     /// Plays only for prompts that contain this text.
     pub on: Option<String>,
     /// Plays only for prompts of the review loop that ask for this answer.
-    pub key: Option<TurnKey>,
+    pub key: Option<Key>,
     /// Plays only for these prompts among those that ask for the same answer, or for these sessions of a task, counted
     /// from 1. Empty means all.
     #[serde(deserialize_with = "step::numbers")]
@@ -101,7 +102,8 @@ pub enum PlayKind {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoopPlay {
-    pub think: Span,
+    #[serde(deserialize_with = "step::duration")]
+    pub think: Duration,
     /// The number of permissions it asks for before it answers.
     pub permissions: u32,
     /// The number of reviews that say REVISE before one approves.
@@ -115,45 +117,7 @@ pub struct LoopPlay {
 impl Default for LoopPlay {
     fn default() -> LoopPlay {
         // The loop requires two reviews by default.
-        LoopPlay { think: Span::default(), permissions: 0, revisions: 1, failures: 0, state_dir: None }
-    }
-}
-
-/// The purpose of a turn of the review loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnKey {
-    Analyst,
-    AnalystReview,
-    Programmer,
-    ProgrammerReview,
-    Tester,
-}
-
-impl TurnKey {
-    pub const ALL: [TurnKey; 5] =
-        [TurnKey::Analyst, TurnKey::AnalystReview, TurnKey::Programmer, TurnKey::ProgrammerReview, TurnKey::Tester];
-
-    /// The name in scenarios and in the log.
-    pub fn word(self) -> &'static str {
-        match self {
-            TurnKey::Analyst => "analyst",
-            TurnKey::AnalystReview => "analyst_review",
-            TurnKey::Programmer => "programmer",
-            TurnKey::ProgrammerReview => "programmer_review",
-            TurnKey::Tester => "tester",
-        }
-    }
-
-    /// The name of the file that the answer goes to.
-    pub fn file(self) -> &'static str {
-        match self {
-            TurnKey::Analyst => "analyst_summary.md",
-            TurnKey::AnalystReview => "analyst_review.md",
-            TurnKey::Programmer => "programmer_summary.md",
-            TurnKey::ProgrammerReview => "programmer_review.md",
-            TurnKey::Tester => "test_result.md",
-        }
+        LoopPlay { think: Duration::ZERO, permissions: 0, revisions: 1, failures: 0, state_dir: None }
     }
 }
 
@@ -206,7 +170,7 @@ impl Scenario {
     pub(crate) fn turn_for(
         &self,
         prompt: &str,
-        key: Option<TurnKey>,
+        key: Option<Key>,
         nth: Option<u32>,
         in_order: usize,
     ) -> Option<&ScriptTurn> {

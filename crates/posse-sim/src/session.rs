@@ -13,7 +13,9 @@ use posse_core::placeholders::fill;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::scenario::{FileWrite, Scenario, ScenarioPlayer, ScriptStep, SessionReport, SessionResult, Span, ToolUse};
+use crate::scenario::{
+    FileWrite, Scenario, ScenarioPlayer, ScriptStep, SessionReport, SessionResult, Thought, ToolUse,
+};
 
 /// The call of a session, as the session records it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -135,13 +137,7 @@ impl ScriptedSession<'_> {
                 let id = format!("m{}", std::process::id());
                 emit(&json!({ "type": "assistant", "message": { "id": id, "content": content, "usage": usage() } }))
             }
-            ScriptStep::Think(thought) => {
-                if let Span::For(time) = thought.time {
-                    std::thread::sleep(time);
-                }
-                Ok(())
-            }
-            ScriptStep::Pause(time) => {
+            ScriptStep::Think(Thought { time, .. }) | ScriptStep::Pause(time) => {
                 std::thread::sleep(*time);
                 Ok(())
             }

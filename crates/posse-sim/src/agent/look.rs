@@ -20,9 +20,10 @@ const BRAILLE: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 pub(crate) const PROJECT: &str = "project";
 
 /// The state of the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mood {
     /// Not ready yet; the agents we imitate report nothing then.
+    #[default]
     Starting,
     Idle,
     Working,
@@ -74,12 +75,12 @@ impl AgentLook {
                 let ran = said(format!("Ran {}", codex_command(name, input)), Plain);
                 vec![ran, (output.clone(), "  └ ", "    ", Dim)]
             }
-            (Claude, Entry::Approved { .. }) => Vec::new(),
-            (Codex, Entry::Approved { command }) => {
+            (Claude, Entry::Approved(_)) => Vec::new(),
+            (Codex, Entry::Approved(command)) => {
                 vec![(format!("You approved codex to run {command} this time"), "✔ ", "  ", Good)]
             }
-            (Claude, Entry::Refused { command }) => vec![said(format!("Bash({command})"), Plain), interrupted()],
-            (Codex, Entry::Refused { command }) => {
+            (Claude, Entry::Refused(command)) => vec![said(format!("Bash({command})"), Plain), interrupted()],
+            (Codex, Entry::Refused(command)) => {
                 let refused = (format!("You canceled the request to run {command}"), "✗ ", "  ", Bad);
                 vec![refused, blank(), interrupted()]
             }
@@ -88,11 +89,11 @@ impl AgentLook {
                 vec![answered, result(format!("· {question} → {answer}"))]
             }
             (Codex, Entry::Answered { question, answer }) => vec![said(format!("{question}\n→ {answer}"), Plain)],
-            (Claude, Entry::Declined { question }) => {
+            (Claude, Entry::Declined(question)) => {
                 let declined = said("User declined to answer questions".to_owned(), Plain);
                 vec![declined, result(format!("· {question}"))]
             }
-            (Codex, Entry::Declined { question }) => vec![said(question.clone(), Plain), blank(), interrupted()],
+            (Codex, Entry::Declined(question)) => vec![said(question.clone(), Plain), blank(), interrupted()],
             (Claude, Entry::Error(text)) => vec![said(text.clone(), Bad)],
             (Claude, Entry::Notice(text)) => vec![(text.clone(), "  ⎿  ", "     ", Bad)],
             (Codex, Entry::Error(text) | Entry::Notice(text)) => vec![(text.clone(), "■ ", "", Bad)],

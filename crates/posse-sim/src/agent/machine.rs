@@ -18,35 +18,31 @@ use posse_core::time::Mono;
 
 use crate::agent::keys::{Decoder, ESCAPE_WAIT};
 use crate::agent::look::Mood;
-use crate::agent::paint::{Painter, ScreenMode};
+use crate::agent::paint::Painter;
 use crate::agent::record::AgentRecord;
 use crate::agent::review_loop::Tally;
 use crate::agent::rows::ScreenSize;
 use crate::agent::transcript::Transcript;
-use crate::scenario::{Scenario, WriteMode};
+use crate::scenario::Scenario;
 
 use draft::{PromptDraft, PromptMessage};
 use play::{PlayPart, TurnPlay};
 use report::Reporter;
 use review_loop::{DelayedEffect, LoopMemory};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentInput<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgentInput<'a> {
     /// Bytes from the terminal, cut anywhere.
     Bytes(&'a [u8]),
     Resize(ScreenSize),
     /// Time has passed. Late or extra ticks are harmless.
     Tick,
-    WriteFailed {
-        path: String,
-        error: String,
-    },
     /// The process got a signal, or its terminal is gone (1).
     Signal(i32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AgentEffect {
+pub(crate) enum AgentEffect {
     /// The escape bytes that draw a frame.
     Paint(String),
     Title(String),
@@ -54,12 +50,12 @@ pub enum AgentEffect {
     Osc(String),
     /// The text of a `print` step.
     Raw(String),
+    /// Writes a temporary file and renames it.
     Write {
         path: PathBuf,
         bytes: Vec<u8>,
-        how: WriteMode,
     },
-    /// A piece of a file that is written in place. The first piece empties the file. The file stays open until the
+    /// Writes a piece of a file in place. The first piece empties the file. The file stays open until the
     /// last piece, even if someone moves it.
     Piece {
         path: PathBuf,
@@ -76,7 +72,7 @@ pub enum AgentEffect {
 
 impl AgentEffect {
     /// Returns the bytes to write to the terminal, if this effect has any.
-    pub fn bytes(&self) -> Option<Vec<u8>> {
+    pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         match self {
             AgentEffect::Paint(text) | AgentEffect::Raw(text) => Some(text.clone().into_bytes()),
             AgentEffect::Title(title) => {
@@ -89,17 +85,11 @@ impl AgentEffect {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AgentEnding {
-    Exit(i32),
-    Kill(i32),
-}
-
 /// The time between two frames of spinners and titles, as in the agents we imitate.
 const FRAME_TIME: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
-pub struct ScriptedAgent {
+#[derive(Debug, Default)]
+pub(crate) struct ScriptedAgent {
     scenario: Scenario,
     size: ScreenSize,
     opened: Mono,
@@ -122,7 +112,8 @@ pub struct ScriptedAgent {
     later: Vec<DelayedEffect>,
     /// Whether more steps are due at once, after a look at the input.
     busy_now: bool,
-    ending: Option<AgentEnding>,
+    /// The last effect, if the agent ends.
+    ending: Option<AgentEffect>,
     over: bool,
     records: Vec<AgentRecord>,
     effects: Vec<AgentEffect>,
@@ -131,33 +122,22 @@ pub struct ScriptedAgent {
 
 impl ScriptedAgent {
     /// Starts the agent. `tally` counts the turns that its predecessors of the review loop played.
-    pub fn open(scenario: Scenario, tally: Tally, size: ScreenSize, now: Mono) -> (ScriptedAgent, Vec<AgentEffect>) {
-        let screen = if scenario.alternate { ScreenMode::Alternate } else { ScreenMode::Main };
+    pub(crate) fn open(
+        scenario: Scenario,
+        tally: Tally,
+        size: ScreenSize,
+        now: Mono,
+    ) -> (ScriptedAgent, Vec<AgentEffect>) {
         let mut agent = ScriptedAgent {
             size,
             opened: now,
-            keys: Decoder::default(),
-            escape_due: None,
             transcript: Transcript::new(scenario.look, size),
-            painter: Painter::new(screen),
+            painter: Painter::new(scenario.alternate),
             reporter: Reporter::new(&scenario),
-            draft: PromptDraft::default(),
-            queue: Vec::new(),
-            mood: Mood::Starting,
             play: Some(TurnPlay::new(PlayPart::Start, scenario.start.clone(), now)),
-            ready: false,
-            typed: None,
-            turns_started: 0,
-            turns_in_order: 0,
             memory: LoopMemory::new(tally),
-            later: Vec::new(),
-            busy_now: false,
-            ending: None,
-            over: false,
-            records: Vec::new(),
-            effects: Vec::new(),
-            wake: None,
             scenario,
+            ..ScriptedAgent::default()
         };
         let alternate = if agent.scenario.alternate { "\x1b[?1049h" } else { "" };
         agent.effects.push(AgentEffect::Paint(format!("{alternate}\x1b[?2004h")));
@@ -166,7 +146,7 @@ impl ScriptedAgent {
     }
 
     /// Handles an input. The caller carries out the effects in order.
-    pub fn handle(&mut self, input: AgentInput<'_>, now: Mono) -> Vec<AgentEffect> {
+    pub(crate) fn handle(&mut self, input: AgentInput<'_>, now: Mono) -> Vec<AgentEffect> {
         if self.over {
             return Vec::new();
         }
@@ -190,18 +170,13 @@ impl ScriptedAgent {
                 }
             }
             AgentInput::Tick => {}
-            AgentInput::WriteFailed { path, error } => {
-                let text = format!("cannot write {path}: {error}");
-                self.records.push(AgentRecord::WriteFailed { path, error });
-                self.fail_turn(text, now);
-            }
-            AgentInput::Signal(signal) => self.ending = Some(AgentEnding::Exit(128 + signal)),
+            AgentInput::Signal(signal) => self.ending = Some(AgentEffect::Exit(128 + signal)),
         }
         self.conclude(now)
     }
 
     /// Returns when the agent needs a tick. `None` while nothing moves.
-    pub fn deadline(&self) -> Option<Mono> {
+    pub(crate) fn deadline(&self) -> Option<Mono> {
         self.wake
     }
 
@@ -210,20 +185,13 @@ impl ScriptedAgent {
             self.advance(now);
         }
         self.show(now);
-        match self.ending {
-            Some(AgentEnding::Exit(code)) => {
+        if let Some(ending) = self.ending.clone() {
+            if let AgentEffect::Exit(_) = ending {
                 self.effects.extend(self.reporter.farewell());
                 self.effects.push(AgentEffect::Paint(format!("{}\x1b[?2004l", self.painter.leave())));
-                self.effects.push(AgentEffect::Log(AgentRecord::Exit { code }));
-                self.effects.push(AgentEffect::Exit(code));
-                self.over = true;
             }
-            Some(AgentEnding::Kill(signal)) => {
-                self.effects.push(AgentEffect::Log(AgentRecord::Crash { signal }));
-                self.effects.push(AgentEffect::Kill(signal));
-                self.over = true;
-            }
-            None => {}
+            self.effects.push(ending);
+            self.over = true;
         }
         self.wake = self.next_wake(now);
         std::mem::take(&mut self.effects)

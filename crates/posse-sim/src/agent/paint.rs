@@ -18,15 +18,10 @@ pub(crate) struct LivePanel {
     pub(crate) at_top: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ScreenMode {
-    Main,
-    Alternate,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Painter {
-    screen: ScreenMode,
+    /// Whether to draw on the alternate screen.
+    alternate: bool,
     /// The index of the first row that is still on the screen.
     base: usize,
     /// The rows on the screen, from `base` on.
@@ -38,9 +33,8 @@ pub(crate) struct Painter {
 }
 
 impl Painter {
-    pub(crate) fn new(screen: ScreenMode) -> Painter {
-        let must_clear = screen == ScreenMode::Alternate;
-        Painter { screen, base: 0, shown: Vec::new(), cursor: (0, 0), cursor_hidden: false, must_clear }
+    pub(crate) fn new(alternate: bool) -> Painter {
+        Painter { alternate, must_clear: alternate, ..Painter::default() }
     }
 
     /// Makes the next frame start from a cleared screen, as after a resize.
@@ -52,9 +46,9 @@ impl Painter {
     /// end, unless the painter is cleared.
     pub(crate) fn paint(&mut self, settled: &[ScreenRow], live: &LivePanel, size: ScreenSize) -> String {
         let mut out = String::new();
-        if self.must_clear || (self.screen == ScreenMode::Main && self.base > settled.len()) {
+        if self.must_clear || (!self.alternate && self.base > settled.len()) {
             self.must_clear = false;
-            out.push_str(if self.screen == ScreenMode::Main { "\x1b[H\x1b[2J\x1b[3J" } else { "\x1b[H\x1b[2J" });
+            out.push_str(if self.alternate { "\x1b[H\x1b[2J" } else { "\x1b[H\x1b[2J\x1b[3J" });
             self.base = 0;
             self.shown.clear();
             self.cursor = (0, 0);
@@ -91,22 +85,19 @@ impl Painter {
         let lower = &live.lower[live.lower.len().saturating_sub(size.rows)..];
         let above = size.rows - lower.len();
         let mut rows: Vec<&ScreenRow> = Vec::new();
-        match self.screen {
+        if self.alternate {
+            let hidden = (settled.len() + live.upper.len()).saturating_sub(above);
+            rows.extend(settled.iter().chain(&live.upper).skip(hidden));
+            if !live.at_top {
+                rows.resize(above, blank);
+            }
+        } else {
             // The changing rows are never taller than the screen, so that the cursor can reach all of them.
-            ScreenMode::Main => {
-                rows.extend(settled.iter().chain(&live.upper[live.upper.len().saturating_sub(above)..]));
-            }
-            ScreenMode::Alternate => {
-                let hidden = (settled.len() + live.upper.len()).saturating_sub(above);
-                rows.extend(settled.iter().chain(&live.upper).skip(hidden));
-                if !live.at_top {
-                    rows.resize(above, blank);
-                }
-            }
+            rows.extend(settled.iter().chain(&live.upper[live.upper.len().saturating_sub(above)..]));
         }
         let lower_at = rows.len();
         rows.extend(lower);
-        if self.screen == ScreenMode::Alternate {
+        if self.alternate {
             rows.resize(size.rows, blank);
         } else if rows.len() == settled.len() {
             rows.push(blank);
@@ -167,13 +158,12 @@ impl Painter {
     /// Returns the bytes that leave the screen: the text stays, and the cursor is below it.
     pub(crate) fn leave(&mut self) -> String {
         let mut out = String::new();
-        match self.screen {
-            ScreenMode::Main => {
-                let last = (self.base + self.shown.len()).saturating_sub(1);
-                self.go_to_row(&mut out, last);
-                out.push_str("\r\n");
-            }
-            ScreenMode::Alternate => out.push_str("\x1b[?1049l"),
+        if self.alternate {
+            out.push_str("\x1b[?1049l");
+        } else {
+            let last = (self.base + self.shown.len()).saturating_sub(1);
+            self.go_to_row(&mut out, last);
+            out.push_str("\r\n");
         }
         self.show_cursor(&mut out, true);
         out

@@ -4,15 +4,15 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Columns and rows of the terminal, never zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScreenSize {
-    pub columns: usize,
-    pub rows: usize,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScreenSize {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
 }
 
 impl ScreenSize {
     /// Replaces 0, which means that the terminal does not know its size, with the usual size.
-    pub fn new(columns: u16, rows: u16) -> ScreenSize {
+    pub(crate) fn new(columns: u16, rows: u16) -> ScreenSize {
         let or = |value: u16, usual| if value == 0 { usual } else { usize::from(value) };
         ScreenSize { columns: or(columns, 80), rows: or(rows, 24) }
     }
@@ -63,7 +63,7 @@ impl ScreenRow {
         if text.width() <= width {
             return ScreenRow { text, style };
         }
-        let mut short = text[..fit(&text, width.saturating_sub(1), Breaks::Anywhere)].to_owned();
+        let mut short = text[..fit(&text, width.saturating_sub(1), false)].to_owned();
         short.push('…');
         if short.width() > width {
             short = "…".to_owned();
@@ -87,7 +87,7 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, style: RowStyle, width: 
             // If the prefix does not fit, only the text is shown.
             let prefix = if prefix.width() < width { prefix } else { "" };
             let room = width - prefix.width();
-            let end = fit(left, room, Breaks::AtWords);
+            let end = fit(left, room, true);
             let (piece, after) = left.split_at(end);
             let piece = if piece.width() > room { "?" } else { piece };
             let piece = if after.is_empty() { piece } else { piece.trim_end_matches(' ') };
@@ -101,24 +101,14 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, style: RowStyle, width: 
     rows
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Breaks {
-    AtWords,
-    Anywhere,
-}
-
-/// Returns how many bytes of the text fit into `room` columns; at least one character.
-fn fit(text: &str, room: usize, breaks: Breaks) -> usize {
+/// Returns how many bytes of the text fit into `room` columns, if possible whole words; at least one character.
+fn fit(text: &str, room: usize, whole_words: bool) -> usize {
     let mut used = 0;
     let mut after_space = 0;
     for (at, c) in text.char_indices() {
         used += c.width().unwrap_or(0);
         if used > room && at > 0 {
-            return match breaks {
-                _ if c == ' ' => at,
-                Breaks::AtWords if after_space > 0 => after_space,
-                _ => at,
-            };
+            return if whole_words && c != ' ' && after_space > 0 { after_space } else { at };
         }
         if c == ' ' {
             after_space = at + 1;

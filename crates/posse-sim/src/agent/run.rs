@@ -19,20 +19,18 @@ use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
 use signal_hook::{flag, low_level};
 
 use crate::agent::machine::{AgentEffect, AgentInput, ScriptedAgent};
-use crate::agent::record::{AgentRecord, RecordSource};
+use crate::agent::record::{AgentRecord, RecordLine};
 use crate::agent::review_loop::Tally;
 use crate::agent::rows::ScreenSize;
-use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer, WriteMode};
+use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer};
 
 /// Why a scenario could not be played to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentRunError {
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    #[error("cannot open the log {}: {source}", path.display())]
-    Log { path: PathBuf, source: io::Error },
-    #[error("cannot read the counts in {}: {source}", path.display())]
-    Tally { path: PathBuf, source: io::Error },
+    #[error("cannot {what} {}: {source}", path.display())]
+    File { what: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot use the terminal: {0}")]
     Terminal(#[from] io::Error),
 }
@@ -41,14 +39,13 @@ pub enum AgentRunError {
 /// not return. Signal handlers stay registered, so the process should exit afterwards.
 ///
 /// # Errors
-/// If a step needs a model, or the terminal, the log or the signals cannot be set up.
+/// If a step needs a model, a file cannot be written, or the terminal, the log or the signals cannot be set up.
 pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
     scenario.check_for(ScenarioPlayer::Agent)?;
     let stdin = io::stdin();
     let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let log = scenario.log.as_deref().map(open_log).transpose()?;
+    let log = scenario.log.as_deref().map(|log| open_to_append(log).map_err(failed("open", log))).transpose()?;
     let tally = scenario.review_loop.state_dir.as_deref().map(read_tally).transpose()?.unwrap_or_default();
-    let source = RecordSource { pid: std::process::id(), terminal: std::env::var("POSSE_TERMINAL_ID").ok() };
     let (signalled, writer) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     let terminated = Arc::<AtomicBool>::default();
@@ -60,16 +57,13 @@ pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
         low_level::pipe::register(signal, writer.try_clone()?)?;
     }
     let _raw = RawMode::enter(io::stdin())?;
-    let mut shell = Shell { out, log, source, open: HashMap::new(), failures: Vec::new() };
+    let terminal = std::env::var("POSSE_TERMINAL_ID").ok();
+    let mut shell = Shell { out, log, terminal, open: HashMap::new() };
 
     let (mut agent, mut effects) = ScriptedAgent::open(scenario, tally, size(&shell.out), now());
     loop {
-        if let Some(code) = shell.perform(&effects) {
+        if let Some(code) = shell.perform(&effects)? {
             return Ok(code);
-        }
-        if let Some((path, error)) = shell.failures.pop() {
-            effects = agent.handle(AgentInput::WriteFailed { path, error }, now());
-            continue;
         }
         effects.clear();
         let [input, woken] = wait(&stdin, &signalled, agent.deadline())?;
@@ -112,17 +106,15 @@ fn wait(stdin: &Stdin, signalled: &UnixStream, until: Option<Mono>) -> io::Resul
 struct Shell {
     out: File,
     log: Option<File>,
-    source: RecordSource,
+    terminal: Option<String>,
     /// Files that are written piece by piece.
     open: HashMap<PathBuf, File>,
-    /// Failed writes that the agent has not handled yet: path and error.
-    failures: Vec<(String, String)>,
 }
 
 impl Shell {
     /// Carries out effects in order and returns the exit code if the agent ends. Output to the terminal is collected
     /// and written before any other effect.
-    fn perform(&mut self, effects: &[AgentEffect]) -> Option<i32> {
+    fn perform(&mut self, effects: &[AgentEffect]) -> Result<Option<i32>, AgentRunError> {
         let mut screen: Vec<u8> = Vec::new();
         for effect in effects {
             if let Some(mut bytes) = effect.bytes() {
@@ -131,41 +123,29 @@ impl Shell {
             }
             // A failed write means that the terminal is gone.
             if self.out.write_all(&std::mem::take(&mut screen)).is_err() {
-                return Some(128 + SIGHUP);
+                return Ok(Some(128 + SIGHUP));
             }
             match effect {
                 AgentEffect::Log(record) => self.log(record),
-                AgentEffect::Write { path, bytes, how } => {
-                    let written = write_file(path, bytes, *how);
-                    self.wrote(path, bytes.len(), written);
+                AgentEffect::Write { path, bytes } => {
+                    write_file(path, bytes).map_err(failed("write", path))?;
+                    self.log(&AgentRecord::Wrote { path: path.display().to_string() });
                 }
                 AgentEffect::Piece { path, bytes, last } => {
-                    let written = self.write_piece(path, bytes, *last);
-                    self.wrote(path, bytes.len(), written);
+                    self.write_piece(path, bytes, *last).map_err(failed("write", path))?;
+                    self.log(&AgentRecord::Wrote { path: path.display().to_string() });
                 }
-                AgentEffect::Count(path) => {
-                    if let Err(error) = append_line(path) {
-                        self.failures.push((path.display().to_string(), error.to_string()));
-                    }
-                }
-                AgentEffect::Exit(code) => return Some(*code),
+                AgentEffect::Count(path) => append_line(path).map_err(failed("write", path))?,
+                AgentEffect::Exit(code) => return Ok(Some(*code)),
                 AgentEffect::Kill(signal) => {
                     let _ = low_level::emulate_default_handler(*signal);
                     // Reached only if the signal does not kill.
-                    return Some(128 + signal);
+                    return Ok(Some(128 + signal));
                 }
                 AgentEffect::Paint(_) | AgentEffect::Title(_) | AgentEffect::Osc(_) | AgentEffect::Raw(_) => {}
             }
         }
-        self.out.write_all(&screen).is_err().then_some(128 + SIGHUP)
-    }
-
-    fn wrote(&mut self, path: &Path, length: usize, written: io::Result<()>) {
-        let path = path.display().to_string();
-        match written {
-            Ok(()) => self.log(&AgentRecord::Wrote { path, length }),
-            Err(error) => self.failures.push((path, error.to_string())),
-        }
+        Ok(self.out.write_all(&screen).is_err().then_some(128 + SIGHUP))
     }
 
     fn write_piece(&mut self, path: &Path, bytes: &[u8], last: bool) -> io::Result<()> {
@@ -186,15 +166,19 @@ impl Shell {
     /// Writes a record. If the log cannot be written, the play continues.
     fn log(&mut self, record: &AgentRecord) {
         let ns = u64::try_from(now().0.as_nanos()).unwrap_or(u64::MAX);
-        if let (Some(log), Ok(line)) = (&mut self.log, record.to_json(ns, &self.source)) {
+        let line = RecordLine { ns, pid: std::process::id(), terminal: self.terminal.as_deref(), record };
+        if let (Some(log), Ok(line)) = (&mut self.log, serde_json::to_string(&line)) {
             let _ = log.write_all(format!("{line}\n").as_bytes());
         }
     }
 }
 
-fn open_log(path: &Path) -> Result<File, AgentRunError> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    opened.map_err(|source| AgentRunError::Log { path: path.to_owned(), source })
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> AgentRunError {
+    move |source| AgentRunError::File { what, path: path.to_owned(), source }
+}
+
+fn open_to_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 /// Reads the counts of the agents before this one: a file each, with one line for each thing counted.
@@ -207,28 +191,23 @@ fn read_tally(directory: &Path) -> Result<Tally, AgentRunError> {
         };
         std::fs::read_dir(directory)?.map(|file| count(file?)).collect::<io::Result<Tally>>()
     };
-    read().map_err(|source| AgentRunError::Tally { path: directory.to_owned(), source })
+    read().map_err(failed("read", directory))
 }
 
 fn append_line(path: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(b"1\n")
+    open_to_append(path)?.write_all(b"1\n")
 }
 
 fn make_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
 
-fn write_file(path: &Path, bytes: &[u8], how: WriteMode) -> io::Result<()> {
+fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_parent(path)?;
-    match how {
-        WriteMode::Plain => std::fs::write(path, bytes),
-        WriteMode::Rename => {
-            let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-            let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-            std::fs::write(&beside, bytes)?;
-            std::fs::rename(&beside, path)
-        }
-    }
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    std::fs::write(&beside, bytes)?;
+    std::fs::rename(&beside, path)
 }
 
 fn size(out: &File) -> ScreenSize {

@@ -113,14 +113,9 @@ fn not_zero(value: u16) -> NonZeroU16 {
 /// Compares a screen with a picture, which begins with a line break.
 #[track_caller]
 pub(crate) fn assert_screen(theatre: &Theatre, picture: &str) {
-    let picture: Vec<&str> = picture.trim_matches('\n').lines().map(str::trim_end).collect();
-    let screen = theatre.screen();
-    let screen: Vec<&str> = screen.lines().map(str::trim_end).collect();
-    assert_eq!(
-        screen.join("\n").trim_matches('\n'),
-        picture.join("\n"),
-        "\n--- on the screen:\n{}\n--- expected:\n{}",
-        screen.join("\n"),
-        picture.join("\n")
-    );
+    let rows =
+        |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned();
+    let screen = rows(&theatre.screen());
+    let picture = rows(picture);
+    assert_eq!(screen, picture, "\n--- on the screen:\n{screen}\n--- expected:\n{picture}");
 }

@@ -12,19 +12,16 @@ pub(crate) enum TranscriptEntry {
         input: String,
         output: String,
     },
-    Approved {
-        command: String,
-    },
-    Refused {
-        command: String,
-    },
+    /// An approved command.
+    Approved(String),
+    /// A refused command.
+    Refused(String),
     Answered {
         question: String,
         answer: String,
     },
-    Declined {
-        question: String,
-    },
+    /// A declined question.
+    Declined(String),
     Error(String),
     /// An error directly below the prompt.
     Notice(String),
@@ -32,7 +29,7 @@ pub(crate) enum TranscriptEntry {
     Closing(String),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Transcript {
     look: AgentLook,
     width: usize,
@@ -42,7 +39,7 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     pub(crate) fn new(look: AgentLook, size: ScreenSize) -> Transcript {
-        Transcript { look, width: size.columns, entries: Vec::new(), rows: Vec::new() }
+        Transcript { look, width: size.columns, ..Transcript::default() }
     }
 
     pub(crate) fn rows(&self) -> &[ScreenRow] {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
 use crate::model::request::{
-    ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, reminders, said, string, texts,
+    ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, reminders, string, texts, user_texts,
 };
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -17,15 +17,10 @@ const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
 pub(crate) fn read(body: &Value, agent_id: Option<&str>) -> ModelRequest {
     let messages = list(&body["messages"]);
-    let from_user = messages.iter().filter(|message| message["role"] == "user");
-    let from_user: Vec<&str> = from_user.flat_map(|message| texts(&message["content"])).collect();
-    let user_texts: Vec<String> = from_user.iter().filter_map(|text| said(text, &NOT_THE_USER)).collect();
-    let answered = messages.iter().rposition(|message| message["role"] == "assistant");
-    let mut asked = ModelRequest::new(body, &user_texts, messages, answered, |messages| {
-        let blocks = messages.iter().flat_map(|message| list(&message["content"]));
-        blocks.filter(|block| block["type"] == "tool_result").map(tool_result).collect()
+    let mut asked = ModelRequest::new(body, messages, &NOT_THE_USER, |message| {
+        list(&message["content"]).iter().filter(|block| block["type"] == "tool_result").map(tool_result).collect()
     });
-    asked.reminders = from_user.into_iter().flat_map(reminders).collect();
+    asked.reminders = user_texts(messages).flat_map(reminders).collect();
     asked.offered = list(&body["tools"]).iter().map(offered).collect();
     asked.kind = kind(body, &asked, agent_id);
     asked

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::model::openai::refusal;
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, pieces};
-use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
+use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
 /// The starts of user messages that Qwen Code writes itself.
@@ -15,15 +15,8 @@ const REMEMBERS: &str = "managed memory extraction subagent";
 
 pub(crate) fn read(body: &Value) -> ModelRequest {
     let messages = list(&body["messages"]);
-    let user_texts: Vec<String> = messages
-        .iter()
-        .filter(|message| message["role"] == "user")
-        .flat_map(|message| texts(&message["content"]))
-        .filter_map(|text| said(text, &NOT_THE_USER))
-        .collect();
-    let answered = messages.iter().rposition(|message| message["role"] == "assistant");
-    let mut asked = ModelRequest::new(body, &user_texts, messages, answered, |messages| {
-        messages.iter().filter(|message| message["role"] == "tool").map(tool_result).collect()
+    let mut asked = ModelRequest::new(body, messages, &NOT_THE_USER, |message| {
+        (message["role"] == "tool").then(|| tool_result(message)).into_iter().collect()
     });
     asked.directory = messages.iter().flat_map(|message| texts(&message["content"])).find_map(directory);
     asked.offered = list(&body["tools"]).iter().map(offered).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
-use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, said, string, texts};
+use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
 /// The starts of user messages that Codex writes itself.
@@ -21,26 +21,13 @@ pub(crate) fn read(body: &Value) -> ModelRequest {
     // A single prompt may be a plain string.
     let alone = [json!({ "role": "user", "content": body["input"] })];
     let items = if body["input"].is_string() { &alone } else { list(&body["input"]) };
-    let is_said = |item: &&Value| item["role"] == "user" && matches!(item["type"].as_str(), None | Some("message"));
-    let user_texts: Vec<String> = items
-        .iter()
-        .filter(is_said)
-        .flat_map(|item| texts(&item["content"]))
-        .filter_map(|text| said(text, &NOT_THE_USER))
-        .collect();
-    let is_models = |item: &Value| item["role"] == "assistant" || item["type"].as_str().is_some_and(is_call);
-    let answered = items.iter().rposition(is_models);
-    let mut asked = ModelRequest::new(body, &user_texts, items, answered, |items| {
-        let is_result = |item: &&Value| item["type"].as_str().is_some_and(|kind| kind.ends_with("call_output"));
-        items.iter().filter(is_result).map(tool_result).collect()
+    let mut asked = ModelRequest::new(body, items, &NOT_THE_USER, |item| {
+        let is_result = item["type"].as_str().is_some_and(|kind| kind.ends_with("call_output"));
+        is_result.then(|| tool_result(item)).into_iter().collect()
     });
     asked.offered = offered(body, items);
     asked.kind = kind(body);
     asked
-}
-
-fn is_call(kind: &str) -> bool {
-    kind.ends_with("_call")
 }
 
 fn tool_result(item: &Value) -> ModelToolResult {

@@ -1,6 +1,7 @@
 //! Plays a turn: one step after the other, on one connection.
 
 use std::net::TcpStream;
+use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::model::reply::{PIECE, Protocol, ReplyWriter};
 use crate::model::request::{ModelRequest, RequestKind};
 use crate::model::shared::{ConnectionGone, ServerShared};
 use crate::model::{http, tools};
-use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, Span, ToolUse};
+use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, ToolUse};
 
 /// A reply in progress.
 pub(crate) struct ReplyPlayer<'a> {
@@ -74,10 +75,7 @@ impl<'a> ReplyPlayer<'a> {
                 if !thought.text.is_empty() {
                     self.send(None, |writer| writer.thought(&thought.text))?;
                 }
-                match thought.time {
-                    Span::For(time) => self.pause(time)?,
-                    Span::Forever => self.pause(Duration::MAX)?,
-                }
+                self.pause(thought.time)?;
             }
             ScriptStep::Tool(call) => self.call(&tools::as_written(self.query, call))?,
             ScriptStep::Run(run) => self.call(&tools::run(self.query, run))?,
@@ -122,7 +120,7 @@ impl<'a> ReplyPlayer<'a> {
     /// Sends a part of the reply, at `rate` characters per second if given.
     fn send(
         &mut self,
-        rate: Option<u32>,
+        rate: Option<NonZeroU32>,
         part: impl FnOnce(&mut dyn ReplyWriter) -> Vec<String>,
     ) -> Result<(), ConnectionGone> {
         self.begin()?;
@@ -131,7 +129,7 @@ impl<'a> ReplyPlayer<'a> {
                 http::chunk(self.to, &event)?;
             }
             if let Some(rate) = rate {
-                self.pause(Duration::from_secs_f64(PIECE as f64 / f64::from(rate)))?;
+                self.pause(Duration::from_secs_f64(PIECE as f64 / f64::from(rate.get())))?;
             }
         }
         Ok(())

@@ -70,22 +70,26 @@ pub(crate) struct OfferedTool {
 }
 
 impl ModelRequest {
-    /// Reads what all protocols have in common. `messages` is the conversation, of which the first `answered` messages
-    /// are older than the model's last reply.
+    /// Reads what all protocols have in common. `messages` is the conversation; `results` returns the tool results in one
+    /// of its messages.
     pub(crate) fn new(
         body: &Value,
-        user_texts: &[String],
         messages: &[Value],
-        answered: Option<usize>,
-        results_in: impl Fn(&[Value]) -> Vec<ModelToolResult>,
+        not_the_user: &[&str],
+        results: impl Fn(&Value) -> Vec<ModelToolResult>,
     ) -> ModelRequest {
+        let said: Vec<String> = user_texts(messages).filter_map(|text| said(text, not_the_user)).collect();
+        let is_models = |message: &Value| {
+            message["role"] == "assistant" || message["type"].as_str().is_some_and(|kind| kind.ends_with("_call"))
+        };
+        let unanswered = messages.iter().rposition(is_models).map_or(0, |at| at + 1);
         ModelRequest {
             model: string(&body["model"]),
             streamed: body["stream"] == true,
-            opening: user_texts.first().cloned().unwrap_or_default(),
-            user_text: user_texts.last().cloned().unwrap_or_default(),
-            tool_results: results_in(&messages[answered.map_or(0, |at| at + 1)..]),
-            heard: user_texts.len() + results_in(messages).len(),
+            opening: said.first().cloned().unwrap_or_default(),
+            user_text: said.last().cloned().unwrap_or_default(),
+            tool_results: messages[unanswered..].iter().flat_map(&results).collect(),
+            heard: said.len() + messages.iter().flat_map(&results).count(),
             ..ModelRequest::default()
         }
     }
@@ -115,6 +119,13 @@ pub(crate) fn texts(content: &Value) -> Vec<&str> {
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => Vec::new(),
     }
+}
+
+/// Returns the texts of all messages of the user.
+pub(crate) fn user_texts(messages: &[Value]) -> impl Iterator<Item = &str> {
+    let is_said =
+        |message: &&Value| message["role"] == "user" && matches!(message["type"].as_str(), None | Some("message"));
+    messages.iter().filter(is_said).flat_map(|message| texts(&message["content"]))
 }
 
 pub(crate) fn string(value: &Value) -> String {

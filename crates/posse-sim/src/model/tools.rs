@@ -12,21 +12,16 @@ const WHY: &str = "The scenario asks for it";
 
 pub(crate) fn run(asked: &ModelRequest, wanted: &CommandUse) -> ToolUse {
     let command = wanted.command.as_str();
-    let offers = |name| asked.offers(name).is_some();
-    let described = || json!({ "command": command, "description": "Run the scripted command" });
-    let (name, mut input) = if offers("Bash") {
-        ("Bash", described())
-    } else if offers("bash") {
-        ("bash", described())
-    } else if offers("run_shell_command") {
-        ("run_shell_command", json!({ "command": command, "description": "Run it", "is_background": false }))
-    } else if offers("shell_command") {
-        ("shell_command", json!({ "command": command }))
-    } else if offers("shell") {
-        ("shell", json!({ "command": ["bash", "-lc", command] }))
-    } else {
-        ("exec_command", json!({ "cmd": command }))
-    };
+    let described = json!({ "command": command, "description": "Run the scripted command" });
+    let known = [
+        ("Bash", described.clone()),
+        ("bash", described),
+        ("run_shell_command", json!({ "command": command, "description": "Run it", "is_background": false })),
+        ("shell_command", json!({ "command": command })),
+        ("shell", json!({ "command": ["bash", "-lc", command] })),
+    ];
+    let offered = known.into_iter().find(|(name, _)| asked.offers(name).is_some());
+    let (name, mut input) = offered.unwrap_or_else(|| ("exec_command", json!({ "cmd": command })));
     if wanted.escalated && matches!(name, "shell_command" | "shell" | "exec_command") {
         input["sandbox_permissions"] = "require_escalated".into();
         input["justification"] = WHY.into();
@@ -82,7 +77,6 @@ fn offered_way(asked: &ModelRequest, name: &str, input: Value) -> ToolUse {
 mod tests {
     use super::*;
     use crate::model::request::OfferedTool;
-    use crate::scenario::WriteMode;
 
     fn offering(tools: &[(&str, bool)]) -> ModelRequest {
         let of = |(name, freeform): &(&str, bool)| OfferedTool {
@@ -112,7 +106,7 @@ mod tests {
 
     #[test]
     fn file_uses_the_tool_that_is_offered() {
-        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into(), how: WriteMode::default(), commit: false };
+        let wish = FileWrite { path: "/a".into(), text: "b\nc\n".into(), commit: false };
         assert_eq!(write(&offering(&[("Write", false)]), &wish).input["file_path"], "/a");
         let relative = FileWrite { path: "a".into(), ..wish.clone() };
         let there = ModelRequest { directory: Some("/project".into()), ..offering(&[("write_file", false)]) };

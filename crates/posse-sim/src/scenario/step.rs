@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -41,7 +42,6 @@ pub enum ScriptStep {
     #[serde(deserialize_with = "answer")]
     Answer(AgentAnswer),
     /// Dies by this signal and leaves the terminal as it is.
-    #[serde(deserialize_with = "signal")]
     Crash(i32),
     /// Restores the terminal and exits.
     Exit(u8),
@@ -80,45 +80,19 @@ impl ScriptStep {
     }
 }
 
-/// A time that may have no end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
-    For(Duration),
-    Forever,
-}
-
-impl Default for Span {
-    fn default() -> Span {
-        Span::For(Duration::ZERO)
-    }
-}
-
-impl Span {
-    fn read(text: &str) -> Result<Span, InvalidValue> {
-        if text == "forever" { Ok(Span::Forever) } else { read_duration(text).map(Span::For) }
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-        Span::read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spoken {
     pub text: String,
     /// Characters per second; `None` means all at once.
-    #[serde(default, deserialize_with = "rate")]
-    pub rate: Option<u32>,
+    pub rate: Option<NonZeroU32>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Thought {
-    #[serde(rename = "for")]
-    pub time: Span,
+    #[serde(rename = "for", deserialize_with = "duration")]
+    pub time: Duration,
     /// The words of the thought. The agents we imitate do not show them.
     pub text: String,
 }
@@ -132,10 +106,9 @@ pub struct ToolUse {
     #[serde(default = "no_input")]
     pub input: Value,
     /// The result an agent shows.
-    #[serde(default)]
     pub output: Option<String>,
-    #[serde(default, rename = "for")]
-    pub time: Span,
+    #[serde(default, rename = "for", deserialize_with = "duration")]
+    pub time: Duration,
     /// A session reports that the tool was not allowed.
     #[serde(default)]
     pub refused: bool,
@@ -147,10 +120,10 @@ fn shell_tool() -> String {
 
 impl ToolUse {
     pub fn new(name: &str, input: Value) -> ToolUse {
-        ToolUse { name: name.to_owned(), input, output: None, time: Span::default(), refused: false }
+        ToolUse { name: name.to_owned(), input, output: None, time: Duration::ZERO, refused: false }
     }
 
-    pub(crate) fn shell(command: String, output: Option<String>, time: Span) -> ToolUse {
+    pub(crate) fn shell(command: String, output: Option<String>, time: Duration) -> ToolUse {
         ToolUse { output, time, ..ToolUse::new(&shell_tool(), Value::String(command)) }
     }
 }
@@ -166,8 +139,8 @@ pub struct CommandUse {
     /// Needs a permission. Of the real agents only Codex reads this from the model's request.
     pub escalated: bool,
     pub output: Option<String>,
-    #[serde(rename = "for")]
-    pub time: Span,
+    #[serde(rename = "for", deserialize_with = "duration")]
+    pub time: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -175,21 +148,9 @@ pub struct CommandUse {
 pub struct FileWrite {
     pub path: String,
     pub text: String,
-    #[serde(default)]
-    pub how: WriteMode,
     /// A session also commits the file.
     #[serde(default)]
     pub commit: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WriteMode {
-    /// Writes a temporary file and renames it, so that readers see all of it or nothing.
-    #[default]
-    Rename,
-    /// Truncates and writes: a reader may see an empty or partial file.
-    Plain,
 }
 
 /// The report of a session. `fields` are added to those every report has, or replace them.
@@ -352,9 +313,8 @@ impl AgentQuestion {
 pub struct AgentAnswer {
     /// Replaces the usual answer of the turn.
     pub text: Option<String>,
-    pub how: WriteMode,
     pub with: Vec<AnswerOddity>,
-    /// Writes the file in place, in this many pieces; 0 writes it whole.
+    /// Writes the file in place, in this many pieces. With 0 a temporary file is written and renamed.
     pub pieces: u32,
     /// The pause before each piece.
     #[serde(deserialize_with = "duration")]
@@ -391,8 +351,8 @@ pub enum AnswerOddity {
     Invalid,
 }
 
-/// Longer times are likely mistakes.
-const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The longest duration, 136 years: `"forever"`.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
 
 /// A value of the right type that makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -400,6 +360,9 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(crate) struct InvalidValue(String);
 
 fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
+    if text == "forever" {
+        return Ok(FOREVER);
+    }
     let wrong = || {
         InvalidValue(format!("`{text}` is no duration: write a number and a unit, like \"250ms\", \"3s\" or \"2m\""))
     };
@@ -412,28 +375,11 @@ fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
         "m" => number * 60.0,
         _ => return Err(wrong()),
     };
-    if seconds > LONGEST.as_secs_f64() {
-        return Err(InvalidValue(format!("`{text}` is longer than a week: did you mean \"forever\"?")));
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    Ok(Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?.min(FOREVER))
 }
 
 pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     read_duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
-}
-
-fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    match u32::deserialize(deserializer)? {
-        0 => Err(D::Error::custom("a rate of 0 would never end: choose 1 or more")),
-        rate => Ok(Some(rate)),
-    }
-}
-
-fn signal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
-    match i32::deserialize(deserializer)? {
-        number @ 1..=31 => Ok(number),
-        other => Err(D::Error::custom(format!("{other} is no signal: choose 1 to 31, such as 9 or 11"))),
-    }
 }
 
 fn spoken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Spoken, D::Error> {
@@ -444,7 +390,7 @@ fn spoken<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Spoken, D::Error
 
 fn thought<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Thought, D::Error> {
     word_or_table(deserializer, "a duration, or a table { for, text }", |word| {
-        Ok(Thought { time: Span::read(word)?, ..Thought::default() })
+        Ok(Thought { time: read_duration(word)?, ..Thought::default() })
     })
 }
 
@@ -470,13 +416,9 @@ fn question<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<AgentQuest
 }
 
 fn answer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AgentAnswer, D::Error> {
-    let answer = word_or_table(deserializer, "a text, or a table", |text| {
+    word_or_table(deserializer, "a text, or a table", |text| {
         Ok(AgentAnswer { text: Some(text.to_owned()), ..AgentAnswer::default() })
-    })?;
-    if answer.pieces > 0 && answer.how != WriteMode::default() {
-        return Err(D::Error::custom("`pieces` go straight into the file: leave out `how`"));
-    }
-    Ok(answer)
+    })
 }
 
 fn report<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionReport, D::Error> {
@@ -552,7 +494,8 @@ mod tests {
         assert_eq!(read_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(read_duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(read_duration("2m"), Ok(Duration::from_secs(120)));
-        for wrong in ["", "3", "s", "3 hours", "-1s", "1.2.3s", "1e9s", "999999m"] {
+        assert_eq!(read_duration("99999999999m"), read_duration("forever"));
+        for wrong in ["", "3", "s", "3 hours", "-1s", "1.2.3s", "1e9s"] {
             assert!(read_duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use posse_core::rounds::Role;
 use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry, ModelRequest};
-use posse_sim::scenario::{CommandUse, FileWrite, WriteMode};
+use posse_sim::scenario::{CommandUse, FileWrite};
 use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::PATIENCE;
 use posse_testkit::agents::{Agent, AgentHome, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
@@ -127,12 +127,7 @@ impl Stage {
                     format!("cat > '{part_file}' <<'ANSWER' && mv -f '{part_file}' '{path}'\n{}\nANSWER", part.answer);
                 ScriptStep::Run(CommandUse { command, escalated: true, ..CommandUse::default() })
             }
-            By::Tool => ScriptStep::Write(FileWrite {
-                path,
-                text: format!("{}\n", part.answer),
-                how: WriteMode::default(),
-                commit: false,
-            }),
+            By::Tool => ScriptStep::Write(FileWrite { path, text: format!("{}\n", part.answer), commit: false }),
         }
     }
 

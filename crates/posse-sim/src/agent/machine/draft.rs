@@ -13,23 +13,23 @@ impl PromptMessage {
     pub(super) fn plain(text: &str) -> PromptMessage {
         PromptMessage { text: text.to_owned(), shown: text.to_owned() }
     }
+
+    fn add(&mut self, more: &PromptMessage) {
+        self.text.push_str(&more.text);
+        self.shown.push_str(&more.shown);
+    }
+
+    fn is_label(&self) -> bool {
+        self.text != self.shown
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct PromptDraft {
-    pieces: Vec<DraftPiece>,
+    /// Text that is shown as it is, and long pastes, which are shown as labels. No piece is empty.
+    pieces: Vec<PromptMessage>,
     /// The number of pastes shown as labels so far.
-    folded: usize,
-}
-
-#[derive(Debug)]
-enum DraftPiece {
-    Text(String),
-    /// A long paste, shown as a label.
-    Folded {
-        text: String,
-        label: String,
-    },
+    labels: usize,
 }
 
 impl PromptDraft {
@@ -39,52 +39,44 @@ impl PromptDraft {
 
     pub(super) fn message(&self) -> PromptMessage {
         let mut message = PromptMessage::default();
-        for piece in &self.pieces {
-            let (text, shown) = match piece {
-                DraftPiece::Text(text) => (text, text),
-                DraftPiece::Folded { text, label } => (text, label),
-            };
-            message.text.push_str(text);
-            message.shown.push_str(shown);
-        }
+        self.pieces.iter().for_each(|piece| message.add(piece));
         message
     }
 
     pub(super) fn take(&mut self) -> PromptMessage {
         let message = self.message();
-        self.pieces.clear();
+        self.clear();
         message
     }
 
     pub(super) fn push(&mut self, c: char) {
-        if let Some(DraftPiece::Text(text)) = self.pieces.last_mut() {
-            text.push(c);
-        } else {
-            self.pieces.push(DraftPiece::Text(c.to_string()));
-        }
+        self.add(PromptMessage::plain(c.encode_utf8(&mut [0; 4])));
     }
 
     /// Adds a paste. The screen shows a long one as a label.
     pub(super) fn paste(&mut self, text: String, look: AgentLook) {
         if text.chars().count() > look.longest_paste() {
-            self.folded += 1;
-            let label = look.paste_label(self.folded, &text);
-            self.pieces.push(DraftPiece::Folded { text, label });
-        } else if let Some(DraftPiece::Text(before)) = self.pieces.last_mut() {
-            before.push_str(&text);
+            self.labels += 1;
+            self.pieces.push(PromptMessage { shown: look.paste_label(self.labels, &text), text });
         } else if !text.is_empty() {
-            self.pieces.push(DraftPiece::Text(text));
+            self.add(PromptMessage::plain(&text));
+        }
+    }
+
+    fn add(&mut self, plain: PromptMessage) {
+        match self.pieces.last_mut() {
+            Some(last) if !last.is_label() => last.add(&plain),
+            _ => self.pieces.push(plain),
         }
     }
 
     pub(super) fn backspace(&mut self) {
-        if let Some(DraftPiece::Text(text)) = self.pieces.last_mut() {
-            text.pop();
-            if text.is_empty() {
-                self.pieces.pop();
-            }
-        } else {
-            self.pieces.pop();
+        if let Some(mut last) = self.pieces.pop()
+            && !last.is_label()
+            && last.text.pop().is_some()
+            && !last.text.is_empty()
+        {
+            self.pieces.push(PromptMessage::plain(&last.text));
         }
     }
 

@@ -3,9 +3,9 @@
 use posse_core::time::Mono;
 
 use super::play::{ActiveStep, PlayPart, TurnPlay};
-use super::{AgentEnding, PromptMessage, ScriptedAgent};
+use super::{AgentEffect, PromptMessage, ScriptedAgent};
 use crate::agent::keys::TypedKey;
-use crate::agent::record::{AgentRecord, IgnoredInput};
+use crate::agent::record::AgentRecord;
 use crate::scenario::AgentLook;
 
 /// The effect of a key on an open dialog.
@@ -38,7 +38,7 @@ impl ScriptedAgent {
             return;
         };
         if now < dialog.drawn + self.scenario.dialog_deaf {
-            self.records.push(AgentRecord::Ignored { why: IgnoredInput::DialogDeaf });
+            self.records.push(AgentRecord::Ignored);
             return;
         }
         let last = dialog.options.len().saturating_sub(1);
@@ -56,7 +56,7 @@ impl ScriptedAgent {
             TypedKey::Up => DialogReply::Move(dialog.cursor.saturating_sub(1)),
             TypedKey::Down => DialogReply::Move((dialog.cursor + 1).min(last)),
             TypedKey::Paste(_) => {
-                self.records.push(AgentRecord::Ignored { why: IgnoredInput::PasteIntoDialog });
+                self.records.push(AgentRecord::Ignored);
                 DialogReply::Nothing
             }
             _ => DialogReply::Nothing,
@@ -82,8 +82,8 @@ impl ScriptedAgent {
             TypedKey::Enter => self.enter(now),
             TypedKey::Esc | TypedKey::Ctrl('c') if self.in_turn() => self.interrupt(now),
             TypedKey::Ctrl('c') if !self.draft.is_empty() => self.draft.clear(),
-            TypedKey::Ctrl('c') if !self.ready => self.ending = Some(AgentEnding::Exit(130)),
-            TypedKey::Ctrl('c') => self.ending = Some(AgentEnding::Exit(0)),
+            TypedKey::Ctrl('c') if !self.ready => self.ending = Some(AgentEffect::Exit(130)),
+            TypedKey::Ctrl('c') => self.ending = Some(AgentEffect::Exit(0)),
             _ => {}
         }
     }

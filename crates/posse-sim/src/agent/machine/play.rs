@@ -1,6 +1,7 @@
 //! Goes through the steps of a turn.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use posse_core::placeholders::fill;
@@ -8,11 +9,11 @@ use posse_core::time::Mono;
 use serde_json::Value;
 
 use super::draft::PromptMessage;
-use super::{AgentEffect, AgentEnding, ScriptedAgent, next_frame};
+use super::{AgentEffect, ScriptedAgent, next_frame};
 use crate::agent::look::Mood;
-use crate::agent::record::{AgentRecord, IgnoredInput, TurnOutcome};
+use crate::agent::record::{AgentRecord, TurnOutcome};
 use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, Span, ToolUse};
+use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, ToolUse};
 
 /// The number of steps that play at once before the agent looks for input.
 const STEPS_AT_ONCE: usize = 200;
@@ -32,20 +33,20 @@ pub(super) enum PlayPart {
     Turn { number: u32, message: PromptMessage },
 }
 
-/// The step in progress. `until` is `None` for a step without an end.
+/// The step in progress.
 #[derive(Debug)]
 pub(super) enum ActiveStep {
     /// No step is in progress; the next one may begin.
     Next,
     Think {
         since: Mono,
-        until: Option<Mono>,
+        until: Mono,
     },
     Stream {
         text: String,
         /// The number of visible bytes.
         shown: usize,
-        rate: u32,
+        rate: NonZeroU32,
         since: Mono,
     },
     Tool {
@@ -53,7 +54,7 @@ pub(super) enum ActiveStep {
         input: String,
         output: String,
         since: Mono,
-        until: Option<Mono>,
+        until: Mono,
     },
     /// The agent reports that it is blocked, but has not drawn the dialog yet.
     Announce {
@@ -86,15 +87,14 @@ impl ActiveStep {
     /// Returns when this step needs a tick.
     pub(super) fn due(&self, now: Mono) -> Option<Mono> {
         match self {
-            ActiveStep::Think { since, until } | ActiveStep::Tool { since, until, .. } => {
-                Some(until.map_or(next_frame(*since, now), |until| until.min(next_frame(*since, now))))
-            }
-            ActiveStep::Announce { since, until, .. } => Some(next_frame(*since, now).min(*until)),
+            ActiveStep::Think { since, until }
+            | ActiveStep::Tool { since, until, .. }
+            | ActiveStep::Announce { since, until, .. } => Some(next_frame(*since, now).min(*until)),
             ActiveStep::Stream { text, shown, rate, since } => {
                 let chars = |bytes: usize| text[..bytes].chars().count() as u64;
                 // Rounded up: a nanosecond earlier the character is not due yet.
                 let when = |count: u64| {
-                    *since + Duration::from_nanos(count.saturating_mul(1_000_000_000).div_ceil((*rate).into()))
+                    *since + Duration::from_nanos(count.saturating_mul(1_000_000_000).div_ceil(rate.get().into()))
                 };
                 // A frame shows all characters of its time, instead of one wake-up per character.
                 let next = when(chars(*shown) + 1).max(next_frame(*since, now));
@@ -103,14 +103,6 @@ impl ActiveStep {
             ActiveStep::Pause { until } => Some(*until),
             ActiveStep::Next | ActiveStep::Ask(_) => None,
         }
-    }
-}
-
-/// Returns when a time ends that begins now.
-fn end_of(time: Span, now: Mono) -> Option<Mono> {
-    match time {
-        Span::For(time) => Some(now + time),
-        Span::Forever => None,
     }
 }
 
@@ -150,10 +142,11 @@ impl ScriptedAgent {
         };
         let over = match &mut play.act {
             ActiveStep::Next => true,
-            ActiveStep::Think { until, .. } | ActiveStep::Tool { until, .. } => until.is_some_and(|until| until <= now),
-            ActiveStep::Pause { until } => *until <= now,
+            ActiveStep::Think { until, .. } | ActiveStep::Tool { until, .. } | ActiveStep::Pause { until } => {
+                *until <= now
+            }
             ActiveStep::Stream { text, shown, rate, since } => {
-                let count = now.since(*since).as_nanos().saturating_mul((*rate).into()) / 1_000_000_000;
+                let count = now.since(*since).as_nanos().saturating_mul(rate.get().into()) / 1_000_000_000;
                 let count = usize::try_from(count).unwrap_or(usize::MAX);
                 *shown = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
                 *shown == text.len()
@@ -186,7 +179,7 @@ impl ScriptedAgent {
                     Some(rate) => ActiveStep::Stream { text, shown: 0, rate, since: now },
                 }
             }
-            ScriptStep::Think(thought) => ActiveStep::Think { until: end_of(thought.time, now), since: now },
+            ScriptStep::Think(thought) => ActiveStep::Think { until: now + thought.time, since: now },
             ScriptStep::Tool(tool) => self.tool_step(tool, now),
             ScriptStep::Run(run) => {
                 let question = run.escalated.then(|| AgentQuestion::permission(run.command.clone()));
@@ -202,7 +195,7 @@ impl ScriptedAgent {
             ScriptStep::Write(write) => {
                 let path = self.fill(&write.path).into();
                 let bytes = self.fill(&write.text).into_bytes();
-                return self.emit(AgentEffect::Write { path, bytes, how: write.how }, now);
+                return self.emit(AgentEffect::Write { path, bytes }, now);
             }
             ScriptStep::Answer(answer) => return self.begin_answer(&answer, now),
             ScriptStep::Print(text) => return self.emit(AgentEffect::Raw(text), now),
@@ -214,11 +207,11 @@ impl ScriptedAgent {
                 return self.fail_turn_with(row, now);
             }
             ScriptStep::Crash(signal) => {
-                self.ending = Some(AgentEnding::Kill(signal));
+                self.ending = Some(AgentEffect::Kill(signal));
                 // A real agent that is killed at work leaves its spinner on the screen.
-                ActiveStep::Think { since: now, until: None }
+                ActiveStep::Think { since: now, until: now }
             }
-            ScriptStep::Exit(code) => return self.ending = Some(AgentEnding::Exit(code.into())),
+            ScriptStep::Exit(code) => return self.ending = Some(AgentEffect::Exit(code.into())),
             ScriptStep::Pause(time) => ActiveStep::Pause { until: now + time },
             // `Scenario::check_for` rejects these for an agent.
             ScriptStep::WaitFor(_) | ScriptStep::Report(_) | ScriptStep::Result(_) => return,
@@ -236,7 +229,7 @@ impl ScriptedAgent {
             input: self.fill(&input),
             output: tool.output.map_or_else(|| "(no output)".to_owned(), |output| self.fill(&output)),
             since: now,
-            until: end_of(tool.time, now),
+            until: now + tool.time,
         }
     }
 
@@ -280,8 +273,7 @@ impl ScriptedAgent {
         } else {
             ask.options.clone()
         };
-        let record = AgentRecord::DialogDrawn { kind: ask.kind, options: options.clone() };
-        self.records.push(record);
+        self.records.push(AgentRecord::DialogDrawn);
         self.set_step(ActiveStep::Ask(Box::new(OpenDialog { cursor: 0, ask, options, drawn: now })));
     }
 
@@ -296,11 +288,7 @@ impl ScriptedAgent {
         let OpenDialog { ask, options, .. } = *dialog;
         let accepted = choice.is_some_and(|choice| ask.accept.contains(&(choice + 1)));
         let label = choice.and_then(|choice| options.get(choice).cloned());
-        self.records.push(AgentRecord::DialogClosed {
-            choice: choice.map(|at| at + 1),
-            label: label.clone(),
-            accepted,
-        });
+        self.records.push(AgentRecord::DialogClosed { choice: choice.map(|at| at + 1), accepted });
         let question = ask.text.unwrap_or_default();
         let command = ask.command.unwrap_or_default();
         if accepted {
@@ -309,7 +297,7 @@ impl ScriptedAgent {
                     self.transcript.push(TranscriptEntry::Answered { question, answer: label.unwrap_or_default() });
                 }
                 QuestionKind::Permission if !command.is_empty() => {
-                    self.transcript.push(TranscriptEntry::Approved { command });
+                    self.transcript.push(TranscriptEntry::Approved(command));
                 }
                 _ => {}
             }
@@ -320,12 +308,12 @@ impl ScriptedAgent {
         }
         // An agent whose directory is not trusted exits.
         if ask.kind == QuestionKind::Startup || matches!(play.part, PlayPart::Start) {
-            self.ending = Some(AgentEnding::Exit(1));
+            self.ending = Some(AgentEffect::Exit(1));
             return;
         }
         self.transcript.push(match ask.kind {
-            QuestionKind::Question => TranscriptEntry::Declined { question },
-            _ => TranscriptEntry::Refused { command },
+            QuestionKind::Question => TranscriptEntry::Declined(question),
+            _ => TranscriptEntry::Refused(command),
         });
         self.end_turn(TurnOutcome::Interrupted, now);
     }
@@ -333,7 +321,7 @@ impl ScriptedAgent {
     pub(super) fn submit(&mut self, message: PromptMessage, now: Mono) {
         self.records.push(AgentRecord::Submitted { prompt: message.text.clone() });
         if matches!(message.text.trim(), "/exit" | "/quit") {
-            self.ending = Some(AgentEnding::Exit(0));
+            self.ending = Some(AgentEffect::Exit(0));
         } else if self.play.is_some() {
             self.records.push(AgentRecord::Queued { prompt: message.text.clone() });
             self.queue.push(message);
@@ -344,11 +332,10 @@ impl ScriptedAgent {
 
     fn begin_turn(&mut self, message: PromptMessage, now: Mono) {
         let Some(steps) = self.steps_for(&message.text) else {
-            return self.records.push(AgentRecord::Ignored { why: IgnoredInput::Prompt });
+            return self.records.push(AgentRecord::Ignored);
         };
         self.turns_started += 1;
         let number = self.turns_started;
-        self.records.push(AgentRecord::TurnStarted { turn: number, prompt: message.text.clone() });
         self.transcript.push(TranscriptEntry::User(message.shown.clone()));
         self.mood = Mood::Working;
         self.play = Some(TurnPlay::new(PlayPart::Turn { number, message }, steps, now));
@@ -362,7 +349,6 @@ impl ScriptedAgent {
                 self.play = None;
                 self.ready = true;
                 self.mood = Mood::Idle;
-                self.records.push(AgentRecord::Ready);
                 if let Some(prompt) = self.scenario.auto_prompt.clone() {
                     // The input box is visible before its prompt for at least one frame.
                     self.show(now);
@@ -381,7 +367,7 @@ impl ScriptedAgent {
         self.transcript.push(row);
         match &self.play {
             Some(TurnPlay { part: PlayPart::Turn { .. }, .. }) => self.end_turn(TurnOutcome::Error, now),
-            Some(TurnPlay { part: PlayPart::Start, .. }) => self.ending = Some(AgentEnding::Exit(1)),
+            Some(TurnPlay { part: PlayPart::Start, .. }) => self.ending = Some(AgentEffect::Exit(1)),
             None => {}
         }
     }

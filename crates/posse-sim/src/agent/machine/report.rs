@@ -4,7 +4,7 @@ use super::AgentEffect;
 use crate::agent::look::Mood;
 use crate::scenario::{AgentLook, QuestionKind, Scenario, SelfReport};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reporter {
     look: AgentLook,
     reports: Vec<SelfReport>,
@@ -15,7 +15,7 @@ pub(super) struct Reporter {
 impl Reporter {
     pub(super) fn new(scenario: &Scenario) -> Reporter {
         let reports = scenario.osc.clone().unwrap_or_else(|| scenario.look.usual_reports(scenario.play).to_vec());
-        Reporter { look: scenario.look, reports, title: None, state: None }
+        Reporter { look: scenario.look, reports, ..Reporter::default() }
     }
 
     /// `frame` counts tenths of a second.

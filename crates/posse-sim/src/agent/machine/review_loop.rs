@@ -7,10 +7,10 @@ use posse_core::time::Mono;
 use super::{AgentEffect, ScriptedAgent};
 use crate::agent::record::AgentRecord;
 use crate::agent::review_loop::{LoopAnswerRequest, Tally, approves, request, text};
-use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Span, Thought, ToolUse};
+use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Thought, ToolUse};
 
 /// What an agent of the review loop remembers between turns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LoopMemory {
     tally: Tally,
     /// The last request. A prompt that names no file, such as `continue`, repeats it.
@@ -23,14 +23,14 @@ pub(super) struct LoopMemory {
 
 impl LoopMemory {
     pub(super) fn new(tally: Tally) -> LoopMemory {
-        LoopMemory { tally, request: None, nth: 0, answered: false }
+        LoopMemory { tally, ..LoopMemory::default() }
     }
 
     /// Returns the value of a placeholder that only the review loop has.
     pub(super) fn placeholder(&self, name: &str) -> Option<String> {
         let request = self.request.as_ref()?;
         match name {
-            "key" => Some(request.key.word().to_owned()),
+            "key" => Some(request.key.to_string()),
             "nth" => Some(self.nth.to_string()),
             "answer" => Some(request.path.clone()),
             _ => None,
@@ -73,7 +73,7 @@ impl ScriptedAgent {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
             return;
         };
-        self.memory.nth = self.count(format!("{}.asked", key.word()));
+        self.memory.nth = self.count(format!("{key}.asked"));
         self.records.push(AgentRecord::Asked { key, nth: self.memory.nth, path });
     }
 
@@ -90,7 +90,7 @@ impl ScriptedAgent {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
             return self.fail_turn("the prompt names no file to answer in".to_owned(), now);
         };
-        let answered = format!("{}.answered", key.word());
+        let answered = format!("{key}.answered");
         if !std::mem::replace(&mut self.memory.answered, true) {
             self.count(answered.clone());
         }
@@ -107,7 +107,7 @@ impl ScriptedAgent {
         }
         if !late {
             self.run_due_effects(now);
-            self.begin_step(ScriptStep::Tool(ToolUse::shell(format!("cat > {path}"), None, Span::For(time))), now);
+            self.begin_step(ScriptStep::Tool(ToolUse::shell(format!("cat > {path}"), None, time)), now);
         }
     }
 
@@ -124,7 +124,7 @@ impl ScriptedAgent {
 /// The turn of an agent of the review loop for which the scenario has none.
 fn usual_steps(play: &LoopPlay) -> Vec<ScriptStep> {
     let mut steps = Vec::new();
-    if play.think != Span::default() {
+    if !play.think.is_zero() {
         steps.push(ScriptStep::Think(Thought { time: play.think, ..Thought::default() }));
     }
     for number in 1..=play.permissions {
@@ -138,8 +138,7 @@ fn usual_steps(play: &LoopPlay) -> Vec<ScriptStep> {
 /// Returns the writes that make an answer, each with the time since the one before.
 fn writes(answer: &AgentAnswer, path: &str, bytes: &[u8]) -> Vec<(Duration, AgentEffect)> {
     if answer.pieces == 0 {
-        let write = AgentEffect::Write { path: path.into(), bytes: bytes.to_vec(), how: answer.how };
-        return vec![(Duration::ZERO, write)];
+        return vec![(Duration::ZERO, AgentEffect::Write { path: path.into(), bytes: bytes.to_vec() })];
     }
     let pieces = usize::try_from(answer.pieces).unwrap_or(usize::MAX).min(bytes.len()).max(1);
     // The file is emptied first, as a shell does for a redirection.

@@ -4,7 +4,7 @@ use crate::agent::rows::RowStyle;
 #[test]
 fn frame_is_one_synchronised_update_of_changed_rows() {
     let size = ScreenSize { columns: 20, rows: 6 };
-    let mut painter = Painter::new(ScreenMode::Main);
+    let mut painter = Painter::new(false);
     let settled = [ScreenRow::styled("said", RowStyle::Dim)];
     let paint = |painter: &mut Painter, lower: &[&str]| {
         let lower = lower.iter().map(|text| ScreenRow::styled(*text, RowStyle::Plain)).collect();

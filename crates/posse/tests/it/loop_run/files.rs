@@ -22,7 +22,7 @@ fn however_an_answer_comes() {
         [[turn]]
         key = "programmer"
         nth = 2
-        steps = [{ answer = "short" }, { think = "300ms" }, { answer = { how = "plain" } }, { say = "Done." }]
+        steps = [{ answer = "short" }, { think = "300ms" }, { answer = { pieces = 1 } }, { say = "Done." }]
         [[turn]]
         key = "programmer_review"
         nth = 1
@@ -62,8 +62,8 @@ fn s_103_a_file_that_is_truncated_is_waited_for() {
         nth = 1
         steps = [
           { think = "200ms" },
-          { answer = { text = "first words", how = "plain" } },
-          { answer = { text = "", how = "plain" } },
+          { answer = { text = "first words", pieces = 1 } },
+          { answer = { text = "", pieces = 1 } },
           { say = "Done." },
         ]
         "#,
