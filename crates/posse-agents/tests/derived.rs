@@ -3,26 +3,16 @@
 
 mod common;
 
-use common::{detector, lines, status};
-use posse_core::detect::{Look, Memo};
+use common::Case;
 
 const RULE: &str = "────────────────────────────────────────";
 
 /// Name, title, text, expected.
-type Case<'a> = (&'a str, Option<&'a str>, String, &'a str);
+type Derived = (&'static str, Option<&'static str>, String, &'static str);
 
-fn check(provider: &str, cases: &[Case<'_>]) {
-    let detector = detector(provider, None);
-    let mut wrong = Vec::new();
-    for (name, title, text, expected) in cases {
-        let rows = lines(text);
-        let look = Look { rows: &rows, title: *title, ..Look::default() };
-        let reading = detector.read(look, &mut Memo::default());
-        if status(&reading) != *expected {
-            wrong.push(format!("{name}: {} by {} on {:?}", status(&reading), reading.rule, reading.evidence));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+fn check(provider: &str, cases: &[Derived]) {
+    let case = |(name, title, text, expected): &Derived| Case { name, title: *title, text: text.clone(), expected };
+    common::check(provider, None, &cases.iter().map(case).collect::<Vec<_>>());
 }
 
 fn claude(conversation: &str, field: &str, below: &str) -> String {

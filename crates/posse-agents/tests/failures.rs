@@ -1,14 +1,11 @@
 //! What the screens of failed agents say about the service behind them.
 #![allow(clippy::unwrap_used)]
 
-use std::path::{Path, PathBuf};
+mod common;
 
+use common::{Folder, fixture};
 use posse_core::turn::ApiFailure;
 use posse_core::turn::failure::{classify, standing};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
-}
 
 fn in_short(failure: Option<ApiFailure>) -> String {
     match failure {
@@ -51,15 +48,9 @@ fn every_recorded_failure_is_told_apart() {
         ("opencode/1.18.33/error_400.txt", "nothing"),
         ("qwen/0.15.10/error_401.txt", "other"),
     ] {
-        let text = std::fs::read_to_string(fixtures().join(screen)).unwrap();
+        let text = std::fs::read_to_string(fixture(screen)).unwrap();
         assert_eq!(in_short(classify(&text)), expected, "{screen}\n{text}");
     }
-}
-
-#[derive(serde::Deserialize)]
-struct Labelled {
-    screen: String,
-    accept: Vec<String>,
 }
 
 /// A turn is failed early for words on the screen of an agent that is not in `error`: they must not be found by accident.
@@ -74,16 +65,13 @@ fn no_failure_is_seen_where_there_is_none() {
         "opencode/1.18.33",
         "qwen/0.15.10",
     ] {
-        let folder = fixtures().join(folder);
-        let labelled: Vec<Labelled> =
-            serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap();
-        for Labelled { screen, accept } in labelled {
-            if accept.iter().any(|status| status == "error") {
-                continue;
+        let screens_of = Folder::open(folder);
+        for screen in &screens_of.labelled {
+            if !screen.accept.iter().any(|status| status == "error") {
+                screens += 1;
+                let text = screens_of.text(&screen.screen);
+                assert_eq!(standing(&text), None, "{folder}/{}\n{text}", screen.screen);
             }
-            screens += 1;
-            let text = std::fs::read_to_string(folder.join(&screen)).unwrap();
-            assert_eq!(standing(&text), None, "{}/{screen}\n{text}", folder.display());
         }
     }
     assert!(screens > 250, "{screens}");

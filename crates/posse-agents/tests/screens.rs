@@ -1,9 +1,12 @@
 //! Every labelled screen, read by screen, title and foreground; and again by the screen alone.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+mod common;
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use common::{Folder, Labelled, detector, fixture, read};
 use posse_agents::manifest::built_in;
 use posse_core::audit::By;
 use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};
@@ -13,49 +16,22 @@ use posse_core::screen::{Painted, Size};
 use posse_core::time::Mono;
 use posse_term::emulator::{Emulator, HistoryLimit};
 
-#[derive(serde::Deserialize)]
-struct Labelled {
-    screen: String,
-    title: Option<String>,
-    foreground: Option<String>,
-    accept: Vec<String>,
-    waiting_kind: Option<String>,
-    #[serde(default)]
-    ambiguous: bool,
+/// The screens that are not read as they are labelled.
+fn wrong(folder: &Folder, detector: &Detector, with_title: bool) -> Vec<String> {
+    let scored = folder.labelled.iter().filter(|screen| !screen.ambiguous);
+    let wrong = scored.filter_map(|screen| {
+        let rows = folder.rows(&screen.screen);
+        let title = screen.title.as_deref().filter(|_| with_title);
+        let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref(), colours: None };
+        let reading = detector.read(look, &mut Memo::default());
+        (!agrees(screen, &reading))
+            .then(|| format!("{}: {:?} by {} on {:?}", screen.screen, reading.status, reading.rule, reading.evidence))
+    });
+    wrong.collect()
 }
 
-struct Folder {
-    path: PathBuf,
-    labelled: Vec<Labelled>,
-}
-
-impl Folder {
-    fn open(folder: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
-        let labelled: Vec<Labelled> =
-            serde_json::from_slice(&std::fs::read(path.join("manifest.json")).unwrap()).unwrap();
-        Self { path, labelled }
-    }
-
-    fn rows(&self, screen: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.path.join(screen)).unwrap();
-        text.lines().map(|row| row.trim_end_matches(' ').to_owned()).collect()
-    }
-
-    /// The screens that are not read as they are labelled.
-    fn wrong(&self, detector: &Detector, with_title: bool) -> Vec<String> {
-        let scored = self.labelled.iter().filter(|screen| !screen.ambiguous);
-        let wrong = scored.filter_map(|screen| {
-            let rows = self.rows(&screen.screen);
-            let title = screen.title.as_deref().filter(|_| with_title);
-            let look = Look { rows: &rows, title, foreground: screen.foreground.as_deref(), colours: None };
-            let reading = detector.read(look, &mut Memo::default());
-            (!agrees(screen, &reading)).then(|| {
-                format!("{}: {:?} by {} on {:?}", screen.screen, reading.status, reading.rule, reading.evidence)
-            })
-        });
-        wrong.collect()
-    }
+fn recorded(provider: &str, version: &str, screen: &str) -> Reading {
+    read(&detector(provider, None), &Folder::open(&format!("{provider}/{version}")).rows(screen))
 }
 
 fn agrees(screen: &Labelled, reading: &Reading) -> bool {
@@ -77,7 +53,7 @@ const NEED_TITLE: [&str; 5] = [
 
 #[test]
 fn every_labelled_screen_is_read_as_it_is_labelled() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let fixtures = fixture("");
     let names = |path: &Path| {
         let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         entries.collect::<BTreeSet<String>>()
@@ -88,8 +64,8 @@ fn every_labelled_screen_is_read_as_it_is_labelled() {
         for version in names(&fixtures.join(&id)) {
             let folder = Folder::open(&format!("{id}/{version}"));
             let named = |line: String| format!("{id}/{version}/{line}");
-            wrong.extend(folder.wrong(&provider.detector, true).into_iter().map(named));
-            without_title.extend(folder.wrong(&provider.detector, false).into_iter().map(named));
+            wrong.extend(self::wrong(&folder, &provider.detector, true).into_iter().map(named));
+            without_title.extend(self::wrong(&folder, &provider.detector, false).into_iter().map(named));
             folders += 1;
         }
     }
@@ -102,10 +78,8 @@ fn every_labelled_screen_is_read_as_it_is_labelled() {
 /// The second option is drawn one column to the left, and without a blank after its number.
 #[test]
 fn options_of_a_narrow_terminal_are_read_and_answerable() {
-    let provider = built_in("claude_code").unwrap().unwrap();
     let dialog = |version: &str, screen: &str| {
-        let rows = Folder::open(&format!("claude_code/{version}")).rows(screen);
-        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+        let reading = recorded("claude_code", version, screen);
         reading.dialog.unwrap_or_else(|| panic!("{version} {screen}: no dialog, by {}", reading.rule))
     };
     for (screen, second) in [
@@ -171,8 +145,7 @@ fn hints_name_only_commands_that_can_answer() {
 #[test]
 fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
     let provider = built_in("codex").unwrap().unwrap();
-    let rows = Folder::open("codex/0.166.0").rows("startup_trust_git_nodaemon.txt");
-    let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+    let reading = recorded("codex", "0.166.0", "startup_trust_git_nodaemon.txt");
     let also = By::Person.also_answers();
     for (wish, expected) in [(Wish::Accept, vec!["enter"]), (Wish::Deny, vec!["down", "enter"])] {
         let decision = Decision { also: also.clone(), ..Decision::new(question(&reading).unwrap(), wish) };
@@ -185,17 +158,14 @@ fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
 /// Qwen Code 0.24 draws a scrollbar beside a conversation that moves, also beside the options of a dialog.
 #[test]
 fn a_scrollbar_is_no_part_of_an_option() {
-    let folder = Folder::open("qwen/0.24.4");
-    let provider = built_in("qwen").unwrap().unwrap();
-    let bare = folder.rows("wait_bash_confirm.txt");
+    let bare = Folder::open("qwen/0.24.4").rows("wait_bash_confirm.txt");
     let with_bar = |(at, row): (usize, &String)| match at {
         0..29 => format!("{row}{}{}", " ".repeat(99 - row.chars().count().min(99)), if at < 4 { '│' } else { '█' }),
         _ => row.clone(),
     };
     let scrolled: Vec<String> = bare.iter().enumerate().map(with_bar).collect();
     for rows in [bare, scrolled] {
-        let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
-        let dialog = reading.dialog.unwrap();
+        let dialog = read(&detector("qwen", None), &rows).dialog.unwrap();
         assert_eq!(
             in_short(&dialog),
             [
@@ -211,18 +181,14 @@ fn a_scrollbar_is_no_part_of_an_option() {
 
 #[test]
 fn an_option_that_needs_two_rows_is_one() {
-    let folder = Folder::open("claude_code/2.1.197");
-    let rows = folder.rows("perm_bash_60x20_wrapped_option.txt");
-    let provider = built_in("claude_code").unwrap().unwrap();
-    let reading = provider.detector.read(Look { rows: &rows, ..Look::default() }, &mut Memo::default());
+    let reading = recorded("claude_code", "2.1.197", "perm_bash_60x20_wrapped_option.txt");
     let labels: Vec<&str> = reading.dialog.iter().flat_map(|dialog| &dialog.options).map(|one| &*one.label).collect();
     assert_eq!(labels, ["Yes", "Yes, and always allow access to project/ from this project", "No"]);
 }
 
 /// A screen with its colours, and what is changed in its bytes before.
 fn dialog(screen: &str, change: impl Fn(String) -> String) -> Option<Dialog> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/opencode/1.18.33").join(screen);
-    let bytes = change(std::fs::read_to_string(path).unwrap()).trim_end().replace('\n', "\r\n");
+    let bytes = change(Folder::open("opencode/1.18.33").text(screen)).trim_end().replace('\n', "\r\n");
     let mut emulator = Emulator::new(Size::clamped(40, 120), HistoryLimit::default());
     emulator.feed(bytes.as_bytes());
     let rows = emulator.screen().rows;

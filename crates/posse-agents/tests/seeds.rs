@@ -7,40 +7,8 @@
 
 mod common;
 
-use common::{detector, lines, read, shown, status};
+use common::{case, check, detector, lines, read, shown, status};
 use posse_core::detect::NoAnswer;
-
-struct Case {
-    name: &'static str,
-    text: String,
-    /// Any of these, separated by blanks.
-    expected: &'static str,
-}
-
-fn case(name: &'static str, text: impl Into<String>, expected: &'static str) -> Case {
-    Case { name, text: text.into(), expected }
-}
-
-/// Every text is read twice: as lines, and as what a terminal shows of it.
-fn check(provider: &str, profile: Option<&str>, cases: &[Case]) {
-    let detector = detector(provider, profile);
-    let mut wrong = Vec::new();
-    for Case { name, text, expected } in cases {
-        for (how, rows) in [("lines", lines(text)), ("shown", shown(text))] {
-            // Escapes are for terminals.
-            if how == "lines" && text.contains('\x1b') {
-                continue;
-            }
-            let reading = read(&detector, &rows);
-            let status = status(&reading);
-            let plain = status.split('/').next().unwrap_or_default();
-            if !expected.split(' ').any(|expected| expected == status || expected == plain) {
-                wrong.push(format!("{name} ({how}): {status} by {} on {:?}", reading.rule, reading.evidence));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
 
 const QUIET: &str = "idle completed";
 const RULE: &str = "────────────────────────────────────────";

@@ -28,39 +28,6 @@ fn provider(kind: Kind) -> Provider {
     }
 }
 
-/// As in a manifest.
-#[derive(serde::Deserialize)]
-struct Typing {
-    submit: Submit,
-    answer: DialogKeys,
-}
-
-const CLAUDE: &str = r"
-[submit]
-gap_ms = 100
-clear = ['ctrl-e', 'ctrl-u', 'backspace']
-pasted = '\[Pasted text #\d+(?: \+\d+ lines)?\]'
-[answer]
-settle_ms = 300
-deny = 'esc'
-";
-
-const CODEX: &str = r"
-[submit]
-gap_ms = 0
-clear = ['ctrl-e', 'ctrl-u', 'backspace']
-pasted = '\[Pasted Content \d+ chars\]'
-while_busy = 'steers'
-[answer]
-settle_ms = 300
-deny = 'esc'
-";
-
-fn typing(kind: Kind) -> (Submit, DialogKeys) {
-    let typing: Typing = toml::from_str(if kind == Kind::Codex { CODEX } else { CLAUDE }).unwrap();
-    (typing.submit, typing.answer)
-}
-
 fn text(dice: &mut Dice) -> String {
     match dice.below(9) {
         0 => "y".into(),
@@ -307,8 +274,9 @@ fn check_answer(
 }
 
 fn simulate(kind: Kind) {
-    let mut eye = Eye::new(kind, provider(kind));
-    let how = typing(kind);
+    let provider = provider(kind);
+    let how = (provider.manifest.submit.clone(), provider.manifest.answer.clone());
+    let mut eye = Eye::new(kind, provider);
     let mut tally = Tally::new();
     let trials = std::env::var("TRIALS").map_or(TRIALS, |trials| trials.parse().unwrap());
     for seed in 0..trials {

@@ -46,6 +46,7 @@ pub(crate) enum Plan {
     EndTurn,
 }
 
+#[derive(Default)]
 pub(crate) struct Program {
     kind: Kind,
     pieces: Vec<Piece>,
@@ -76,27 +77,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(kind: Kind, born: u64) -> Self {
-        Self {
-            kind,
-            pieces: Vec::new(),
-            labels: 0,
-            dialog: None,
-            next: Vec::new(),
-            announced: false,
-            busy: false,
-            echoes: Vec::new(),
-            dialogs: 0,
-            asked: Vec::new(),
-            born,
-            pasted: 0,
-            typed: 0,
-            lossy: 0,
-            facts: Vec::new(),
-            plans: Vec::new(),
-            turn: Vec::new(),
-            printed: 0,
-            says_working: false,
-        }
+        Self { kind, born, ..Self::default() }
     }
 
     pub(crate) fn picture(&self) -> Picture {

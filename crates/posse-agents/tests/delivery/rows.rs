@@ -6,9 +6,10 @@ use std::rc::Rc;
 use posse_agents::Provider;
 use posse_core::detect::{Look, Memo, Reading};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// Claude Code 2.1.197: dialogs take keys at once; a quiet agent opens none by itself.
+    #[default]
     Claude197,
     /// Claude Code 2.1.325: dialogs are deaf at first; background agents may open one at any time.
     Claude325,
