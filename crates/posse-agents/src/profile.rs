@@ -4,26 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::front_matter::{self, BadFrontMatter};
 
-/// A role.
+/// A role. Profiles in files have the names of the fields that the original tool uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub name: String,
     pub description: String,
     pub model: Option<String>,
     /// MCP servers by name, as JSON.
+    #[serde(alias = "mcpServers")]
     pub mcp_servers: Option<serde_json::Value>,
+    #[serde(default, alias = "prompt")]
     pub text: String,
-}
-
-/// The fields on top.
-#[derive(Deserialize)]
-struct ProfileFields {
-    name: String,
-    description: String,
-    prompt: Option<String>,
-    model: Option<String>,
-    #[serde(rename = "mcpServers")]
-    mcp_servers: Option<serde_json::Value>,
 }
 
 /// The profiles that are part of this program, as written: the five roles of the loop.
@@ -42,15 +33,11 @@ impl Profile {
     }
 
     pub fn parse(text: &str) -> Result<Self, BadFrontMatter> {
-        let (fields, body): (ProfileFields, String) = front_matter::read(text)?;
-        let text = if body.is_empty() { fields.prompt.unwrap_or_default() } else { body };
-        Ok(Self {
-            name: fields.name,
-            description: fields.description,
-            model: fields.model,
-            mcp_servers: fields.mcp_servers,
-            text,
-        })
+        let (mut profile, body): (Self, String) = front_matter::read(text)?;
+        if !body.is_empty() {
+            profile.text = body;
+        }
+        Ok(profile)
     }
 
     /// The servers as the tools want them, each told which terminal it works for.

@@ -44,24 +44,15 @@ fn built_in() -> [PermissionProfile; 6] {
 /// From narrow to wide. An agent that only lists its tools gets the first that has them all.
 const BY_WIDTH: [&str; 4] = [READ_ONLY, "VERIFICATION", "DESIGN", "WRITE"];
 
-/// Agents of the original tool, and ours.
-const AGENTS: [(&str, &[&str]); 4] = [
+/// Profiles and the agents that have them: those of the original tool, and ours.
+const AGENTS: [(&str, &str); 4] = [
     (
         READ_ONLY,
-        &[
-            "code-reviewer",
-            "systems-designer",
-            "ux-reviewer",
-            "spec-verifier",
-            "e2e-analyzer",
-            "qa-auditor",
-            "code-explorer",
-            "code-architect",
-        ],
+        "code-reviewer systems-designer ux-reviewer spec-verifier e2e-analyzer qa-auditor code-explorer code-architect",
     ),
-    ("WRITE", &["coder", "frontend-coder"]),
-    ("VERIFICATION", &["validator", "issue-verifier", "verifier"]),
-    ("DESIGN", &["ux-designer", "ux-implementer", "planner"]),
+    ("WRITE", "coder frontend-coder"),
+    ("VERIFICATION", "validator issue-verifier verifier"),
+    ("DESIGN", "ux-designer ux-implementer planner"),
 ];
 
 /// What the user's configuration says about permissions. Nothing of it comes from the project.
@@ -92,32 +83,20 @@ pub struct Granted {
     pub narrowed: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why an agent has its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Because {
-    /// The user's configuration says so.
+    #[error("your configuration says so")]
     Configured,
-    /// It is one of the agents that we know.
+    #[error("posse knows this agent")]
     Known,
-    /// Its own file names the profile.
+    #[error("its file names it")]
     Named,
-    /// It is the smallest profile with all the tools that its file lists.
+    #[error("the smallest that has the tools its file lists")]
     Covers,
-    /// Nothing is known about it. People are warned.
+    /// Commands warn the user.
+    #[error("nothing is known about this agent; name a `profile` in its file, or map it in [sandbox.agents]")]
     Unknown,
-}
-
-impl std::fmt::Display for Because {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Because::Configured => "your configuration says so",
-            Because::Known => "posse knows this agent",
-            Because::Named => "its file names it",
-            Because::Covers => "the smallest that has the tools its file lists",
-            Because::Unknown => {
-                "nothing is known about this agent; name a `profile` in its file, or map it in [sandbox.agents]"
-            }
-        })
-    }
 }
 
 impl Policy {
@@ -150,7 +129,10 @@ impl Policy {
 
     /// What an agent gets. Its own file can narrow what the maps give it; only where they are silent does it choose.
     pub fn grant(&self, agent: &str, file: Option<&AgentFile>) -> Result<Granted, FlagError> {
-        let known = AGENTS.iter().find(|(_, agents)| agents.contains(&agent)).map(|(profile, _)| *profile);
+        let known = AGENTS
+            .iter()
+            .find(|(_, agents)| agents.split(' ').any(|known| known == agent))
+            .map(|(profile, _)| *profile);
         let listed = file.and_then(|file| file.tools.as_deref());
         let (profile, because) = if let Some(name) = self.agents.get(agent) {
             (self.profile(name)?, Because::Configured)
@@ -182,17 +164,15 @@ impl Policy {
         listed: Option<&[String]>,
     ) -> Result<PermissionProfile, FlagError> {
         let narrow = listed.map_or_else(|| profile.clone(), |tools| self.narrowed(profile, tools));
-        match narrow.tools.is_empty() {
-            true => Err(FlagError::NothingLeft { agent: agent.into(), profile: profile.name.clone() }),
-            false => Ok(narrow),
+        if narrow.tools.is_empty() {
+            return Err(FlagError::NothingLeft { agent: agent.into(), profile: profile.name.clone() });
         }
+        Ok(narrow)
     }
 
     fn covering(&self, tools: &[String]) -> Option<PermissionProfile> {
-        let profiles = BY_WIDTH.iter().filter_map(|name| self.profile(name).ok());
-        profiles
-            .into_iter()
-            .find(|profile| tools.iter().all(|tool| profile.tools.iter().any(|known| known == tool_name(tool))))
+        let mut profiles = BY_WIDTH.iter().filter_map(|name| self.profile(name).ok());
+        profiles.find(|profile| tools.iter().all(|tool| profile.tools.iter().any(|known| known == tool_name(tool))))
     }
 
     /// A profile with no more than these tools. Rules for single commands stay if the profile allows them.
