@@ -32,14 +32,6 @@ pub const READY: &str = "ready";
 /// The length of each repaint of `probe spin`.
 pub const FRAME_LENGTH: u64 = 168;
 
-/// How thorough to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Enough to see that everything works; the numbers are rough.
-    Quick,
-    Full,
-}
-
 /// Something that is measured.
 #[derive(Clone, Copy)]
 pub struct Measurement {
@@ -72,24 +64,25 @@ fn refused(what: &str, answer: &crate::http::HttpAnswer) -> BenchError {
     format!("the daemon refused to {what} ({}): {}", answer.status, answer.body).into()
 }
 
-/// The programs, and how thorough to be with them.
+/// The programs to measure with.
 pub struct Bench {
     posse: PathBuf,
     probe: PathBuf,
-    depth: Depth,
+    /// Takes few samples: enough to see that everything works, and the numbers are rough.
+    quick: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Bench {
     /// Finds the programs beside `directory`. Nothing is left running when `stop` becomes true: each measurement
     /// ends at its next step, and takes its processes with it.
-    pub fn new(directory: &Path, depth: Depth, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
+    pub fn new(directory: &Path, quick: bool, stop: Arc<AtomicBool>) -> Result<Self, BenchError> {
         let find = |name| {
             let path = directory.join(name);
             let build = "build it with `cargo build --release -p posse -p posse-testkit`";
             if path.is_file() { Ok(path) } else { Err(format!("{} is missing; {build}", path.display())) }
         };
-        Ok(Self { posse: find("posse")?, probe: find("probe")?, depth, stop })
+        Ok(Self { posse: find("posse")?, probe: find("probe")?, quick, stop })
     }
 
     /// The same bench with another posse, to compare the two.
@@ -97,19 +90,11 @@ impl Bench {
         let posse = posse
             .canonicalize()
             .map_err(|error| format!("cannot use {} as an older posse: {error}", posse.display()))?;
-        Ok(Self { posse, probe: self.probe.clone(), depth: self.depth, stop: self.stop.clone() })
+        Ok(Self { posse, probe: self.probe.clone(), quick: self.quick, stop: self.stop.clone() })
     }
 
-    pub fn depth(&self) -> Depth {
-        self.depth
-    }
-
-    /// One or the other, as thorough as this bench is.
     fn choose<T>(&self, quick: T, full: T) -> T {
-        match self.depth {
-            Depth::Quick => quick,
-            Depth::Full => full,
-        }
+        if self.quick { quick } else { full }
     }
 
     fn probe_command<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {

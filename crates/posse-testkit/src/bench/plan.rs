@@ -35,9 +35,8 @@ echo "end $(date +%s%N) $POSSE_TASK_ID" >> '@LOG@'
 "#;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
-    let mut rows = between(bench, bench.choose(15, 100))?;
+    let mut rows = many(bench)?;
     rows.extend(check(bench)?);
-    rows.extend(many(bench)?);
     Ok(rows)
 }
 
@@ -230,25 +229,20 @@ fn plan_text(tasks: usize) -> String {
 /// Milliseconds of the time between two sessions.
 type Part = fn(&Gap) -> f64;
 
-fn between(bench: &Bench, tasks: usize) -> Result<Vec<BenchRow>, BenchError> {
-    bench.go_on()?;
-    let stage = PlanBench::open(bench, tasks)?;
-    stage.run()?;
-    let gaps = stage.gaps(tasks)?;
+fn between(gaps: &[Gap]) -> Vec<BenchRow> {
     let commands = median(gaps.iter().map(|gap| f64::from(gap.commands)).collect());
-    let mut rows = Vec::new();
     let parts: [(&str, Part, Option<f64>); 4] = [
         ("all of it", |gap| gap.all, None),
         ("git", |gap| gap.git, None),
         ("starting and ending the agent", |gap| gap.agent, None),
         ("beyond git and the agent", |gap| gap.ours, Some(BETWEEN)),
     ];
-    for (what, of, limit) in parts {
+    let rows = parts.into_iter().filter_map(|(what, of, limit)| {
         let name = format!("from the end of a session of a plan to the next: {what}");
-        let row = BenchRow::percentiles(name, "ms", gaps.iter().map(of).collect(), limit);
-        rows.extend(row.map(|row| if what == "git" { row.note(format!("{commands} commands")) } else { row }));
-    }
-    Ok(rows)
+        let row = BenchRow::percentiles(name, "ms", gaps.iter().map(of).collect(), limit)?;
+        Some(if what == "git" { row.note(format!("{commands} commands")) } else { row })
+    });
+    rows.collect()
 }
 
 fn check(bench: &Bench) -> Result<Option<BenchRow>, BenchError> {
@@ -295,7 +289,8 @@ fn many(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let each = |from: f64, to: f64| (to - from) / few as f64;
     let name = format!("a plan of {tasks} tasks");
     let ours = |gaps: &[Gap]| median(gaps.iter().map(|gap| gap.ours).collect());
-    Ok(vec![
+    let mut rows = between(&gaps);
+    rows.extend([
         BenchRow::new(format!("{name}: beyond git and the agent between two tasks, p50"), "ms")
             .figure_within("at the beginning", ours(&gaps[..few]), BETWEEN)
             .figure_within("at the end", ours(&gaps[gaps.len() - few..]), BETWEEN),
@@ -307,5 +302,6 @@ fn many(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
             .figure("at the end", at_end as f64 / 1e6)
             .note(format!("after {few} tasks and after all")),
         BenchRow::new(format!("{name}: memory per task"), "kB").figure_within("", grown / 1e3, PER_TASK),
-    ])
+    ]);
+    Ok(rows)
 }

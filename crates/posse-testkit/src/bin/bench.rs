@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use posse_testkit::bench::report::{machine, table};
-use posse_testkit::bench::{Bench, BenchError, Depth, MEASUREMENTS, beside};
+use posse_testkit::bench::{Bench, BenchError, MEASUREMENTS, beside};
 
 /// Measures what posse costs and how fast it is
 ///
@@ -41,8 +41,7 @@ fn run(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<(), BenchError> 
         signal_hook::flag::register(signal, stop.clone())?;
     }
     let executable = std::env::current_exe()?;
-    let depth = if arguments.quick { Depth::Quick } else { Depth::Full };
-    let bench = Bench::new(executable.parent().unwrap_or(&executable), depth, stop.clone())?;
+    let bench = Bench::new(executable.parent().unwrap_or(&executable), arguments.quick, stop.clone())?;
     let machine = machine();
     let wanted = |name: &str| arguments.only.is_empty() || arguments.only.iter().any(|only| only == name);
     let old = arguments.beside.as_ref().map(|old| bench.with_posse(old)).transpose()?;

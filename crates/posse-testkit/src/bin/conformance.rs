@@ -44,17 +44,20 @@ struct Arguments {
 const ARTEFACTS: &str = "target/conformance";
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.join("posse")));
-    let Some(posse) = beside.filter(|path| arguments.no_run || path.exists()) else {
-        eprintln!("posse is missing; build it with `cargo build --release -p posse`");
-        return ExitCode::FAILURE;
-    };
+    run_all(&Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
+    let posse = std::env::current_exe()?.with_file_name("posse");
+    if !arguments.no_run && !posse.exists() {
+        return Err(std::io::Error::other("posse is missing; build it with `cargo build --release -p posse`"));
+    }
     let stop = Arc::<AtomicBool>::default();
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        if let Err(error) = signal_hook::flag::register(signal, stop.clone()) {
-            eprintln!("cannot listen for signals: {error}");
-        }
+        signal_hook::flag::register(signal, stop.clone())?;
     }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
@@ -69,27 +72,24 @@ fn main() -> ExitCode {
             let setup = Setup { posse: &posse, subject, artefacts: Path::new(ARTEFACTS), stop: &stop };
             let outcome = run(setup, &scenario);
             if stop.load(Ordering::Relaxed) {
-                return ExitCode::from(130);
+                return Ok(ExitCode::from(130));
             }
             println!("{}", report::line(&outcome));
             outcomes.push(outcome);
         }
     }
-    if arguments.write
-        && let Err(error) = write(&arguments.note)
-    {
-        eprintln!("cannot write docs/conformance.md: {error}");
-        return ExitCode::FAILURE;
+    let cannot = |file: &'static str| {
+        move |error: std::io::Error| std::io::Error::other(format!("cannot write {file}: {error}"))
+    };
+    if arguments.write {
+        write(&arguments.note).map_err(cannot("docs/conformance.md"))?;
     }
-    if (arguments.write || arguments.readme)
-        && let Err(error) = write_readme()
-    {
-        eprintln!("cannot write README.md: {error}");
-        return ExitCode::FAILURE;
+    if arguments.write || arguments.readme {
+        write_readme().map_err(cannot("README.md"))?;
     }
     let failed = outcomes.iter().filter(|outcome| outcome.subject.required && !outcome.is_green()).count();
     println!("{} runs, {failed} of those that must be green are not", outcomes.len());
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn write(note: &str) -> std::io::Result<()> {
