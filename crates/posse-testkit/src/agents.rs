@@ -7,6 +7,7 @@ mod home;
 mod install;
 mod turn;
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use posse_sim::ModelServer;
 pub use posse_sim::home::{HomeOptions, Maker};
 
 use install::Package;
-use turn::AgentTurnLock;
 
 /// The versions that the tests are written for.
 pub const CLAUDE: [&str; 2] = ["2.1.197", "2.1.325"];
@@ -31,7 +31,7 @@ pub struct Agent {
     version: String,
     program: PathBuf,
     /// Held, never read.
-    _turn: Option<Arc<AgentTurnLock>>,
+    _turn: Option<Arc<File>>,
 }
 
 impl Agent {
@@ -52,7 +52,7 @@ impl Agent {
     /// else. A test may use several agents: those of one thread share the turn.
     #[must_use]
     pub fn alone(self) -> Self {
-        Self { _turn: Some(AgentTurnLock::of_this_thread()), ..self }
+        Self { _turn: Some(turn::lock()), ..self }
     }
 
     pub fn version(&self) -> &str {

@@ -1,9 +1,7 @@
 //! The real agents without a terminal: started with the flags that posse builds, heard to the end.
 
 use std::collections::BTreeMap;
-use std::io::Read;
-use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use posse_agents::headless::check::Deliverables;
@@ -14,12 +12,14 @@ use posse_agents::manifest::built_in;
 use crate::agents::AgentHome;
 use crate::{env, process};
 
+/// The files in the home that get the output of a session.
+const STDOUT: &str = "stdout";
+const STDERR: &str = "stderr";
+
 /// A session that runs.
 pub struct HeadlessSession<'a> {
     home: &'a AgentHome,
     child: Child,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
 }
 
 /// One that has ended.
@@ -85,7 +85,8 @@ impl<'a> HeadlessSession<'a> {
     pub fn start(home: &'a AgentHome, spawn: &Spawn) -> Self {
         let prompt = home.home().join("prompt.md");
         std::fs::write(&prompt, &spawn.prompt).unwrap();
-        let mut child = Command::new(&spawn.argv[0])
+        let file = |name| std::fs::File::create(home.home().join(name)).unwrap();
+        let child = Command::new(&spawn.argv[0])
             .args(&spawn.argv[1..])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -93,12 +94,11 @@ impl<'a> HeadlessSession<'a> {
             .envs(&spawn.set)
             .current_dir(&spawn.directory)
             .stdin(std::fs::File::open(&prompt).unwrap())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(file(STDOUT))
+            .stderr(file(STDERR))
             .spawn()
             .unwrap();
-        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-        Self { home, child, stdout: read(stdout), stderr: read(stderr) }
+        Self { home, child }
     }
 
     /// Its process, or the script that has started it.
@@ -121,16 +121,8 @@ impl<'a> HeadlessSession<'a> {
             self.kill();
         }
         let code = self.child.wait().unwrap().code();
-        let stderr = String::from_utf8_lossy(&self.stderr.join().unwrap()).into_owned();
-        SessionOutput { stdout: self.stdout.join().unwrap(), stderr, code, by_itself }
+        let read = |name| std::fs::read(self.home.home().join(name)).unwrap();
+        let stderr = String::from_utf8_lossy(&read(STDERR)).into_owned();
+        SessionOutput { stdout: read(STDOUT), stderr, code, by_itself }
     }
-}
-
-fn read(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What was read counts, also if the rest is lost.
-        let _ = from.read_to_end(&mut bytes);
-        bytes
-    })
 }

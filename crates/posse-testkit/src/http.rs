@@ -48,17 +48,19 @@ impl Client {
             "{method} {path} HTTP/1.1\r\nhost: posse\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         )?;
-        let mut reader = BufReader::new(stream);
-        let (status, length) = read_head(&mut reader)?;
-        let mut body = Vec::new();
-        match length {
-            Some(length) => {
-                body.resize(length, 0);
-                reader.read_exact(&mut body)?;
-            }
-            None => drop(reader.read_to_end(&mut body)?),
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("no answer: {:?}", text(&bytes)));
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(cut)?;
+        let head = text(&bytes[..end]);
+        let body = &bytes[end + 4..];
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(cut)?;
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        if length.is_some_and(|length| length.parse() != Ok(body.len())) {
+            return Err(cut());
         }
-        Ok(HttpAnswer { status, body: String::from_utf8_lossy(&body).into_owned() })
+        Ok(HttpAnswer { status, body: text(body) })
     }
 
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> io::Result<T> {
@@ -76,26 +78,10 @@ impl Client {
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
         write!(stream, "GET /events HTTP/1.1\r\nhost: posse\r\n{last}\r\n")?;
         let mut reader = BufReader::new(stream);
-        read_head(&mut reader)?;
+        // The daemon answers as soon as it has subscribed.
+        reader.read_line(&mut String::new())?;
         Ok(Events { reader })
     }
-}
-
-fn read_head(reader: &mut impl BufRead) -> io::Result<(u16, Option<usize>)> {
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let status = status.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, format!("no answer: {line:?}")))?;
-    let mut length = None;
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok();
-        }
-    }
-    Ok((status, length))
 }
 
 /// Server-sent events, as JSON.
@@ -112,7 +98,7 @@ impl Events {
             if self.reader.read_line(&mut line)? == 0 {
                 return Ok(None);
             }
-            // The lengths of chunks and the other fields of an event are passed over.
+            // The head of the answer, the lengths of chunks and the other fields of an event are skipped.
             if let Some(data) = line.strip_prefix("data:") {
                 return serde_json::from_str(data.trim()).map(Some).map_err(io::Error::other);
             }

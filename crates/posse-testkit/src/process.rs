@@ -42,15 +42,18 @@ fn read(pid: u32) -> Option<Process> {
     if command.is_empty() || pid == std::process::id() {
         return None;
     }
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let parent = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().nth(1)?.parse().ok());
+    let parent = stat(pid).and_then(|stat| stat.get(1)?.parse().ok());
     Some(Process { pid, parent, command, environment: words("environ").unwrap_or_default() })
 }
 
+/// The fields of `/proc/PID/stat` behind the command: the state, the parent and so on.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat[stat.rfind(')')? + 1..].split_ascii_whitespace().map(str::to_owned).collect())
+}
+
 pub fn exists(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
-    state.is_some_and(|state| state != "Z" && state != "X")
+    stat(pid).is_some_and(|stat| !matches!(stat[0].as_str(), "Z" | "X"))
 }
 
 /// Whether a process ends by itself. `false` only if it hangs.
@@ -76,9 +79,8 @@ pub fn memory(pid: u32) -> Option<u64> {
 
 /// Processor time used so far, in clock ticks of a hundredth of a second, and voluntary context switches.
 pub fn effort(pid: u32) -> Option<(u64, u64)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    let stat = stat(pid)?;
+    let ticks = stat.get(11)?.parse::<u64>().ok()? + stat.get(12)?.parse::<u64>().ok()?;
     let mut switches = 0;
     for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
         let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
