@@ -238,7 +238,7 @@ fn what_was_done_before_a_stop_is_not_done_again() {
     scene.claude.open_gate("gate");
     assert_eq!(ended(run).0, 3);
     for entry in fs::read_dir(scene.env.paths().plans()).unwrap() {
-        fs::remove_file(entry.unwrap().path().join("areas/t-1.json")).unwrap();
+        fs::remove_file(entry.unwrap().path().join("records/t-1.json")).unwrap();
     }
     let (code, text) = scene.plan("run", &[]);
     assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 3, Some("beta\n")), "{text}");
