@@ -300,6 +300,8 @@ impl Sim {
                 }
                 TaskStatus::Failed if ended => {
                     self.answers.remove(&task);
+                    // From the beginning, whatever work of it is there.
+                    self.wanted_again.insert(task.clone());
                     last.handle(Event::Retry { task }, Wall(self.clock));
                 }
                 _ => {}
@@ -417,6 +419,8 @@ fn work_is_there(event: &Event, task: &TaskId) -> Option<bool> {
             Some(!matches!(outcome, Outcome::Done(_)) || judgement.verdict != Verdict::Fail)
         }
         Event::GatesEnded { run, failed } if run.task == *task => Some(failed.is_none()),
+        // As if it had not been tried: nobody knows whether the work is good.
+        Event::GatesStopped { run } if run.task == *task => Some(false),
         Event::GatesNotRun { run, .. } if run.task == *task => Some(false),
         Event::MergeEnded { run, result } if run.task == *task => Some(matches!(result, MergeResult::NotNow { .. })),
         _ => None,
