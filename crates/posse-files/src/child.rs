@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -219,10 +220,13 @@ fn wait_unreaped(pid: Pid) -> io::Result<ExitStatus> {
 }
 
 fn ends_within_grace(pid: Pid) {
-    if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
-        let grace = Timespec { tv_sec: GRACE.as_secs() as i64, tv_nsec: 0 };
-        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&grace));
-    }
+    let _ = pidfd_open(pid, PidfdFlags::empty()).and_then(|process| ends_within(&process, GRACE));
+}
+
+/// Waits until the process behind a pidfd ends. Returns `false` if it still runs after `limit`. A zombie has ended.
+pub fn ends_within(process: &OwnedFd, limit: Duration) -> rustix::io::Result<bool> {
+    let limit = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+    Ok(retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)))? > 0)
 }
 
 impl Drop for Family {
@@ -271,8 +275,7 @@ mod tests {
     /// The kernel says when a process is gone, or has become a zombie.
     fn wait_for_end(pid: i32) {
         let Ok(end) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
-        let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
-        assert_eq!(poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&patience)).unwrap(), 1, "{pid} lives on");
+        assert!(ends_within(&end, Duration::from_secs(10)).unwrap(), "{pid} lives on");
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use posse_api::AuditVerdict;
 use posse_core::audit::anchor::{Anchored, compare};
 use posse_core::audit::{Flaw, Mark};
+use posse_files::child::ends_within;
 use posse_files::operator::{AnchorRule, Operator};
 use posse_term::config_files::ConfigFileError;
 use posse_term::paths::Paths;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -199,7 +199,8 @@ fn run(disk: &Disk, words: &[String], line: &str) -> Result<(), AnchorFailure> {
         // A command that does not read is judged by how it ends.
         let _ = input.write_all(format!("{line}\n").as_bytes());
     }
-    if !ends_in_time(&child).map_err(&failed)? {
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    if !process.and_then(|process| ends_within(&process, COMMAND_LIMIT)).map_err(|error| failed(error.into()))? {
         let _ = child.kill();
         let _ = child.wait();
         return Err(AnchorFailure::Late(program.clone()));
@@ -208,14 +209,6 @@ fn run(disk: &Disk, words: &[String], line: &str) -> Result<(), AnchorFailure> {
         status if status.success() => Ok(()),
         status => Err(AnchorFailure::Failed { program: program.clone(), status }),
     }
-}
-
-/// Waits until the command ends, or its time is over.
-fn ends_in_time(child: &Child) -> io::Result<bool> {
-    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let limit = Timespec { tv_sec: COMMAND_LIMIT.as_secs() as i64, tv_nsec: 0 };
-    let mut ends = [PollFd::new(&process, PollFlags::IN)];
-    Ok(rustix::io::retry_on_intr(|| poll(&mut ends, Some(&limit)))? > 0)
 }
 
 #[cfg(test)]
@@ -230,12 +223,12 @@ mod tests {
 
     use crate::disk::DISK;
 
-    fn rule(text: &str) -> Result<AnchorRule, String> {
+    fn rule(text: &str) -> Result<AnchorRule, toml::de::Error> {
         #[derive(Deserialize)]
         struct One {
             anchor: AnchorRule,
         }
-        toml::from_str::<One>(text).map(|one| one.anchor).map_err(|error| error.message().to_owned())
+        toml::from_str::<One>(text).map(|one| one.anchor)
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::disk::{self, Disk, ScratchDir};
 use crate::environment::Environment;
+use crate::watched_files::gone_within;
 use guard::{Found, Places};
 use posse_files::child::{self, ChildError, FinishedChild, Leftovers};
 
@@ -197,17 +198,11 @@ impl WorkTree {
         PathBuf::from(lock)
     }
 
-    /// Waits until no other git holds the index. There is nothing to be told by, so it is looked at now and then.
+    /// Waits until no other git holds the index.
     pub(crate) async fn unlocked(&self) -> Result<(), GitError> {
         let lock = self.lock();
-        let deadline = tokio::time::Instant::now() + LOCKED;
-        while disk::at(&lock, Disk::exists).await {
-            if tokio::time::Instant::now() >= deadline {
-                return Err(GitError::Locked(lock));
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+        let is_gone = disk::at(&lock, |disk, lock| gone_within(disk, lock, LOCKED)).await;
+        if is_gone { Ok(()) } else { Err(GitError::Locked(lock)) }
     }
 
     /// A draft that says what HEAD says.
@@ -473,11 +468,7 @@ pub(crate) async fn hear(
 
 /// Whether it is so: git answers with its exit code.
 pub(crate) async fn holds(directory: &Path, arguments: &[&str]) -> Result<bool, GitError> {
-    let call = git(&Environment::default(), places_of(directory).await?, None, arguments, b"").await?;
-    if call.status.code() == Some(1) {
-        return Ok(false);
-    }
-    success(call).map(|_| true)
+    Ok(hear_either(directory, arguments).await?.0)
 }
 
 /// What git says, and whether it is well with it: exit code 1 means that it is not.

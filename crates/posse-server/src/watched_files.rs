@@ -312,6 +312,30 @@ impl FileWatcher {
     }
 }
 
+/// Waits until a file is removed. Returns `false` if it still exists after `limit`.
+pub(crate) fn gone_within(disk: &Disk, path: &Path, limit: Duration) -> bool {
+    if !disk.exists(path) {
+        return true;
+    }
+    let deadline = Instant::now() + limit;
+    let (changed, changes) = channel();
+    let tell = changed.clone();
+    let watcher = notify::recommended_watcher(move |_| {
+        let _ = tell.send(());
+    });
+    // Without a watcher this waits for the whole limit.
+    let _watcher = watcher.and_then(|mut watcher| {
+        let directory = path.parent().unwrap_or(path);
+        watcher.watch(directory, RecursiveMode::NonRecursive).map(|()| watcher)
+    });
+    while disk.exists(path) {
+        if changes.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
+            return !disk.exists(path);
+        }
+    }
+    true
+}
+
 /// Returns the deepest directory that exists on the way to this one, and the rest of the way.
 fn nearest_directory(disk: &Disk, directory: &Path) -> Option<(PathBuf, PathBuf)> {
     directory.ancestors().find_map(|above| {

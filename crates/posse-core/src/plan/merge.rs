@@ -9,7 +9,7 @@ use super::edit::{Edits, task_node};
 use super::record::RECORD_KEYS;
 use super::yaml::{self, Node, Tree};
 use super::{Plan, Record, State, TaskId, TaskStatus};
-use crate::file_problem::FileProblems;
+use crate::file_problem::{FileProblem, FileProblems};
 
 /// The result of an edit of a plan.
 #[derive(Debug, PartialEq)]
@@ -19,6 +19,25 @@ pub struct Merged {
     pub state: State,
     /// What was not accepted, in words for the log and for the next prompt.
     pub rejected: Vec<String>,
+}
+
+/// Why none of a session's changes can be taken.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("it is no plan any more:\n{0}")]
+    NoPlan(#[source] FileProblems),
+    #[error("{0}")]
+    NotYaml(FileProblem),
+    #[error("the plan has no meta")]
+    NoMeta,
+    #[error("task {0} was removed, but it has run")]
+    Removed(TaskId),
+    #[error("task {0} is not where it should be")]
+    Misplaced(TaskId),
+    #[error("`{key}` of task {task} was changed")]
+    Guarded { task: TaskId, key: &'static str },
+    #[error("{}", .0.join("; "))]
+    NotPutBack(Vec<String>),
 }
 
 /// What of `meta` anyone may change: nothing is decided by it.
@@ -44,9 +63,8 @@ pub fn merge(ours: &str, theirs: &str, state: &State) -> Result<Merged, FileProb
     }
 }
 
-/// The error is why nothing of it can be taken.
-fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Merged, String> {
-    let (edited, _) = Plan::read("plan", theirs).map_err(|problems| format!("it is no plan any more:\n{problems}"))?;
+fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Merged, Refused> {
+    let (edited, _) = Plan::read("plan", theirs).map_err(Refused::NoPlan)?;
     let (our_tree, their_tree) = (tree(ours)?, tree(theirs)?);
     let mut rejected = Vec::new();
     let mut state = state.clone();
@@ -55,19 +73,19 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Mer
     for task in plan.tasks().filter(|task| edited.task(task.id.as_str()).is_none()) {
         let record = state.of(&task.id);
         if record.attempts > 0 || !matches!(record.status, TaskStatus::Pending | TaskStatus::Skipped) {
-            return Err(format!("task {} was removed, but it has run", task.id));
+            return Err(Refused::Removed(task.id.clone()));
         }
         state.forget(&task.id);
     }
     for task in edited.tasks() {
         let before = plan.task(task.id.as_str()).map(|before| before.record.status);
         take_status(&task.id, &task.record, before.unwrap_or_default(), &mut state, &mut rejected);
-        let node = task_node(&their_tree.root, &task.id).ok_or("a task is not where it should be")?;
+        let node = task_node(&their_tree.root, &task.id).ok_or_else(|| Refused::Misplaced(task.id.clone()))?;
         let our_node = task_node(&our_tree.root, &task.id);
         for key in changed_guarded(node, our_node) {
             rejected.push(format!("task {}: `{key}` cannot be changed while the plan runs", task.id));
             let was = our_node.and_then(|node| node.get(key)).map(|entry| raw(ours, &entry.value));
-            put_back(&mut edits, node, key, was).ok_or_else(|| format!("`{key}` of task {} was changed", task.id))?;
+            put_back(&mut edits, node, key, was).ok_or_else(|| Refused::Guarded { task: task.id.clone(), key })?;
         }
     }
     let (our_meta, their_meta) = (meta(&our_tree)?, meta(&their_tree)?);
@@ -79,7 +97,7 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Mer
     }
 
     let text = edits.apply();
-    let (merged, _) = Plan::read("plan", &text).map_err(|problems| problems.to_string())?;
+    let (merged, _) = Plan::read("plan", &text).map_err(Refused::NoPlan)?;
     // What was put back must be back, whatever the text looked like.
     let new_tree = tree(&text)?;
     let guarded = |task: &TaskId| {
@@ -87,17 +105,17 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Mer
         node.is_some_and(|node| changed_guarded(node, task_node(&our_tree.root, task)).is_empty())
     };
     if !changed_meta(our_meta, meta(&new_tree)?).is_empty() || !merged.tasks().all(|task| guarded(&task.id)) {
-        return Err(rejected.join("; "));
+        return Err(Refused::NotPutBack(rejected));
     }
     Ok(Merged { text, plan: merged, state, rejected })
 }
 
-fn tree(text: &str) -> Result<Tree, String> {
-    yaml::parse(text).map_err(|problem| problem.to_string())
+fn tree(text: &str) -> Result<Tree, Refused> {
+    yaml::parse(text).map_err(Refused::NotYaml)
 }
 
-fn meta(tree: &Tree) -> Result<&Node, String> {
-    tree.root.get("meta").map(|entry| &entry.value).ok_or_else(|| "the plan has no meta".to_owned())
+fn meta(tree: &Tree) -> Result<&Node, Refused> {
+    tree.root.get("meta").map(|entry| &entry.value).ok_or(Refused::NoMeta)
 }
 
 /// Takes over one claim about a task: that it is not needed, if it has not begun.

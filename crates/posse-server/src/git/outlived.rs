@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use posse_files::child::ends_within;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{COMMIT, WorkTree};
@@ -28,11 +28,7 @@ impl Outlived {
     /// Waits for its end, as long as a commit may take.
     pub(crate) async fn ends(&self) {
         let process = self.process.clone();
-        let ends = move |_: &Disk| {
-            let patience = Timespec { tv_sec: COMMIT.as_secs() as i64, tv_nsec: 0 };
-            let _ = poll(&mut [PollFd::new(&*process, PollFlags::IN)], Some(&patience));
-        };
-        disk::run(ends).await;
+        let _ = disk::run(move |_| ends_within(&process, COMMIT)).await;
     }
 }
 

@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use posse_files::child::ends_within;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use sha2::{Digest, Sha256};
 
 use crate::disk::{self, Disk};
 
-/// How long an old check may take to be gone once it is killed, and how often that is looked at.
-const GONE: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(20);
+/// How long an old check may take to end once it is killed.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// How the names of notes begin.
 const PREFIX: &str = "running-";
@@ -51,20 +51,19 @@ impl Running {
 
     /// Ends the check that was left running here, with all it started.
     pub(super) async fn end(&self) {
-        let Some((pid, start)) = disk::at(&self.note, noted).await else { return };
-        let lives = async || disk::run(move |disk| started(disk, pid)).await.as_ref() == Some(&start);
-        if lives().await {
-            tracing::info!("ending a check that outlived the last daemon: {pid}");
-            // It leads a process group of its own.
-            if let Some(group) = Pid::from_raw(pid) {
-                let _ = kill_process_group(group, Signal::KILL);
+        let end = |disk: &Disk, note: &Path| {
+            let Some((pid, start)) = noted(disk, note) else { return };
+            let process = pidfd_open(pid, PidfdFlags::empty());
+            // Compared only now: before, another process could have got the number.
+            if let Some(process) = process.ok().filter(|_| started(disk, pid) == Some(start)) {
+                tracing::info!("ending a check that outlived the last daemon: {pid}");
+                // It leads a process group of its own.
+                let _ = kill_process_group(pid, Signal::KILL);
+                let _ = ends_within(&process, KILL_LIMIT);
             }
-            let deadline = tokio::time::Instant::now() + GONE;
-            while lives().await && tokio::time::Instant::now() < deadline {
-                tokio::time::sleep(LOOK).await;
-            }
-        }
-        self.over().await;
+            let _ = disk.remove_file(note);
+        };
+        disk::at(&self.note, end).await;
     }
 
     pub(super) async fn over(&self) {
@@ -73,19 +72,16 @@ impl Running {
 }
 
 /// The number and the start of the process that a note names, if it is of this boot.
-fn noted(disk: &Disk, note: &Path) -> Option<(i32, String)> {
+fn noted(disk: &Disk, note: &Path) -> Option<(Pid, String)> {
     let noted = disk.read_to_string(note).ok()?;
     let (boot, stat) = noted.split_once('\n')?;
     let now = disk.read_to_string(Path::new("/proc/sys/kernel/random/boot_id")).ok()?;
     (boot.trim() == now.trim()).then_some(())?;
-    Some((stat.split_whitespace().next()?.parse().ok()?, start(stat)?))
+    Some((Pid::from_raw(stat.split_whitespace().next()?.parse().ok()?)?, start(stat)?))
 }
 
-fn started(disk: &Disk, pid: i32) -> Option<String> {
-    let stat = disk.read_to_string(Path::new(&format!("/proc/{pid}/stat"))).ok()?;
-    // One that is dead and only not buried yet does nothing any more.
-    let state = stat.rsplit_once(") ")?.1.chars().next()?;
-    start(&stat).filter(|_| state != 'Z')
+fn started(disk: &Disk, pid: Pid) -> Option<String> {
+    start(&disk.read_to_string(Path::new(&format!("/proc/{pid}/stat"))).ok()?)
 }
 
 /// The 22nd field; the second, in brackets, may have anything in it.
