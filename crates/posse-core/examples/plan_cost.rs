@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use posse_core::engine::Machine;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::edit::PlanText;
 use posse_core::plan::machine::{Effect, Event, MergeResult, Run};

@@ -6,10 +6,17 @@
 //!
 //! This module does no IO and has no clock.
 
-use crate::auto::{self, Pipeline};
+pub mod hold;
+pub mod progress;
+pub mod retry;
+mod stop;
+
+pub use stop::{RunOutcome, StopHow};
+
+use self::hold::Hold;
+use crate::auto::messages as auto;
 use crate::plan::budget::Level;
-use crate::plan::limits::Hold;
-use crate::plan::machine::{self as plan, RunOutcome, StopHow};
+use crate::plan::machine as plan;
 use crate::time::Wall;
 
 /// An input that every run understands.
@@ -61,70 +68,12 @@ impl From<Control> for plan::Event {
     }
 }
 
-impl Machine for plan::Run {
-    type Input = plan::Event;
-    type Effect = plan::Effect;
-
-    fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect> {
-        self.handle(input, now)
-    }
-
-    fn outstanding(&self) -> &[Self::Effect] {
-        self.outstanding()
-    }
-
-    fn deadline(&self) -> Option<Wall> {
-        self.deadline()
-    }
-
-    fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.outcome()
-    }
-
-    fn hold(&self) -> Option<&Hold> {
-        self.hold()
-    }
-
-    fn levels(&self) -> &[Level] {
-        self.levels()
-    }
-}
-
-impl From<Control> for auto::words::Event {
+impl From<Control> for auto::Event {
     fn from(control: Control) -> Self {
         match control {
             Control::Started => Self::Started,
             Control::Tick => Self::Time,
             Control::Stop(how) => Self::Stop(how),
         }
-    }
-}
-
-impl Machine for Pipeline {
-    type Input = auto::words::Event;
-    type Effect = auto::words::Effect;
-
-    fn handle(&mut self, input: Self::Input, now: Wall) -> Vec<Self::Effect> {
-        self.handle(input, now)
-    }
-
-    fn outstanding(&self) -> &[Self::Effect] {
-        self.outstanding()
-    }
-
-    fn deadline(&self) -> Option<Wall> {
-        self.deadline()
-    }
-
-    fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.outcome()
-    }
-
-    fn hold(&self) -> Option<&Hold> {
-        self.hold()
-    }
-
-    fn levels(&self) -> &[Level] {
-        self.levels()
     }
 }

@@ -310,16 +310,21 @@ impl Rounds {
 
     /// Begins a phase, unless the one before it has left nothing to go on.
     fn enter(&mut self, phase: Phase) -> Vec<Note> {
-        let needed = match phase {
-            Phase::Programmer => Some(Key::Analyst),
-            Phase::Tester => Some(Key::Programmer),
-            Phase::Analyst | Phase::Done => None,
-        };
-        if let Some(needed) = needed.filter(|needed| self.output(*needed).trim().is_empty()) {
-            return self.repeat(needed.phase(), phase);
+        if let Some(missing) = self.missing_for(phase) {
+            return self.repeat(missing.phase(), phase);
         }
         self.start_phase(phase);
         Vec::new()
+    }
+
+    /// The output that a phase needs, if it is blank.
+    fn missing_for(&self, phase: Phase) -> Option<Key> {
+        let needed = match phase {
+            Phase::Programmer => Key::Analyst,
+            Phase::Tester => Key::Programmer,
+            Phase::Analyst | Phase::Done => return None,
+        };
+        self.output(needed).trim().is_empty().then_some(needed)
     }
 
     fn repeat(&mut self, empty: Phase, wanted: Phase) -> Vec<Note> {

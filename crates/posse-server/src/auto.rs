@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use posse_api::{BacklogIn, BacklogView, WhyView};
 use posse_core::auto::Standing;
-use posse_core::auto::words::Event;
+use posse_core::auto::messages::Event;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use tokio::sync::broadcast::error::RecvError;

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
 use posse_api::{PlanView, RunView};
+use posse_core::engine::StopHow;
 use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
-use posse_core::plan::machine::StopHow;
 use posse_core::plan::select::{Limits, Selection, Why, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, State, TaskId, TaskStatus};

@@ -13,7 +13,7 @@ pub(super) mod tail;
 mod transcript;
 
 use posse_api::{ResumeIn, RunKind, RunView, StopRun, Success};
-use posse_core::plan::machine::StopHow;
+use posse_core::engine::StopHow;
 use posse_core::rounds::config::auto_accept_in;
 
 use self::find::RunArg;

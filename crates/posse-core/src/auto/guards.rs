@@ -1,5 +1,4 @@
-//! What bounds the pipeline: how often an item may be begun, and when so many fail that nothing works. Kept through every
-//! restart: a counter that forgets bounds nothing.
+//! Bounds of a pipeline: starts per hour, and consecutive failures. The counters survive restarts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ use crate::time::Wall;
 
 const HOUR: i64 = 3_600_000;
 
-/// When which item was begun, within the last hour.
+/// The starts of items within the last hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Starts(Vec<(Wall, Slug)>);
@@ -22,7 +21,7 @@ impl Starts {
         self.0.push((now, item.clone()));
     }
 
-    /// Why this item may not be begun now, if so. Who is stopped by this goes in circles.
+    /// Returns why this item may not start now. A pipeline that reaches this bound loops.
     pub fn too_many(&self, item: &Slug, settings: &Settings, now: Wall) -> Option<String> {
         let recent = || self.0.iter().filter(|(at, _)| at.0 > now.0.saturating_sub(HOUR));
         let of_item = recent().filter(|(_, other)| other == item).count();
@@ -35,7 +34,7 @@ impl Starts {
     }
 }
 
-/// Items that failed one after the other, at once or for nothing.
+/// Items in a row that failed at once or without spending anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Streak(BTreeSet<Slug>);
@@ -45,7 +44,7 @@ impl Streak {
         self.0.insert(item.clone());
     }
 
-    /// Something works.
+    /// Ends the streak.
     pub fn broken(&mut self) {
         self.0.clear();
     }
@@ -54,7 +53,7 @@ impl Streak {
         self.0.contains(item)
     }
 
-    /// Why nothing more is begun, if so.
+    /// Returns why no item may start.
     pub fn too_long(&self, settings: &Settings) -> Option<String> {
         (self.0.len() >= settings.breaker.max(1) as usize).then(|| {
             let items: Vec<&str> = self.0.iter().map(Slug::as_str).collect();

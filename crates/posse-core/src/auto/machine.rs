@@ -1,11 +1,7 @@
-//! The pipeline as one machine: told what happened, it says what is to be done.
+//! The pipeline as one machine (`engine`). Times are of the wall clock, because pauses, holds and guards outlive the process.
 //!
-//! It is nothing but its events. They are written to the journal before they are acted on; handed to a new `Pipeline` in the
-//! same order and with the same times they give the same one, and `outstanding` says what was asked for and not answered. So
-//! it can be killed at any moment. Times are of the wall clock, because pauses, holds and guards outlive the process.
-//!
-//! The way of an item: intake, plan, execution, verification (defects), the gate, the archive. Nothing goes on by absence.
-//! Several items may be on their way at once; each is worked on once.
+//! The steps of an item: intake, plan, execution, verification (defects only), evidence, archive. A missing answer never
+//! advances an item.
 
 mod choose;
 mod money;
@@ -16,14 +12,14 @@ use std::collections::BTreeMap;
 
 use super::guards::Streak;
 use super::memory::{Carried, Memory, Parked, ParkedWhy};
+use super::messages::{Candidate, DeedId, Effect, Event, Notice, NoticeKind, Repair};
 use super::settings::Settings;
-use super::words::{Candidate, DeedId, Effect, Event, Notice, NoticeKind, Repair};
 use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::engine::hold::Hold;
+use crate::engine::progress::Progress;
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::ids::RunId;
-use crate::plan::budget::Total;
-use crate::plan::limits::{Hold, longer};
-use crate::plan::machine::{RunOutcome, StopHow};
-use crate::plan::retry::INFRA_MAX;
+use crate::plan::budget::{self, Total, set_sums};
 use crate::time::Wall;
 use crate::turn::Level;
 
@@ -32,73 +28,66 @@ pub use show::{Doing, Why};
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     settings: Settings,
-    /// The time of the last event.
-    now: Wall,
     backlog: BTreeMap<Slug, Candidate>,
     carried: Carried,
-    /// The items that are worked on.
+    /// The items in progress.
     jobs: BTreeMap<Slug, Job>,
-    /// How many things were done for an item in this run: no name is used twice.
+    /// The number of the last step of each item in this run, so that no name is used twice.
     deeds: BTreeMap<Slug, u32>,
     streak: Streak,
-    /// Items that have come to their end in this run, and how.
+    /// Items that ended in this run.
     handled: Vec<(Slug, ItemOutcome)>,
-    /// Items that have begun to wait for a person in this run.
+    /// Items that were parked in this run.
     parked: Vec<Slug>,
     /// With `once`: the item it is.
     once: Option<Slug>,
-    /// The backlog has been looked at.
+    /// The backlog was scanned at least once.
     looked: bool,
-    /// The backlog may have changed since somebody was asked to look at it.
+    /// The backlog may have changed since the last scan was requested.
     stale: bool,
-    /// Why nothing in the user's checkout may be read or written now: it is not what it was when the pipeline began.
+    /// Why the user's checkout may not be used now: it differs from what it was when the pipeline began.
     away: Option<String>,
-    probes: u32,
     /// What this run has spent.
     total: Total,
-    stop: Option<StopHow>,
-    /// How it will end, as soon as what runs has come to its end.
+    /// How the run will end once everything in progress has ended.
     closing: Option<(RunOutcome, String)>,
-    outcome: Option<(RunOutcome, String)>,
-    outstanding: Vec<Effect>,
-    effects: Vec<Effect>,
+    progress: Progress<Effect>,
 }
 
-/// An item that is worked on.
+/// An item in progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Job {
     pub(super) item: Slug,
     pub(super) kind: Kind,
     pub(super) since: Wall,
-    /// The number of what is done for it now, and since when.
+    /// The number of the current step, and when it began.
     number: u32,
     began: Wall,
     pub(super) stage: Stage,
-    /// What its author has written, once it was read.
+    /// The hash of the author's text, known after intake.
     hash: String,
     /// The number of the next entry in its log.
     next_entry: u32,
     /// What this attempt has used.
     spent: Total,
-    /// What the planner was not allowed to do.
+    /// The tool calls that the planner was denied.
     denied: Vec<String>,
-    /// Failures in a row of what is not its own fault.
+    /// Consecutive failures that are not the item's fault.
     infra: u32,
-    /// Verifiers in a row that gave no verdict.
+    /// Consecutive verifiers without a verdict.
     errors: u32,
-    /// The plan's file, as it was looked at last.
+    /// The hash of the plan's file when it was last checked.
     plan: Option<String>,
-    /// The run that carries it out.
+    /// The run of its plan.
     pub(super) run: Option<RunId>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stage {
-    /// This is being done.
     Doing(Step),
-    /// This is next, as soon as it may be begun.
+    /// The next step, which waits for permission to start.
     Ready(Step),
-    /// This is next, after a pause.
+    /// The next step, after a pause.
     Resting(Step, Wall),
 }
 
@@ -144,12 +133,12 @@ pub(super) enum Author {
 }
 
 impl Step {
-    /// Whether it takes a session: quota and money.
+    /// Whether the step starts sessions, which use quota and money.
     fn spends(&self) -> bool {
         matches!(self, Self::Plan { .. } | Self::Execute | Self::Verify)
     }
 
-    /// Whether it is still done when somebody has asked to stop: what is known is written down, and nothing more.
+    /// Whether the step only records a result, and so still runs after a stop was requested.
     fn records(&self) -> bool {
         match self {
             Self::Mark { .. } | Self::Log { .. } => true,
@@ -176,42 +165,62 @@ impl Step {
     }
 }
 
+impl Machine for Pipeline {
+    type Input = Event;
+    type Effect = Effect;
+
+    fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
+        if self.progress.is_over() {
+            return Vec::new();
+        }
+        self.progress.now = now;
+        self.take_in(event);
+        self.schedule();
+        self.progress.take_effects(|effect| effect.item().is_some() || *effect == Effect::Scan)
+    }
+
+    fn outstanding(&self) -> &[Effect] {
+        self.progress.outstanding()
+    }
+
+    fn deadline(&self) -> Option<Wall> {
+        let rests = self.jobs.values().filter_map(|job| match &job.stage {
+            Stage::Resting(_, until) => Some(*until),
+            _ => None,
+        });
+        self.progress.next_timer(rests.chain(self.carried.quota.until()))
+    }
+
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.progress.outcome()
+    }
+
+    fn hold(&self) -> Option<&Hold> {
+        self.carried.quota.hold()
+    }
+
+    /// Limits that hold for all items.
+    fn levels(&self) -> &[budget::Level] {
+        &self.settings.levels
+    }
+}
+
 impl Pipeline {
     /// `carried` is what the run before this one knew.
     pub fn new(settings: Settings, carried: Carried) -> Self {
-        Self { settings, carried, now: Wall(i64::MIN), stale: true, ..Self::default() }
+        Self { settings, carried, stale: true, ..Self::default() }
     }
 
-    /// Whether there may be items that it has not seen yet.
+    /// Whether a scan of the backlog is due or under way.
     pub fn is_looking(&self) -> bool {
-        !self.looked || self.outstanding.contains(&Effect::Scan)
-    }
-
-    /// What was asked for and has not been answered. After a restart it is asked for again.
-    pub fn outstanding(&self) -> &[Effect] {
-        &self.outstanding
-    }
-
-    pub fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
-        if self.outcome.is_some() {
-            return Vec::new();
-        }
-        self.now = now;
-        self.take_in(event);
-        self.go_on();
-        let effects = std::mem::take(&mut self.effects);
-        let answered = |effect: &&Effect| {
-            matches!(effect, Effect::Scan | Effect::Do { .. } | Effect::EndSession { .. } | Effect::StopPlan { .. })
-        };
-        self.outstanding.extend(effects.iter().filter(answered).cloned());
-        effects
+        !self.looked || self.progress.outstanding().contains(&Effect::Scan)
     }
 
     fn take_in(&mut self, event: Event) {
         match event {
             Event::Started | Event::Time => {}
             Event::Scanned { changed, gone, away } => self.scanned(changed, &gone, away),
-            Event::Spent { levels } => self.counted(levels),
+            Event::Spent { levels } => set_sums(&mut self.settings.levels, levels),
             Event::Stop(how) => self.stop_requested(how),
             Event::Retry { item } => self.retry(&item),
             Event::PlanBegun { id, run } => {
@@ -242,14 +251,14 @@ impl Pipeline {
         }
     }
 
-    /// Whether this is the answer that is awaited. What is late, repeated or of another time is none.
+    /// Whether this answers the current step of an item. Late and repeated answers do not.
     fn awaits(&self, id: &DeedId) -> bool {
         let job = self.jobs.get(&id.item);
         job.is_some_and(|job| job.number == id.number && matches!(job.stage, Stage::Doing(_)))
     }
 
     fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug], away: Option<String>) {
-        self.outstanding.retain(|effect| *effect != Effect::Scan);
+        self.progress.settle(|effect| *effect == Effect::Scan);
         self.looked = true;
         self.checkout_is(away);
         for item in gone {
@@ -269,19 +278,19 @@ impl Pipeline {
         };
         self.away = away;
         let Some((what, level, text)) = notice else { return };
-        self.effects.push(Effect::Tell(Notice { what, level, item: None, text: text.clone(), message: None }));
-        let now = self.now;
+        self.progress.request(Effect::Tell(Notice { what, level, item: None, text: text.clone(), message: None }));
+        let now = self.progress.now;
         for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
             self.memory(&item).note(now, text.clone());
         }
     }
 
     fn stop_requested(&mut self, how: StopHow) {
-        self.stop = self.stop.max(Some(how));
+        self.progress.request_stop(how);
         self.stop_what_runs(how);
     }
 
-    /// What runs is asked to come to its end. Sessions of our own may finish, unless it is to be now.
+    /// Stops the runs of plans. Sessions of the pipeline may finish, unless it stops at once.
     fn stop_what_runs(&mut self, how: StopHow) {
         let jobs = self.jobs.values();
         let effects = jobs.filter_map(|Job { item, number, stage, .. }| {
@@ -292,7 +301,7 @@ impl Pipeline {
                 _ => None,
             }
         });
-        self.effects.extend(effects.collect::<Vec<_>>());
+        effects.collect::<Vec<_>>().into_iter().for_each(|effect| self.progress.request(effect));
     }
 
     fn retry(&mut self, item: &Slug) {
@@ -313,42 +322,42 @@ impl Pipeline {
         self.carried.items.entry(item.clone()).or_default()
     }
 
-    /// Tells people, and remembers it with the item.
+    /// Notifies people, and keeps the text in the item's history.
     fn say(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String) {
         self.say_with(what, level, item, text, None);
     }
 
     /// The same; who is not looking is told in other words.
     fn say_with(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String, message: Option<String>) {
-        let now = self.now;
+        let now = self.progress.now;
         self.memory(item).note(now, text.clone());
-        self.effects.push(Effect::Tell(Notice { what, level, item: Some(item.clone()), text, message }));
+        self.progress.request(Effect::Tell(Notice { what, level, item: Some(item.clone()), text, message }));
     }
 
     fn step(&mut self, item: &Slug, text: impl Into<String>) {
         self.say(NoticeKind::Step, Level::Info, item, text.into());
     }
 
-    /// Does this for an item that is worked on.
+    /// Starts a step of an item in progress.
     fn begin(&mut self, item: &Slug, step: Step) {
         let Some(job) = self.jobs.get_mut(item) else { return };
         let number = self.deeds.entry(item.clone()).or_default();
         *number += 1;
-        (job.number, job.began) = (*number, self.now);
+        (job.number, job.began) = (*number, self.progress.now);
         job.stage = Stage::Doing(step.clone());
         let id = DeedId { item: item.clone(), number: *number };
         let deed = self.deed(item, step);
-        self.effects.push(Effect::Do { id, deed });
+        self.progress.request(Effect::Do { id, deed });
     }
 
-    /// This is next. Whether it may be begun is decided when everything else is.
+    /// Makes this the item's next step.
     fn ready(&mut self, item: &Slug, step: Step) {
         if let Some(job) = self.jobs.get_mut(item) {
             job.stage = Stage::Ready(step);
         }
     }
 
-    /// The item is not worked on any more, for now or for ever.
+    /// Ends the work on an item, for now or for good.
     fn leave(&mut self, item: &Slug) {
         self.jobs.remove(item);
         self.stale = true;
@@ -368,16 +377,13 @@ impl Pipeline {
         self.leave(item);
     }
 
-    /// It could not be tried properly. Again after a pause, but not for ever.
+    /// Retries a step that failed through no fault of the item, after a pause and a bounded number of times.
     fn infra(&mut self, item: &Slug, step: Step, why: &str) -> Infra {
-        let (now, backoff) = (self.now, self.settings.backoff);
+        let (now, backoff) = (self.progress.now, self.settings.backoff);
         let Some(job) = self.jobs.get_mut(item) else { return Infra::GiveUp };
         job.infra += 1;
-        if job.infra >= INFRA_MAX {
-            return Infra::GiveUp;
-        }
+        let Some(pause) = backoff.infra_pause(job.infra) else { return Infra::GiveUp };
         let word = step.word();
-        let pause = backoff.pause(job.infra);
         job.stage = Stage::Resting(step, now.after(pause));
         self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
         Infra::Again
@@ -385,13 +391,9 @@ impl Pipeline {
 
     /// A session of this item has found out that the quota is used up.
     fn hold_begins(&mut self, item: &Slug, hold: Hold) {
-        self.probes = if hold.known { 0 } else { self.probes + 1 };
         let text = format!("no session is started for now: {}", hold.reason);
         self.say(NoticeKind::HoldBegins, Level::Warning, item, text);
-        self.carried.hold = Some(match self.carried.hold.take() {
-            Some(other) => longer(other, hold),
-            None => hold,
-        });
+        self.carried.quota.limited(hold);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the pipeline knows of each item, through any restart, with the reason of every decision.
+//! What a pipeline knows of each item across restarts, with the reason of every decision.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use super::guards::Starts;
 use crate::backlog::{ItemOutcome, Slug};
+use crate::engine::RunOutcome;
+use crate::engine::hold::Quota;
 use crate::plan::budget::Total;
-use crate::plan::limits::Hold;
-use crate::plan::machine::RunOutcome;
 use crate::plan::verdict::Verdict;
 use crate::time::Wall;
 use crate::words;
 
-/// So many lines are kept of an item's history. More than an item can have in its attempts and verifications.
+/// The number of lines kept of an item's history, more than its attempts and verifications can write.
 const HISTORY: usize = 100;
 
-/// What the next run begins with. Counters live here: a restart does not reset them.
+/// The state that the next run starts with, including all counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Carried {
     pub items: BTreeMap<Slug, Memory>,
     pub starts: Starts,
-    pub hold: Option<Hold>,
+    pub quota: Quota,
 }
 
 impl Carried {
-    /// What the next run needs of it: of what has ended only how. What lacked money is tried again: there may be some now.
+    /// Returns the state for the next run. Ended items keep only their last line; items that lacked money are released.
     pub fn for_the_next(&self) -> Self {
         let mut next = self.clone();
         for memory in next.items.values_mut() {
@@ -41,27 +41,27 @@ impl Carried {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// When it was begun for the first time.
+    /// When it first started.
     pub begun: Option<Wall>,
-    /// Attempts that failed.
+    /// The number of failed attempts.
     pub attempts: u32,
-    /// Verifications that found it wanting. Those in its log count, whoever wrote them.
+    /// The number of failed verifications, including those in its log that others wrote.
     pub wanting: u32,
     /// What its sessions have used.
     pub spent: Total,
-    /// The phases that are done, and what they were done for. A phase is skipped if that has not changed.
+    /// The completed phases and their inputs. A phase is skipped while its input is unchanged.
     pub planned: Option<Planned>,
     pub executed: Option<Executed>,
     pub verified: Option<Verified>,
-    /// The branch that its work went to.
+    /// The branch that has its work.
     pub branch: Option<String>,
-    /// What came of the attempt before, for the next planner.
+    /// How the previous attempt failed, for the next planner.
     pub before: Option<String>,
-    /// It has come to its end, but is still in the backlog.
+    /// It has ended, but is still in the backlog.
     pub leaving: Option<Leaving>,
     /// It waits for a person.
     pub parked: Option<Parked>,
-    /// How it ended, and what its author had written then.
+    /// How it ended, and the hash of the author's text at that time.
     pub ended: Option<(ItemOutcome, String)>,
     pub history: Vec<Line>,
 }
@@ -70,26 +70,26 @@ pub struct Memory {
 pub struct Leaving {
     pub outcome: ItemOutcome,
     pub reason: String,
-    /// What its author had written then.
+    /// The hash of the author's text at that time.
     pub hash: String,
 }
 
-/// There is a plan for what the item says.
+/// A plan exists for this text of the item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     pub item: String,
 }
 
-/// This plan was carried out for this item.
+/// This plan was carried out for this text of the item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Executed {
     pub item: String,
-    /// The plan's file, as the run left it. Unknown until somebody looks.
+    /// The hash of the plan's file after the run. Unknown until it is checked.
     pub plan: Option<String>,
     pub outcome: RunOutcome,
 }
 
-/// What was carried out was verified.
+/// The result was verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
     pub item: String,
@@ -102,23 +102,23 @@ pub struct Verified {
 pub struct Parked {
     pub why: ParkedWhy,
     pub reason: String,
-    /// What its author had written then.
+    /// The hash of the author's text at that time.
     pub hash: String,
-    /// What might be spent on it then.
+    /// The budget of the item at that time.
     pub limit_usd: Option<f64>,
 }
 
 words! {
     pub enum ParkedWhy ("reason") {
-        /// Too little to begin with. Goes on when its author has written more.
+        /// The item says too little. Released when its author has changed it.
         NeedsClarification = "needs_clarification",
-        /// A task of its plan asks. Goes on when it is answered.
+        /// A task of its plan asks a question. Released when it is answered.
         Suspended = "suspended",
-        /// Somebody has to look. Goes on when somebody says so.
+        /// A person has to look. Released by a change of the item or a retry.
         NeedsAttention = "needs_attention",
-        /// Done, but it could not be taken out of the backlog. Goes on when somebody says so, and is not done again.
+        /// Done, but not archived. Released by a retry, which only archives it.
         ArchiveFailed = "archive_failed",
-        /// What may be spent on it is spent.
+        /// The budget of the item is spent.
         Budget = "budget_exhausted",
     }
 }
@@ -134,15 +134,15 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// May be begun.
+    /// May start.
     Waiting,
-    /// The backlog holds it: its status, or what it depends on.
+    /// Held by its status or its dependencies.
     Held,
     InProgress,
     Parked,
-    /// Out of the backlog.
+    /// Archived or moved out.
     Ended,
-    /// Out of the backlog, and not by us.
+    /// Removed from the backlog by somebody else.
     Gone,
 }
 
@@ -154,14 +154,13 @@ impl Memory {
         self.history.push(Line { at: now, text });
     }
 
-    /// As if nothing had happened, but for what is remembered of it and what it has cost. Counters of its log come back
-    /// from its log.
+    /// Resets everything but the history and the cost. The next intake reads the counters of the item's log again.
     pub(super) fn anew(&mut self) {
         let (history, spent) = (std::mem::take(&mut self.history), std::mem::take(&mut self.spent));
         *self = Self { history, spent, ..Self::default() };
     }
 
-    /// Whether something of it is done that the next one who works on it goes on from.
+    /// Whether there is work to continue.
     pub(super) fn is_begun(&self) -> bool {
         self.planned.is_some() || self.leaving.is_some()
     }

@@ -7,16 +7,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
+use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
 use super::tests::{candidate, cost, judgement, over, used};
-use super::words::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
 use super::{Carried, Pipeline};
 use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::engine::hold::Hold;
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::budget::Usage;
-use crate::plan::limits::Hold;
-use crate::plan::machine::{RunOutcome, StopHow};
 use crate::plan::verdict::Verdict;
 use crate::time::Wall;
 

@@ -1,10 +1,9 @@
-//! What came of a planner's or verifier's session. What they delivered is looked at elsewhere: a planner's plan is checked, a
-//! verifier's verdict is read. Here is only whether there can be one.
+//! Classifies the end of a planner's or verifier's session. The plan or verdict that it delivered is checked elsewhere.
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::limits::Hold;
-use crate::plan::outcome::{Ended, ToolResult};
+use crate::engine::hold::Hold;
+use crate::plan::outcome::{Ended, FailedHow, ToolResult, bad_end};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,14 +12,14 @@ pub enum SessionEnd {
     Interrupted,
     /// Out of quota. Costs nothing.
     Limited(Hold),
-    /// It had spent all that it was given, which is all that was left. Costs no attempt.
+    /// It has spent its budget. Costs no attempt.
     OutOfMoney,
-    /// It could not be tried properly.
+    /// It failed through no fault of the item.
     Infra(String),
     Failed(String),
-    /// It asks the author of the item.
+    /// It asks the author of the item a question.
     Asks(String),
-    /// It came to its end by itself. What it was refused, if anything.
+    /// It ended by itself.
     Over {
         denied: Vec<String>,
     },
@@ -34,25 +33,15 @@ pub fn session_end(ended: &Ended, limit: Option<Hold>, result: Option<&ToolResul
     if let Some(hold) = limit {
         return SessionEnd::Limited(hold);
     }
-    let error = result.filter(|result| result.is_error).map(|result| result.text.trim().to_owned());
-    let with_error = |what: String| match error.as_deref() {
-        Some(error) if !error.is_empty() => format!("{what}: {error}"),
-        _ => what,
-    };
-    match ended {
-        Ended::Stopped => SessionEnd::Interrupted,
-        Ended::NotStarted(why) => SessionEnd::Infra(format!("the session could not be started: {why}")),
-        Ended::Lost => SessionEnd::Infra("the session was lost".into()),
-        Ended::TimedOut => SessionEnd::Failed("the session took too long and was ended".into()),
-        Ended::Stalled => SessionEnd::Failed("the session said nothing for too long and was ended".into()),
-        Ended::Exited(0) if error.is_some() => SessionEnd::Failed(with_error("the session ended in an error".into())),
-        Ended::Exited(0) => match result {
-            None => SessionEnd::Infra("the session ended without a word".into()),
-            Some(result) if result.turns == Some(0) => SessionEnd::Failed("the agent took no turn".into()),
-            Some(result) => SessionEnd::Over { denied: result.denials.iter().map(ToString::to_string).collect() },
-        },
-        Ended::Exited(code) => SessionEnd::Failed(with_error(format!("the session exited with {code}"))),
-        Ended::Killed(signal) => SessionEnd::Failed(with_error(format!("the session was ended by signal {signal}"))),
+    if *ended == Ended::Lost {
+        return SessionEnd::Infra("the session was lost".into());
+    }
+    match (bad_end(ended, result), result) {
+        (Some((FailedHow::NotStarted, why)), _) => SessionEnd::Infra(why),
+        (Some((_, why)), _) => SessionEnd::Failed(why),
+        (None, None) => SessionEnd::Infra("the session ended without a word".into()),
+        (None, Some(result)) if result.turns == Some(0) => SessionEnd::Failed("the agent took no turn".into()),
+        (None, Some(result)) => SessionEnd::Over { denied: result.denials.iter().map(ToString::to_string).collect() },
     }
 }
 

@@ -1,55 +1,55 @@
-//! What a pipeline goes by.
+//! The settings of a pipeline.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Slug;
+use crate::engine::retry::Backoff;
 use crate::plan::budget::Level;
-use crate::plan::retry::Backoff;
 
-/// When a pipeline is through.
+/// When a pipeline ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Never: it waits for new items.
     #[default]
     Watch,
-    /// When nothing is left that can be begun.
+    /// When no item is left that can start.
     Drain,
-    /// When one item has come to its end, or waits for a person.
+    /// When one item has ended or waits for a person.
     Once,
 }
 
-/// Kept with the journal: a pipeline is the same again only under the same settings.
+/// Kept with the journal, because a replay needs the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub mode: Mode,
     /// Only this item.
     pub item: Option<Slug>,
-    /// No more than so many items.
+    /// The maximum number of items.
     pub max_items: Option<u32>,
-    /// How often an item may fail.
+    /// The maximum number of attempts at an item.
     pub max_attempts: u32,
-    /// How often an item may be verified.
+    /// The maximum number of verifications of an item.
     pub max_verifications: u32,
-    /// How often one item, and how many altogether, may be begun within an hour.
+    /// The maximum number of starts of one item, and of all items, within an hour.
     pub item_starts_per_hour: u32,
     pub items_per_hour: u32,
-    /// So many items in a row that fail at once or for nothing mean that nothing works.
+    /// The run ends when this many items in a row fail at once or without spending anything.
     pub breaker: u32,
-    /// What counts as at once.
+    /// A failure within this time counts as at once.
     pub at_once: Duration,
     pub plan_timeout: Duration,
     pub verify_timeout: Duration,
     pub backoff: Backoff,
-    /// End instead of waiting for the quota to come back.
+    /// End instead of waiting for the quota.
     pub no_wait: bool,
-    /// Items at once.
+    /// The number of items in progress at once.
     pub parallel: u32,
-    /// The branch that gathers the results. What was begun for another one is not mixed with it.
+    /// The branch for the results. Items that started on another branch wait for that one.
     pub branch: Option<String>,
-    /// Limits on money that hold for all items, with what was spent before this run.
+    /// The budgets of all items together, with what was spent before this run.
     pub levels: Vec<Level>,
 }
 

@@ -9,15 +9,15 @@ mod way;
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
+use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
-use super::words::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
 use super::{Carried, Pipeline};
 use crate::backlog::{ItemOutcome, Kind, Priority, Slug};
+use crate::engine::hold::Hold;
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::budget::{Total, Usage};
-use crate::plan::limits::Hold;
-use crate::plan::machine::{RunOutcome, StopHow};
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::time::Wall;
 

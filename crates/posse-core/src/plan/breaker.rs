@@ -82,6 +82,14 @@ impl Breaker {
         }
     }
 
+    /// The end of the pause, if the breaker is open.
+    pub fn reopens(&self, settings: &BreakerSettings) -> Option<Wall> {
+        match self.state {
+            State::Open { until } if self.trips < settings.max_trips => Some(until),
+            _ => None,
+        }
+    }
+
     /// A session is started. Only while the gate lets it.
     pub fn started(&mut self) {
         if matches!(self.state, State::Open { .. }) {
@@ -90,7 +98,7 @@ impl Breaker {
     }
 
     pub fn ended(&mut self, counts: Counts, now: Wall, settings: &BreakerSettings) {
-        let open = State::Open { until: Wall(now.0.saturating_add(millis(settings.reset))) };
+        let open = State::Open { until: now.after(settings.reset) };
         self.state = match (self.state, counts) {
             (_, Counts::Success) => State::Closed { failures: 0 },
             (State::Closed { failures }, Counts::Failure) if failures + 1 >= settings.threshold => {
@@ -112,10 +120,6 @@ impl Breaker {
     pub fn trips(&self) -> u32 {
         self.trips
     }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -288,6 +288,25 @@ pub fn backlog_levels(config: &PlanConfig, cap: Option<BacklogCap>) -> Vec<Level
     cap.into_iter().chain(windows).collect()
 }
 
+/// Counts one more session on every level.
+pub fn spend(levels: &mut [Level], usage: &Usage) {
+    levels.iter_mut().for_each(|level| level.spent.add_usage(usage));
+}
+
+/// Whether these sums are known already.
+pub fn knows_sums(levels: &[Level], sums: &[(String, Total)]) -> bool {
+    sums.iter().all(|(name, total)| levels.iter().any(|level| level.name == *name && level.spent == *total))
+}
+
+/// Replaces what is spent on the levels with these names.
+pub fn set_sums(levels: &mut [Level], sums: Vec<(String, Total)>) {
+    for (name, total) in sums {
+        if let Some(level) = levels.iter_mut().find(|level| level.name == name) {
+            level.spent = total;
+        }
+    }
+}
+
 /// What may still be spent, on the tightest level. In steps that a command line can say.
 pub fn left(levels: &[Level]) -> Option<f64> {
     let rests = levels.iter().filter_map(|level| Some(level.limit_usd? - level.spent.cost_usd));

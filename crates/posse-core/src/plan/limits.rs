@@ -13,17 +13,8 @@ use jiff::{Timestamp, Zoned};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::hold::Hold;
 use crate::time::Wall;
-
-/// No session before then.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
-    pub until: Wall,
-    /// For people.
-    pub reason: String,
-    /// The tool said when the quota comes back. Otherwise `until` is only when to try again.
-    pub known: bool,
-}
 
 /// What a session leaves behind that can tell of a limit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -141,11 +132,6 @@ fn on_date(words: &str, local: &TimeZone) -> Option<Wall> {
     };
     let at = time.parse::<jiff::civil::DateTime>().ok()?.to_zoned(zone).ok()?;
     Some(Wall(at.timestamp().as_millisecond()))
-}
-
-/// Of two holds the one that lasts longer.
-pub fn longer(a: Hold, b: Hold) -> Hold {
-    if b.until > a.until { b } else { a }
 }
 
 fn known(reset: Wall, now: Wall, reason: String, waits: &QuotaWaits) -> Hold {

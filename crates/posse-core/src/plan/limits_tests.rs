@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::limits::{Hold, LimitEvent, QuotaWaits, Signs, detect, longer};
+use super::limits::{LimitEvent, QuotaWaits, Signs, detect};
 use crate::time::Wall;
 
 fn wall(time: &str) -> Wall {
@@ -185,13 +185,6 @@ fn t63_the_tools_own_word_comes_first() {
     assert_eq!(at(-5, ""), 60, "past already");
     assert_eq!(at(-100_000_000, ""), 60, "long past");
     assert_eq!(at(100_000_000, ""), 8 * 86_400, "no wait is longer than eight days");
-}
-
-#[test]
-fn of_two_holds_the_longer_counts() {
-    let hold = |until| Hold { until: Wall(until), reason: String::new(), known: true };
-    assert_eq!(longer(hold(1), hold(2)), hold(2));
-    assert_eq!(longer(hold(3), hold(2)), hold(3));
 }
 
 #[test]

@@ -1,25 +1,22 @@
-//! A run of a plan as one machine: told what happened, it says what is to be done.
+//! A run of a plan as one machine (`engine`). Times are of the wall clock, because pauses and holds outlive the process.
 //!
-//! A run is nothing but its events. They are written to the journal before they are acted on; handed to a new `Run` in the
-//! same order and with the same times they give the same run, and `outstanding` says what was asked for and not answered.
-//! So a run can be killed at any moment. Times are of the wall clock, because pauses and holds outlive the process.
-//!
-//! The way of a task: area, session, gates, validators (if its agent's work is validated), merge, verified. Work that fails
-//! or is found wanting never reaches the merge.
+//! The steps of a task: work tree, session, gates, validators (if its agent's work is validated), merge, verified. Work that
+//! fails a gate or a validation is never merged.
 
 mod after_plan;
 #[cfg(test)]
 mod after_plan_tests;
-mod fate;
-mod go_on;
-mod left;
+mod carryover;
 #[cfg(test)]
-mod left_tests;
-mod others;
-#[cfg(test)]
-mod others_tests;
+mod carryover_tests;
+mod messages;
+mod retry_policy;
 #[cfg(test)]
 mod scenarios;
+mod schedule;
+mod shared_limits;
+#[cfg(test)]
+mod shared_limits_tests;
 #[cfg(test)]
 mod simulation;
 mod stopping;
@@ -28,30 +25,31 @@ mod stopping_tests;
 #[cfg(test)]
 mod tests;
 mod validation;
-mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 
-pub use left::{Left, Resumed, resume};
-pub use others::Others;
-pub use words::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId, RunOutcome, StopHow};
+pub use carryover::{Left, Resumed, resume};
+pub use messages::{Effect, Event, GateFailure, Launch, MergeResult, Notice, Part, PlanCheck, RunId};
+pub use shared_limits::Others;
 
 use self::after_plan::AfterPlan;
-use super::breaker::{Breaker, Counts, Gate};
+use super::breaker::{Breaker, Counts};
 use super::edit::{NotWritten, PlanText};
-use super::limits::{Hold, longer};
 use super::merge::merge;
 use super::outcome::{Denial, FailedHow, Failure, Outcome};
 use super::settings::Settings;
 use super::{FailureKind, Plan, State, TaskId, TaskStatus};
+use crate::engine::hold::{Hold, Quota};
+use crate::engine::progress::Progress;
+use crate::engine::{Machine, RunOutcome};
 use crate::file_problem::FileProblems;
-use crate::plan::budget::Usage;
+use crate::plan::budget::{Level, Usage, spend};
 use crate::time::Wall;
 
-/// Cheap to copy: whoever does something for a run gets one as it was then.
+/// Cheap to clone: each executor gets a copy as of its request.
 #[derive(Clone, Debug)]
 pub struct Run {
     plan: Arc<Plan>,
@@ -60,33 +58,26 @@ pub struct Run {
     earlier_texts: Vec<Arc<str>>,
     /// The text with the current statuses, made when it is first needed.
     shown: Arc<OnceLock<Result<Arc<str>, NotWritten>>>,
-    /// The time of the last event.
-    now: Wall,
     state: State,
     settings: Settings,
-    /// Tasks on their way.
+    /// Tasks in progress.
     flights: BTreeMap<TaskId, Flight>,
     /// What is remembered of a task between its attempts.
     memory: BTreeMap<TaskId, Memory>,
     /// Tasks that pause after a failure, and until when.
     resting: BTreeMap<TaskId, Wall>,
     breaker: Breaker,
-    hold: Option<Hold>,
-    /// Holds in a row of which nobody knew the end.
-    probes: u32,
-    stop: Option<StopHow>,
+    quota: Quota,
     after_plan: AfterPlan,
-    outcome: Option<(RunOutcome, String)>,
     /// The statuses with which the run left the file.
     left_in_file: BTreeMap<TaskId, TaskStatus>,
-    outstanding: Vec<Effect>,
-    effects: Vec<Effect>,
+    progress: Progress<Effect>,
 }
 
 /// The file is not behind by more edits than this.
 const EARLIER_TEXTS: usize = 16;
 
-/// A task on its way.
+/// A task in progress.
 #[derive(Clone, Debug, PartialEq)]
 struct Flight {
     start: u32,
@@ -98,19 +89,19 @@ enum Stage {
     Area,
     Session,
     Gates,
-    /// This validator is asked, or is the next to be; `errors` times in a row it gave no verdict.
+    /// This validator runs, or is next. It gave no verdict `errors` times in a row.
     Validation {
         validator: usize,
         errors: u32,
         asked: bool,
     },
     Merge,
-    /// Done, but it could not be merged. Waits for a person.
+    /// Done but not merged. Waits for a person.
     Unmerged,
 }
 
 impl Stage {
-    /// Nothing is on its way: what waits for a validator waits for us, and what waits to be merged for a person.
+    /// Whether nothing runs for the task.
     fn waits(&self) -> bool {
         matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
     }
@@ -118,9 +109,9 @@ impl Stage {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Memory {
-    /// How often it was started, attempts that did not count included.
+    /// The number of starts, including attempts that do not count.
     starts: u32,
-    /// How often a validator was asked about it.
+    /// The number of validator sessions.
     asks: u32,
     infra: u32,
     conflicts: u32,
@@ -129,9 +120,54 @@ struct Memory {
     rejected: Vec<String>,
 }
 
+impl Machine for Run {
+    type Input = Event;
+    type Effect = Effect;
+
+    fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
+        if self.progress.is_over() {
+            self.after_the_end(event);
+            return Vec::new();
+        }
+        let state = self.state.clone();
+        let text = self.text.clone();
+        self.progress.now = now;
+        self.take_in(event);
+        let mut effects = self
+            .progress
+            .take_effects(|effect| effect.run().is_some() || matches!(effect, Effect::CheckPlan | Effect::EndChecks));
+        if !self.state.statuses().eq(state.statuses()) || !Arc::ptr_eq(&self.text, &text) {
+            self.shown = Arc::default();
+            effects.insert(0, Effect::WritePlan);
+        }
+        effects
+    }
+
+    fn outstanding(&self) -> &[Effect] {
+        self.progress.outstanding()
+    }
+
+    fn deadline(&self) -> Option<Wall> {
+        let breaker = self.breaker.reopens(&self.settings.breaker);
+        self.progress.next_timer(self.resting.values().copied().chain(breaker).chain(self.quota.until()))
+    }
+
+    fn outcome(&self) -> Option<(RunOutcome, &str)> {
+        self.progress.outcome()
+    }
+
+    fn hold(&self) -> Option<&Hold> {
+        self.quota.hold()
+    }
+
+    fn levels(&self) -> &[Level] {
+        &self.settings.levels
+    }
+}
+
 impl Run {
-    /// A run of this plan from where it stands. `starts` is how often tasks were started in earlier runs, so that no name is
-    /// used twice.
+    /// Creates a run of this plan. `starts` has the number of starts of each task in earlier runs, so that no name is used
+    /// twice.
     pub fn new(
         file: &str,
         text: &str,
@@ -149,7 +185,7 @@ impl Run {
         let mut state = state;
         for task in plan.tasks() {
             let record = state.of(&task.id);
-            // Whoever worked on it is gone, and nobody knows what came of it.
+            // Its session is gone, with an unknown outcome.
             if record.status == TaskStatus::InProgress {
                 record.status = TaskStatus::Pending;
                 record.attempts = record.attempts.saturating_sub(1);
@@ -161,20 +197,15 @@ impl Run {
             text: Arc::new(text),
             earlier_texts: Vec::new(),
             shown: Arc::default(),
-            now: Wall(i64::MIN),
             state,
             settings,
             flights: BTreeMap::new(),
             memory,
             resting: BTreeMap::new(),
             breaker: Breaker::default(),
-            hold: None,
-            probes: 0,
-            stop: None,
-            outcome: None,
+            quota: Quota::default(),
             left_in_file: BTreeMap::new(),
-            outstanding: Vec::new(),
-            effects: Vec::new(),
+            progress: Progress::default(),
         })
     }
 
@@ -182,39 +213,22 @@ impl Run {
         &self.plan
     }
 
-    /// The plan as it is now, to keep.
-    pub fn shared_plan(&self) -> Arc<Plan> {
-        self.plan.clone()
-    }
-
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    pub fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.outcome.as_ref().map(|(outcome, reason)| (*outcome, reason.as_str()))
-    }
-
-    pub fn hold(&self) -> Option<&Hold> {
-        self.hold.as_ref()
-    }
-
-    /// Tasks that pause after a failure, and until when.
+    /// The tasks that pause after a failure, and the ends of the pauses.
     pub fn resting(&self) -> &BTreeMap<TaskId, Wall> {
         &self.resting
     }
 
-    /// Sessions failed one after the other, and nothing is started before then.
+    /// The end of the pause that the breaker ordered.
     pub fn paused(&self) -> Option<Wall> {
-        match self.breaker.gate(self.now, &self.settings.breaker) {
-            Gate::Wait(until) if until.0 < i64::MAX => Some(until),
-            _ => None,
-        }
+        self.breaker.reopens(&self.settings.breaker).filter(|until| self.progress.now < *until)
     }
 
-    /// How often in a row a limit was hit of which nobody knew the end (`limits::detect`).
-    pub fn probes(&self) -> u32 {
-        self.probes
+    pub fn quota(&self) -> &Quota {
+        &self.quota
     }
 
     /// The plan as its authors wrote it.
@@ -226,43 +240,23 @@ impl Run {
         &self.earlier_texts
     }
 
-    /// The plan file as it should be now.
+    /// Returns the text that the plan file should have now.
     pub fn mirror(&self) -> Result<Arc<str>, NotWritten> {
         self.shown.get_or_init(|| self.text.with_statuses(&self.state).map(Arc::from)).clone()
     }
 
-    /// What was asked for and has not been answered. After a restart it is asked for again.
-    pub fn outstanding(&self) -> &[Effect] {
-        &self.outstanding
-    }
-
-    pub fn handle(&mut self, event: Event, now: Wall) -> Vec<Effect> {
-        if self.outcome.is_some() {
-            self.after_the_end(event);
-            return Vec::new();
-        }
-        let before = (self.state.clone(), self.text.clone());
-        self.now = now;
+    fn take_in(&mut self, event: Event) {
         let trips = self.breaker.trips();
-        self.take_in(event, now);
+        self.apply(event);
         if self.breaker.trips() > trips && self.paused().is_some() {
             let minutes = self.settings.breaker.reset.as_secs().div_ceil(60);
             let reason = format!("sessions failed one after the other; one more is tried in {minutes} min");
-            self.effects.push(Effect::Notify(Notice::BreakerOpen(reason)));
+            self.progress.request(Effect::Notify(Notice::BreakerOpen(reason)));
         }
-        self.go_on(now);
-        if !self.state.statuses().eq(before.0.statuses()) || !Arc::ptr_eq(&self.text, &before.1) {
-            self.shown = Arc::default();
-            self.effects.insert(0, Effect::WritePlan);
-        }
-        let effects = std::mem::take(&mut self.effects);
-        let answered =
-            |effect: &&Effect| !matches!(effect, Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. });
-        self.outstanding.extend(effects.iter().filter(answered).cloned());
-        effects
+        self.schedule();
     }
 
-    fn take_in(&mut self, event: Event, now: Wall) {
+    fn apply(&mut self, event: Event) {
         match event {
             Event::Started => self.hear_earlier_answers(),
             Event::Time | Event::FileBehind { .. } => {}
@@ -270,8 +264,8 @@ impl Run {
                 if !self.answers(&run, |stage| *stage == Stage::Area) {
                     return;
                 }
-                if self.stop.is_some() {
-                    return self.refund(&run.task, Counts::Nothing, now);
+                if self.progress.stop.is_some() {
+                    return self.refund(&run.task, Counts::Nothing);
                 }
                 self.stage(&run.task, Stage::Session);
                 self.launch_work(run);
@@ -279,13 +273,13 @@ impl Run {
             Event::AreaFailed { run, why } => {
                 if self.answers(&run, |stage| *stage == Stage::Area) {
                     let message = format!("no work area: {why}");
-                    self.infra(&run.task, failure(FailedHow::NotStarted, message), now);
+                    self.infra(&run.task, failure(FailedHow::NotStarted, message));
                 }
             }
             Event::SessionEnded { run, outcome, usage } => {
                 if self.answers(&run, |stage| *stage == Stage::Session) {
                     self.spent(&run.task, &usage);
-                    self.session_ended(&run, outcome, now);
+                    self.session_ended(&run, outcome);
                 }
             }
             Event::ValidatorEnded { run, judgement, outcome, usage } => {
@@ -293,31 +287,31 @@ impl Run {
                 let asked = |stage: &Stage| matches!(stage, Stage::Validation { validator: v, asked: true, .. } if *v == validator);
                 if self.answers(&run, asked) {
                     self.spent(&run.task, &usage);
-                    self.validator_ended(&run, judgement, outcome, now);
+                    self.validator_ended(&run, judgement, outcome);
                 }
             }
             Event::GatesEnded { run, failed } => {
                 if self.answers(&run, |stage| *stage == Stage::Gates) {
                     match failed {
-                        None => self.gates_passed(&run, now),
-                        Some(gate) => self.fail(&run.task, gate_failure(gate), Counts::Failure, now),
+                        None => self.gates_passed(&run),
+                        Some(gate) => self.fail(&run.task, gate_failure(gate), Counts::Failure),
                     }
                 }
             }
             Event::GatesStopped { run } => {
                 if self.answers(&run, |stage| *stage == Stage::Gates) {
-                    self.checks_stopped(&run.task, now);
+                    self.checks_stopped(&run.task);
                 }
             }
             Event::GatesNotRun { run, why } => {
                 if self.answers(&run, |stage| *stage == Stage::Gates) {
                     let why = format!("the work could not be checked: {why}");
-                    self.infra(&run.task, failure(FailedHow::Lost, why), now);
+                    self.infra(&run.task, failure(FailedHow::Lost, why));
                 }
             }
             Event::MergeEnded { run, result } => {
                 if self.answers(&run, |stage| *stage == Stage::Merge) {
-                    self.merge_ended(&run.task, result, now);
+                    self.merge_ended(&run.task, result);
                 }
             }
             Event::PlanChecked { checks } => self.plan_checked(checks),
@@ -326,26 +320,18 @@ impl Run {
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
             Event::Retry { task } => self.retry(&task),
-            Event::Others(others) => self.hear_of_others(others),
+            Event::Others(others) => self.apply_shared_limits(others),
             Event::TryNow => self.try_now(),
-            Event::Taken { run, name, held_by } => self.taken(&run, name, held_by, now),
+            Event::Taken { run, name, held_by } => self.taken(&run, name, held_by),
         }
     }
 
-    /// Whether this is the answer that is awaited. What is late, repeated or of another start is none.
+    /// Whether this answers the current step of a task. Late answers, repeated ones and those of other starts do not.
     fn answers(&mut self, run: &RunId, stage: impl Fn(&Stage) -> bool) -> bool {
         let awaited =
             self.flights.get(&run.task).is_some_and(|flight| flight.start == run.start && stage(&flight.stage));
         if awaited {
-            self.outstanding.retain(|effect| match effect {
-                Effect::MakeArea { run: other }
-                | Effect::StartSession { run: other, .. }
-                | Effect::EndSession { run: other }
-                | Effect::RunGates { run: other }
-                | Effect::Merge { run: other } => other != run,
-                Effect::CheckPlan | Effect::EndChecks => true,
-                Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => false,
-            });
+            self.progress.settle(|effect| effect.run() == Some(run));
         }
         awaited
     }
@@ -360,47 +346,43 @@ impl Run {
         self.memory.entry(task.clone()).or_default()
     }
 
-    fn session_ended(&mut self, run: &RunId, outcome: Outcome, now: Wall) {
+    fn session_ended(&mut self, run: &RunId, outcome: Outcome) {
         let task = &run.task;
         if !matches!(outcome, Outcome::Limited(_)) {
-            self.probes = 0;
+            self.quota.not_limited();
         }
         match outcome {
-            Outcome::Interrupted => self.refund(task, Counts::Nothing, now),
+            Outcome::Interrupted => self.refund(task, Counts::Nothing),
             Outcome::Limited(hold) => {
                 self.hold_begins(hold);
-                self.refund(task, Counts::Nothing, now);
+                self.refund(task, Counts::Nothing);
             }
-            Outcome::Infra(failure) => self.infra(task, failure, now),
-            Outcome::Failed(failure) => self.fail(task, failure, Counts::Failure, now),
+            Outcome::Infra(failure) => self.infra(task, failure),
+            Outcome::Failed(failure) => self.fail(task, failure, Counts::Failure),
             Outcome::Suspended { question, context } => {
                 let question = context.map_or(question.clone(), |context| format!("{question}\n\n{context}"));
-                self.suspend(task, question, now);
+                self.suspend(task, question);
             }
             Outcome::Done(report) => {
                 self.state.of(task).result_message = Some(report.message);
                 if self.settings.has_gates {
                     self.stage(task, Stage::Gates);
-                    self.effects.push(Effect::RunGates { run: run.clone() });
+                    self.progress.request(Effect::RunGates { run: run.clone() });
                 } else {
-                    self.gates_passed(run, now);
+                    self.gates_passed(run);
                 }
             }
         }
     }
 
     fn hold_begins(&mut self, hold: Hold) {
-        self.probes = if hold.known { 0 } else { self.probes + 1 };
-        self.effects.push(Effect::Notify(Notice::HoldBegins(hold.reason.clone())));
-        self.hold = Some(match self.hold.take() {
-            Some(other) => longer(other, hold),
-            None => hold,
-        });
+        self.progress.request(Effect::Notify(Notice::HoldBegins(hold.reason.clone())));
+        self.quota.limited(hold);
     }
 
-    fn gates_passed(&mut self, run: &RunId, now: Wall) {
+    fn gates_passed(&mut self, run: &RunId) {
         self.memory(&run.task).infra = 0;
-        self.breaker.ended(Counts::Success, now, &self.settings.breaker);
+        self.breaker.ended(Counts::Success, self.progress.now, &self.settings.breaker);
         let validates = self.plan.task(run.task.as_str()).is_some_and(|task| self.plan.validates(task));
         if validates && !self.plan.meta.validation.validators.is_empty() {
             self.state.of(&run.task).status = TaskStatus::Completed;
@@ -414,28 +396,28 @@ impl Run {
         self.stage(task, Stage::Merge);
         if let Some(flight) = self.flights.get(task) {
             let run = RunId { task: task.clone(), start: flight.start, part: Part::Work };
-            self.effects.push(Effect::Merge { run });
+            self.progress.request(Effect::Merge { run });
         }
     }
 
-    fn merge_ended(&mut self, task: &TaskId, result: MergeResult, now: Wall) {
+    fn merge_ended(&mut self, task: &TaskId, result: MergeResult) {
         match result {
             MergeResult::Merged { commits } => {
                 let record = self.state.of(task);
                 record.status = TaskStatus::Verified;
-                record.completed_at = Some(time(now));
+                record.completed_at = Some(time(self.progress.now));
                 record.commits.extend(commits);
                 record.last_error = None;
                 self.flights.remove(task);
-                self.effects.push(Effect::Notify(Notice::TaskVerified(task.clone())));
+                self.progress.request(Effect::Notify(Notice::TaskVerified(task.clone())));
             }
-            MergeResult::Stopped => self.checks_stopped(task, now),
-            MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure, now),
+            MergeResult::Stopped => self.checks_stopped(task),
+            MergeResult::RedTogether(gate) => self.fail(task, gate_failure(gate), Counts::Failure),
             MergeResult::NotNow { why } => {
                 self.stage(task, Stage::Unmerged);
                 let question =
                     format!("the work is done, but cannot be merged: {why}; then answer, and it is tried again");
-                self.ask_person(task, question, now);
+                self.ask_person(task, question);
             }
             MergeResult::Conflict { paths } => {
                 let message = format!("its work does not merge with what others did meanwhile: {}", paths.join(", "));
@@ -445,9 +427,9 @@ impl Run {
                 if memory.conflicts > 1 {
                     self.give_up(task, FailureKind::MergeConflict, message);
                 } else {
-                    // Once more on what is there now. It is not the task's fault.
+                    // Retried on the current state of the branch, at no cost: it is not the task's fault.
                     self.state.of(task).last_error = Some(message);
-                    self.refund(task, Counts::Nothing, now);
+                    self.refund(task, Counts::Nothing);
                 }
             }
         }
@@ -462,7 +444,7 @@ impl Run {
         match parsed {
             Ok((merged, text)) => {
                 for rejected in &merged.rejected {
-                    self.effects.push(Effect::Notify(Notice::EditRejected(rejected.clone())));
+                    self.progress.request(Effect::Notify(Notice::EditRejected(rejected.clone())));
                     for task in self.flights.keys().cloned().collect::<Vec<_>>() {
                         self.memory(&task).rejected.push(rejected.clone());
                     }
@@ -472,16 +454,16 @@ impl Run {
                 self.earlier_texts.insert(0, before.text().clone());
                 self.earlier_texts.truncate(EARLIER_TEXTS);
             }
-            Err(error) => self.effects.push(Effect::Notify(Notice::EditRejected(error))),
+            Err(error) => self.progress.request(Effect::Notify(Notice::EditRejected(error))),
         }
-        self.effects.push(Effect::WritePlan);
+        self.progress.request(Effect::WritePlan);
     }
 
     fn answered(&mut self, task: &TaskId, answer: String) {
         if self.state.status(task) != TaskStatus::Suspended || self.plan.task(task.as_str()).is_none() {
             return;
         }
-        // If only the validators had no verdict, or only the merge is due, the work is not done again.
+        // If only the verdict or the merge is missing, the work is not done again.
         let stage = self.flights.get(task).map(|flight| flight.stage.clone());
         let record = self.state.of(task);
         record.answer = Some(answer);
@@ -495,19 +477,13 @@ impl Run {
         }
     }
 
-    /// What a session used. Every session counts, on every level.
+    /// Counts what a session used, on every level.
     fn spent(&mut self, task: &TaskId, usage: &Usage) {
-        for level in &mut self.settings.levels {
-            level.spent.add_usage(usage);
-        }
+        spend(&mut self.settings.levels, usage);
         if let Some(cost) = usage.cost_usd {
             let record = self.state.of(task);
             record.cost_usd = Some(record.cost_usd.unwrap_or(0.0) + cost);
         }
-    }
-
-    fn resting_ids(&self) -> BTreeSet<TaskId> {
-        self.resting.keys().cloned().collect()
     }
 }
 
@@ -520,7 +496,7 @@ fn gate_failure(gate: GateFailure) -> Failure {
     Failure { output: Some(gate.output), ..failure(FailedHow::Gate, message) }
 }
 
-/// As people and other tools read it, with an offset.
+/// The time as plan files have it.
 fn time(now: Wall) -> String {
     Timestamp::from_millisecond(now.0).map(|time| time.to_string()).unwrap_or_default()
 }

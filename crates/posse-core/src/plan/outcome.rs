@@ -6,8 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
-use super::limits::Hold;
 use super::report::{NoReport, Report, ReportFile, Said, find};
+use crate::engine::hold::Hold;
 use crate::words;
 
 /// Everything that is known when a session is over.
@@ -154,38 +154,18 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
         return Outcome::Limited(hold.clone());
     }
     let report = find(evidence.report, evidence.last_message, evidence.task, evidence.nonce);
-    let exit = match &evidence.ended {
-        Ended::Stopped => return Outcome::Interrupted,
-        Ended::NotStarted(why) => {
-            return Outcome::Infra(failure(FailedHow::NotStarted, format!("the session could not be started: {why}")));
+    // What it reported before is still there, and work that is done is not done again.
+    if evidence.ended == Ended::Lost && report.is_err() {
+        return Outcome::Infra(failure(FailedHow::Lost, "the session was lost before it reported".into()));
+    }
+    match (bad_end(&evidence.ended, evidence.result.as_ref()), &report) {
+        (Some((kind @ FailedHow::NotStarted, message)), _) => return Outcome::Infra(failure(kind, message)),
+        (Some((kind @ FailedHow::Tool, message)), Ok(report)) => {
+            let message = format!("{message}; it had reported: {}", report.message);
+            return Outcome::Failed(failure(kind, message));
         }
-        Ended::TimedOut => {
-            return Outcome::Failed(failure(FailedHow::Timeout, "the session took too long and was ended".into()));
-        }
-        Ended::Stalled => {
-            return Outcome::Failed(failure(
-                FailedHow::Stalled,
-                "the session said nothing for too long and was ended".into(),
-            ));
-        }
-        // What it reported before is still there, and work that is done is not done again.
-        Ended::Lost if report.is_err() => {
-            return Outcome::Infra(failure(FailedHow::Lost, "the session was lost before it reported".into()));
-        }
-        Ended::Exited(0) | Ended::Lost => None,
-        Ended::Exited(code) => Some(format!("the session exited with {code}")),
-        Ended::Killed(signal) => Some(format!("the session was ended by signal {signal}")),
-    };
-    let tool_error = evidence.result.as_ref().filter(|result| result.is_error);
-    if exit.is_some() || tool_error.is_some() {
-        let mut message = exit.unwrap_or_else(|| "the session ended in an error".into());
-        if let Some(text) = tool_error.map(|result| result.text.trim()).filter(|text| !text.is_empty()) {
-            message = format!("{message}: {text}");
-        }
-        if let Ok(report) = &report {
-            message = format!("{message}; it had reported: {}", report.message);
-        }
-        return Outcome::Failed(failure(FailedHow::Tool, message));
+        (Some((kind, message)), _) => return Outcome::Failed(failure(kind, message)),
+        (None, _) => {}
     }
     let report = match report {
         Ok(report) => report,
@@ -206,6 +186,24 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
             None => Outcome::Done(report),
         },
     }
+}
+
+/// Why a session that ended like this delivered nothing, if so. Says nothing of one that was lost.
+pub fn bad_end(ended: &Ended, result: Option<&ToolResult>) -> Option<(FailedHow, String)> {
+    let error = result.filter(|result| result.is_error).map(|result| result.text.trim());
+    let (kind, what) = match ended {
+        Ended::NotStarted(why) => (FailedHow::NotStarted, format!("could not be started: {why}")),
+        Ended::TimedOut => (FailedHow::Timeout, "took too long and was ended".into()),
+        Ended::Stalled => (FailedHow::Stalled, "said nothing for too long and was ended".into()),
+        Ended::Exited(0) | Ended::Lost | Ended::Stopped => {
+            error?;
+            (FailedHow::Tool, "ended in an error".into())
+        }
+        Ended::Exited(code) => (FailedHow::Tool, format!("exited with {code}")),
+        Ended::Killed(signal) => (FailedHow::Tool, format!("was ended by signal {signal}")),
+    };
+    let text = error.filter(|text| kind == FailedHow::Tool && !text.is_empty());
+    Some((kind, text.map_or(format!("the session {what}"), |text| format!("the session {what}: {text}"))))
 }
 
 /// Why nothing shows that something was done, if so.

@@ -1,10 +1,10 @@
 //! What is made of the evidence an attempt leaves.
 
 use super::file::{OnWarning, Validation};
-use super::limits::Hold;
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
 use super::report::{Report, ReportFile};
 use super::verdict::{Judgement, Next, Verdict, follow, judge};
+use crate::engine::hold::Hold;
 use crate::time::Wall;
 
 const DONE: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"did it"}"#;

@@ -2,35 +2,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::FailureKind;
 use super::outcome::{Denial, FailedHow, Failure, denial_advice, denied_again};
-
-/// Pauses between attempts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backoff {
-    pub base: Duration,
-    pub max: Duration,
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { base: Duration::from_secs(5), max: Duration::from_secs(120) }
-    }
-}
-
-impl Backoff {
-    /// The pause after failure number `failures`, counted from 1: each twice as long as the one before.
-    pub fn pause(&self, failures: u32) -> Duration {
-        let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(31));
-        self.base.saturating_mul(doubled).min(self.max)
-    }
-}
-
-/// So often in a row a task may fail of something that is not its own: no session could be started, nothing came back. They
-/// cost no attempt, but without a bound they would go on for ever.
-pub const INFRA_MAX: u32 = 3;
+use crate::engine::retry::Backoff;
 
 /// What becomes of a task after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +44,13 @@ pub fn after_failure(failure: &Failure, tries: &Tries<'_>, backoff: &Backoff) ->
 
 /// After one that does not.
 pub fn after_infra(failure: &Failure, tries: &Tries<'_>, backoff: &Backoff) -> After {
-    if tries.infra >= INFRA_MAX {
-        let message = format!("{} times in a row: {}", tries.infra, failure.message);
-        return After::GiveUp { kind: FailureKind::Config, message };
+    match backoff.infra_pause(tries.infra) {
+        Some(pause) => After::Again(pause),
+        None => {
+            let message = format!("{} times in a row: {}", tries.infra, failure.message);
+            After::GiveUp { kind: FailureKind::Config, message }
+        }
     }
-    After::Again(backoff.pause(tries.infra))
 }
 
 #[cfg(test)]
@@ -86,12 +62,6 @@ mod tests {
         let denials =
             denied.iter().map(|target| Denial { tool: "Write".into(), target: Some((*target).into()) }).collect();
         Failure { kind: FailedHow::Gate, message: "red".into(), denials, output: None }
-    }
-
-    #[test]
-    fn pauses_double_up_to_a_bound() {
-        let pauses = [1, 2, 3, 4, 5, 6, 7, 1000].map(|n| Backoff::default().pause(n).as_secs());
-        assert_eq!(pauses, [5, 10, 20, 40, 80, 120, 120, 120]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::breaker::BreakerSettings;
 use super::budget::{BacklogCap, Level, levels};
 use super::config::PlanConfig;
 use super::file::{BudgetMeta, GateWhen, Parallel, Plan};
-use super::retry::Backoff;
+use crate::engine::retry::Backoff;
 
 /// What the operator says for one run: on the command line, else in the environment.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -7,13 +7,17 @@ use super::lines::{section, value_of};
 /// What stands in the place of feedback that is blank: a blank would read as if there were nothing to do.
 const NOTHING: &str = "(It wrote nothing.)";
 
+/// Feedback that is passed on whole, or what stands in its place.
+fn uncondensed(text: &str, rules: &Condensation) -> Option<String> {
+    let is_blank = text.trim().is_empty();
+    let whole = if is_blank { NOTHING } else { text };
+    (is_blank || !rules.condense_review_feedback).then(|| whole.to_owned())
+}
+
 /// The notes of a review, for whoever is to act on them.
 pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
-    if text.trim().is_empty() {
-        return NOTHING.to_owned();
-    }
-    if !rules.condense_review_feedback {
-        return text.to_owned();
+    if let Some(whole) = uncondensed(text, rules) {
+        return whole;
     }
     let lines: Vec<&str> = text.split('\n').collect();
     or_head(&lines, &section(&lines, &["REVIEW_NOTES"], &[]), rules.max_feedback_lines)
@@ -21,11 +25,8 @@ pub(super) fn review_notes(text: &str, rules: &Condensation) -> String {
 
 /// What the tester saw, for the programmer of the next round.
 pub(super) fn test_evidence(text: &str, rules: &Condensation) -> String {
-    if text.trim().is_empty() {
-        return NOTHING.to_owned();
-    }
-    if !rules.condense_review_feedback {
-        return text.to_owned();
+    if let Some(whole) = uncondensed(text, rules) {
+        return whole;
     }
     let lines: Vec<&str> = text.split('\n').collect();
     let evidence = section(&lines, &["EVIDENCE"], &[]);

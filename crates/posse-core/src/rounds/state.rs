@@ -262,12 +262,7 @@ impl Rounds {
     }
 
     fn take_up(&mut self, phase: Phase, start_at_peer: bool) -> Vec<Note> {
-        let needed = match phase {
-            Phase::Programmer => Some(Key::Analyst),
-            Phase::Tester => Some(Key::Programmer),
-            Phase::Analyst | Phase::Done => None,
-        };
-        if needed.is_some_and(|needed| self.output(needed).trim().is_empty()) {
+        if self.missing_for(phase).is_some() {
             return self.enter(phase);
         }
         let reviewed = super::reviewed_by(primary(phase)).filter(|_| start_at_peer);

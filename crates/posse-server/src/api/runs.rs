@@ -7,8 +7,8 @@ use posse_api::{
     AnswerPartIn, EntryView, JournalQuery, JournalView, PartIn, ResumeIn, RunIn, RunKind, RunQuery, RunView, RunsQuery,
     SessionFiles, SessionLines, StopRun, Success, WhyView,
 };
+use posse_core::engine::StopHow;
 use posse_core::ids::RunId;
-use posse_core::plan::machine::StopHow;
 use posse_core::plan::usage::Summary;
 use posse_core::run::Caller;
 use posse_core::time::Wall;

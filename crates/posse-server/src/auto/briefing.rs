@@ -8,7 +8,7 @@ use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{PermissionProfile, Spawn};
 use posse_api::AutoSpec;
-use posse_core::auto::words::DeedId;
+use posse_core::auto::messages::DeedId;
 
 use super::place::Work;
 use crate::disk::Disk;

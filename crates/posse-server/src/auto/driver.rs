@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
 use posse_core::auto::Pipeline;
+use posse_core::auto::messages::{Deed, DeedId, Effect, Event, Notice};
 use posse_core::auto::session::SessionEnd;
-use posse_core::auto::words::{Deed, DeedId, Effect, Event, Notice};
 use posse_core::backlog::Slug;
+use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
-use posse_core::plan::machine::{RunOutcome, StopHow};
 use posse_core::secrets::masked;
 use posse_core::time::Wall;
 use posse_core::turn::Level;

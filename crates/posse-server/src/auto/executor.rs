@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use posse_api::AutoEntry;
 use posse_core::auto::Pipeline;
+use posse_core::auto::messages::{Candidate, Deed, DeedId, Event, Intake, PlanFound, Planning};
 use posse_core::auto::session::{SessionEnd, session_end};
-use posse_core::auto::words::{Candidate, Deed, DeedId, Event, Intake, PlanFound, Planning};
 use posse_core::backlog::edit::{append_verification, ask};
 use posse_core::backlog::{Item, intake, planner, read, verifier};
+use posse_core::engine::hold::Hold;
 use posse_core::plan::budget::Usage;
-use posse_core::plan::limits::Hold;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
 use posse_core::plan::verdict::{Judgement, Verdict};
@@ -340,7 +340,7 @@ impl Executor<BacklogWork> {
     }
 
     fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
-        let limit = over.limit(pipeline.probes(), &self.spec.config.rate_limit);
+        let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
         match session_end(&over.ended, limit, over.facts.result().as_ref()) {
             // One that cannot say what it spent would be started for ever.
             SessionEnd::Failed(_)

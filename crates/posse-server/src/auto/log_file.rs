@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use posse_core::auto::words::NoticeKind;
+use posse_core::auto::messages::NoticeKind;
 use posse_core::backlog::Slug;
 use posse_core::time::Wall;
 use posse_core::turn::Level;

@@ -1,6 +1,6 @@
 //! What a pipeline tells people.
 
-use posse_core::auto::words::{Notice, NoticeKind};
+use posse_core::auto::messages::{Notice, NoticeKind};
 
 use super::AutoLedger;
 use crate::notify;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use posse_agents::headless::agent_file;
 use posse_api::AutoSpec;
-use posse_core::auto::words::PlanFound;
+use posse_core::auto::messages::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use posse_api::AutoSpec;
 use posse_core::auto::Pipeline;
-use posse_core::auto::words::Candidate;
+use posse_core::auto::messages::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Item, Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};

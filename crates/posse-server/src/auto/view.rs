@@ -4,6 +4,7 @@ use posse_api::{AutoSessionView, BacklogView, DoingView, ItemView, WhyLine, WhyV
 use posse_core::auto::machine::Doing;
 use posse_core::auto::memory::Standing;
 use posse_core::backlog::Slug;
+use posse_core::engine::Machine;
 
 use super::AutoLedger;
 use crate::run::view::{MachineState, summary};

@@ -238,7 +238,7 @@ impl Executor<PlanWork> {
             Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.to_string()))),
         };
         let report = disk::at(&briefing.report_file, read_report).await;
-        let limit = over.limit(run.probes(), &self.spec.config.rate_limit);
+        let limit = over.limit(run.quota().probes(), &self.spec.config.rate_limit);
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
@@ -383,7 +383,7 @@ pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use posse_core::plan::limits::Hold;
+    use posse_core::engine::hold::Hold;
     use posse_core::time::Wall;
 
     use super::*;

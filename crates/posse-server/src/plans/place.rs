@@ -1,6 +1,7 @@
 //! Where the tasks of a run are worked on: decided once, when it begins.
 
 use posse_api::PlanSpec;
+use posse_core::engine::Machine;
 use posse_core::plan::Plan;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::isolation::choose;

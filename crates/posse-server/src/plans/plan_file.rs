@@ -207,7 +207,8 @@ fn basis(run: &Run, there: &str) -> Arc<str> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use posse_core::plan::machine::{Event, StopHow};
+    use posse_core::engine::{Machine, StopHow};
+    use posse_core::plan::machine::Event;
     use posse_core::plan::settings::Settings;
     use posse_core::time::Wall;
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use posse_agents::headless::Sandbox;
+use posse_core::engine::Machine;
 use posse_core::plan::file::{GateWhen, Isolation};
 use posse_core::plan::names::plan_slug;
 use posse_core::plan::outcome::Denial;

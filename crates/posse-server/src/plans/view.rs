@@ -1,6 +1,7 @@
 //! Makes the view of a run of a plan.
 
 use posse_api::{PlanView, RestView, SessionView, TakenView, TaskView};
+use posse_core::engine::Machine;
 use posse_core::plan::file::{Section, Task};
 use posse_core::plan::machine::{Part, Run};
 use posse_core::time::Wall;

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_api::{EventBody, RunEntry};
-use posse_core::engine::{Control, Machine};
-use posse_core::plan::machine::StopHow;
+use posse_core::engine::{Control, Machine, StopHow};
 use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{oneshot, watch};

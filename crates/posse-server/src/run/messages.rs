@@ -1,9 +1,8 @@
 //! Messages of runs for people.
 
 use posse_agents::headless::Event as Said;
-use posse_core::engine::Machine;
+use posse_core::engine::{Machine, RunOutcome};
 use posse_core::ids::RunId;
-use posse_core::plan::machine::RunOutcome;
 use posse_core::secrets::masked;
 use posse_core::turn::Level;
 

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use posse_api::{BacklogView, CleanItem, CleanView, CleanWhat, ItemView, PlanView};
 use posse_core::auto::Standing;
 use posse_core::backlog::Slug;
+use posse_core::engine::RunOutcome;
 use posse_core::ids::RunId;
-use posse_core::plan::machine::RunOutcome;
 use posse_core::plan::retention::{self, Run, Stays};
 use posse_core::time::Wall;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use posse_core::engine::Machine;
+use posse_core::engine::hold::Hold;
 use posse_core::ids::RunId;
-use posse_core::plan::limits::Hold;
 use posse_core::plan::{Plan, TaskId};
 use posse_core::time::Wall;
 use tokio::sync::mpsc;

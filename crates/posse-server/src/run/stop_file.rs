@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
+use posse_core::engine::StopHow;
 use posse_core::ids::RunId;
-use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 use tokio::sync::mpsc;
 

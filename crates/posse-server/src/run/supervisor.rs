@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use posse_api::RunEntry;
+use posse_core::engine::StopHow;
+use posse_core::engine::hold::Hold;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
-use posse_core::plan::limits::Hold;
-use posse_core::plan::machine::StopHow;
 use posse_core::time::Wall;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 

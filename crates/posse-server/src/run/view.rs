@@ -1,9 +1,9 @@
 //! Parts that the views of all kinds of runs have.
 
 use posse_api::{HoldView, LimitView, RunSummary};
+use posse_core::engine::RunOutcome;
+use posse_core::engine::hold::Hold;
 use posse_core::plan::budget::Level;
-use posse_core::plan::limits::Hold;
-use posse_core::plan::machine::RunOutcome;
 use posse_core::run::RunStatus;
 
 use super::{RunLedger, Workflow};

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use posse_api::{EventBody, RunEntry, RunKind, RunSummary};
 use posse_core::engine::Machine;
+use posse_core::engine::hold::Hold;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
-use posse_core::plan::limits::Hold;
 use posse_core::rounds::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;

@@ -18,7 +18,8 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use posse_api::{EntryView, JournalView, PlanEntry, PlanView};
-use posse_core::plan::machine::{Event, MergeResult, RunOutcome};
+use posse_core::engine::RunOutcome;
+use posse_core::plan::machine::{Event, MergeResult};
 use posse_core::plan::outcome::Outcome;
 use posse_testkit::PATIENCE;
 use posse_testkit::{env, process};

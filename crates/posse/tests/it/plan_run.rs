@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use posse_api::PlanView;
-use posse_core::plan::machine::RunOutcome;
+use posse_core::engine::RunOutcome;
 use posse_core::plan::{FailureKind, Record};
 use posse_sim::headless::ScriptedClaude;
 use posse_testkit::TestEnv;

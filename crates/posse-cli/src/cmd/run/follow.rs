@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use posse_api::{EntryView, LogEvent, ProblemKind, RunView, StopRun, Success};
-use posse_core::plan::machine::{RunOutcome, StopHow};
+use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 

@@ -1,10 +1,11 @@
 //! The journals of runs as lines, for the loop, plans and backlogs.
 
 use posse_api::{AutoEntry, EntryView, LoopView, PlanEntry};
-use posse_core::auto::words::Event as BacklogEvent;
+use posse_core::auto::messages::Event as BacklogEvent;
+use posse_core::engine::StopHow;
 use posse_core::plan::budget::Total;
 use posse_core::plan::gates::GateVerdict;
-use posse_core::plan::machine::{Event, GateFailure, MergeResult, Part, PlanCheck, StopHow};
+use posse_core::plan::machine::{Event, GateFailure, MergeResult, Part, PlanCheck};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Verdict;
 use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};

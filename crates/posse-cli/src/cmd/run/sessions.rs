@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::{RunView, SessionRules, TaskView};
 use posse_core::auto::Standing;
-use posse_core::plan::machine::RunOutcome;
+use posse_core::engine::RunOutcome;
 use posse_core::rounds::config::Notifications;
 
 use super::follow::Follower;

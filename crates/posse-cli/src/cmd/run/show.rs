@@ -75,7 +75,7 @@ pub(super) fn text(run: &RunView, plans: &[PlanView], ui: &Ui) -> String {
             run.reason.iter().for_each(|reason| add("because", plain(reason)));
         }
     }
-    let is_over = run.outcome.is_some_and(posse_core::plan::machine::RunOutcome::is_success) || run.status.is_over();
+    let is_over = run.outcome.is_some_and(posse_core::engine::RunOutcome::is_success) || run.status.is_over();
     if run.waits || !(run.is_active() || is_over) {
         add("next", how_to_continue(run));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posse_api::{AutoEntry, EntryView, EventBody, JournalView, LogEvent, PlanEntry, SaidLine, SessionLines};
-use posse_core::auto::words::Event as BacklogEvent;
+use posse_core::auto::messages::Event as BacklogEvent;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::Event as PlanEvent;

@@ -1,41 +1,22 @@
-//! What the pipeline does next: whether it may begin anything, which item, and when it is over.
+//! Decides which item starts, and when the pipeline ends.
 
 use std::cmp::Reverse;
 
 use super::{Job, Pipeline, Stage, Step};
 use crate::auto::memory::{Leaving, Memory, Parked, ParkedWhy};
+use crate::auto::messages::{Candidate, Effect, Notice, NoticeKind};
 use crate::auto::settings::Mode;
-use crate::auto::words::{Candidate, Effect, Notice, NoticeKind};
 use crate::backlog::{ItemOutcome, Slug};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Total, exhausted};
-use crate::plan::machine::{RunOutcome, StopHow};
-use crate::time::Wall;
 use crate::turn::Level;
 
 impl Pipeline {
-    /// When it wants to be told the time.
-    pub fn deadline(&self) -> Option<Wall> {
-        if self.outcome.is_some() {
-            return None;
-        }
-        let rests = self.jobs.values().filter_map(|job| match &job.stage {
-            Stage::Resting(_, until) => Some(*until),
-            _ => None,
-        });
-        let hold = self.carried.hold.as_ref().map(|hold| hold.until);
-        // What is past has been looked at; looking again would change nothing.
-        rests.chain(hold).filter(|at| *at > self.now).min()
-    }
-
-    pub(super) fn go_on(&mut self) {
-        if self.outcome.is_some() {
-            return;
-        }
-        if self.carried.hold.as_ref().is_some_and(|hold| hold.until <= self.now) {
-            self.carried.hold = None;
+    pub(super) fn schedule(&mut self) {
+        if self.carried.quota.lift_if_over(self.progress.now) {
             let text = "sessions may be started again".to_owned();
             let (what, level) = (NoticeKind::HoldEnds, Level::Info);
-            self.effects.push(Effect::Tell(Notice { what, level, item: None, text, message: None }));
+            self.progress.request(Effect::Tell(Notice { what, level, item: None, text, message: None }));
         }
         if let Some(reason) = self.streak.too_long(&self.settings) {
             self.close(RunOutcome::CircuitOpen, reason);
@@ -48,10 +29,10 @@ impl Pipeline {
 
     fn go_on_with(&mut self, item: &Slug) {
         let Some(job) = self.jobs.get(item) else { return };
-        let ending = self.stop.is_some() || self.closing.is_some();
+        let ending = self.progress.stop.is_some() || self.closing.is_some();
         let step = match &job.stage {
             Stage::Doing(_) => return,
-            Stage::Resting(_, until) if *until > self.now && !ending => return,
+            Stage::Resting(_, until) if *until > self.progress.now && !ending => return,
             Stage::Resting(step, _) | Stage::Ready(step) => step.clone(),
         };
         if ending && (self.away.is_some() || !step.records()) {
@@ -66,7 +47,7 @@ impl Pipeline {
             return self.ready(item, step);
         }
         if step.spends() {
-            if let Some(hold) = self.carried.hold.clone() {
+            if let Some(hold) = self.hold().cloned() {
                 if self.settings.no_wait {
                     self.leave(item);
                     return self.close(RunOutcome::RateLimited, hold.reason);
@@ -85,7 +66,7 @@ impl Pipeline {
         self.begin(item, step);
     }
 
-    /// Begins as many items as may be. Over when nothing is left to do and nothing is done any more.
+    /// Starts as many items as allowed. Ends the run when nothing is left to do.
     fn choose(&mut self) {
         loop {
             let idle = self.jobs.is_empty();
@@ -94,17 +75,17 @@ impl Pipeline {
                     self.finish(outcome, reason);
                 };
             }
-            if self.stop.is_some() {
+            if self.progress.stop.is_some() {
                 return if idle {
                     self.finish(RunOutcome::Stopped, "stopped on request".into());
                 };
             }
-            if self.outstanding.contains(&Effect::Scan) {
+            if self.progress.outstanding().contains(&Effect::Scan) {
                 return;
             }
             if self.stale && (self.has_room() || self.away.is_some()) {
                 self.stale = false;
-                return self.effects.push(Effect::Scan);
+                return self.progress.request(Effect::Scan);
             }
             if self.away.is_some() || !self.has_room() {
                 return;
@@ -115,7 +96,7 @@ impl Pipeline {
                     self.through();
                 };
             };
-            if let Some(hold) = &self.carried.hold {
+            if let Some(hold) = self.hold() {
                 let reason = hold.reason.clone();
                 if !self.settings.no_wait {
                     return;
@@ -123,7 +104,7 @@ impl Pipeline {
                 self.close(RunOutcome::RateLimited, reason);
             } else if let Some(reason) = exhausted(self.levels()) {
                 self.close(RunOutcome::BudgetExhausted, reason);
-            } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.now) {
+            } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.progress.now) {
                 self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
                 self.close(RunOutcome::InternalError, reason);
             } else {
@@ -132,19 +113,19 @@ impl Pipeline {
         }
     }
 
-    /// Whether one more item may be worked on.
+    /// Whether one more item may be in progress.
     pub(super) fn has_room(&self) -> bool {
         let one = self.settings.mode == Mode::Once || self.settings.item.is_some();
         self.jobs.len() < if one { 1 } else { self.settings.parallel.max(1) as usize }
     }
 
-    /// Whether as many items were begun as were asked for.
+    /// Whether the requested number of items was started.
     fn has_enough(&self) -> bool {
         let begun = self.handled.len() + self.parked.len() + self.jobs.len();
         self.settings.max_items.is_some_and(|most| begun >= most as usize)
     }
 
-    /// It is going to end like this. Nothing more is begun; what runs comes to its end first, and plans after their task.
+    /// Ends the run with this outcome once everything in progress has ended. Plans end after their current tasks.
     pub(super) fn close(&mut self, outcome: RunOutcome, reason: String) {
         if self.closing.is_none() {
             self.closing = Some((outcome, reason));
@@ -152,7 +133,7 @@ impl Pipeline {
         }
     }
 
-    /// The items that may be begun, in their order.
+    /// The items that may start, in order.
     pub(super) fn queue(&self) -> Vec<&Candidate> {
         let mut queue: Vec<&Candidate> =
             self.backlog.values().filter(|candidate| self.in_the_way(candidate).is_none()).collect();
@@ -161,7 +142,7 @@ impl Pipeline {
             let memory = self.carried.items.get(&candidate.item);
             let unfinished = memory.is_some_and(Memory::is_begun);
             let (number, name) = candidate.item.order();
-            // What failed at once is tried again when something else has been.
+            // An item that failed at once comes after the others.
             (self.streak.has(&candidate.item), Reverse(unfinished), candidate.priority, candidate.kind, number, name)
         });
         queue
@@ -174,7 +155,7 @@ impl Pipeline {
         self.queue().first().map(|candidate| candidate.item.clone())
     }
 
-    /// Why an item of the backlog may not be begun.
+    /// Returns why an item of the backlog may not start.
     pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
         let other = |only: &Slug| *only != candidate.item;
         let not_this = match (self.settings.item.as_ref().is_some_and(other), self.once.as_ref().is_some_and(other)) {
@@ -208,7 +189,7 @@ impl Pipeline {
 
     fn start(&mut self, item: &Slug) {
         let Some(candidate) = self.backlog.get(item).cloned() else { return };
-        let now = self.now;
+        let now = self.progress.now;
         self.carried.starts.note(item, now);
         if self.settings.mode == Mode::Once {
             self.once = Some(item.clone());
@@ -260,7 +241,7 @@ impl Pipeline {
         self.begin(item, Step::Intake);
     }
 
-    /// Nothing works, so nothing of it was an item's fault.
+    /// Refunds the attempts of a streak: nothing works, so no item is at fault.
     fn forgive(&mut self) {
         let failed: Vec<Slug> = self.carried.items.keys().filter(|item| self.streak.has(item)).cloned().collect();
         for item in failed {
@@ -271,7 +252,7 @@ impl Pipeline {
         }
     }
 
-    /// What was asked for is done, as far as it can be.
+    /// Ends the run because no item is left.
     fn through(&mut self) {
         let done = self.handled.iter().filter(|(_, outcome)| outcome.is_success()).count();
         let failed: Vec<&str> =
@@ -314,13 +295,12 @@ impl Pipeline {
         if outcome == RunOutcome::CircuitOpen {
             self.forgive();
         }
-        self.outcome = Some((outcome, reason.clone()));
-        self.outstanding.clear();
-        self.effects.push(Effect::Finish { outcome, reason });
+        self.progress.settle(|_| true);
+        self.progress.finish(outcome, reason.clone(), Effect::Finish { outcome, reason });
     }
 }
 
-/// Whether an item that waited for a person need not wait any more.
+/// Whether a parked item may start again.
 fn released(parked: &Parked, candidate: &Candidate) -> bool {
     let changed = parked.hash != candidate.hash;
     match parked.why {

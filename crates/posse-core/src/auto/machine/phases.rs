@@ -1,18 +1,18 @@
-//! What follows from each answer: the way of an item through its phases.
+//! Decides an item's next step from the answer to its current one.
 
 use super::{Author, Infra, Job, Pipeline, Stage, Step};
 use crate::auto::evidence::{Evidence, Miss, in_words, misses};
 use crate::auto::memory::{Executed, Leaving, ParkedWhy, Planned, Verified};
+use crate::auto::messages::{Deed, Event, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement};
 use crate::auto::session::SessionEnd;
-use crate::auto::words::{Deed, Event, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement};
 use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::exhausted;
-use crate::plan::machine::{RunOutcome, StopHow};
 use crate::plan::verdict::{Judgement, VALIDATOR_RETRIES, Verdict};
 use crate::turn::Level;
 
 impl Pipeline {
-    /// What is asked for when this is done.
+    /// The request of a step.
     pub(super) fn deed(&self, item: &Slug, step: Step) -> Deed {
         let job = self.jobs.get(item);
         let memory = self.carried.items.get(item);
@@ -34,19 +34,19 @@ impl Pipeline {
             Step::Log { verdict } => Deed::Log { number: job.map_or(1, |job| job.next_entry), judgement: verdict },
             Step::Gather => Deed::Gather,
             Step::Retire { outcome, reason, after } => {
-                let since = memory.and_then(|memory| memory.begun).unwrap_or(self.now);
+                let since = memory.and_then(|memory| memory.begun).unwrap_or(self.progress.now);
                 Deed::Retire(Retirement {
                     outcome,
                     reason,
                     after,
                     spent: memory.map(|memory| memory.spent.clone()).unwrap_or_default(),
-                    seconds: u64::try_from(self.now.0.saturating_sub(since.0) / 1000).unwrap_or(0),
+                    seconds: u64::try_from(self.progress.now.0.saturating_sub(since.0) / 1000).unwrap_or(0),
                 })
             }
         }
     }
 
-    /// Takes in an answer, if it is one to what is done for this item.
+    /// Handles the answer to the current step of an item.
     pub(super) fn answered(&mut self, item: &Slug, event: Event) {
         let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item).cloned() else { return };
         match (step, event) {
@@ -54,7 +54,7 @@ impl Pipeline {
             (step, Event::NotNow { why, .. }) => {
                 self.ready(item, step);
                 self.checkout_is(Some(why));
-                // It may be back by now, and then nobody tells.
+                // The checkout may be back already, without another event.
                 self.stale = true;
             }
             (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(item, intake),
@@ -88,10 +88,10 @@ impl Pipeline {
                 let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
                 self.park(item, ParkedWhy::ArchiveFailed, reason);
             }
-            // No answer to what is done for this item.
+            // Not the answer to the current step.
             _ => return,
         }
-        self.outstanding.retain(|effect| effect.item() != Some(item));
+        self.progress.settle(|effect| effect.item() == Some(item));
     }
 
     fn deed_failed(&mut self, item: &Slug, step: Step, why: &str) {
@@ -194,7 +194,7 @@ impl Pipeline {
 
     fn planner_ended(&mut self, item: &Slug, repair: Option<Repair>, end: SessionEnd) {
         if !matches!(end, SessionEnd::Limited(_)) {
-            self.probes = 0;
+            self.carried.quota.not_limited();
         }
         match end {
             SessionEnd::Interrupted => self.interrupted(item, Step::Plan { repair }),
@@ -223,9 +223,9 @@ impl Pipeline {
         }
     }
 
-    /// A session was ended on request. If nobody had asked for that it is tried again, as what could not be tried.
+    /// A session was ended on request. Without a stop of the pipeline the step is retried.
     fn interrupted(&mut self, item: &Slug, step: Step) {
-        if self.stop.is_some() {
+        if self.progress.stop.is_some() {
             self.step(item, format!("stopped while {}; goes on from here", step.word()));
             return self.leave(item);
         }
@@ -280,8 +280,8 @@ impl Pipeline {
             RunOutcome::Stopped => {
                 self.step(item, "stopped while executing; goes on from here");
                 self.leave(item);
-                // Somebody stopped the run of its plan. To begin it again at once would be to ignore them.
-                if self.stop.is_none() && self.closing.is_none() {
+                // A person stopped the run of the plan, so the pipeline stops, too.
+                if self.progress.stop.is_none() && self.closing.is_none() {
                     self.stop_requested(StopHow::AfterTask);
                 }
             }
@@ -300,7 +300,7 @@ impl Pipeline {
 
     fn verifier_ended(&mut self, item: &Slug, end: SessionEnd, judgement: Judgement) {
         if !matches!(end, SessionEnd::Limited(_)) {
-            self.probes = 0;
+            self.carried.quota.not_limited();
         }
         let error = |why| Judgement { verdict: Verdict::Error, findings: vec![why] };
         let judgement = match end {
@@ -316,7 +316,7 @@ impl Pipeline {
         if judgement.verdict != Verdict::Error {
             return self.ready(item, Step::Log { verdict: judgement });
         }
-        let (now, backoff) = (self.now, self.settings.backoff);
+        let (now, backoff) = (self.progress.now, self.settings.backoff);
         let Some(job) = self.jobs.get_mut(item) else { return };
         job.errors += 1;
         let (errors, why) = (job.errors, judgement.findings.join("; "));
@@ -392,7 +392,7 @@ impl Pipeline {
         self.retire(item, outcome, "every task is done, and its work is in the branch".into());
     }
 
-    /// It leaves the backlog, now or the next time.
+    /// Moves an item out of the backlog, in this run or the next.
     fn retire(&mut self, item: &Slug, outcome: ItemOutcome, reason: String) {
         let Some(job) = self.jobs.get(item) else { return };
         let (hash, after) = (job.hash.clone(), job.number);
@@ -428,7 +428,7 @@ impl Pipeline {
 
     fn attempt_failed(&mut self, item: &Slug, reason: String) {
         let Some(job) = self.jobs.get(item) else { return };
-        let at_once = self.now < job.since.after(self.settings.at_once) || job.spent.cost_usd <= 0.0;
+        let at_once = self.progress.now < job.since.after(self.settings.at_once) || job.spent.cost_usd <= 0.0;
         if at_once {
             self.streak.failed(item);
         } else {

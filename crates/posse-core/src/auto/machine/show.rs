@@ -1,4 +1,4 @@
-//! The pipeline as others see it.
+//! Views of the pipeline.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Job, Pipeline, Stage};
 use crate::auto::memory::{Carried, Line, Standing};
+use crate::auto::messages::{Candidate, DeedId, Effect, Event};
 #[cfg(test)]
 use crate::auto::settings::Settings;
-use crate::auto::words::{Candidate, DeedId, Effect, Event};
 use crate::backlog::Slug;
+use crate::engine::hold::Quota;
 use crate::ids::RunId;
 use crate::plan::budget::Total;
-use crate::plan::limits::Hold;
-use crate::plan::machine::RunOutcome;
 use crate::time::Wall;
 
-/// How an item stands, why, and how it came to that.
+/// The state of an item, the reason, and its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     pub item: Slug,
@@ -25,16 +24,16 @@ pub struct Why {
     pub history: Vec<Line>,
 }
 
-/// What is done now.
+/// The current step of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doing {
     pub id: DeedId,
     pub since: Wall,
-    /// When this was begun.
+    /// When the step began.
     pub began: Wall,
-    /// In a word or two.
+    /// A word or two.
     pub step: &'static str,
-    /// The run of its plan, while that is carried out.
+    /// The run of the item's plan, while it is active.
     pub run: Option<RunId>,
 }
 
@@ -44,20 +43,11 @@ impl Pipeline {
         &self.settings
     }
 
-    pub fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        self.outcome.as_ref().map(|(outcome, reason)| (*outcome, reason.as_str()))
+    pub fn quota(&self) -> &Quota {
+        &self.carried.quota
     }
 
-    pub fn hold(&self) -> Option<&Hold> {
-        self.carried.hold.as_ref()
-    }
-
-    /// How often in a row a limit was hit of which nobody knew the end (`limits::detect`).
-    pub fn probes(&self) -> u32 {
-        self.probes
-    }
-
-    /// What the next run begins with.
+    /// The state that the next run starts with.
     pub fn carried(&self) -> &Carried {
         &self.carried
     }
@@ -70,24 +60,24 @@ impl Pipeline {
         self.backlog.get(item)
     }
 
-    /// Nothing is worked on and nothing is asked for: only a change of the backlog can move it.
+    /// Whether only a change of the backlog can cause another step.
     #[cfg(test)]
     pub fn is_idle(&self) -> bool {
-        self.outcome.is_none() && self.jobs.is_empty() && self.outstanding.is_empty()
+        !self.progress.is_over() && self.jobs.is_empty() && self.progress.outstanding().is_empty()
     }
 
-    /// Whether it would begin an item if there were one. Otherwise it looks by itself when it can.
+    /// Whether a new item could start now. Otherwise the pipeline requests a scan when one can.
     pub fn wants_items(&self) -> bool {
-        let ends = self.outcome.is_some() || self.closing.is_some() || self.stop.is_some();
-        !ends && self.has_room() && !self.outstanding.contains(&Effect::Scan)
+        let ends = self.progress.is_over() || self.closing.is_some() || self.progress.stop.is_some();
+        !ends && self.has_room() && !self.progress.outstanding().contains(&Effect::Scan)
     }
 
-    /// Why everything waits: something else is checked out.
+    /// Why everything waits: another branch is checked out.
     pub fn away(&self) -> Option<&str> {
         self.away.as_deref()
     }
 
-    /// What is done now, for each item that is worked on.
+    /// The current steps of all items in progress.
     pub fn doing(&self) -> Vec<Doing> {
         self.jobs.values().map(now).collect()
     }
@@ -96,20 +86,20 @@ impl Pipeline {
         self.jobs.get(item).map(now)
     }
 
-    /// What differs between the backlog as it is known and as it is. `away`: what was found is of another checkout.
+    /// Returns the differences between the known backlog and a scan. With `away` the scan is of another checkout.
     pub fn difference(&self, found: Vec<Candidate>, away: Option<String>) -> Event {
         if away.is_some() {
             return Event::Scanned { changed: Vec::new(), gone: Vec::new(), away };
         }
         let there: BTreeSet<&Slug> = found.iter().map(|candidate| &candidate.item).collect();
-        // Who works on an item finds out by itself that it is gone.
+        // The next step of an item in progress notices that it is gone.
         let gone = self.backlog.keys().filter(|item| !there.contains(item) && !self.jobs.contains_key(*item));
         let gone = gone.cloned().collect();
         let changed = found.into_iter().filter(|candidate| self.backlog.get(&candidate.item) != Some(candidate));
         Event::Scanned { changed: changed.collect(), gone, away }
     }
 
-    /// Every item that is known and how it stands: what is worked on, what can be begun in its order, then the others.
+    /// All known items: those in progress, those that may start, in order, then the others.
     pub fn standings(&self) -> Vec<(Slug, Standing, String)> {
         let queue: Vec<&Slug> = self.queue().into_iter().map(|candidate| &candidate.item).collect();
         let places: BTreeMap<&Slug, usize> = queue.iter().enumerate().map(|(i, item)| (*item, i)).collect();
@@ -124,7 +114,7 @@ impl Pipeline {
             .collect()
     }
 
-    /// Nothing is known of this item: `None`.
+    /// Explains the state of an item. `None` if it is unknown.
     pub fn why(&self, item: &Slug) -> Option<Why> {
         let memory = self.carried.items.get(item);
         if !self.backlog.contains_key(item) && memory.is_none() {
@@ -136,7 +126,7 @@ impl Pipeline {
         Some(Why { item: item.clone(), standing, reason, history })
     }
 
-    /// `place` is where an item is in the queue.
+    /// `place` returns an item's position in the queue.
     fn stands(&self, item: &Slug, place: impl Fn(&Slug) -> Option<usize>) -> (Standing, String) {
         if let Some(job) = self.jobs.get(item) {
             return (Standing::InProgress, self.progress(job));
@@ -170,7 +160,7 @@ impl Pipeline {
         match &job.stage {
             Stage::Doing(step) => step.word().to_owned(),
             Stage::Resting(step, _) => format!("a pause before {}", step.word()),
-            Stage::Ready(step) => match (&self.away, &self.carried.hold) {
+            Stage::Ready(step) => match (&self.away, self.carried.quota.hold()) {
                 (Some(why), _) => format!("{} waits: {why}", step.word()),
                 (None, Some(hold)) => format!("{} waits for the quota: {}", step.word(), hold.reason),
                 (None, None) => format!("{} is next", step.word()),

@@ -1,7 +1,8 @@
 //! Commands that look at the plan as a whole: run once, on the result, when every task is done. Without their word the plan is
 //! not verified.
 
-use super::{Effect, PlanCheck, Run, RunOutcome};
+use super::{Effect, PlanCheck, Run};
+use crate::engine::{Machine, RunOutcome};
 use crate::plan::State;
 use crate::plan::file::Plan;
 use crate::plan::gates::GateVerdict;
@@ -62,14 +63,14 @@ impl Run {
 
     pub(super) fn plan_checked(&mut self, checks: Vec<PlanCheck>) {
         if self.checks_plan() {
-            self.outstanding.retain(|effect| *effect != Effect::CheckPlan);
+            self.progress.settle(|effect| *effect == Effect::CheckPlan);
             self.after_plan = AfterPlan::Said(checks);
         }
     }
 
     pub(super) fn plan_check_stopped(&mut self) {
         if self.checks_plan() {
-            self.outstanding.retain(|effect| *effect != Effect::CheckPlan);
+            self.progress.settle(|effect| *effect == Effect::CheckPlan);
             self.after_plan = AfterPlan::Due;
         }
     }
@@ -78,13 +79,13 @@ impl Run {
     pub(super) fn complete(&mut self) {
         match &self.after_plan {
             AfterPlan::Asked => {}
-            AfterPlan::Due if self.stop.is_some() => {
+            AfterPlan::Due if self.progress.stop.is_some() => {
                 let reason = "stopped on request; every task is done, the checks of the whole plan are not";
                 self.finish(RunOutcome::Stopped, reason.into());
             }
             AfterPlan::Due => {
                 self.after_plan = AfterPlan::Asked;
-                self.effects.push(Effect::CheckPlan);
+                self.progress.request(Effect::CheckPlan);
             }
             AfterPlan::NotDue | AfterPlan::LeftOut => self.conclude(&[]),
             AfterPlan::Said(checks) => self.conclude(&checks.clone()),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::tests::{Table, done};
-use super::{Effect, Event, GateFailure, PlanCheck, Run, RunOutcome, StopHow};
+use super::{Effect, Event, GateFailure, PlanCheck, Run};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::Plan;
 use crate::plan::gates::GateVerdict;
 use crate::plan::settings::Settings;

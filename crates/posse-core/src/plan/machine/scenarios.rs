@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::tests::{Table, done, failed, id, limited};
-use super::{Effect, Event, MergeResult, Run, RunOutcome, StopHow};
+use super::{Effect, Event, MergeResult, Run};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::settings::Settings;
 use crate::plan::verdict::Verdict;

@@ -11,7 +11,8 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use world::{Act, World};
 
-use super::{Effect, Event, Left, MergeResult, Part, Run, RunId, RunOutcome, resume};
+use super::{Effect, Event, Left, MergeResult, Part, Run, RunId, resume};
+use crate::engine::{Machine, RunOutcome};
 use crate::plan::outcome::Outcome;
 use crate::plan::select::satisfied;
 use crate::plan::settings::Settings;
@@ -355,7 +356,7 @@ impl Sim {
             assert!(record.attempts <= ATTEMPTS, "{id} was tried {} times", record.attempts);
         }
         if let Some(at) = self.run.deadline() {
-            assert!(at > self.run.now, "a deadline that is past");
+            assert!(at > self.run.progress.now, "a deadline that is past");
         }
     }
 

@@ -1,7 +1,8 @@
 //! Checks that are ended because a run is to stop.
 
 use super::tests::{Table, done};
-use super::{Effect, Event, MergeResult, RunOutcome, StopHow};
+use super::{Effect, Event, MergeResult};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::verdict::Verdict;
 

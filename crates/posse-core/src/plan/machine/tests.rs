@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Effect, Event, GateFailure, MergeResult, Notice, Part, Run, RunId, RunOutcome, StopHow};
+use super::{Effect, Event, GateFailure, MergeResult, Notice, Part, Run, RunId};
+use crate::engine::hold::Hold;
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Level, Usage};
-use crate::plan::limits::Hold;
 use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
 use crate::plan::report::{Report, Said};
 use crate::plan::settings::Settings;

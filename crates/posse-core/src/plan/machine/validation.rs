@@ -5,10 +5,9 @@ use crate::plan::breaker::Counts;
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::verdict::{Judgement, Next, Verdict, follow};
 use crate::plan::{FailureKind, TaskId};
-use crate::time::Wall;
 
 impl Run {
-    pub(super) fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome, now: Wall) {
+    pub(super) fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome) {
         let task = &run.task;
         let Some(Flight { stage: Stage::Validation { validator, errors, .. }, .. }) = self.flights.get(task) else {
             return;
@@ -33,13 +32,13 @@ impl Run {
         match follow(judgement, &self.plan.meta.validation, failed, errors) {
             Next::Pass => self.next_validator(task, validator, Vec::new()),
             Next::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
-            Next::Again(findings) => self.found_wanting(task, &findings, false, now),
-            Next::Exhausted(findings) => self.found_wanting(task, &findings, true, now),
+            Next::Again(findings) => self.found_wanting(task, &findings, false),
+            Next::Exhausted(findings) => self.found_wanting(task, &findings, true),
             Next::AskAgain => self.stage(task, again(errors + 1)),
             Next::Suspend(why) => {
                 // The work is there and its attempt counts. Only the verdict is missing.
                 self.stage(task, again(0));
-                self.ask_person(task, why, now);
+                self.ask_person(task, why);
             }
         }
     }
@@ -57,8 +56,8 @@ impl Run {
         }
     }
 
-    pub(super) fn found_wanting(&mut self, task: &TaskId, findings: &[String], exhausted: bool, now: Wall) {
-        self.effects.push(Effect::Notify(Notice::ValidationFailed(task.clone(), findings.to_vec())));
+    pub(super) fn found_wanting(&mut self, task: &TaskId, findings: &[String], exhausted: bool) {
+        self.progress.request(Effect::Notify(Notice::ValidationFailed(task.clone(), findings.to_vec())));
         let record = self.state.of(task);
         record.validation_attempts += 1;
         record.validation_findings = findings.to_vec();
@@ -67,7 +66,7 @@ impl Run {
         if last {
             self.give_up(task, FailureKind::ValidationExhausted, message);
         } else {
-            self.fail(task, failure(FailedHow::Validation, message), Counts::Nothing, now);
+            self.fail(task, failure(FailedHow::Validation, message), Counts::Nothing);
         }
     }
 }

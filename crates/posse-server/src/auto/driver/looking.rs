@@ -1,6 +1,7 @@
 //! When a pipeline scans the backlog and the checkout.
 
-use posse_core::auto::words::{Candidate, Effect, Event};
+use posse_core::auto::messages::{Candidate, Effect, Event};
+use posse_core::engine::Machine;
 use tokio::time::{Duration, Instant};
 
 use super::super::watching::BacklogChange;

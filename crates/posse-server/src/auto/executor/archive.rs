@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use posse_core::auto::evidence::{Evidence, Finding, Place};
-use posse_core::auto::words::{Candidate, DeedId, Retirement};
+use posse_core::auto::messages::{Candidate, DeedId, Retirement};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
@@ -113,7 +113,7 @@ impl Executor<BacklogWork> {
         let block = OutcomeBlock {
             outcome: retirement.outcome,
             run: format!("{}-{told_by}", self.spec.id),
-            reason: (!retirement.outcome.is_success()).then(|| one_line(&retirement.reason)),
+            reason: (!retirement.outcome.is_success()).then(|| retirement.reason.clone()),
             finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
             cost: retirement.spent.cost(),
             duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
@@ -150,8 +150,4 @@ impl Executor<BacklogWork> {
         }
         Ok((done.path, message))
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -3,10 +3,10 @@
 
 use posse_api::{EntryView, EventBody, PlanEntry, PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;
-use posse_core::auto::words::{DeedId, Event};
+use posse_core::auto::messages::{DeedId, Event};
+use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
-use posse_core::plan::machine::{RunOutcome, StopHow};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::BacklogWork;

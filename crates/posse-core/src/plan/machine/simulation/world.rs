@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::super::tests::{done, failed};
-use super::super::{Effect, Event, GateFailure, MergeResult, Part, PlanCheck, RunId, StopHow};
+use super::super::{Effect, Event, GateFailure, MergeResult, Part, PlanCheck, RunId};
+use crate::engine::StopHow;
+use crate::engine::hold::Hold;
 use crate::plan::TaskId;
 use crate::plan::budget::Usage;
 use crate::plan::gates::GateVerdict;
-use crate::plan::limits::Hold;
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::time::Wall;

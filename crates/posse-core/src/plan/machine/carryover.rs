@@ -1,5 +1,4 @@
-//! Work that a run leaves behind: done, but not judged, or not merged. The next run of the plan goes on with it, and does not
-//! do it again.
+//! Work that a run leaves unvalidated or unmerged. The next run of the plan continues with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use super::{Event, Flight, Part, Run, RunId, Stage};
 use crate::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 
-/// What is still to come for a task whose work is done.
+/// What a task whose work is done still needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
-    /// Its validators.
+    /// Its validation.
     Unjudged,
-    /// Its way into the user's branch.
+    /// Its merge into the user's branch.
     Unmerged,
 }
 
 impl Left {
-    /// How a task of which this is left stands when the next run begins, if that can go on with it. `then` is what the last
-    /// run knew of it, `now` how it stands; a person may have answered meanwhile, or want it done again.
+    /// Returns the task's record for the next run, or `None` if the task starts again. `then` is the record of the last run,
+    /// `now` the present one; a person may have answered or reset the task meanwhile.
     fn resumed(self, then: &Record, now: &Record) -> Option<Record> {
         let same = now.question == then.question;
         let answered = now.status == TaskStatus::Pending && now.answer.is_some() && same;
         let asks = now.status == TaskStatus::Suspended && then.status == TaskStatus::Suspended && same;
         let status = match self {
             Left::Unjudged if now.status == TaskStatus::Completed || answered => TaskStatus::Completed,
-            // With its answer, which the run finds when it begins.
+            // The run finds the answer when it starts.
             Left::Unmerged if answered => TaskStatus::Suspended,
             _ if asks => TaskStatus::Suspended,
             _ => return None,
@@ -37,7 +36,7 @@ impl Left {
 }
 
 impl Run {
-    /// What is left of tasks whose work is done.
+    /// The tasks whose work is done but not merged.
     pub fn left(&self) -> BTreeMap<TaskId, Left> {
         let left = self.flights.iter().filter_map(|(task, flight)| match flight.stage {
             Stage::Validation { .. } => Some((task.clone(), Left::Unjudged)),
@@ -47,7 +46,7 @@ impl Run {
         left.collect()
     }
 
-    /// The sessions whose work is done, and neither judged nor merged.
+    /// The sessions whose work is done but not merged.
     pub fn sessions_left(&self) -> BTreeSet<RunId> {
         let session = |task: TaskId| RunId {
             start: self.memory.get(&task).map_or(0, |memory| memory.starts),
@@ -57,7 +56,7 @@ impl Run {
         self.left().into_keys().map(session).collect()
     }
 
-    /// How often tasks were started, in this run and before.
+    /// The number of starts of each task, including earlier runs.
     pub fn starts(&self) -> BTreeMap<TaskId, u32> {
         self.memory
             .iter()
@@ -95,7 +94,7 @@ impl Run {
         self.left_in_file.get(task).copied()
     }
 
-    /// Goes on with what an earlier run has left. Before it begins.
+    /// Takes over what an earlier run left. Called before the run starts.
     pub fn take_over(&mut self, left: &BTreeMap<TaskId, Left>) {
         for (task, left) in left {
             let stage = match left {
@@ -107,7 +106,7 @@ impl Run {
         }
     }
 
-    /// What a person answered before the run began is done now, if it is among what was asked for.
+    /// Applies answers that a person gave before the run started, to tasks that the run was asked to do.
     pub(super) fn hear_earlier_answers(&mut self) {
         let asked = self.asked();
         let unmerged = self.flights.iter().filter(|(_, flight)| flight.stage == Stage::Unmerged);
@@ -120,17 +119,17 @@ impl Run {
     }
 }
 
-/// How a run begins that comes after another.
+/// The starting point of a run that follows another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resumed {
-    /// What it goes on with.
+    /// The work that it takes over.
     pub left: BTreeMap<TaskId, Left>,
-    /// Tasks that were done, and whose work is gone. They are done again, as if they had not been tried.
+    /// Tasks whose work is lost. They start again at no cost.
     pub gone: Vec<TaskId>,
 }
 
-/// Goes on from where the last run was. `state` is the state between the runs, and becomes what the next run begins with;
-/// `there` says whether the work of a task is still there.
+/// Prepares a run that follows another. `state` is the state between the runs and becomes that of the next run. `there` reports
+/// whether the work of a task still exists.
 pub fn resume<E>(
     plan: &Plan,
     state: &mut State,
@@ -158,7 +157,7 @@ pub fn resume<E>(
     for task in &resumed.gone {
         let record = state.of(task);
         record.attempts = record.attempts.saturating_sub(1);
-        // Who asks still wants an answer.
+        // A suspended task still needs its answer.
         if record.status == TaskStatus::Completed {
             record.status = TaskStatus::Pending;
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::tests::{done, id};
-use super::{Effect, Event, Notice, Others, Part, Run, RunId, RunOutcome};
+use super::{Effect, Event, Notice, Others, Part, Run, RunId};
+use crate::engine::hold::Hold;
+use crate::engine::{Machine, RunOutcome};
 use crate::plan::budget::{Level, Of, Total, Usage};
-use crate::plan::limits::Hold;
 use crate::plan::select::{Limits, Why, select};
 use crate::plan::settings::Settings;
 use crate::plan::{Plan, State, TaskStatus};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::tests::{Table, done, failed, id};
-use super::{Effect, Event, Left, MergeResult, Run, RunOutcome, StopHow, resume};
+use super::{Effect, Event, Left, MergeResult, Run, resume};
+use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::outcome::{FailedHow, Outcome};
 use crate::plan::settings::Settings;
 use crate::plan::verdict::Verdict;

@@ -1,4 +1,4 @@
-//! What becomes of a task that was not done: tried again, after a pause; asked about; given up.
+//! A task that was not done is retried after a pause, suspended with a question, or failed.
 
 use std::time::Duration;
 
@@ -8,43 +8,42 @@ use crate::plan::outcome::Failure;
 use crate::plan::retry::{After, Tries, after_failure, after_infra};
 use crate::plan::select::attempts_of;
 use crate::plan::{FailureKind, Record, TaskId, TaskStatus};
-use crate::time::Wall;
 
 impl Run {
-    /// Back to pending, as if it had not been tried.
-    pub(super) fn refund(&mut self, task: &TaskId, counts: Counts, now: Wall) {
-        self.breaker.ended(counts, now, &self.settings.breaker);
+    /// Makes a task pending again, at no cost.
+    pub(super) fn refund(&mut self, task: &TaskId, counts: Counts) {
+        self.breaker.ended(counts, self.progress.now, &self.settings.breaker);
         let record = self.state.of(task);
         record.status = TaskStatus::Pending;
         record.attempts = record.attempts.saturating_sub(1);
         self.flights.remove(task);
     }
 
-    pub(super) fn suspend(&mut self, task: &TaskId, question: String, now: Wall) {
-        self.refund(task, Counts::Nothing, now);
-        self.ask_person(task, question, now);
+    pub(super) fn suspend(&mut self, task: &TaskId, question: String) {
+        self.refund(task, Counts::Nothing);
+        self.ask_person(task, question);
     }
 
-    pub(super) fn ask_person(&mut self, task: &TaskId, question: String, now: Wall) {
-        self.effects.push(Effect::Notify(Notice::Question(task.clone(), question.clone())));
+    pub(super) fn ask_person(&mut self, task: &TaskId, question: String) {
+        self.progress.request(Effect::Notify(Notice::Question(task.clone(), question.clone())));
         let record = self.state.of(task);
         record.status = TaskStatus::Suspended;
-        record.suspended_at = Some(time(now));
+        record.suspended_at = Some(time(self.progress.now));
         record.question = Some(question);
         record.answer = None;
     }
 
-    pub(super) fn infra(&mut self, task: &TaskId, failure: Failure, now: Wall) {
-        self.refund(task, Counts::Failure, now);
+    pub(super) fn infra(&mut self, task: &TaskId, failure: Failure) {
+        self.refund(task, Counts::Failure);
         self.memory(task).infra += 1;
         match after_infra(&failure, &self.tries(task), &self.settings.backoff) {
-            After::Again(pause) => self.rest(task, failure, pause, now),
+            After::Again(pause) => self.rest(task, failure, pause),
             After::GiveUp { kind, message } => self.give_up(task, kind, message),
         }
     }
 
-    pub(super) fn fail(&mut self, task: &TaskId, failure: Failure, counts: Counts, now: Wall) {
-        self.breaker.ended(counts, now, &self.settings.breaker);
+    pub(super) fn fail(&mut self, task: &TaskId, failure: Failure, counts: Counts) {
+        self.breaker.ended(counts, self.progress.now, &self.settings.breaker);
         self.memory(task).infra = 0;
         let after = after_failure(&failure, &self.tries(task), &self.settings.backoff);
         self.memory(task).denied.clone_from(&failure.denials);
@@ -52,7 +51,7 @@ impl Run {
             After::Again(pause) => {
                 self.state.of(task).status = TaskStatus::Pending;
                 self.flights.remove(task);
-                self.rest(task, failure, pause, now);
+                self.rest(task, failure, pause);
             }
             After::GiveUp { kind, message } => self.give_up(task, kind, message),
         }
@@ -72,11 +71,10 @@ impl Run {
         self.plan.task(task.as_str()).map_or(1, |task| attempts_of(&self.plan, task))
     }
 
-    pub(super) fn rest(&mut self, task: &TaskId, failure: Failure, pause: Duration, now: Wall) {
+    pub(super) fn rest(&mut self, task: &TaskId, failure: Failure, pause: Duration) {
         self.state.of(task).last_error = Some(failure.message.clone());
         self.memory(task).before = Some(failure);
-        let pause = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-        self.resting.insert(task.clone(), Wall(now.0.saturating_add(pause)));
+        self.resting.insert(task.clone(), self.progress.now.after(pause));
     }
 
     pub(super) fn give_up(&mut self, task: &TaskId, kind: FailureKind, message: String) {
@@ -85,11 +83,11 @@ impl Run {
         record.failure_kind = Some(kind);
         record.last_error = Some(message.clone());
         self.flights.remove(task);
-        self.effects.push(Effect::Notify(Notice::TaskFailed(task.clone(), message)));
+        self.progress.request(Effect::Notify(Notice::TaskFailed(task.clone(), message)));
     }
 
     pub(super) fn retry(&mut self, task: &TaskId) {
-        // What waits for a person, or for a validator to be started, is given up; what somebody works on is not.
+        // A task that waits for a person or a validator starts again; one with a session does not.
         let busy = self.flights.get(task).is_some_and(|flight| !flight.stage.waits());
         if busy || self.plan.task(task.as_str()).is_none() {
             return;

@@ -1,4 +1,4 @@
-//! What the pipeline is told, and what it wants done.
+//! Events and effects of a pipeline.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::evidence::Evidence;
 use super::session::SessionEnd;
 use crate::backlog::{ItemOutcome, Kind, Priority, Slug};
+use crate::engine::{RunOutcome, StopHow};
 use crate::ids::RunId;
 use crate::plan::budget::{Total, Usage};
-use crate::plan::machine::{RunOutcome, StopHow};
 use crate::plan::verdict::Judgement;
 use crate::turn::Level;
 
-/// An item of the backlog, as far as it is of interest here.
+/// An item of the backlog, as the last scan found it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     pub item: Slug,
@@ -23,20 +23,19 @@ pub struct Candidate {
     pub kind: Kind,
     pub priority: Priority,
     pub title: String,
-    /// Of what its author wrote. What we write into it does not change this.
+    /// The hash of the author's text. What posse writes into the item does not change it.
     pub hash: String,
-    /// Why the backlog does not let it be begun.
+    /// Why the backlog holds the item.
     pub held: Option<String>,
-    /// It is in the archive, too.
+    /// The archive has an item with this name, too.
     pub archived: bool,
-    /// A task of its plan waits for this answer.
+    /// The question of a suspended task of its plan.
     pub asks: Option<String>,
-    /// What may be spent on it, in US dollars.
+    /// The budget of the item, in US dollars.
     pub limit_usd: Option<f64>,
 }
 
-/// One thing that is done for an item: the item, and a number that no other thing done in this run for this item has. Names
-/// the session, if it is one, and its files.
+/// Identifies one step of an item in a run. Names the step's session and files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeedId {
     pub item: Slug,
@@ -49,19 +48,19 @@ impl fmt::Display for DeedId {
     }
 }
 
-/// What happens. Written to the journal before it is acted on; a pipeline is nothing but what follows from its events.
+/// An input of a pipeline, journaled before the pipeline acts on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     Started,
-    /// The backlog was looked at. Only what differs from the last look is told.
+    /// The backlog was scanned. Only differences from the last scan are reported.
     Scanned {
         changed: Vec<Candidate>,
         gone: Vec<Slug>,
-        /// Why the checkout is not the one that the pipeline began with. Then nothing is known of its backlog.
+        /// Why the checkout is not the one that the pipeline began with. Its backlog is unknown then.
         away: Option<String>,
     },
-    /// What was spent on levels that others spend on too, by everyone: the name of the level, the sum.
+    /// What all runs have spent on shared levels: the name of the level and the sum.
     Spent {
         levels: Vec<(String, Total)>,
     },
@@ -69,7 +68,7 @@ pub enum Event {
         id: DeedId,
         intake: Intake,
     },
-    /// What is to be seen in an item is written into it.
+    /// The question was written into the item.
     Marked {
         id: DeedId,
     },
@@ -77,7 +76,7 @@ pub enum Event {
         id: DeedId,
         plan: PlanFound,
     },
-    /// The plan that was there is kept elsewhere.
+    /// The existing plan was moved aside.
     SetAside {
         id: DeedId,
     },
@@ -86,7 +85,7 @@ pub enum Event {
         end: SessionEnd,
         usage: Usage,
     },
-    /// The plan is being carried out, by this run.
+    /// The run of the plan was created.
     PlanBegun {
         id: DeedId,
         run: RunId,
@@ -103,7 +102,7 @@ pub enum Event {
         judgement: Judgement,
         usage: Usage,
     },
-    /// The verification is in the item's log.
+    /// The verification was appended to the item's log.
     Logged {
         id: DeedId,
     },
@@ -111,59 +110,59 @@ pub enum Event {
         id: DeedId,
         evidence: Evidence,
     },
-    /// The item is out of the backlog.
+    /// The item was moved out of the backlog.
     Retired {
         id: DeedId,
         place: String,
-        /// For who is not looking: what came of it, what it cost, its commits.
+        /// The text of the notification: the outcome, the cost, the commits.
         message: String,
     },
     NotRetired {
         id: DeedId,
         why: String,
     },
-    /// It cannot be done as long as the checkout is not what it was. Nothing was touched.
+    /// The step needs the checkout, which is not what it was. Nothing was changed.
     NotNow {
         id: DeedId,
         why: String,
     },
-    /// What was asked for could not be done, and it is not the item's fault.
+    /// The step failed, through no fault of the item.
     DeedFailed {
         id: DeedId,
         why: String,
     },
     Stop(StopHow),
-    /// A person wants an item to be taken up again, as if nothing had happened to it.
+    /// A person resets an item.
     Retry {
         item: Slug,
     },
-    /// The deadline has come, or may have.
+    /// The deadline may have passed.
     Time,
 }
 
-/// What an item says when it is read to be worked on.
+/// The result of reading an item before work on it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intake {
     Ready {
         hash: String,
-        /// Verifications in its log that found it wanting.
+        /// The number of failed verifications in its log.
         failed: u32,
-        /// The number of the next entry.
+        /// The number of the next log entry.
         next: u32,
     },
     /// Too little to begin with.
     Vague {
         question: String,
     },
-    /// It is not there any more.
+    /// The item does not exist any more.
     Gone,
     Unreadable {
         why: String,
     },
 }
 
-/// What there is of a plan for an item.
+/// The state of an item's plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanFound {
@@ -172,23 +171,22 @@ pub enum PlanFound {
         problems: String,
     },
     Valid {
-        /// Of the file as it is, with all that has become of its tasks.
+        /// The hash of the whole file, including the statuses of its tasks.
         hash: String,
     },
 }
 
-/// What is to be done. To do it twice must be the same as once: after a crash everything that was not answered is asked for
-/// again, under the same name.
+/// A request of a pipeline. Effects are idempotent: after a crash every unanswered one is requested again, under the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Answered by `Scanned`.
     Scan,
-    /// Answered by the event of its kind, or by `DeedFailed`.
+    /// Answered by the event of its step, or by `DeedFailed`.
     Do {
         id: DeedId,
         deed: Deed,
     },
-    /// End the session of this name. Answered like its start.
+    /// End the session of this step. Answered like its start.
     EndSession {
         id: DeedId,
     },
@@ -198,7 +196,7 @@ pub enum Effect {
         how: StopHow,
     },
     Tell(Notice),
-    /// It is over; nothing follows.
+    /// The run has ended.
     Finish {
         outcome: RunOutcome,
         reason: String,
@@ -206,7 +204,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The item that it is done for.
+    /// The item that the effect is for.
     pub fn item(&self) -> Option<&Slug> {
         match self {
             Self::Do { id, .. } | Self::EndSession { id } | Self::StopPlan { id, .. } => Some(&id.item),
@@ -218,26 +216,26 @@ impl Effect {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deed {
     Intake,
-    /// Write into the item what it waits for.
+    /// Write a question into the item.
     Mark {
         question: String,
     },
-    /// Look at the plan of the item, or at what the planner of this number has written; if that is valid it becomes the plan.
+    /// Check the plan of the item. With `planner`, check what that session wrote; a valid text becomes the plan.
     CheckPlan {
         planner: Option<u32>,
     },
     SetAside,
     /// A session that writes the plan.
     Plan(Planning),
-    /// A run of the plan. It minds the limits of the backlog itself.
+    /// Run the plan. That run applies the limits of the backlog itself.
     Execute {
         no_wait: bool,
     },
-    /// A session that looks whether the symptoms are gone.
+    /// A session that checks whether the symptoms are gone.
     Verify {
         timeout: Duration,
     },
-    /// Append to the item's log. The number tells whether it is there already.
+    /// Append a verification to the item's log, unless the log has one with this number.
     Log {
         number: u32,
         judgement: Judgement,
@@ -247,13 +245,13 @@ pub enum Deed {
     Retire(Retirement),
 }
 
-/// What a planner is told besides the item.
+/// The parameters of a planner besides the item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planning {
     pub timeout: Duration,
-    /// What came of the attempt before, or of the last verification.
+    /// How the previous attempt or verification failed.
     pub before: Option<String>,
-    /// It gets one chance to repair what the planner of this number has written.
+    /// The plan to repair. Each planner gets one chance.
     pub repair: Option<Repair>,
 }
 
@@ -267,21 +265,21 @@ pub struct Repair {
 pub struct Retirement {
     pub outcome: ItemOutcome,
     pub reason: String,
-    /// The number of what was done last before it: by that a try before this one is known again.
+    /// The number of the step before, which identifies earlier tries of this one.
     pub after: u32,
     pub spent: Total,
-    /// Since the item was begun for the first time.
+    /// The time since the item first started.
     pub seconds: u64,
 }
 
-/// Worth telling people. What is about an item is also in its history.
+/// A notification for people. The item's history has it, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub what: NoticeKind,
     pub level: Level,
     pub item: Option<Slug>,
     pub text: String,
-    /// For who is not looking, if that takes other words.
+    /// The text for messages, if it differs.
     pub message: Option<String>,
 }
 
@@ -293,15 +291,15 @@ pub enum NoticeKind {
     ItemPlanned,
     ItemFinished,
     ItemFailed,
-    /// Verified as often as it may be, and never right.
+    /// It failed its last verification.
     ItemExhausted,
     /// It waits for a person.
     ItemParked,
-    /// The same, because it is done and still in the backlog.
+    /// It waits for a person because it is done and could not be archived.
     NotArchived,
     HoldBegins,
     HoldEnds,
-    /// Something else is checked out: everything waits.
+    /// Another branch is checked out, so everything waits.
     CheckoutAway,
 }
 

@@ -1,4 +1,4 @@
-//! What a run of a plan is told, and what it wants done.
+//! Events and effects of a run of a plan.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,14 +7,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Others;
+use crate::engine::{RunOutcome, StopHow};
 use crate::plan::budget::Usage;
 use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
 use crate::plan::verdict::Judgement;
 use crate::plan::{TaskId, TaskStatus};
 
-/// One session, for ever: the task, the number of the start (which counts starts that cost no attempt too), and for
-/// validators which one, and how often one was asked about this task. Names the directory of its files and its branch.
+/// Identifies one session of a run: the task, the number of its start, and for a validator its index and the number of the
+/// validation. Names the session's directory and branch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId {
     pub task: TaskId,
@@ -39,13 +40,12 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What happens. Written to the journal before it is acted on; a run is nothing but what follows from its events.
+/// An input of a run, journaled before the run acts on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// Begin, or go on.
     Started,
-    /// The work area is there.
+    /// The work tree exists.
     AreaReady {
         run: RunId,
     },
@@ -53,29 +53,29 @@ pub enum Event {
         run: RunId,
         why: String,
     },
-    /// A session that worked on a task is over.
+    /// The session of a task has ended.
     SessionEnded {
         run: RunId,
         outcome: Outcome,
         usage: Usage,
     },
-    /// A validator is over. What it thinks if it got that far; otherwise `outcome` says why not.
+    /// A validator has ended. Its judgement counts if `outcome` is `Done`.
     ValidatorEnded {
         run: RunId,
         judgement: Judgement,
         outcome: Outcome,
         usage: Usage,
     },
-    /// The commands that check the work are through. Failures that were there before do not count.
+    /// The gates have run. Failures that existed before the task do not count.
     GatesEnded {
         run: RunId,
         failed: Option<GateFailure>,
     },
-    /// They were ended before they were through, because the run is to stop.
+    /// The gates were ended because the run stops.
     GatesStopped {
         run: RunId,
     },
-    /// They could not be run, and that says nothing about the work: another git is in the way, or the disk is full.
+    /// The gates could not run, for a reason that says nothing about the work: a locked index, a full disk.
     GatesNotRun {
         run: RunId,
         why: String,
@@ -84,11 +84,11 @@ pub enum Event {
         run: RunId,
         result: MergeResult,
     },
-    /// The commands that look at the plan as a whole are through.
+    /// The checks of the whole plan have run.
     PlanChecked {
         checks: Vec<PlanCheck>,
     },
-    /// They were ended before they were through, because the run is to stop.
+    /// The checks of the whole plan were ended because the run stops.
     PlanCheckStopped,
     /// A person or a session has edited the plan file or a copy of it. `ours` is the text before the edit.
     PlanEdited {
@@ -105,21 +105,21 @@ pub enum Event {
         task: TaskId,
         answer: String,
     },
-    /// A person wants a task to be tried again from the beginning.
+    /// A person resets a task.
     Retry {
         task: TaskId,
     },
-    /// What other runs have, have used, and wait for has changed.
+    /// The limits shared with other runs have changed.
     Others(Others),
-    /// A person wants it to be tried at once, though the quota was used up.
+    /// A person lifts the hold.
     TryNow,
-    /// Somebody else was quicker to get what only one may have. The task is not begun.
+    /// Another run took an exclusive resource first. The task does not start.
     Taken {
         run: RunId,
         name: String,
         held_by: String,
     },
-    /// The deadline has come, or may have.
+    /// The deadline may have passed.
     Time,
 }
 
@@ -131,7 +131,7 @@ pub struct GateFailure {
     pub output: String,
 }
 
-/// What a command says about the plan as a whole.
+/// The result of a check of the whole plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanCheck {
     pub gate: String,
@@ -148,27 +148,18 @@ pub enum MergeResult {
     Conflict {
         paths: Vec<String>,
     },
-    /// It merges, but the checks fail on the result. Nothing was merged.
+    /// The checks fail on the merged result. Nothing was merged.
     RedTogether(GateFailure),
-    /// It merges, but not into what is there now: the user has uncommitted changes where it would write, or is in the
-    /// middle of something. Nothing was merged. `why` says what to do about it.
+    /// The user's checkout does not allow the merge now: uncommitted changes, an unfinished rebase. Nothing was merged. `why`
+    /// says what to do.
     NotNow {
         why: String,
     },
-    /// The checks were ended before they were through, because the run is to stop. Nothing was merged.
+    /// The checks were ended because the run stops. Nothing was merged.
     Stopped,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopHow {
-    /// What runs may finish.
-    AfterTask,
-    Now,
-}
-
-/// What is to be done. To do it twice must be the same as once: after a crash everything that was not answered is asked for
-/// again, under the same name.
+/// A request of a run. Effects are idempotent: after a crash every unanswered one is requested again, under the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Answered by `AreaReady` or `AreaFailed`.
@@ -188,26 +179,39 @@ pub enum Effect {
     RunGates {
         run: RunId,
     },
-    /// Commit what was left in the area, and merge it. Answered by `MergeEnded`.
+    /// Commit what the session left, and merge it. Answered by `MergeEnded`.
     Merge {
         run: RunId,
     },
-    /// Run the commands that look at the plan as a whole. Answered by `PlanChecked`, or
-    /// `PlanCheckStopped`.
+    /// Run the checks of the whole plan. Answered by `PlanChecked` or `PlanCheckStopped`.
     CheckPlan,
-    /// End the commands that check something, and begin no more. Whoever waits for them is answered; this is not.
+    /// End all checks, and start no more. The effects that requested them are answered; this one is not.
     EndChecks,
-    /// The plan file is behind: write `Run::mirror` into it. Not answered; several may be done at once.
+    /// Write `Run::mirror` to the plan file. Not answered.
     WritePlan,
     Notify(Notice),
-    /// It is over; nothing follows.
+    /// The run has ended.
     Finish {
         outcome: RunOutcome,
         reason: String,
     },
 }
 
-/// What a session is started with, as far as it is decided here.
+impl Effect {
+    /// The attempt that the effect is for.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::MakeArea { run }
+            | Self::StartSession { run, .. }
+            | Self::EndSession { run }
+            | Self::RunGates { run }
+            | Self::Merge { run } => Some(run),
+            Self::CheckPlan | Self::EndChecks | Self::WritePlan | Self::Notify(_) | Self::Finish { .. } => None,
+        }
+    }
+}
+
+/// The parameters of a session that the run decides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
     pub agent: String,
@@ -215,15 +219,15 @@ pub struct Launch {
     pub timeout: Duration,
     /// From 1.
     pub attempt: u32,
-    /// What became of the attempt before.
+    /// How the previous attempt failed.
     pub before: Option<Failure>,
-    /// Others of its group that run now.
+    /// Other tasks of its group that run now.
     pub siblings: Vec<TaskId>,
-    /// What sessions changed in the plan and may not.
+    /// Changes of sessions to the plan that were rejected.
     pub rejected: Vec<String>,
 }
 
-/// Worth telling people.
+/// A notification for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     TaskVerified(TaskId),
@@ -234,44 +238,4 @@ pub enum Notice {
     HoldEnds,
     BreakerOpen(String),
     EditRejected(String),
-}
-
-/// How a run ends. Only the first two are success.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunOutcome {
-    Verified,
-    CompletedWithWarnings,
-    Failed,
-    Deadlocked,
-    Suspended,
-    Stopped,
-    BudgetExhausted,
-    CircuitOpen,
-    RateLimited,
-    InvalidPlan,
-    InternalError,
-}
-
-impl RunOutcome {
-    /// The outcome as people read it.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::CompletedWithWarnings => "completed with warnings",
-            Self::Failed => "failed",
-            Self::Deadlocked => "deadlocked",
-            Self::Suspended => "waits for an answer",
-            Self::Stopped => "stopped",
-            Self::BudgetExhausted => "out of money",
-            Self::CircuitOpen => "stopped: sessions fail one after the other",
-            Self::RateLimited => "out of quota",
-            Self::InvalidPlan => "the plan is not valid",
-            Self::InternalError => "failed for a reason of our own",
-        }
-    }
-
-    pub fn is_success(self) -> bool {
-        matches!(self, Self::Verified | Self::CompletedWithWarnings)
-    }
 }

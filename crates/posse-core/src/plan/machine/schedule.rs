@@ -1,42 +1,28 @@
-//! What a run does next: whether it may start anything, what, and when it is over.
+//! Decides what starts next, and when a run is over.
 
 use std::collections::BTreeSet;
 
-use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, RunOutcome, Stage, time};
+use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, Stage, time};
+use crate::engine::RunOutcome;
 use crate::plan::breaker::Gate;
 use crate::plan::budget::exhausted;
 use crate::plan::escalate::{model, validator_model};
 use crate::plan::select::{Limits, Selection, Standing, Why, next, select};
 use crate::plan::{Plan, State, TaskId, TaskStatus};
-use crate::time::Wall;
 
 impl Run {
-    /// When it wants to be told the time.
-    pub fn deadline(&self) -> Option<Wall> {
-        if self.outcome.is_some() {
-            return None;
-        }
-        let breaker = match self.breaker.gate(Wall(i64::MIN), &self.settings.breaker) {
-            Gate::Wait(until) => Some(until).filter(|until| until.0 < i64::MAX),
-            Gate::Open | Gate::Probe | Gate::Broken => None,
-        };
-        let hold = self.hold.as_ref().map(|hold| hold.until);
-        // What is past has been looked at; looking again would change nothing.
-        self.resting.values().copied().chain(breaker).chain(hold).filter(|at| *at > self.now).min()
-    }
-
-    pub(super) fn go_on(&mut self, now: Wall) {
+    pub(super) fn schedule(&mut self) {
+        let now = self.progress.now;
         self.resting.retain(|_, until| *until > now);
-        if self.hold.as_ref().is_some_and(|hold| hold.until <= now) {
-            self.hold = None;
-            self.effects.push(Effect::Notify(Notice::HoldEnds));
+        if self.quota.lift_if_over(now) {
+            self.progress.request(Effect::Notify(Notice::HoldEnds));
         }
         let selection = self.selection(next);
         if self.idle() && self.over(selection.standing) {
             return;
         }
-        // In one checkout with a session they would see its half-done work.
-        if self.checks_plan() || self.may_not_start(now) {
+        // Checks of the whole plan must not see a session's half-done work.
+        if self.checks_plan() || self.may_not_start() {
             return;
         }
         let probing = self.breaker.gate(now, &self.settings.breaker) == Gate::Probe;
@@ -45,7 +31,7 @@ impl Run {
             self.ask_validator(task);
         }
         for task in selection.start.iter().take(most.saturating_sub(selection.validate.len())) {
-            self.start(task, now);
+            self.start(task);
         }
     }
 
@@ -53,16 +39,16 @@ impl Run {
         self.flights.values().all(|flight| flight.stage.waits())
     }
 
-    /// Stop, breaker, quota, money, in this order. Ends the run if that is what it means and nothing is on its way.
-    fn may_not_start(&mut self, now: Wall) -> bool {
+    /// Checks stop, breaker, quota and budgets, in this order. Ends the run if one of them says so and nothing is in progress.
+    fn may_not_start(&mut self) -> bool {
         let idle = self.idle();
-        if self.stop.is_some() {
+        if self.progress.stop.is_some() {
             if idle {
                 self.finish(RunOutcome::Stopped, "stopped on request".into());
             }
             return true;
         }
-        match self.breaker.gate(now, &self.settings.breaker) {
+        match self.breaker.gate(self.progress.now, &self.settings.breaker) {
             Gate::Broken => {
                 if idle {
                     let reason = format!("sessions failed one after the other, {} times over", self.breaker.trips());
@@ -73,7 +59,7 @@ impl Run {
             Gate::Wait(_) => return true,
             Gate::Open | Gate::Probe => {}
         }
-        if let Some(hold) = &self.hold {
+        if let Some(hold) = self.quota.hold() {
             let reason = hold.reason.clone();
             if idle && self.settings.no_wait {
                 self.finish(RunOutcome::RateLimited, reason);
@@ -90,7 +76,6 @@ impl Run {
     }
 
     fn selection(&self, choose: impl Fn(&Plan, &State, &Limits<'_>) -> Selection) -> Selection {
-        // Validated right now, or merged after that: on its way in any case.
         let busy = |(_, flight): &(&TaskId, &Flight)| !matches!(flight.stage, Stage::Validation { asked: false, .. });
         let validating: BTreeSet<TaskId> = self
             .flights
@@ -99,7 +84,7 @@ impl Run {
             .map(|(task, _)| task.clone())
             .filter(|task| self.state.status(task) == TaskStatus::Completed)
             .collect();
-        choose(&self.plan, &self.state, &self.limits(&self.resting_ids(), &validating))
+        choose(&self.plan, &self.state, &self.limits(&self.resting.keys().cloned().collect(), &validating))
     }
 
     fn limits<'a>(&'a self, resting: &'a BTreeSet<TaskId>, validating: &'a BTreeSet<TaskId>) -> Limits<'a> {
@@ -113,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Whether the plan itself says that it is over. Then nothing else matters: a plan that is complete is not stopped.
+    /// Ends the run if its plan is over. This has priority: a complete plan does not count as stopped.
     fn over(&mut self, standing: Standing) -> bool {
         if standing == Standing::Going {
             return false;
@@ -140,7 +125,7 @@ impl Run {
         true
     }
 
-    /// The tasks that this run is about.
+    /// The tasks that this run was asked to do.
     pub(super) fn asked(&self) -> BTreeSet<TaskId> {
         let ids = self.plan.tasks().map(|task| &task.id);
         let behind = ids.skip_while(|id| self.settings.from.as_ref().is_some_and(|from| from != *id));
@@ -164,11 +149,10 @@ impl Run {
 
     pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
         self.left_in_file = self.state.statuses().map(|(task, status)| (task.clone(), status)).collect();
-        self.outcome = Some((outcome, reason.clone()));
-        self.effects.push(Effect::Finish { outcome, reason });
+        self.progress.finish(outcome, reason.clone(), Effect::Finish { outcome, reason });
     }
 
-    fn start(&mut self, task: &TaskId, now: Wall) {
+    fn start(&mut self, task: &TaskId) {
         self.breaker.started();
         self.work_begins();
         let memory = self.memory(task);
@@ -177,9 +161,9 @@ impl Run {
         let record = self.state.of(task);
         record.status = TaskStatus::InProgress;
         record.attempts += 1;
-        record.last_attempt = Some(time(now));
+        record.last_attempt = Some(time(self.progress.now));
         self.flights.insert(task.clone(), Flight { start, stage: Stage::Area });
-        self.effects.push(Effect::MakeArea { run: RunId { task: task.clone(), start, part: Part::Work } });
+        self.progress.request(Effect::MakeArea { run: RunId { task: task.clone(), start, part: Part::Work } });
     }
 
     pub(super) fn launch_work(&mut self, run: RunId) {
@@ -209,14 +193,14 @@ impl Run {
             siblings,
             rejected: std::mem::take(&mut memory.rejected),
         };
-        self.effects.push(Effect::StartSession { run, launch });
+        self.progress.request(Effect::StartSession { run, launch });
     }
 
     fn ask_validator(&mut self, task: &TaskId) {
         let memory = self.memory(task);
         memory.asks += 1;
         let (starts, time) = (memory.starts, memory.asks);
-        // A task that an earlier run left behind without its validation.
+        // Missing for a task that an earlier run left without its validation.
         let flight = self.flights.entry(task.clone()).or_insert_with(|| Flight {
             start: starts,
             stage: Stage::Validation { validator: 0, errors: 0, asked: false },
@@ -237,6 +221,6 @@ impl Run {
             siblings: Vec::new(),
             rejected: Vec::new(),
         };
-        self.effects.push(Effect::StartSession { run, launch });
+        self.progress.request(Effect::StartSession { run, launch });
     }
 }
