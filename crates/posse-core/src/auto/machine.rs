@@ -230,22 +230,9 @@ impl Pipeline {
                     job.run = Some(run);
                 }
             }
-            Event::IntakeEnded { ref id, .. }
-            | Event::Marked { ref id }
-            | Event::PlanChecked { ref id, .. }
-            | Event::SetAside { ref id }
-            | Event::PlannerEnded { ref id, .. }
-            | Event::PlanEnded { ref id, .. }
-            | Event::VerifierEnded { ref id, .. }
-            | Event::Logged { ref id }
-            | Event::EvidenceFound { ref id, .. }
-            | Event::Retired { ref id, .. }
-            | Event::NotRetired { ref id, .. }
-            | Event::NotNow { ref id, .. }
-            | Event::DeedFailed { ref id, .. } => {
-                if self.awaits(id) {
-                    let item = id.item.clone();
-                    self.answered(&item, event);
+            Event::Answered { id, answer } => {
+                if self.awaits(&id) {
+                    self.answered(&id.item, answer);
                 }
             }
         }

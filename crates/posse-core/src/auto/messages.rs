@@ -64,72 +64,15 @@ pub enum Event {
     Spent {
         levels: Vec<(String, Total)>,
     },
-    IntakeEnded {
-        id: DeedId,
-        intake: Intake,
-    },
-    /// The question was written into the item.
-    Marked {
-        id: DeedId,
-    },
-    PlanChecked {
-        id: DeedId,
-        plan: PlanFound,
-    },
-    /// The existing plan was moved aside.
-    SetAside {
-        id: DeedId,
-    },
-    PlannerEnded {
-        id: DeedId,
-        end: SessionEnd,
-        usage: Usage,
-    },
     /// The run of the plan was created.
     PlanBegun {
         id: DeedId,
         run: RunId,
     },
-    PlanEnded {
+    /// The current step of an item has ended.
+    Answered {
         id: DeedId,
-        outcome: RunOutcome,
-        reason: String,
-        used: Total,
-    },
-    VerifierEnded {
-        id: DeedId,
-        end: SessionEnd,
-        judgement: Judgement,
-        usage: Usage,
-    },
-    /// The verification was appended to the item's log.
-    Logged {
-        id: DeedId,
-    },
-    EvidenceFound {
-        id: DeedId,
-        evidence: Evidence,
-    },
-    /// The item was moved out of the backlog.
-    Retired {
-        id: DeedId,
-        place: String,
-        /// The text of the notification: the outcome, the cost, the commits.
-        message: String,
-    },
-    NotRetired {
-        id: DeedId,
-        why: String,
-    },
-    /// The step needs the checkout, which is not what it was. Nothing was changed.
-    NotNow {
-        id: DeedId,
-        why: String,
-    },
-    /// The step failed, through no fault of the item.
-    DeedFailed {
-        id: DeedId,
-        why: String,
+        answer: StepAnswer,
     },
     Stop(StopHow),
     /// A person resets an item.
@@ -138,6 +81,52 @@ pub enum Event {
     },
     /// The deadline may have passed.
     Time,
+}
+
+/// The answer to a step of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepAnswer {
+    Intake(Intake),
+    /// The question was written into the item.
+    Marked,
+    PlanChecked(PlanFound),
+    /// The existing plan was moved aside.
+    SetAside,
+    PlannerEnded {
+        end: SessionEnd,
+        usage: Usage,
+    },
+    PlanEnded {
+        outcome: RunOutcome,
+        reason: String,
+        used: Total,
+    },
+    VerifierEnded {
+        end: SessionEnd,
+        judgement: Judgement,
+        usage: Usage,
+    },
+    /// The verification was appended to the item's log.
+    Logged,
+    Gathered(Evidence),
+    /// The item was moved out of the backlog.
+    Retired {
+        place: String,
+        /// The text of the notification: the outcome, the cost, the commits.
+        message: String,
+    },
+    NotRetired {
+        why: String,
+    },
+    /// The step needs the checkout, which is not what it was. Nothing was changed.
+    NotNow {
+        why: String,
+    },
+    /// The step failed, through no fault of the item.
+    Failed {
+        why: String,
+    },
 }
 
 /// The result of reading an item before work on it starts.
@@ -181,7 +170,7 @@ pub enum PlanFound {
 pub enum Effect {
     /// Answered by `Scanned`.
     Scan,
-    /// Answered by the event of its step, or by `DeedFailed`.
+    /// Answered by `Answered`.
     Do {
         id: DeedId,
         deed: Deed,

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
-use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
+use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound, StepAnswer};
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
 use super::tests::{candidate, cost, judgement, over, used};
@@ -69,7 +69,7 @@ struct World {
     seed: u64,
     things: BTreeMap<Slug, Thing>,
     /// Everything that was really done, by name, with its answer.
-    deeds: BTreeMap<String, Event>,
+    deeds: BTreeMap<String, StepAnswer>,
     /// Sessions and runs, of each item.
     sessions: BTreeMap<Slug, u32>,
     /// The run of the pipeline: names are of one run.
@@ -116,19 +116,20 @@ impl World {
         let Effect::Do { id, deed } = effect else { return None };
         let name = format!("{}/{id}", self.run);
         if let Some(answer) = self.deeds.get(&name) {
-            return Some(answer.clone());
+            return Some(Event::Answered { id: id.clone(), answer: answer.clone() });
         }
         let session = matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. });
         if self.away && !session {
-            return Some(Event::NotNow { id: id.clone(), why: AWAY.into() });
+            let answer = StepAnswer::NotNow { why: AWAY.into() };
+            return Some(Event::Answered { id: id.clone(), answer });
         }
         let answer = self.answer(id, deed, &name);
         self.deeds.insert(name, answer.clone());
-        Some(answer)
+        Some(Event::Answered { id: id.clone(), answer })
     }
 
-    fn answer(&mut self, id: &DeedId, deed: &Deed, name: &str) -> Event {
-        let (id, item) = (id.clone(), &id.item);
+    fn answer(&mut self, id: &DeedId, deed: &Deed, name: &str) -> StepAnswer {
+        let item = &id.item;
         let (dice, finer) = (self.dice(name, 20), self.dice(&format!("{name} finer"), 20));
         if matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. }) {
             *self.sessions.entry(item.clone()).or_default() += 1;
@@ -137,7 +138,7 @@ impl World {
         // Any of the small things can fail too.
         let small = !matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } | Deed::Retire(_));
         if small && finer == 0 && dice == 0 {
-            return Event::DeedFailed { id, why: "the disk is full".into() };
+            return StepAnswer::Failed { why: "the disk is full".into() };
         }
         let (time, clock) = (self.clock, self.clock);
         let limit = |known| Hold { until: Wall(clock + 45 * MINUTE), reason: format!("limit {time}"), known };
@@ -153,11 +154,11 @@ impl World {
                         Intake::Ready { hash: thing.candidate.hash.clone(), failed: failed as u32, next }
                     }
                 };
-                Event::IntakeEnded { id, intake }
+                StepAnswer::Intake(intake)
             }
             Deed::Mark { question } => {
                 self.thing(item).candidate.held = Some(format!("waits for an answer: {question}"));
-                Event::Marked { id }
+                StepAnswer::Marked
             }
             Deed::CheckPlan { .. } => {
                 let plan = match &self.thing(item).plan {
@@ -167,11 +168,11 @@ impl World {
                         PlanFound::Valid { hash: format!("{} {} {:?}", plan.version, plan.tasks, plan.commits) }
                     }
                 };
-                Event::PlanChecked { id, plan }
+                StepAnswer::PlanChecked(plan)
             }
             Deed::SetAside => {
                 self.thing(item).plan = None;
-                Event::SetAside { id }
+                StepAnswer::SetAside
             }
             Deed::Plan(_) => {
                 self.clock += if dice == 1 { SECOND } else { 3 * MINUTE };
@@ -188,7 +189,7 @@ impl World {
                     let plan = Plan { valid, version, tasks: TaskStatus::Pending, commits: Vec::new(), merged: true };
                     self.thing(item).plan = Some(plan);
                 }
-                Event::PlannerEnded { id, end, usage }
+                StepAnswer::PlannerEnded { end, usage }
             }
             Deed::Execute { .. } => {
                 self.clock += 12 * MINUTE;
@@ -217,7 +218,7 @@ impl World {
                         plan.tasks = TaskStatus::Pending;
                     }
                 }
-                Event::PlanEnded { id, outcome, reason: "so it ended".into(), used: used(1.0) }
+                StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) }
             }
             Deed::Verify { .. } => {
                 self.clock += 4 * MINUTE;
@@ -229,11 +230,11 @@ impl World {
                     10 => (over(), Verdict::Warn),
                     _ => (over(), Verdict::Pass),
                 };
-                Event::VerifierEnded { id, end, judgement: judgement(verdict), usage: cost(0.2) }
+                StepAnswer::VerifierEnded { end, judgement: judgement(verdict), usage: cost(0.2) }
             }
             Deed::Log { number, judgement } => {
                 self.thing(item).log.entry(*number).or_insert(judgement.verdict);
-                Event::Logged { id }
+                StepAnswer::Logged
             }
             Deed::Gather => {
                 let thing = self.thing(item);
@@ -251,11 +252,11 @@ impl World {
                         item: Place::InBacklog,
                     },
                 };
-                Event::EvidenceFound { id, evidence }
+                StepAnswer::Gathered(evidence)
             }
             Deed::Retire(retirement) => {
                 if dice == 0 && finer < 5 {
-                    return Event::NotRetired { id, why: "read-only".into() };
+                    return StepAnswer::NotRetired { why: "read-only".into() };
                 }
                 let thing = self.thing(item);
                 if retirement.outcome.is_success() {
@@ -264,7 +265,7 @@ impl World {
                 assert_eq!(thing.place, Shelf::Backlog, "{item} is moved twice");
                 thing.moves += 1;
                 thing.place = if retirement.outcome.is_success() { Shelf::Archive } else { Shelf::Failed };
-                Event::Retired { id, place: format!("{:?}", thing.place), message: String::new() }
+                StepAnswer::Retired { place: format!("{:?}", thing.place), message: String::new() }
             }
         }
     }
@@ -360,11 +361,11 @@ impl Night {
             };
             let event = match event {
                 // An end that was asked for is one.
-                Event::PlannerEnded { id, usage, .. } if ended(&pipeline, &id) => {
-                    Event::PlannerEnded { id, end: SessionEnd::Interrupted, usage }
-                }
-                Event::VerifierEnded { id, usage, judgement, .. } if ended(&pipeline, &id) => {
-                    Event::VerifierEnded { id, end: SessionEnd::Interrupted, judgement, usage }
+                Event::Answered { id, mut answer } if ended(&pipeline, &id) => {
+                    if let StepAnswer::PlannerEnded { end, .. } | StepAnswer::VerifierEnded { end, .. } = &mut answer {
+                        *end = SessionEnd::Interrupted;
+                    }
+                    Event::Answered { id, answer }
                 }
                 event => event,
             };
@@ -502,7 +503,10 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
             assert!(run < 100, "seed {seed}: it does not come to an end");
             let (pipeline, _) = night.run(dies, true);
             outcomes.insert(format!("{:?}", pipeline.outcome().unwrap().0));
-            away |= night.journal.iter().any(|(event, _)| matches!(event, Event::NotNow { .. }));
+            away |= night
+                .journal
+                .iter()
+                .any(|(event, _)| matches!(event, Event::Answered { answer: StepAnswer::NotNow { .. }, .. }));
             together |= together_once(&night);
             // Somebody comes in the morning.
             night.world.clock += 60 * MINUTE;

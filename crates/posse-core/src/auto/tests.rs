@@ -9,7 +9,7 @@ mod way;
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
-use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound};
+use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound, StepAnswer};
 use super::session::SessionEnd;
 use super::settings::{Mode, Settings};
 use super::{Carried, Pipeline};
@@ -118,53 +118,53 @@ impl Bench {
 
     /// Answers what it is doing, a minute later.
     #[track_caller]
-    fn answer(&mut self, answer: impl FnOnce(DeedId) -> Event) {
+    fn answer(&mut self, answer: StepAnswer) {
         self.clock += MINUTE;
         let (id, _) = self.deed();
-        self.tell(answer(id));
+        self.tell(Event::Answered { id, answer });
     }
 
     #[track_caller]
     fn intake(&mut self) {
         assert_eq!(self.deed().1, Deed::Intake);
         let intake = Intake::Ready { hash: "h1".into(), failed: 0, next: 1 };
-        self.answer(|id| Event::IntakeEnded { id, intake });
+        self.answer(StepAnswer::Intake(intake));
     }
 
     #[track_caller]
     fn checked(&mut self, plan: PlanFound) {
         assert!(matches!(self.deed().1, Deed::CheckPlan { .. }), "{:?}", self.deed());
-        self.answer(|id| Event::PlanChecked { id, plan });
+        self.answer(StepAnswer::PlanChecked(plan));
     }
 
     #[track_caller]
     fn planner(&mut self, end: SessionEnd) {
         assert!(matches!(self.deed().1, Deed::Plan(_)), "{:?}", self.deed());
-        self.answer(|id| Event::PlannerEnded { id, end, usage: cost(0.5) });
+        self.answer(StepAnswer::PlannerEnded { end, usage: cost(0.5) });
     }
 
     #[track_caller]
     fn executed(&mut self, outcome: RunOutcome) {
         assert!(matches!(self.deed().1, Deed::Execute { .. }), "{:?}", self.deed());
-        self.answer(|id| Event::PlanEnded { id, outcome, reason: "so it ended".into(), used: used(1.0) });
+        self.answer(StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) });
     }
 
     #[track_caller]
     fn verifier(&mut self, end: SessionEnd, verdict: Verdict) {
         assert!(matches!(self.deed().1, Deed::Verify { .. }), "{:?}", self.deed());
-        self.answer(|id| Event::VerifierEnded { id, end, judgement: judgement(verdict), usage: cost(0.25) });
+        self.answer(StepAnswer::VerifierEnded { end, judgement: judgement(verdict), usage: cost(0.25) });
     }
 
     #[track_caller]
     fn logged(&mut self, number: u32) {
         assert!(matches!(self.deed().1, Deed::Log { number: n, .. } if n == number), "{:?}", self.deed());
-        self.answer(|id| Event::Logged { id });
+        self.answer(StepAnswer::Logged);
     }
 
     #[track_caller]
     fn gathered(&mut self, evidence: Evidence) {
         assert_eq!(self.deed().1, Deed::Gather);
-        self.answer(|id| Event::EvidenceFound { id, evidence });
+        self.answer(StepAnswer::Gathered(evidence));
     }
 
     /// It leaves the backlog.
@@ -173,7 +173,7 @@ impl Bench {
         let (id, deed) = self.deed();
         assert!(matches!(&deed, Deed::Retire(retirement) if retirement.outcome == outcome), "{deed:?}");
         self.backlog.retain(|candidate| candidate.item != id.item);
-        self.answer(|id| Event::Retired { id, place: "there".into(), message: "it is done".into() });
+        self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() });
     }
 
     /// Up to a valid plan.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{Deed, DeedId, Effect, Event, Notice};
+use posse_core::auto::messages::{Deed, DeedId, Effect, Event, Notice, StepAnswer};
 use posse_core::auto::session::SessionEnd;
 use posse_core::backlog::Slug;
 use posse_core::engine::{RunOutcome, StopHow};
@@ -119,9 +119,10 @@ impl Workflow for BacklogWork {
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {
-        let (session, end, usage, verdict) = match input {
-            Event::PlannerEnded { id, end, usage } => (id, end, usage, None),
-            Event::VerifierEnded { id, end, usage, judgement } => (id, end, usage, Some(judgement.verdict)),
+        let Event::Answered { id: session, answer } = input else { return None };
+        let (end, usage, verdict) = match answer {
+            StepAnswer::PlannerEnded { end, usage } => (end, usage, None),
+            StepAnswer::VerifierEnded { end, usage, judgement } => (end, usage, Some(judgement.verdict)),
             _ => return None,
         };
         Some(SessionEnded {
@@ -222,21 +223,23 @@ impl Workflow for BacklogWork {
         stop: watch::Receiver<bool>,
     ) -> Option<Event> {
         let Effect::Do { id, deed } = effect else { return None };
-        let event = executor.perform(&id, deed, machine, stop).await;
-        Some(event.unwrap_or_else(|error| Event::DeedFailed { id, why: error.to_string() }))
+        let answer = executor.perform(&id, deed, machine, stop).await;
+        let answer = answer.unwrap_or_else(|error| StepAnswer::Failed { why: error.to_string() });
+        Some(Event::Answered { id, answer })
     }
 
     fn not_started(effect: Effect) -> Option<Event> {
         let Effect::Do { id, deed } = effect else { return None };
         let (end, usage) = (SessionEnd::Interrupted, Usage::none());
-        Some(match deed {
+        let answer = match deed {
             Deed::Execute { .. } => {
                 let (outcome, reason) = (RunOutcome::Stopped, "stopped before it began".to_owned());
-                Event::PlanEnded { id, outcome, reason, used: Total::default() }
+                StepAnswer::PlanEnded { outcome, reason, used: Total::default() }
             }
-            Deed::Verify { .. } => Event::VerifierEnded { id, end, judgement: no_verdict(), usage },
-            _ => Event::PlannerEnded { id, end, usage },
-        })
+            Deed::Verify { .. } => StepAnswer::VerifierEnded { end, judgement: no_verdict(), usage },
+            _ => StepAnswer::PlannerEnded { end, usage },
+        };
+        Some(Event::Answered { id, answer })
     }
 
     fn dropped_by_stop(_: &Effect) -> bool {
@@ -252,7 +255,7 @@ impl Workflow for BacklogWork {
                 }
             }
             // The cost of its sessions is in the usage table by now, and decides what follows.
-            Event::PlanEnded { id, .. } => {
+            Event::Answered { id, answer: StepAnswer::PlanEnded { .. } } => {
                 driver.local.stop_plans.remove(&id.item);
                 effects.extend(driver.look_at_limits(true).await?);
             }

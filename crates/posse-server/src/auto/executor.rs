@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use posse_api::AutoEntry;
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{Candidate, Deed, DeedId, Event, Intake, PlanFound, Planning};
+use posse_core::auto::messages::{Candidate, Deed, DeedId, Intake, PlanFound, Planning, StepAnswer};
 use posse_core::auto::session::{SessionEnd, session_end};
 use posse_core::backlog::edit::{append_verification, ask};
 use posse_core::backlog::{Item, intake, planner, read, verifier};
@@ -56,15 +56,14 @@ impl Executor<BacklogWork> {
         deed: Deed,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, StepError> {
+    ) -> Result<StepAnswer, StepError> {
         let candidate = pipeline.candidate(&id.item).cloned().ok_or(StepError::ItemGone)?;
-        let id = id.clone();
         match deed {
             Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
             Deed::Execute { no_wait } => self.execute(id, pipeline, no_wait).await,
             Deed::Verify { timeout } => self.verify(id, &candidate, timeout, pipeline, stop).await,
             deed => {
-                let (doing, begun) = (self.clone(), begun(pipeline, &id));
+                let (doing, id, begun) = (self.clone(), id.clone(), begun(pipeline, id));
                 disk::run_async(async move |disk| doing.perform_on(disk, id, deed, candidate, begun).await).await
             }
         }
@@ -78,16 +77,16 @@ impl Executor<BacklogWork> {
         deed: Deed,
         candidate: Candidate,
         begun: jiff::Timestamp,
-    ) -> Result<Event, StepError> {
+    ) -> Result<StepAnswer, StepError> {
         if let Some(why) = self.away().await {
-            return Ok(Event::NotNow { id, why });
+            return Ok(StepAnswer::NotNow { why });
         }
         match deed {
             Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } => Err(StepError::NotPrepared),
-            Deed::Intake => Ok(Event::IntakeEnded { intake: self.intake(disk, &candidate), id }),
+            Deed::Intake => Ok(StepAnswer::Intake(self.intake(disk, &candidate))),
             Deed::Mark { question } => {
                 edit(disk, &self.project(&candidate.path), |text| ask(text, &question))?;
-                Ok(Event::Marked { id })
+                Ok(StepAnswer::Marked)
             }
             Deed::CheckPlan { planner: None } => {
                 let mut plan = place::existing(disk, &self.spec, &id.item)?;
@@ -97,30 +96,30 @@ impl Executor<BacklogWork> {
                     let (_, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
                     *hash = place::hash(&format!("{hash} {state:?}"));
                 }
-                Ok(Event::PlanChecked { plan, id })
+                Ok(StepAnswer::PlanChecked(plan))
             }
             Deed::CheckPlan { planner: Some(number) } => {
                 let (subject, desk) = (self.subject(disk, &candidate)?, self.desk(&id).await?);
                 let design = design_path(&self.spec, &id.item, begun);
                 let (item, item_path) = (&subject.item, subject.path.as_str());
                 let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
-                Ok(Event::PlanChecked { plan: draft.take(disk, &desk).await?, id })
+                Ok(StepAnswer::PlanChecked(draft.take(disk, &desk).await?))
             }
             Deed::SetAside => {
                 place::set_aside(disk, &self.spec, &id.item)?;
-                Ok(Event::SetAside { id })
+                Ok(StepAnswer::SetAside)
             }
             Deed::Log { number, judgement } => {
                 let at = crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system());
                 let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
                 edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))?;
-                Ok(Event::Logged { id })
+                Ok(StepAnswer::Logged)
             }
-            Deed::Gather => Ok(Event::EvidenceFound { evidence: self.gather(disk, &id, &candidate).await, id }),
+            Deed::Gather => Ok(StepAnswer::Gathered(self.gather(disk, &id, &candidate).await)),
             Deed::Retire(retirement) => Ok(match self.retire(disk, &id, &candidate, &retirement).await {
-                Ok((place, message)) => Event::Retired { id, place, message },
-                Err(ArchiveError::Away(away)) => Event::NotNow { id, why: away.to_string() },
-                Err(error) => Event::NotRetired { id, why: error.to_string() },
+                Ok((place, message)) => StepAnswer::Retired { place, message },
+                Err(ArchiveError::Away(away)) => StepAnswer::NotNow { why: away.to_string() },
+                Err(error) => StepAnswer::NotRetired { why: error.to_string() },
             }),
         }
     }
@@ -213,19 +212,19 @@ impl Executor<BacklogWork> {
 
     async fn plan(
         &self,
-        id: DeedId,
+        id: &DeedId,
         candidate: &Candidate,
         planning: &Planning,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, StepError> {
-        let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
+    ) -> Result<StepAnswer, StepError> {
+        let (subject, desk) = (self.subject_of(id, candidate).await?, self.desk(id).await?);
         let area = desk.area(Work::Plan, id.number).await?;
-        let design = design_path(&self.spec, &id.item, begun(pipeline, &id));
+        let design = design_path(&self.spec, &id.item, begun(pipeline, id));
         let plan = plan_path(&self.spec, &id.item);
         // Of a session that was begun nothing is changed.
         if let Some(repair) = &planning.repair
-            && !self.is_known(&id).await
+            && !self.is_known(id).await
         {
             let before = desk.area(Work::Plan, repair.planner).await?;
             for path in [&design, &plan] {
@@ -266,11 +265,11 @@ impl Executor<BacklogWork> {
             brief.render(&spec.prompts)
         };
         let bounds = (planning.timeout, pipeline.left(&id.item));
-        let ran = self.session(&id, Work::Plan, &area.directory, writes, bounds, stop, prompt).await?;
+        let ran = self.session(id, Work::Plan, &area.directory, writes, bounds, stop, prompt).await?;
         let (over, briefing) = match ran {
             Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
-                return Ok(Event::PlannerEnded { id, end: SessionEnd::Limited(hold), usage: Usage::none() });
+                return Ok(StepAnswer::PlannerEnded { end: SessionEnd::Limited(hold), usage: Usage::none() });
             }
         };
         let end = match self.end(&over, pipeline) {
@@ -288,20 +287,20 @@ impl Executor<BacklogWork> {
             }
             end => end,
         };
-        Ok(Event::PlannerEnded { id, end, usage: over.usage() })
+        Ok(StepAnswer::PlannerEnded { end, usage: over.usage() })
     }
 
     async fn verify(
         &self,
-        id: DeedId,
+        id: &DeedId,
         candidate: &Candidate,
         timeout: Duration,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-    ) -> Result<Event, StepError> {
-        let (subject, desk) = (self.subject_of(&id, candidate).await?, self.desk(&id).await?);
+    ) -> Result<StepAnswer, StepError> {
+        let (subject, desk) = (self.subject_of(id, candidate).await?, self.desk(id).await?);
         let area = desk.area(Work::Verify, id.number).await?;
-        let (_, commits) = self.plan_state(&id).await.unwrap_or_default();
+        let (_, commits) = self.plan_state(id).await.unwrap_or_default();
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
         let (item, spec) = (subject.item.clone(), self.spec.clone());
@@ -318,12 +317,12 @@ impl Executor<BacklogWork> {
             brief.render(&spec.prompts)
         };
         let bounds = (timeout, pipeline.left(&id.item));
-        let ran = self.session(&id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
+        let ran = self.session(id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
         let (over, briefing) = match ran {
             Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
                 let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
-                return Ok(Event::VerifierEnded { id, end, judgement: no_verdict(), usage });
+                return Ok(StepAnswer::VerifierEnded { end, judgement: no_verdict(), usage });
             }
         };
         let words = over.facts.last_words().unwrap_or_default().to_owned();
@@ -336,18 +335,13 @@ impl Executor<BacklogWork> {
         };
         let end = self.end(&over, pipeline);
         desk.tidy().await;
-        Ok(Event::VerifierEnded { id, end, judgement, usage: over.usage() })
+        Ok(StepAnswer::VerifierEnded { end, judgement, usage: over.usage() })
     }
 
     fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
         let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
         match session_end(&over.ended, limit, over.facts.result().as_ref()) {
-            // One that cannot say what it spent would be started for ever.
-            SessionEnd::Failed(_)
-                if over.facts.out_of_money() && over.usage().cost_usd.is_some_and(|cost| cost > 0.0) =>
-            {
-                SessionEnd::OutOfMoney
-            }
+            SessionEnd::Failed(_) if over.spent_all() => SessionEnd::OutOfMoney,
             end => end,
         }
     }

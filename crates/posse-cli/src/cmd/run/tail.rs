@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posse_api::{AutoEntry, EntryView, EventBody, JournalView, LogEvent, PlanEntry, SaidLine, SessionLines};
-use posse_core::auto::messages::Event as BacklogEvent;
+use posse_core::auto::messages::{Event as BacklogEvent, StepAnswer};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::Event as PlanEvent;
@@ -72,9 +72,7 @@ fn ended_session(entry: &EntryView) -> Option<String> {
         EntryBody::PlanEvent(PlanEvent::SessionEnded { run, .. } | PlanEvent::ValidatorEnded { run, .. }) => {
             Some(run.to_string())
         }
-        EntryBody::BacklogEvent(BacklogEvent::PlannerEnded { id, .. } | BacklogEvent::VerifierEnded { id, .. }) => {
-            Some(id.to_string())
-        }
+        EntryBody::BacklogEvent(BacklogEvent::Answered { id, .. }) => Some(id.to_string()),
         _ => None,
     }
 }
@@ -98,20 +96,7 @@ fn task_of(event: &PlanEvent) -> Option<&str> {
 fn item_of(event: &BacklogEvent) -> Option<&str> {
     match event {
         BacklogEvent::Retry { item } => Some(item.as_str()),
-        BacklogEvent::IntakeEnded { id, .. }
-        | BacklogEvent::Marked { id }
-        | BacklogEvent::PlanChecked { id, .. }
-        | BacklogEvent::SetAside { id }
-        | BacklogEvent::PlannerEnded { id, .. }
-        | BacklogEvent::PlanBegun { id, .. }
-        | BacklogEvent::PlanEnded { id, .. }
-        | BacklogEvent::VerifierEnded { id, .. }
-        | BacklogEvent::Logged { id }
-        | BacklogEvent::EvidenceFound { id, .. }
-        | BacklogEvent::Retired { id, .. }
-        | BacklogEvent::NotRetired { id, .. }
-        | BacklogEvent::NotNow { id, .. }
-        | BacklogEvent::DeedFailed { id, .. } => Some(id.item.as_str()),
+        BacklogEvent::Answered { id, .. } | BacklogEvent::PlanBegun { id, .. } => Some(id.item.as_str()),
         BacklogEvent::Started
         | BacklogEvent::Scanned { .. }
         | BacklogEvent::Spent { .. }
@@ -281,7 +266,9 @@ impl RunTail {
         if let Some(session) = ended_session(entry) {
             self.read.remove(&session);
         }
-        if let EntryBody::BacklogEvent(BacklogEvent::PlanEnded { id, .. }) = body(entry) {
+        if let EntryBody::BacklogEvent(BacklogEvent::Answered { id, answer: StepAnswer::PlanEnded { .. } }) =
+            body(entry)
+        {
             self.plans.retain(|_, (item, _)| *item != id.item.as_str());
         }
     }

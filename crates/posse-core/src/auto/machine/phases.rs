@@ -3,7 +3,7 @@
 use super::{Author, Infra, Job, Pipeline, Stage, Step};
 use crate::auto::evidence::{Evidence, Miss, in_words, misses};
 use crate::auto::memory::{Executed, Leaving, ParkedWhy, Planned, Verified};
-use crate::auto::messages::{Deed, Event, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement};
+use crate::auto::messages::{Deed, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement, StepAnswer};
 use crate::auto::session::SessionEnd;
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::{Machine, RunOutcome, StopHow};
@@ -47,44 +47,44 @@ impl Pipeline {
     }
 
     /// Handles the answer to the current step of an item.
-    pub(super) fn answered(&mut self, item: &Slug, event: Event) {
+    pub(super) fn answered(&mut self, item: &Slug, answer: StepAnswer) {
         let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item).cloned() else { return };
-        match (step, event) {
-            (step, Event::DeedFailed { why, .. }) => self.deed_failed(item, step, &why),
-            (step, Event::NotNow { why, .. }) => {
+        match (step, answer) {
+            (step, StepAnswer::Failed { why }) => self.deed_failed(item, step, &why),
+            (step, StepAnswer::NotNow { why }) => {
                 self.ready(item, step);
                 self.checkout_is(Some(why));
                 // The checkout may be back already, without another event.
                 self.stale = true;
             }
-            (Step::Intake, Event::IntakeEnded { intake, .. }) => self.taken_in(item, intake),
-            (Step::Mark { question }, Event::Marked { .. }) => self.park(item, ParkedWhy::NeedsClarification, question),
-            (Step::Check { by }, Event::PlanChecked { plan, .. }) => self.plan_checked(item, by, plan),
-            (Step::SetAside, Event::SetAside { .. }) => {
+            (Step::Intake, StepAnswer::Intake(intake)) => self.taken_in(item, intake),
+            (Step::Mark { question }, StepAnswer::Marked) => self.park(item, ParkedWhy::NeedsClarification, question),
+            (Step::Check { by }, StepAnswer::PlanChecked(plan)) => self.plan_checked(item, by, plan),
+            (Step::SetAside, StepAnswer::SetAside) => {
                 self.forget_plan(item);
                 self.step(item, "the old plan is set aside");
                 self.ready(item, Step::Plan { repair: None });
             }
-            (Step::Plan { repair }, Event::PlannerEnded { end, usage, .. }) => {
+            (Step::Plan { repair }, StepAnswer::PlannerEnded { end, usage }) => {
                 self.spent(item, &usage);
                 self.planner_ended(item, repair, end);
             }
-            (Step::Execute, Event::PlanEnded { outcome, reason, used, .. }) => {
+            (Step::Execute, StepAnswer::PlanEnded { outcome, reason, used }) => {
                 self.used(item, &used);
                 self.plan_ended(item, outcome, reason);
             }
-            (Step::Verify, Event::VerifierEnded { end, judgement, usage, .. }) => {
+            (Step::Verify, StepAnswer::VerifierEnded { end, judgement, usage }) => {
                 self.spent(item, &usage);
                 self.verifier_ended(item, end, judgement);
             }
-            (Step::Log { verdict }, Event::Logged { .. }) => self.logged(item, verdict),
-            (Step::Gather, Event::EvidenceFound { evidence, .. }) => self.judged(item, &evidence),
-            (Step::Retire { outcome, reason, .. }, Event::Retired { place, message, .. }) => {
+            (Step::Log { verdict }, StepAnswer::Logged) => self.logged(item, verdict),
+            (Step::Gather, StepAnswer::Gathered(evidence)) => self.judged(item, &evidence),
+            (Step::Retire { outcome, reason, .. }, StepAnswer::Retired { place, message }) => {
                 let message = Some(message).filter(|message| !message.is_empty());
                 let text = format!("{}: {reason}; now in {place}", outcome.as_str());
                 self.retired(item, outcome, text, message);
             }
-            (Step::Retire { outcome, .. }, Event::NotRetired { why, .. }) => {
+            (Step::Retire { outcome, .. }, StepAnswer::NotRetired { why }) => {
                 let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
                 self.park(item, ParkedWhy::ArchiveFailed, reason);
             }

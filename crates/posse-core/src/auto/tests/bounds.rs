@@ -15,7 +15,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
             let (id, deed) = bench.deed();
             assert!(matches!(deed, Deed::Plan(_)));
             let end = SessionEnd::Infra("ended without a word".into());
-            bench.tell(Event::PlannerEnded { id, end, usage: Usage::default() });
+            bench.tell(Event::Answered { id, answer: StepAnswer::PlannerEnded { end, usage: Usage::default() } });
             if let Some(deadline) = bench.pipeline.deadline() {
                 bench.clock = deadline.0;
                 bench.tell(Event::Time);

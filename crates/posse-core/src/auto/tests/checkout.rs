@@ -47,7 +47,9 @@ fn who_finds_out_in_the_middle_of_it_does_it_later() {
     bench.checked(valid());
     bench.gathered(good());
     let (id, first) = bench.deed();
-    let effects = bench.pipeline.handle(Event::NotNow { id, why: AWAY.into() }, Wall(bench.clock));
+    let effects = bench
+        .pipeline
+        .handle(Event::Answered { id, answer: StepAnswer::NotNow { why: AWAY.into() } }, Wall(bench.clock));
     assert!(effects.contains(&Effect::Scan), "they may be back already: {effects:?}");
     let memory = &bench.pipeline.carried().items[&slug("1-a")];
     assert_eq!((memory.attempts, &memory.parked), (0, &None));

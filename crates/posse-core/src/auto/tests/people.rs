@@ -102,10 +102,10 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     bench.why("1-a", Standing::Parked, "suspended");
     // Too little to begin with.
     assert_eq!(bench.deed().0.item, slug("2-b"));
-    bench.answer(|id| Event::IntakeEnded { id, intake: Intake::Vague { question: "What?".into() } });
+    bench.answer(StepAnswer::Intake(Intake::Vague { question: "What?".into() }));
     assert_eq!(bench.deed().1, Deed::Mark { question: "What?".into() });
     bench.backlog[1].held = Some("waits for an answer: What?".into());
-    bench.answer(|id| Event::Marked { id });
+    bench.answer(StepAnswer::Marked);
     assert!(bench.pipeline.is_idle());
     bench.why("2-b", Standing::Parked, "What?");
     assert_eq!(bench.pipeline.deadline(), None, "nobody is woken up for nothing");

@@ -62,11 +62,15 @@ fn a_look_from_before_an_item_went_brings_it_back_for_nobody() {
     bench.gathered(good());
     // Somebody looks, the item goes, and only then is told what was seen.
     let (id, _) = bench.deed();
-    bench.pipeline.handle(Event::Retired { id, place: "there".into(), message: String::new() }, Wall(bench.clock));
+    bench.pipeline.handle(
+        Event::Answered { id, answer: StepAnswer::Retired { place: "there".into(), message: String::new() } },
+        Wall(bench.clock),
+    );
     assert!(bench.pipeline.outstanding().contains(&Effect::Scan));
     bench.turn_to("2-b");
     let (id, _) = bench.deed();
-    let effects = bench.pipeline.handle(Event::IntakeEnded { id, intake: Intake::Gone }, Wall(bench.clock));
+    let effects =
+        bench.pipeline.handle(Event::Answered { id, answer: StepAnswer::Intake(Intake::Gone) }, Wall(bench.clock));
     assert!(!effects.contains(&Effect::Scan), "the look that was asked for is still awaited: {effects:?}");
     let late = bench.pipeline.difference(before, None);
     let effects = bench.pipeline.handle(late, Wall(bench.clock));
@@ -142,7 +146,10 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
         bench.intake();
         bench.checked(PlanFound::Missing);
         let (id, _) = bench.deed();
-        bench.tell(Event::PlannerEnded { id, end: SessionEnd::Failed("boom".into()), usage: Usage::default() });
+        bench.tell(Event::Answered {
+            id,
+            answer: StepAnswer::PlannerEnded { end: SessionEnd::Failed("boom".into()), usage: Usage::default() },
+        });
     }
     assert_eq!(bench.under_way(), ["2-b checking the plan"]);
     bench.turn_to("2-b");

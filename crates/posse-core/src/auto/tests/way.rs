@@ -83,7 +83,7 @@ fn a_broken_plan_may_be_repaired_once() {
         bench.checked(plan);
         if left {
             assert_eq!(bench.deed().1, Deed::SetAside);
-            bench.answer(|id| Event::SetAside { id });
+            bench.answer(StepAnswer::SetAside);
             assert!(matches!(bench.deed().1, Deed::Plan(planning) if planning.before.is_some()));
         }
         bench.planner(over());
@@ -106,7 +106,7 @@ fn t96_three_verifications_and_no_more() {
         bench.logged(number);
         if number < 3 {
             assert_eq!(bench.deed().1, Deed::SetAside);
-            bench.answer(|id| Event::SetAside { id });
+            bench.answer(StepAnswer::SetAside);
             bench.planner(over());
             bench.checked(valid());
         }
@@ -119,7 +119,7 @@ fn t96_three_verifications_and_no_more() {
 fn verifications_in_the_log_count_whoever_wrote_them() {
     let mut bench = Bench::new(drain(), defect("1-a"));
     let intake = Intake::Ready { hash: "h1".into(), failed: 2, next: 3 };
-    bench.answer(|id| Event::IntakeEnded { id, intake });
+    bench.answer(StepAnswer::Intake(intake));
     bench.checked(PlanFound::Missing);
     bench.planner(over());
     bench.checked(valid());
@@ -198,7 +198,7 @@ fn t93_what_is_done_is_not_done_again() {
     bench.executed(RunOutcome::Verified);
     bench.checked(valid());
     bench.gathered(good());
-    bench.answer(|id| Event::NotRetired { id, why: "read-only".into() });
+    bench.answer(StepAnswer::NotRetired { why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
     let mut bench =
@@ -215,11 +215,11 @@ fn answers_of_another_time_are_none() {
     let (id, _) = bench.deed();
     bench.intake();
     let before = bench.pipeline.doing();
-    bench.tell(Event::IntakeEnded { id: id.clone(), intake: Intake::Gone });
-    bench.tell(Event::Retired { id, place: "nowhere".into(), message: String::new() });
+    bench.tell(Event::Answered { id: id.clone(), answer: StepAnswer::Intake(Intake::Gone) });
+    bench.tell(Event::Answered { id, answer: StepAnswer::Retired { place: "nowhere".into(), message: String::new() } });
     assert_eq!(bench.pipeline.doing(), before);
     // Nor are answers to something else.
-    bench.answer(|id| Event::Retired { id, place: "nowhere".into(), message: String::new() });
+    bench.answer(StepAnswer::Retired { place: "nowhere".into(), message: String::new() });
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].ended, None);
 }
 
@@ -232,7 +232,7 @@ fn what_its_author_changes_is_planned_anew() {
     bench.backlog[0].hash = "h2".into();
     let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
     let intake = Intake::Ready { hash: "h2".into(), failed: 0, next: 1 };
-    bench.answer(|id| Event::IntakeEnded { id, intake });
+    bench.answer(StepAnswer::Intake(intake));
     bench.checked(valid());
     assert_eq!(bench.deed().1, Deed::SetAside);
 }

@@ -3,7 +3,7 @@
 
 use posse_api::{EntryView, EventBody, PlanEntry, PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{DeedId, Event};
+use posse_core::auto::messages::{DeedId, Event, StepAnswer};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
@@ -17,8 +17,13 @@ use crate::run::LaunchContext;
 use crate::run::{Executor, StepError, SupervisorError};
 
 impl Executor<BacklogWork> {
-    pub(super) async fn execute(&self, id: DeedId, pipeline: &Pipeline, no_wait: bool) -> Result<Event, StepError> {
-        let view = match self.active_plan(pipeline, &id).await? {
+    pub(super) async fn execute(
+        &self,
+        id: &DeedId,
+        pipeline: &Pipeline,
+        no_wait: bool,
+    ) -> Result<StepAnswer, StepError> {
+        let view = match self.active_plan(pipeline, id).await? {
             Some(view) => {
                 if view.is_active() {
                     self.provide_context(view.id).await;
@@ -28,11 +33,11 @@ impl Executor<BacklogWork> {
             None => {
                 let context = self.context.clone().ok_or(StepError::NoEnvironment)?;
                 let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
-                match self.begin_plan(&id, limit, no_wait, context).await {
+                match self.begin_plan(id, limit, no_wait, context).await {
                     Ok(view) => view,
                     Err(SupervisorError::Invalid(problems)) => {
                         let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
-                        return Ok(Event::PlanEnded { id, outcome, reason, used: Default::default() });
+                        return Ok(StepAnswer::PlanEnded { outcome, reason, used: Default::default() });
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -43,7 +48,7 @@ impl Executor<BacklogWork> {
         let view = self.wait_for(run).await?;
         let outcome = view.outcome.unwrap_or(RunOutcome::InternalError);
         let reason = view.run.reason.unwrap_or_else(|| "it ended without a word".into());
-        Ok(Event::PlanEnded { id, outcome, reason, used: view.run.used })
+        Ok(StepAnswer::PlanEnded { outcome, reason, used: view.run.used })
     }
 
     /// The run that was begun for this already, if one was.

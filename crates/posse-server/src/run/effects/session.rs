@@ -74,6 +74,12 @@ pub(crate) struct Over {
 }
 
 impl Over {
+    /// Reports whether the session ended because it had spent its budget. A session that does not report its cost has none: it
+    /// would be started for ever.
+    pub(crate) fn spent_all(&self) -> bool {
+        self.facts.out_of_money() && self.usage().cost_usd.is_some_and(|cost| cost > 0.0)
+    }
+
     /// The usage of the session. One that was never started used nothing.
     pub(crate) fn usage(&self) -> Usage {
         match self.ended {
