@@ -10,18 +10,18 @@ mod executor;
 mod files;
 mod view;
 
-use posse_api::{JournalView, LoopView, ProblemKind};
+use posse_api::{JournalView, LoopView};
 use posse_core::ids::{RunId, TerminalId};
 use posse_core::run::{Caller, RunEvent, Spec};
 use posse_files::versions;
 use tokio::sync::oneshot;
 
-use crate::api::ApiProblem;
 use crate::api::App;
 use crate::disk;
 use crate::run::{LaunchContext, RunLedger, Supervisor, SupervisorError};
 use crate::store;
-use claim::{Claim, ClaimError};
+use claim::Claim;
+pub(crate) use claim::ClaimError;
 use driver::LoopLocal;
 use executor::LoopWork;
 pub(crate) use files::RunFiles;
@@ -32,38 +32,6 @@ type LoopLedger = RunLedger<LoopWork>;
 
 /// How many of the newest runs are searched for a terminal. Terminals end with their runs, or soon after.
 const RUNS_SEARCHED: usize = 100;
-
-/// Why a request about a run of the loop is refused.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LoopError {
-    #[error(
-        "run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
-    )]
-    InUse { run: RunId, state_file: String },
-    #[error(
-        "run {run} goes on in {directory}, and two at once would take each other's answers; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
-    )]
-    Shared { run: RunId, directory: String },
-    #[error(transparent)]
-    Claimed(#[from] ClaimError),
-    #[error("run {0} is over")]
-    Over(RunId),
-    #[error("run {0} does not go on; there is nothing to stop")]
-    Rests(RunId),
-}
-
-impl ApiProblem for LoopError {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        use ProblemKind as Kind;
-        match self {
-            Self::InUse { .. } | Self::Shared { .. } => (Kind::InUse, None),
-            Self::Claimed(ClaimError::Held { .. }) => (Kind::Locked, None),
-            Self::Claimed(ClaimError::Io { .. }) => (Kind::Disk, Some("put that right and try again")),
-            Self::Over(_) => (Kind::Over, Some("`posse run show` says how it ended")),
-            Self::Rests(_) => (Kind::Rests, Some("`posse loop --resume` goes on with it")),
-        }
-    }
-}
 
 /// Checks that all agents are installed: one error is better than five terminals that fail one by one. Other problems of a
 /// provider are reported when it is started.
@@ -92,7 +60,7 @@ impl Loops {
         let _starting = self.starting.lock().await;
         let state_file = spec.state_file.clone();
         if let Some(run) = self.journals.using(&state_file).await? {
-            return Err(LoopError::InUse { run, state_file }.into());
+            return Err(SupervisorError::StateInUse { run, state_file });
         }
         let claim = self.claim_alone(&spec).await?;
         agents_are_there(app, &spec, &context).await?;
@@ -118,7 +86,7 @@ impl Loops {
         self.show(id).await?;
         let (ledger, seq) = self.load(id).await?;
         if ledger.machine.ledger().status().is_over() {
-            return Err(LoopError::Over(id).into());
+            return Err(SupervisorError::Over(id));
         }
         let claim = self.claim_alone(&ledger.spec).await?;
         let (begun, begins) = oneshot::channel();
@@ -135,8 +103,8 @@ impl Loops {
         let view = self.show(id).await?;
         match self.tell(id, RunEvent::Stop { why }.into()).await {
             true => Ok(()),
-            false if view.status.is_over() => Err(LoopError::Over(id).into()),
-            false => Err(LoopError::Rests(id).into()),
+            false if view.status.is_over() => Err(SupervisorError::Over(id)),
+            false => Err(SupervisorError::Rests(id)),
         }
     }
 
@@ -160,8 +128,8 @@ impl Loops {
     async fn claim_alone(&self, spec: &Spec) -> Result<Claim, SupervisorError> {
         let (directory, id) = (spec.directory.clone(), spec.id);
         match self.journals.read(move |disk, database| store::going_on_in(disk, database, &directory, id)).await? {
-            Some(run) => Err(LoopError::Shared { run, directory: spec.directory.clone() }.into()),
-            None => self.claim(spec).await.map_err(|error| LoopError::from(error).into()),
+            Some(run) => Err(SupervisorError::DirectoryInUse { run, directory: spec.directory.clone() }),
+            None => Ok(self.claim(spec).await?),
         }
     }
 

@@ -177,19 +177,11 @@ fn the_verifier_is_told() {
 
 fn said(verdict: Option<&str>, findings: &[&str]) -> Report {
     Report {
-        task_id: verifier::TASK.into(),
         nonce: Some("01X".into()),
-        status: crate::plan::report::Said::Completed,
-        message: "m".into(),
-        question: None,
-        question_context: None,
-        files_changed: Vec::new(),
-        reports: Vec::new(),
         verdict: verdict.map(str::to_owned),
         findings: findings.iter().map(|finding| (*finding).to_owned()).collect(),
         evidence: Some("ran it".into()),
-        requirements_checked: None,
-        requirements_met: None,
+        ..Report::completed(verifier::TASK, "m")
     }
 }
 

@@ -273,7 +273,7 @@ impl Run {
             Event::AreaFailed { run, why } => {
                 if self.answers(&run, |stage| *stage == Stage::Area) {
                     let message = format!("no work area: {why}");
-                    self.infra(&run.task, failure(FailedHow::NotStarted, message));
+                    self.infra(&run.task, Failure::new(FailedHow::NotStarted, message));
                 }
             }
             Event::SessionEnded { run, outcome, usage } => {
@@ -306,7 +306,7 @@ impl Run {
             Event::GatesNotRun { run, why } => {
                 if self.answers(&run, |stage| *stage == Stage::Gates) {
                     let why = format!("the work could not be checked: {why}");
-                    self.infra(&run.task, failure(FailedHow::Lost, why));
+                    self.infra(&run.task, Failure::new(FailedHow::Lost, why));
                 }
             }
             Event::MergeEnded { run, result } => {
@@ -423,7 +423,7 @@ impl Run {
                 let message = format!("its work does not merge with what others did meanwhile: {}", paths.join(", "));
                 let memory = self.memory(task);
                 memory.conflicts += 1;
-                memory.before = Some(failure(FailedHow::Merge, message.clone()));
+                memory.before = Some(Failure::new(FailedHow::Merge, message.clone()));
                 if memory.conflicts > 1 {
                     self.give_up(task, FailureKind::MergeConflict, message);
                 } else {
@@ -487,13 +487,9 @@ impl Run {
     }
 }
 
-fn failure(kind: FailedHow, message: String) -> Failure {
-    Failure { kind, message, denials: Vec::new(), output: None }
-}
-
 fn gate_failure(gate: GateFailure) -> Failure {
     let message = format!("{}: {}", gate.gate, gate.message);
-    Failure { output: Some(gate.output), ..failure(FailedHow::Gate, message) }
+    Failure { output: Some(gate.output), ..Failure::new(FailedHow::Gate, message) }
 }
 
 /// The time as plan files have it.

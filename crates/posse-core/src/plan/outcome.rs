@@ -109,6 +109,12 @@ pub struct Failure {
     pub output: Option<String>,
 }
 
+impl Failure {
+    pub fn new(kind: FailedHow, message: String) -> Self {
+        Self { kind, message, denials: Vec::new(), output: None }
+    }
+}
+
 words! {
     /// What an attempt failed of.
     #[derive(Hash)]

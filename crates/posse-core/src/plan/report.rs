@@ -47,6 +47,27 @@ pub struct Report {
     pub requirements_met: Option<u32>,
 }
 
+impl Report {
+    /// A report of work that is done.
+    pub fn completed(task_id: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            task_id: task_id.into(),
+            nonce: None,
+            status: Said::Completed,
+            message: message.into(),
+            question: None,
+            question_context: None,
+            files_changed: Vec::new(),
+            reports: Vec::new(),
+            verdict: None,
+            findings: Vec::new(),
+            evidence: None,
+            requirements_checked: None,
+            requirements_met: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aside {
     #[serde(rename = "type")]

@@ -22,6 +22,13 @@ pub struct Judgement {
     pub findings: Vec<String>,
 }
 
+impl Judgement {
+    /// The judgement of a session that gave no verdict.
+    pub fn none() -> Self {
+        Self { verdict: Verdict::Error, findings: Vec::new() }
+    }
+}
+
 /// Reads the verdict out of a validator's report, else out of the last line of its message that is nothing but a verdict.
 /// `text` is its last message.
 pub fn judge(report: Option<&Report>, text: &str) -> Judgement {

@@ -14,6 +14,7 @@ use posse_core::backlog::Slug;
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
+use posse_core::plan::verdict::Judgement;
 use posse_core::secrets::masked;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
@@ -21,7 +22,7 @@ use posse_term::lock::Lock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::executor::{BacklogWork, no_verdict};
+use super::executor::BacklogWork;
 use super::place::of_item;
 use super::{AutoLedger, Autos, begin, log_file, messages, view, watching};
 use crate::run::journal::entry_event;
@@ -236,7 +237,7 @@ impl Workflow for BacklogWork {
                 let (outcome, reason) = (RunOutcome::Stopped, "stopped before it began".to_owned());
                 StepAnswer::PlanEnded { outcome, reason, used: Total::default() }
             }
-            Deed::Verify { .. } => StepAnswer::VerifierEnded { end, judgement: no_verdict(), usage },
+            Deed::Verify { .. } => StepAnswer::VerifierEnded { end, judgement: Judgement::none(), usage },
             _ => StepAnswer::PlannerEnded { end, usage },
         };
         Some(Event::Answered { id, answer })

@@ -17,7 +17,7 @@ use posse_core::engine::hold::Hold;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::outcome::Ended;
 use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
-use posse_core::plan::verdict::{Judgement, Verdict};
+use posse_core::plan::verdict::Judgement;
 use posse_files::backlog::{FoundItem, edit, scan, text};
 use tokio::sync::watch;
 
@@ -322,7 +322,7 @@ impl Executor<BacklogWork> {
             Ran::Over(ended) => *ended,
             Ran::Held(hold) => {
                 let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
-                return Ok(StepAnswer::VerifierEnded { end, judgement: no_verdict(), usage });
+                return Ok(StepAnswer::VerifierEnded { end, judgement: Judgement::none(), usage });
             }
         };
         let words = over.facts.last_words().unwrap_or_default().to_owned();
@@ -331,7 +331,7 @@ impl Executor<BacklogWork> {
             Ended::Exited(0) => {
                 verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &item)
             }
-            _ => no_verdict(),
+            _ => Judgement::none(),
         };
         let end = self.end(&over, pipeline);
         desk.tidy().await;
@@ -390,10 +390,6 @@ fn subject(candidate: &Candidate, text: String) -> Result<Subject, StepError> {
     let path = candidate.path.clone();
     let (item, _) = read(&candidate.item, candidate.kind, &path, &text)?;
     Ok(Subject { item, text, path })
-}
-
-pub(super) fn no_verdict() -> Judgement {
-    Judgement { verdict: Verdict::Error, findings: Vec::new() }
 }
 
 /// A report of this session, whatever it says.

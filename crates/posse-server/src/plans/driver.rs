@@ -12,11 +12,12 @@ use posse_core::plan::budget::{Line, Phase, Total, Usage};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{self, Effect, Event, MergeResult, Others, Run};
 use posse_core::plan::outcome::Outcome;
+use posse_core::plan::verdict::Judgement;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 use tokio::sync::watch;
 
-use super::executor::{PlanWork, no_verdict, session_ended};
+use super::executor::{PlanWork, session_ended};
 use super::plan_file::{PlanFile, PlanFileError, Prepared};
 use super::{PlanLedger, PlanShared, Plans, messages, report, view};
 use crate::api::App;
@@ -225,7 +226,7 @@ impl Workflow for PlanWork {
     fn not_started(effect: Effect) -> Option<Event> {
         match effect {
             Effect::StartSession { run, .. } => {
-                Some(session_ended(&run, Outcome::Interrupted, no_verdict(), Usage::none()))
+                Some(session_ended(&run, Outcome::Interrupted, Judgement::none(), Usage::none()))
             }
             // No session is started in a work tree when a run stops.
             Effect::MakeArea { run } => Some(Event::AreaReady { run }),

@@ -13,10 +13,10 @@ use posse_core::plan::file::{GateWhen, Isolation};
 use posse_core::plan::gates::GateVerdict;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
 use posse_core::plan::names::CommitWords;
-use posse_core::plan::outcome::{Ended, Evidence, FailedHow, Failure, Outcome, decide};
+use posse_core::plan::outcome::{Evidence, FailedHow, Failure, Outcome, decide};
 use posse_core::plan::prompt::SharedCheckout;
-use posse_core::plan::report::{Report, ReportFile, Said as Status};
-use posse_core::plan::verdict::{Judgement, Verdict, judge};
+use posse_core::plan::report::{Report, ReportFile};
+use posse_core::plan::verdict::{Judgement, judge};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing};
@@ -150,7 +150,7 @@ impl Executor<PlanWork> {
     async fn session(&self, id: &RunId, launch: &Launch, run: &Run, stop: watch::Receiver<bool>) -> Event {
         match self.run_task_session(id, launch, run, stop).await {
             Ok(event) => event,
-            Err(error) => not_started(id, error.to_string()),
+            Err(error) => not_started(id, &error.to_string()),
         }
     }
 
@@ -235,7 +235,7 @@ impl Executor<PlanWork> {
         let traces = self.traces(id, worktree).await;
         let left_work = match &self.work.worktrees {
             Ok(worktrees) => worktrees.has_work(worktree).await.map_err(|error| cannot_be_told(&error)),
-            Err(why) => Err(Outcome::Infra(failure(FailedHow::Lost, why.to_string()))),
+            Err(why) => Err(Outcome::Infra(Failure::new(FailedHow::Lost, why.to_string()))),
         };
         let report = disk::at(&briefing.report_file, read_report).await;
         let limit = over.limit(run.quota().probes(), &self.spec.config.rate_limit);
@@ -258,19 +258,20 @@ impl Executor<PlanWork> {
             outcome = unknown;
         }
         // Not the task's fault: what it may spend is what is left of the budget.
-        // One that cannot say what it spent would be started for ever.
-        let spent = over.facts.usage().cost_usd.is_some_and(|cost| cost > 0.0);
-        if spent && over.facts.out_of_money() && !matches!(outcome, Outcome::Done(_)) {
+        if over.spent_all() && !matches!(outcome, Outcome::Done(_)) {
             outcome = Outcome::Interrupted;
         }
         outcome = with_traces(outcome, traces);
         let words = over.facts.last_words().unwrap_or_default();
-        let mut judgement = no_verdict();
+        let mut judgement = Judgement::none();
         if !works {
             let said = match &outcome {
                 Outcome::Done(report) => Some(report.clone()),
                 // A verdict in words is one too.
-                Outcome::Failed(failure) if failure.kind == FailedHow::NoReport => Some(in_words(id, words)),
+                Outcome::Failed(failure) if failure.kind == FailedHow::NoReport => {
+                    let message = words.lines().last().unwrap_or_default();
+                    Some(Report::completed(id.task.to_string(), message))
+                }
                 _ => None,
             };
             if let Some(report) = said {
@@ -285,11 +286,11 @@ impl Executor<PlanWork> {
 /// What came of a session, seeing what it did to what is the user's.
 fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> Outcome {
     match (traces, outcome) {
-        (Ok(Some(trespass)), _) => Outcome::Failed(failure(FailedHow::UsersWork, trespass)),
+        (Ok(Some(trespass)), _) => Outcome::Failed(Failure::new(FailedHow::UsersWork, trespass)),
         // Nothing of it is used in these cases; and a quota that is used up must be heard of.
         (_, outcome @ (Outcome::Interrupted | Outcome::Limited(_))) | (Ok(None), outcome) => outcome,
         (Err(why), _) => {
-            Outcome::Infra(failure(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
+            Outcome::Infra(Failure::new(FailedHow::Lost, format!("what the session did cannot be told: {why}")))
         }
     }
 }
@@ -298,51 +299,15 @@ fn with_traces(outcome: Outcome, traces: Result<Option<String>, StepError>) -> O
 fn cannot_be_told(error: &WorktreeError) -> Outcome {
     let why = format!("what the session did cannot be told: {error}");
     match at_fault(error) {
-        Some(_) => Outcome::Failed(failure(FailedHow::NoEvidence, why)),
-        None => Outcome::Infra(failure(FailedHow::Lost, why)),
+        Some(_) => Outcome::Failed(Failure::new(FailedHow::NoEvidence, why)),
+        None => Outcome::Infra(Failure::new(FailedHow::Lost, why)),
     }
 }
 
-fn failure(kind: FailedHow, message: String) -> Failure {
-    Failure { kind, message, denials: Vec::new(), output: None }
-}
-
-fn in_words(id: &RunId, words: &str) -> Report {
-    Report {
-        task_id: id.task.to_string(),
-        nonce: None,
-        status: Status::Completed,
-        message: words.lines().last().unwrap_or_default().to_owned(),
-        question: None,
-        question_context: None,
-        files_changed: Vec::new(),
-        reports: Vec::new(),
-        verdict: None,
-        findings: Vec::new(),
-        evidence: None,
-        requirements_checked: None,
-        requirements_met: None,
-    }
-}
-
-fn not_started(id: &RunId, why: String) -> Event {
-    let evidence = Evidence {
-        task: &id.task,
-        nonce: "",
-        ended: Ended::NotStarted(why),
-        limit: None,
-        result: None,
-        report: ReportFile::Missing,
-        last_message: None,
-        may_write: false,
-        left_work: false,
-        deliverables: &[],
-    };
-    session_ended(id, decide(&evidence), no_verdict(), Usage::none())
-}
-
-pub(super) fn no_verdict() -> Judgement {
-    Judgement { verdict: Verdict::Error, findings: Vec::new() }
+fn not_started(id: &RunId, why: &str) -> Event {
+    let message = format!("the session could not be started: {why}");
+    let outcome = Outcome::Infra(Failure::new(FailedHow::NotStarted, message));
+    session_ended(id, outcome, Judgement::none(), Usage::none())
 }
 
 pub(super) fn session_ended(id: &RunId, outcome: Outcome, judgement: Judgement, usage: Usage) -> Event {
@@ -391,7 +356,7 @@ mod tests {
     #[test]
     fn what_a_session_did_to_the_users_files_counts() {
         let limited = Outcome::Limited(Hold { until: Wall(1), reason: "used up".into(), known: true });
-        let done = Outcome::Done(in_words(&RunId { task: "t".parse().unwrap(), start: 1, part: Part::Work }, "done"));
+        let done = Outcome::Done(Report::completed("t", "done"));
         let trespass = || Ok(Some("it took a".to_owned()));
         let unknown = || Err(WorktreeError::Nobody.into());
         for outcome in [Outcome::Interrupted, limited.clone(), done.clone()] {

@@ -7,7 +7,7 @@ use posse_core::plan::isolation::IsolationError;
 
 use super::journal::Failed;
 use crate::api::{ApiProblem, hint};
-use crate::loops::LoopError;
+use crate::loops::ClaimError;
 use crate::plans::worktrees::WorktreeError;
 
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +56,18 @@ pub(crate) enum SupervisorError {
     Active(RunId),
     #[error("work of run {run} is not merged; its records are in {directory}")]
     HoldsWork { run: RunId, directory: String },
+    #[error("run {0} does not go on; there is nothing to stop")]
+    Rests(RunId),
+    #[error(
+        "run {run} uses the state file {state_file}; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
+    StateInUse { run: RunId, state_file: String },
+    #[error(
+        "run {run} goes on in {directory}, and two at once would take each other's answers; follow it with `posse loop --resume {run}`, or stop it with `posse run stop {run}`"
+    )]
+    DirectoryInUse { run: RunId, directory: String },
     #[error(transparent)]
-    Loop(#[from] LoopError),
+    Claimed(#[from] ClaimError),
     #[error(transparent)]
     Journal(#[from] Failed),
 }
@@ -89,12 +99,15 @@ impl ApiProblem for SupervisorError {
                     "the posse that wrote it may go on with it; or copy the plan to a file of another name, and run that",
                 ),
             ),
-            Self::Over(_) => (Kind::Over, None),
             Self::Active(_) => (Kind::InUse, Some("`posse run stop` stops it; then drop it")),
             Self::HoldsWork { .. } => {
                 (Kind::InUse, Some("merge or delete its branches; `posse plan clean` shows what keeps it"))
             }
-            Self::Loop(error) => error.problem(),
+            Self::Over(_) => (Kind::Over, Some("`posse run show` says how it ended")),
+            Self::Rests(_) => (Kind::Rests, Some("`posse loop --resume` goes on with it")),
+            Self::StateInUse { .. } | Self::DirectoryInUse { .. } => (Kind::InUse, None),
+            Self::Claimed(ClaimError::Held { .. }) => (Kind::Locked, None),
+            Self::Claimed(ClaimError::Io { .. }) => (Kind::Disk, Some("put that right and try again")),
             Self::Journal(error) => error.problem(),
         }
     }

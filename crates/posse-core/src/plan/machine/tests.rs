@@ -7,7 +7,7 @@ use crate::engine::hold::Hold;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Level, Usage};
 use crate::plan::outcome::{Denial, FailedHow, Failure, Outcome};
-use crate::plan::report::{Report, Said};
+use crate::plan::report::Report;
 use crate::plan::settings::Settings;
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{FailureKind, Plan, Record, State, TaskId, TaskStatus};
@@ -18,25 +18,11 @@ pub(super) fn id(id: &str) -> TaskId {
 }
 
 pub(super) fn done() -> Outcome {
-    Outcome::Done(Report {
-        task_id: "x".into(),
-        nonce: None,
-        status: Said::Completed,
-        message: "did it".into(),
-        question: None,
-        question_context: None,
-        files_changed: Vec::new(),
-        reports: Vec::new(),
-        verdict: None,
-        findings: Vec::new(),
-        evidence: None,
-        requirements_checked: None,
-        requirements_met: None,
-    })
+    Outcome::Done(Report::completed("x", "did it"))
 }
 
 pub(super) fn failed(kind: FailedHow) -> Failure {
-    Failure { kind, message: format!("it failed: {kind}"), denials: Vec::new(), output: None }
+    Failure::new(kind, format!("it failed: {kind}"))
 }
 
 pub(super) fn limited(until: i64) -> Outcome {

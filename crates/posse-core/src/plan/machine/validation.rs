@@ -1,8 +1,8 @@
 //! What validators say of a task's work, and what follows for the task.
 
-use super::{Effect, Flight, Notice, Run, RunId, Stage, failure};
+use super::{Effect, Flight, Notice, Run, RunId, Stage};
 use crate::plan::breaker::Counts;
-use crate::plan::outcome::{FailedHow, Outcome};
+use crate::plan::outcome::{FailedHow, Failure, Outcome};
 use crate::plan::verdict::{Judgement, Next, Verdict, follow};
 use crate::plan::{FailureKind, TaskId};
 
@@ -66,7 +66,7 @@ impl Run {
         if last {
             self.give_up(task, FailureKind::ValidationExhausted, message);
         } else {
-            self.fail(task, failure(FailedHow::Validation, message), Counts::Nothing);
+            self.fail(task, Failure::new(FailedHow::Validation, message), Counts::Nothing);
         }
     }
 }
