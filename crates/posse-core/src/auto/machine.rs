@@ -265,7 +265,7 @@ impl Pipeline {
         };
         self.away = away;
         let Some((what, level, text)) = notice else { return };
-        self.progress.request(Effect::Tell(Notice { what, level, item: None, text: text.clone(), message: None }));
+        self.tell(what, level, text.clone());
         let now = self.progress.now;
         for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
             self.memory(&item).note(now, text.clone());
@@ -307,6 +307,11 @@ impl Pipeline {
 
     fn memory(&mut self, item: &Slug) -> &mut Memory {
         self.carried.items.entry(item.clone()).or_default()
+    }
+
+    /// Notifies people of what concerns no single item.
+    fn tell(&mut self, what: NoticeKind, level: Level, text: String) {
+        self.progress.request(Effect::Tell(Notice { what, level, item: None, text, message: None }));
     }
 
     /// Notifies people, and keeps the text in the item's history.

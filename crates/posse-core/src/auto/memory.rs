@@ -49,8 +49,9 @@ pub struct Memory {
     pub wanting: u32,
     /// What its sessions have used.
     pub spent: Total,
-    /// The completed phases and their inputs. A phase is skipped while its input is unchanged.
-    pub planned: Option<Planned>,
+    /// The completed phases and their inputs. A phase is skipped while its input is unchanged. A plan exists for the text with this
+    /// hash.
+    pub planned: Option<String>,
     pub executed: Option<Executed>,
     pub verified: Option<Verified>,
     /// The branch that has its work.
@@ -72,12 +73,6 @@ pub struct Leaving {
     pub reason: String,
     /// The hash of the author's text at that time.
     pub hash: String,
-}
-
-/// A plan exists for this text of the item.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
-    pub item: String,
 }
 
 /// This plan was carried out for this text of the item.

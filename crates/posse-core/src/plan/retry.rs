@@ -6,51 +6,33 @@ use super::FailureKind;
 use super::outcome::{Denial, FailedHow, Failure, denial_advice, denied_again};
 use crate::engine::retry::Backoff;
 
-/// What becomes of a task after a failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Again, after a pause.
-    Again(Duration),
-    /// Failed for good.
-    GiveUp { kind: FailureKind, message: String },
-}
+/// The pause before the next attempt at a task, or why the task has failed for good.
+type Retry = Result<Duration, (FailureKind, String)>;
 
-/// What is known of a task's failures, the newest included.
-#[derive(Clone, Copy, Debug)]
-pub struct Tries<'a> {
-    /// Attempts that count.
-    pub attempts: u32,
-    pub max_attempts: u32,
-    /// Failures in a row that do not count.
-    pub infra: u32,
-    /// What was refused in the failure before.
-    pub denied_before: &'a [Denial],
-}
-
-/// After an attempt that counts.
-pub fn after_failure(failure: &Failure, tries: &Tries<'_>, backoff: &Backoff) -> After {
-    if let Some(denial) = denied_again(tries.denied_before, &failure.denials) {
-        return After::GiveUp { kind: FailureKind::Denied, message: denial_advice(denial) };
+/// Decides about a failure that counts as an attempt. `denied_before` is what was refused in the failure before.
+pub fn after_failure(
+    failure: &Failure,
+    (attempts, max_attempts): (u32, u32),
+    denied_before: &[Denial],
+    backoff: &Backoff,
+) -> Retry {
+    if let Some(denial) = denied_again(denied_before, &failure.denials) {
+        return Err((FailureKind::Denied, denial_advice(denial)));
     }
     // Another attempt would build on it, and only a person can put it right.
     if failure.kind == FailedHow::UsersWork {
-        return After::GiveUp { kind: FailureKind::Config, message: failure.message.clone() };
+        return Err((FailureKind::Config, failure.message.clone()));
     }
-    if tries.attempts >= tries.max_attempts {
-        return After::GiveUp { kind: FailureKind::AttemptsExhausted, message: failure.message.clone() };
+    if attempts >= max_attempts {
+        return Err((FailureKind::AttemptsExhausted, failure.message.clone()));
     }
-    After::Again(backoff.pause(tries.attempts))
+    Ok(backoff.pause(attempts))
 }
 
-/// After one that does not.
-pub fn after_infra(failure: &Failure, tries: &Tries<'_>, backoff: &Backoff) -> After {
-    match backoff.infra_pause(tries.infra) {
-        Some(pause) => After::Again(pause),
-        None => {
-            let message = format!("{} times in a row: {}", tries.infra, failure.message);
-            After::GiveUp { kind: FailureKind::Config, message }
-        }
-    }
+/// Decides about a failure that does not count. `infra` is the number of such failures in a row.
+pub fn after_infra(failure: &Failure, infra: u32, backoff: &Backoff) -> Retry {
+    let gives_up = || (FailureKind::Config, format!("{infra} times in a row: {}", failure.message));
+    backoff.infra_pause(infra).ok_or_else(gives_up)
 }
 
 #[cfg(test)]
@@ -67,23 +49,19 @@ mod tests {
     #[test]
     fn every_kind_of_failure_has_an_end() {
         let backoff = Backoff::default();
-        let tries = |attempts, infra| Tries { attempts, max_attempts: 3, infra, denied_before: &[] };
-        assert_eq!(after_failure(&failure(&[]), &tries(2, 0), &backoff), After::Again(Duration::from_secs(10)));
-        let exhausted = After::GiveUp { kind: FailureKind::AttemptsExhausted, message: "red".into() };
-        assert_eq!(after_failure(&failure(&[]), &tries(3, 0), &backoff), exhausted);
-        assert_eq!(after_infra(&failure(&[]), &tries(0, 2), &backoff), After::Again(Duration::from_secs(10)));
-        let config = After::GiveUp { kind: FailureKind::Config, message: "3 times in a row: red".into() };
-        assert_eq!(after_infra(&failure(&[]), &tries(0, 3), &backoff), config);
+        let after = |attempts| after_failure(&failure(&[]), (attempts, 3), &[], &backoff);
+        assert_eq!(after(2), Ok(Duration::from_secs(10)));
+        assert_eq!(after(3), Err((FailureKind::AttemptsExhausted, "red".into())));
+        assert_eq!(after_infra(&failure(&[]), 2, &backoff), Ok(Duration::from_secs(10)));
+        let config = Err((FailureKind::Config, "3 times in a row: red".into()));
+        assert_eq!(after_infra(&failure(&[]), 3, &backoff), config);
     }
 
     #[test]
     fn t13_the_third_attempt_is_not_spent_on_a_wall() {
         let before = failure(&["out/report.md"]).denials;
-        let tries = Tries { attempts: 2, max_attempts: 5, infra: 0, denied_before: &before };
-        let After::GiveUp { kind, message } = after_failure(&failure(&["out/report.md"]), &tries, &Backoff::default())
-        else {
-            panic!("tried again");
-        };
+        let after = after_failure(&failure(&["out/report.md"]), (2, 5), &before, &Backoff::default());
+        let (kind, message) = after.unwrap_err();
         assert_eq!(kind, FailureKind::Denied);
         assert!(message.contains("Write out/report.md") && message.contains("posse run retry"), "{message}");
     }

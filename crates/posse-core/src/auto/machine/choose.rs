@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::{Job, Pipeline, Stage, Step};
 use crate::auto::memory::{Leaving, Memory, Parked, ParkedWhy};
-use crate::auto::messages::{Candidate, Effect, Notice, NoticeKind};
+use crate::auto::messages::{Candidate, Effect, NoticeKind};
 use crate::auto::settings::Mode;
 use crate::backlog::{ItemOutcome, Slug};
 use crate::engine::{Machine, RunOutcome, StopHow};
@@ -14,9 +14,7 @@ use crate::turn::Level;
 impl Pipeline {
     pub(super) fn schedule(&mut self) {
         if self.carried.quota.lift_if_over(self.progress.now) {
-            let text = "sessions may be started again".to_owned();
-            let (what, level) = (NoticeKind::HoldEnds, Level::Info);
-            self.progress.request(Effect::Tell(Notice { what, level, item: None, text, message: None }));
+            self.tell(NoticeKind::HoldEnds, Level::Info, "sessions may be started again".into());
         }
         if let Some(reason) = self.streak.too_long(&self.settings) {
             self.close(RunOutcome::CircuitOpen, reason);
@@ -70,14 +68,10 @@ impl Pipeline {
     fn choose(&mut self) {
         loop {
             let idle = self.jobs.is_empty();
-            if let Some((outcome, reason)) = self.closing.clone() {
+            let stopped = self.progress.stop.map(|_| (RunOutcome::Stopped, "stopped on request".to_owned()));
+            if let Some((outcome, reason)) = self.closing.clone().or(stopped) {
                 return if idle {
                     self.finish(outcome, reason);
-                };
-            }
-            if self.progress.stop.is_some() {
-                return if idle {
-                    self.finish(RunOutcome::Stopped, "stopped on request".into());
                 };
             }
             if self.progress.outstanding().contains(&Effect::Scan) {

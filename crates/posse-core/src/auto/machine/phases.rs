@@ -2,7 +2,7 @@
 
 use super::{Author, Infra, Job, Pipeline, Stage, Step};
 use crate::auto::evidence::{Evidence, Miss, in_words, misses};
-use crate::auto::memory::{Executed, Leaving, ParkedWhy, Planned, Verified};
+use crate::auto::memory::{Executed, Leaving, ParkedWhy, Verified};
 use crate::auto::messages::{Deed, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement, StepAnswer};
 use crate::auto::session::SessionEnd;
 use crate::backlog::{ItemOutcome, Kind, Slug};
@@ -135,7 +135,7 @@ impl Pipeline {
             job.plan = Some(hash.clone());
         }
         let known = self.carried.items.get(item).and_then(|memory| memory.planned.as_ref());
-        let (was_planned, for_this) = (known.is_some(), known.is_some_and(|planned| planned.item == hash));
+        let (was_planned, for_this) = (known.is_some(), known == Some(&hash));
         match (by, plan) {
             (Author::Earlier, PlanFound::Valid { .. }) if for_this => {
                 self.step(item, "its plan is still good");
@@ -159,7 +159,7 @@ impl Pipeline {
             (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Valid { .. }) => {
                 let branch = self.settings.branch.clone();
                 let memory = self.memory(item);
-                (memory.planned, memory.branch) = (Some(Planned { item: hash }), branch);
+                (memory.planned, memory.branch) = (Some(hash), branch);
                 self.say(NoticeKind::ItemPlanned, Level::Info, item, "planned".into());
                 self.ready(item, Step::Execute);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Effect, Memory, Notice, Run, time};
 use crate::plan::breaker::Counts;
 use crate::plan::outcome::Failure;
-use crate::plan::retry::{After, Tries, after_failure, after_infra};
+use crate::plan::retry::{after_failure, after_infra};
 use crate::plan::select::attempts_of;
 use crate::plan::{FailureKind, Record, TaskId, TaskStatus};
 
@@ -35,35 +35,29 @@ impl Run {
 
     pub(super) fn infra(&mut self, task: &TaskId, failure: Failure) {
         self.refund(task, Counts::Failure);
-        self.memory(task).infra += 1;
-        match after_infra(&failure, &self.tries(task), &self.settings.backoff) {
-            After::Again(pause) => self.rest(task, failure, pause),
-            After::GiveUp { kind, message } => self.give_up(task, kind, message),
+        let memory = self.memory(task);
+        memory.infra += 1;
+        let infra = memory.infra;
+        match after_infra(&failure, infra, &self.settings.backoff) {
+            Ok(pause) => self.rest(task, failure, pause),
+            Err((kind, message)) => self.give_up(task, kind, message),
         }
     }
 
     pub(super) fn fail(&mut self, task: &TaskId, failure: Failure, counts: Counts) {
         self.breaker.ended(counts, self.progress.now, &self.settings.breaker);
-        self.memory(task).infra = 0;
-        let after = after_failure(&failure, &self.tries(task), &self.settings.backoff);
-        self.memory(task).denied.clone_from(&failure.denials);
-        match after {
-            After::Again(pause) => {
+        let attempts = self.state.get(task).map_or(0, |record| record.attempts);
+        let attempts = (attempts, self.attempts_of(task));
+        let memory = self.memory(task);
+        memory.infra = 0;
+        let denied_before = std::mem::replace(&mut memory.denied, failure.denials.clone());
+        match after_failure(&failure, attempts, &denied_before, &self.settings.backoff) {
+            Ok(pause) => {
                 self.state.of(task).status = TaskStatus::Pending;
                 self.flights.remove(task);
                 self.rest(task, failure, pause);
             }
-            After::GiveUp { kind, message } => self.give_up(task, kind, message),
-        }
-    }
-
-    fn tries(&self, task: &TaskId) -> Tries<'_> {
-        let memory = self.memory.get(task);
-        Tries {
-            attempts: self.state.get(task).map_or(0, |record| record.attempts),
-            max_attempts: self.attempts_of(task),
-            infra: memory.map_or(0, |memory| memory.infra),
-            denied_before: memory.map_or(&[], |memory| &memory.denied),
+            Err((kind, message)) => self.give_up(task, kind, message),
         }
     }
 

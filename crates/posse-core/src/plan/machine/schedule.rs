@@ -41,38 +41,28 @@ impl Run {
 
     /// Checks stop, breaker, quota and budgets, in this order. Ends the run if one of them says so and nothing is in progress.
     fn may_not_start(&mut self) -> bool {
-        let idle = self.idle();
-        if self.progress.stop.is_some() {
-            if idle {
-                self.finish(RunOutcome::Stopped, "stopped on request".into());
-            }
+        let gate = self.breaker.gate(self.progress.now, &self.settings.breaker);
+        let (outcome, reason) = if self.progress.stop.is_some() {
+            (RunOutcome::Stopped, "stopped on request".to_owned())
+        } else if gate == Gate::Broken {
+            let reason = format!("sessions failed one after the other, {} times over", self.breaker.trips());
+            (RunOutcome::CircuitOpen, reason)
+        } else if matches!(gate, Gate::Wait(_)) {
             return true;
-        }
-        match self.breaker.gate(self.progress.now, &self.settings.breaker) {
-            Gate::Broken => {
-                if idle {
-                    let reason = format!("sessions failed one after the other, {} times over", self.breaker.trips());
-                    self.finish(RunOutcome::CircuitOpen, reason);
-                }
+        } else if let Some(hold) = self.quota.hold() {
+            if !self.settings.no_wait {
                 return true;
             }
-            Gate::Wait(_) => return true,
-            Gate::Open | Gate::Probe => {}
+            (RunOutcome::RateLimited, hold.reason.clone())
+        } else if let Some(reason) = exhausted(&self.settings.levels) {
+            (RunOutcome::BudgetExhausted, reason)
+        } else {
+            return false;
+        };
+        if self.idle() {
+            self.finish(outcome, reason);
         }
-        if let Some(hold) = self.quota.hold() {
-            let reason = hold.reason.clone();
-            if idle && self.settings.no_wait {
-                self.finish(RunOutcome::RateLimited, reason);
-            }
-            return true;
-        }
-        if let Some(reason) = exhausted(&self.settings.levels) {
-            if idle {
-                self.finish(RunOutcome::BudgetExhausted, reason);
-            }
-            return true;
-        }
-        false
+        true
     }
 
     fn selection(&self, choose: impl Fn(&Plan, &State, &Limits<'_>) -> Selection) -> Selection {
