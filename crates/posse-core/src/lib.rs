@@ -30,6 +30,8 @@ pub mod screen;
 pub mod secrets;
 pub mod signal;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod turn;
 pub mod visible;

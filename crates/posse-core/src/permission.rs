@@ -16,7 +16,7 @@ pub const CAP: u32 = 20;
 
 /// What the four conditions say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AcceptVerdict {
     /// The terminal does not wait for an answer.
     NotAsked,
     /// Accepting is not switched on.
@@ -52,13 +52,13 @@ impl Accepts {
     }
 
     /// The cooldown comes before the cap: a turn does not fail for an accept that would not be sent yet.
-    pub fn verdict(&self, status: StatusKind, switched_on: bool, now: Mono) -> Verdict {
+    pub fn verdict(&self, status: StatusKind, switched_on: bool, now: Mono) -> AcceptVerdict {
         match self.last.map(|last| last + COOLDOWN) {
-            _ if status != StatusKind::WaitingUserAnswer => Verdict::NotAsked,
-            _ if !switched_on => Verdict::Off,
-            Some(until) if now < until => Verdict::Cooldown(until),
-            _ if self.count >= CAP => Verdict::Capped,
-            _ => Verdict::Accept { n: self.count + 1 },
+            _ if status != StatusKind::WaitingUserAnswer => AcceptVerdict::NotAsked,
+            _ if !switched_on => AcceptVerdict::Off,
+            Some(until) if now < until => AcceptVerdict::Cooldown(until),
+            _ if self.count >= CAP => AcceptVerdict::Capped,
+            _ => AcceptVerdict::Accept { n: self.count + 1 },
         }
     }
 
@@ -84,11 +84,8 @@ impl Accepts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::at;
     use StatusKind::{Idle, Processing, WaitingUserAnswer};
-
-    fn at(ms: u64) -> Mono {
-        Mono(Duration::from_millis(ms))
-    }
 
     #[test]
     fn the_numbers_are_the_seeds() {
@@ -101,16 +98,16 @@ mod tests {
         let recent = Accepts::new(3, Some(at(10_000)));
         let full = Accepts::new(20, Some(at(10_000)));
         for (case, accepts, status, on, ms, expected) in [
-            ("nobody asks", fresh, Processing, true, 0, Verdict::NotAsked),
-            ("nobody asks any more", full, Idle, true, 90_000, Verdict::NotAsked),
-            ("off", fresh, WaitingUserAnswer, false, 0, Verdict::Off),
-            ("off, whatever else", full, WaitingUserAnswer, false, 90_000, Verdict::Off),
-            ("S-141, the clock is young", fresh, WaitingUserAnswer, true, 2_000, Verdict::Accept { n: 1 }),
-            ("S-7, 4.9 s", recent, WaitingUserAnswer, true, 14_900, Verdict::Cooldown(at(15_000))),
-            ("exactly 5.0 s have elapsed", recent, WaitingUserAnswer, true, 15_000, Verdict::Accept { n: 4 }),
-            ("S-144, the cap waits", full, WaitingUserAnswer, true, 14_999, Verdict::Cooldown(at(15_000))),
-            ("S-8, the cap", full, WaitingUserAnswer, true, 15_000, Verdict::Capped),
-            ("the 20th is legal", Accepts::new(19, None), WaitingUserAnswer, true, 0, Verdict::Accept { n: 20 }),
+            ("nobody asks", fresh, Processing, true, 0, AcceptVerdict::NotAsked),
+            ("nobody asks any more", full, Idle, true, 90_000, AcceptVerdict::NotAsked),
+            ("off", fresh, WaitingUserAnswer, false, 0, AcceptVerdict::Off),
+            ("off, whatever else", full, WaitingUserAnswer, false, 90_000, AcceptVerdict::Off),
+            ("S-141, the clock is young", fresh, WaitingUserAnswer, true, 2_000, AcceptVerdict::Accept { n: 1 }),
+            ("S-7, 4.9 s", recent, WaitingUserAnswer, true, 14_900, AcceptVerdict::Cooldown(at(15_000))),
+            ("exactly 5.0 s have elapsed", recent, WaitingUserAnswer, true, 15_000, AcceptVerdict::Accept { n: 4 }),
+            ("S-144, the cap waits", full, WaitingUserAnswer, true, 14_999, AcceptVerdict::Cooldown(at(15_000))),
+            ("S-8, the cap", full, WaitingUserAnswer, true, 15_000, AcceptVerdict::Capped),
+            ("the 20th is legal", Accepts::new(19, None), WaitingUserAnswer, true, 0, AcceptVerdict::Accept { n: 20 }),
         ] {
             assert_eq!(accepts.verdict(status, on, at(ms)), expected, "{case}");
         }

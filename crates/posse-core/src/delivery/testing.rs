@@ -1,17 +1,13 @@
 //! Screens and tables for the tests of both machines.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use super::{Claim, Effect, Event, KeyId, Seen};
 use crate::detect::dialog::{Choosable, Dialog, Meaning};
 use crate::detect::{Evidence, Reading, Strength};
 use crate::status::{Status, StatusKind, WaitingKind};
-use crate::time::{Mono, Wall};
-
-pub(super) fn at(ms: u64) -> Mono {
-    Mono(Duration::from_millis(ms))
-}
+pub(super) use crate::testing::at;
+use crate::time::Wall;
 
 /// A screen, and what is believed of it.
 #[derive(Clone, Debug)]

@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 
 use day::{Agent, Channel, Day, Drawn, Fault, Heard};
 
-use super::tables::{at, title_busy};
+use super::tables::title_busy;
 use super::*;
+use crate::testing::at;
 
 /// The longest that a status may be wrong, in milliseconds.
 const LIMIT: u64 = 2_000;

@@ -8,31 +8,15 @@ mod polled;
 
 use std::time::Duration;
 
-use super::testing::{at, who, words};
+use super::testing::{who, words};
 use super::*;
+use crate::testing::{Dice, at};
 use polled::polled;
 
 const DAYS: u64 = 4_000;
 /// A poll until a change is seen, and one for each time that counts from there: guard and grace, for the prompt and for two
 /// reminders. One more for what a poll does only at the next one.
 const LATE: u64 = 8 * 50;
-
-/// Small, and the same everywhere (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[(self.next() % choices.len() as u64) as usize]
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {

@@ -4,12 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::*;
+pub(super) use crate::testing::at;
 use crate::time::Mono;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
-
-pub(super) fn at(ms: u64) -> Mono {
-    Mono(Duration::from_millis(ms))
-}
 
 pub(super) fn who() -> Who {
     Who {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{AcceptFailure, Cause, Effect, Level, Notice, Seen, Turn};
 use crate::detect::dialog::short;
 use crate::ids::TerminalId;
-use crate::permission::{CAP, COOLDOWN, Verdict};
+use crate::permission::{AcceptVerdict, CAP, COOLDOWN};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
 
@@ -152,14 +152,14 @@ impl Turn {
 
     fn accept(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         match self.accepts.verdict(StatusKind::WaitingUserAnswer, self.rules.auto_accept, now) {
-            Verdict::NotAsked | Verdict::Off | Verdict::Cooldown(_) => {}
-            Verdict::Capped => {
+            AcceptVerdict::NotAsked | AcceptVerdict::Off | AcceptVerdict::Cooldown(_) => {}
+            AcceptVerdict::Capped => {
                 let message = format!("{} asked for more than {CAP} permissions in one turn", self.name());
                 self.fail(Cause::Cap, message, effects);
             }
             // The turn is about to end; what is allowed now nobody would watch over.
-            Verdict::Accept { .. } if now > self.last_instant => {}
-            Verdict::Accept { n } => {
+            AcceptVerdict::Accept { .. } if now > self.last_instant => {}
+            AcceptVerdict::Accept { n } => {
                 self.tell_if_in_vain(seen, effects);
                 self.accepts.sending(now);
                 self.accepting = Some(Tried { question: seen.question.clone() });

@@ -4,27 +4,7 @@ use std::ops::Range;
 
 use super::super::tables::{question, reading};
 use super::super::*;
-
-/// Small, and the same everywhere (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn within(&mut self, range: Range<u64>) -> u64 {
-        range.start + self.next() % (range.end - range.start)
-    }
-
-    fn percent(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-}
+use crate::testing::Dice;
 
 /// What the agent really does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +134,10 @@ impl Day {
                 if self.dice.percent(50) {
                     self.heard.push((self.now, Heard::Did(Event::Answered)));
                 }
-                match self.dice.percent(70) {
-                    true => self.enter(Truth::Working, &Claim::Working, None),
-                    false => self.enter(Truth::Over, &Claim::Ready, None),
+                if self.dice.percent(70) {
+                    self.enter(Truth::Working, &Claim::Working, None);
+                } else {
+                    self.enter(Truth::Over, &Claim::Ready, None);
                 }
             }
         }

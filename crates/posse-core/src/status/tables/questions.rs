@@ -5,10 +5,9 @@ use super::*;
 #[test]
 fn a_visible_question_beats_every_word() {
     let waiting = (500, WaitingUserAnswer, "rule dialog");
-    let spin = (200, Processing, "rule spinner");
     for claim in [Working, Ready, TurnOver, Failed("x".into()), Asking(Some(Question))] {
         for source in Source::ALL {
-            check_idle(&[(200, spinner()), (500, asks("a")), (510, Said(source, claim.clone()))], &[spin, waiting]);
+            check_working(&[(500, asks("a")), (510, Said(source, claim.clone()))], &[waiting]);
         }
     }
     check_idle(
@@ -16,38 +15,29 @@ fn a_visible_question_beats_every_word() {
         &[(350, Processing, "the agent said working (OSC 7501)"), waiting],
     );
     // Nothing is said when it is accepted, and when it is refused.
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (900, Answered), (950, spinner())],
-        &[spin, waiting, (950, Processing, "rule spinner")],
+    check_working(
+        &[(500, asks("a")), (900, Answered), (950, spinner())],
+        &[waiting, (950, Processing, "rule spinner")],
     );
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (950, closed())],
-        &[spin, waiting, (950, Completed, "rule closed")],
-    );
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (950, quiet(1))],
-        &[spin, waiting, (950, Processing, "the question is gone (rule quiet)"), (1_950, Completed, "rule quiet")],
+    check_working(&[(500, asks("a")), (950, closed())], &[waiting, (950, Completed, "rule closed")]);
+    check_working(
+        &[(500, asks("a")), (950, quiet(1))],
+        &[waiting, (950, Processing, "the question is gone (rule quiet)"), (1_950, Completed, "rule quiet")],
     );
     // We refuse it, and hear of that from the screen that shows the end (Claude Code, Codex).
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (950, closed()), (951, Denied)],
-        &[spin, waiting, (950, Completed, "rule closed")],
-    );
+    check_working(&[(500, asks("a")), (950, closed()), (951, Denied)], &[waiting, (950, Completed, "rule closed")]);
     // Accepted, and already over; accepted, and the screen does not show work yet.
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (950, closed()), (951, Answered)],
-        &[spin, waiting, (950, Completed, "rule closed")],
-    );
-    check_idle(
-        &[(200, spinner()), (500, asks("a")), (950, quiet(1)), (951, Answered), (2_300, spinner())],
-        &[spin, waiting, (950, Processing, "the question is gone (rule quiet)")],
+    check_working(&[(500, asks("a")), (950, closed()), (951, Answered)], &[waiting, (950, Completed, "rule closed")]);
+    check_working(
+        &[(500, asks("a")), (950, quiet(1)), (951, Answered), (2_300, spinner())],
+        &[waiting, (950, Processing, "the question is gone (rule quiet)")],
     );
     // A view that says nothing hides it.
-    check_idle(&[(200, spinner()), (500, asks("a")), (900, nothing())], &[spin, waiting]);
+    check_working(&[(500, asks("a")), (900, nothing())], &[waiting]);
     // Text that only looks like a question (S-55).
     let prose = || weak("seed.permission", WaitingUserAnswer, Strength::Text);
-    check_idle(&[(200, spinner()), (500, prose()), (600, spinner())], &[spin]);
-    check_idle(&[(200, spinner()), (500, prose())], &[spin, (1_000, WaitingUserAnswer, "rule seed.permission")]);
+    check_working(&[(500, prose()), (600, spinner())], &[]);
+    check_working(&[(500, prose())], &[(1_000, WaitingUserAnswer, "rule seed.permission")]);
 }
 
 #[test]
@@ -122,9 +112,9 @@ fn the_same_words_again_are_another_question() {
     let expected = [(100, Idle, 1, 100), (300, WaitingUserAnswer, 2, 300), (900, WaitingUserAnswer, 3, 900)];
     assert_eq!(told, [&expected[..], &[(1_500, Completed, 4, 1_500)]].concat());
     // It was answered and is gone.
-    check_idle(
-        &[(200, spinner()), (300, asks("a")), (900, closed()), (901, Event::AskedAgain)],
-        &[(200, Processing, "rule spinner"), (300, WaitingUserAnswer, "rule dialog"), (900, Completed, "rule closed")],
+    check_working(
+        &[(300, asks("a")), (900, closed()), (901, Event::AskedAgain)],
+        &[(300, WaitingUserAnswer, "rule dialog"), (900, Completed, "rule closed")],
     );
 }
 
@@ -151,16 +141,13 @@ fn the_cursor_of_a_question_is_no_news() {
 #[test]
 fn one_odd_frame_is_no_error() {
     let spin = (200, Processing, "rule spinner");
-    check_idle(&[(200, spinner()), (500, api_error()), (900, spinner())], &[spin]); // S-126
-    check_idle(&[(200, spinner()), (500, api_error())], &[spin, (1_000, Error, "rule api_error")]);
-    check_idle(
-        &[(200, spinner()), (500, api_error()), (600, Said(Hook, Failed("overloaded".into())))],
-        &[spin, (600, Error, "the agent said failed: overloaded (hook)")],
+    check_working(&[(500, api_error()), (900, spinner())], &[]); // S-126
+    check_working(&[(500, api_error())], &[(1_000, Error, "rule api_error")]);
+    check_working(
+        &[(500, api_error()), (600, Said(Hook, Failed("overloaded".into())))],
+        &[(600, Error, "the agent said failed: overloaded (hook)")],
     );
-    check_idle(
-        &[(200, spinner()), (500, api_error()), (600, Said(SessionFile, Ready))],
-        &[spin, (600, Error, "rule api_error")],
-    );
+    check_working(&[(500, api_error()), (600, Said(SessionFile, Ready))], &[(600, Error, "rule api_error")]);
     // Progress ends a moment before the hook and the screen tell how (Claude Code 2.1.197); or nothing else does.
     // The session file does the same.
     for (vague, said) in
@@ -175,15 +162,12 @@ fn one_odd_frame_is_no_error() {
             ],
             &[spin, (510, Error, "the agent said failed: overloaded (hook)")],
         );
-        check_idle(
-            &[(200, spinner()), (500, Said(vague, Ready)), (560, closed())],
-            &[spin, (560, Completed, "rule closed")],
-        );
-        check_idle(&[(200, spinner()), (300, nothing()), (500, Said(vague, Ready))], &[spin, (800, Completed, said)]);
+        check_working(&[(500, Said(vague, Ready)), (560, closed())], &[(560, Completed, "rule closed")]);
+        check_working(&[(300, nothing()), (500, Said(vague, Ready))], &[(800, Completed, said)]);
     }
     // With the row that closes the turn below it. Claude Code 2.1.197 tells nothing of a limit.
     let closed_error = || Event::Read(Reading { ends_turn: true, ..reading("closed_error", Some(Error), 0) });
-    check_idle(&[(200, spinner()), (500, closed_error())], &[spin, (500, Error, "rule closed_error")]);
+    check_working(&[(500, closed_error())], &[(500, Error, "rule closed_error")]);
     // An empty screen (S-52).
     let empty = || weak("empty", Error, Strength::Fallback);
     check_idle(&[(200, empty()), (700, idle())], &[]);
