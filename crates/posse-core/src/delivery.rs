@@ -121,14 +121,11 @@ struct Clock {
     give_up: Mono,
 }
 
-/// What a clock says.
-enum Rang {
-    Nothing,
-    Look,
-    GiveUp,
-}
-
 impl Clock {
+    fn new(look: Mono, give_up: Mono) -> Self {
+        Self { look: Some(look), give_up }
+    }
+
     fn deadline(&self) -> Mono {
         self.look.map_or(self.give_up, |look| look.min(self.give_up))
     }
@@ -140,16 +137,14 @@ impl Clock {
         }
     }
 
-    fn ring(&mut self, now: Mono) -> Rang {
-        if now >= self.give_up {
-            return Rang::GiveUp;
-        }
+    /// Asks for a look that is due.
+    fn ring<D, F>(&mut self, now: Mono) -> Vec<Effect<D, F>> {
         match self.look {
             Some(look) if now >= look => {
                 self.look = Some(now + LOOK_AGAIN);
-                Rang::Look
+                vec![Effect::Look]
             }
-            _ => Rang::Nothing,
+            _ => Vec::new(),
         }
     }
 }

@@ -59,12 +59,16 @@ impl FileProblem {
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.add_hint(hint);
+        self
+    }
+
+    pub(crate) fn add_hint(&mut self, hint: impl Into<String>) -> &mut Self {
         self.hint = Some(hint.into());
         self
     }
 
-    #[must_use]
-    pub fn also(mut self, at: TextSpan, label: impl Into<String>) -> Self {
+    pub(crate) fn add_span(&mut self, at: TextSpan, label: impl Into<String>) -> &mut Self {
         self.also.push((at, label.into()));
         self
     }
@@ -151,6 +155,39 @@ impl fmt::Display for FileProblems {
     }
 }
 
+/// The errors and warnings that were found in a file so far.
+#[derive(Debug, Default)]
+pub(crate) struct ProblemList {
+    pub(crate) errors: Vec<FileProblem>,
+    pub(crate) warnings: Vec<FileProblem>,
+}
+
+impl ProblemList {
+    pub(crate) fn error(&mut self, at: TextSpan, message: impl Into<String>) -> &mut FileProblem {
+        added(&mut self.errors, FileProblem::new(at, message))
+    }
+
+    pub(crate) fn warning(&mut self, at: TextSpan, message: impl Into<String>) -> &mut FileProblem {
+        added(&mut self.warnings, FileProblem::new(at, message))
+    }
+
+    /// Returns what was read and the warnings, or else the errors. Both are in the order of the file.
+    pub(crate) fn finish<T>(mut self, file: &str, value: Option<T>) -> Result<(T, Vec<FileProblem>), FileProblems> {
+        self.errors.sort_by_key(|error| error.at.start);
+        self.warnings.sort_by_key(|warning| warning.at.start);
+        match value {
+            Some(value) if self.errors.is_empty() => Ok((value, self.warnings)),
+            _ => Err(FileProblems { file: file.to_owned(), problems: self.errors, warnings: self.warnings }),
+        }
+    }
+}
+
+fn added(list: &mut Vec<FileProblem>, problem: FileProblem) -> &mut FileProblem {
+    list.push(problem);
+    let last = list.len() - 1;
+    &mut list[last]
+}
+
 /// A problem as miette takes it.
 #[derive(Debug)]
 struct Excerpt<'a> {
@@ -210,9 +247,9 @@ mod tests {
             TextSpan::of_bytes(&text, start..start + needle.len())
         };
         let first = at("id: 1", 0);
-        let problem = FileProblem::new(at("id: 1", first.end), "there are two tasks 1")
-            .also(first, "first")
-            .hint("give one of them another id, or run it with `--no-validation-of-ids-and-so-on`");
+        let mut problem = FileProblem::new(at("id: 1", first.end), "there are two tasks 1");
+        problem.add_span(first, "first");
+        problem.add_hint("give one of them another id, or run it with `--no-validation-of-ids-and-so-on`");
         let shown = problem.error("plan.yaml", &text, ExcerptLook::PLAIN);
         insta::assert_snapshot!("excerpt", shown);
         assert!(!shown.contains('\u{1b}') && shown.lines().all(|line| line.chars().count() <= 80), "{shown}");

@@ -6,12 +6,38 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// Gives a type of checked text, which its `FromStr` checks, `Display` and what serde needs.
+macro_rules! checked_text {
+    ($name:ident, $bad:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = $bad;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+
+pub(crate) use checked_text;
+
 /// Eight lower-case hex characters that name one thing for ever.
 macro_rules! eight_digits {
     ($(#[$doc:meta])* $id:ident, $bad:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(try_from = "String")]
         pub struct $id([u8; 8]);
 
         #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -21,11 +47,7 @@ macro_rules! eight_digits {
         impl $id {
             /// Randomness comes in as an argument, as everything else does.
             pub fn from_random(bits: u32) -> Self {
-                let mut id = [0; 8];
-                for (i, c) in id.iter_mut().enumerate() {
-                    *c = b"0123456789abcdef"[(bits >> (28 - 4 * i)) as usize & 0xf];
-                }
-                Self(id)
+                Self(std::array::from_fn(|i| b"0123456789abcdef"[(bits >> (28 - 4 * i)) as usize & 0xf]))
             }
 
             pub fn as_str(&self) -> &str {
@@ -57,24 +79,7 @@ macro_rules! eight_digits {
             }
         }
 
-        impl TryFrom<String> for $id {
-            type Error = $bad;
-            fn try_from(s: String) -> Result<Self, Self::Error> {
-                s.parse()
-            }
-        }
-
-        impl From<$id> for String {
-            fn from(id: $id) -> Self {
-                id.as_str().to_owned()
-            }
-        }
-
-        impl fmt::Display for $id {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
+        checked_text!($id, $bad);
 
         impl fmt::Debug for $id {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,7 +106,7 @@ eight_digits!(
 /// The name of a terminal or of a session, as a person typed it. Names become file names, tmux window names and table
 /// cells, so what would be misread there is refused: `.`, `:`, `/`, control characters, and anything
 /// long enough to be a mistake.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Name(String);
 
@@ -172,20 +177,9 @@ impl FromStr for Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = BadName;
-    fn try_from(s: String) -> Result<Self, Self::Error> {
-        s.parse()
-    }
-}
+checked_text!(Name, BadName);
 
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-/// Whoever puts bytes into a terminal: one `posse send`, one attached person, the daemon's own
+/// A writer that puts bytes into a terminal: one `posse send`, one attached person, the daemon's own
 /// responder. Together with a sequence number that only this writer counts up it makes input
 /// repeatable without being repeated: the keeper applies a number once, however often it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

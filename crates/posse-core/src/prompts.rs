@@ -13,7 +13,8 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::{Deserialize, Serialize};
 
 use crate::file_problem::{FileProblem, FileProblems, TextSpan};
-use crate::nearest::nearest;
+use crate::nearest::did_you_mean;
+use crate::visible::words_of;
 
 /// The ending of template files.
 pub const EXTENSION: &str = "j2";
@@ -48,7 +49,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment.add_filter("data", |value: &Value| data(&text_of(value)));
     environment.add_filter("tagged", |value: &Value, tag: &str| tagged(tag, &text_of(value)));
     environment.add_filter("quoted", |value: &Value| serde_json::Value::from(text_of(value)).to_string());
-    environment.add_filter("one_line", |value: &Value| text_of(value).split_whitespace().collect::<Vec<_>>().join(" "));
+    environment.add_filter("one_line", |value: &Value| words_of(&text_of(value)));
     for (name, source) in BUILT_IN {
         environment.add_template(name, source).expect("a test compiles every built-in template");
     }
@@ -118,10 +119,8 @@ fn problem_of(name: &str, source: &str) -> Option<FileProblem> {
     let start = TextSpan::of_bytes(source, 0..0);
     if !names().any(|known| known == name) {
         let problem = FileProblem::new(start, format!("there is no prompt template `{name}`"));
-        return Some(match nearest(name, names()) {
-            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-            None => problem.hint(format!("the templates are {}", names().collect::<Vec<_>>().join(", "))),
-        });
+        let all = || format!("the templates are {}", names().collect::<Vec<_>>().join(", "));
+        return Some(problem.hint(did_you_mean(name, names()).unwrap_or_else(all)));
     }
     let mut environment = ENVIRONMENT.clone();
     if let Err(error) = environment.add_template_owned(name.to_owned(), source.to_owned()) {

@@ -135,7 +135,7 @@ impl QuestionEvidence {
 
 /// The beginning of a text, cut at a character, and how many bytes were left out.
 fn beginning(text: &str, most: usize) -> (&str, usize) {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = text.floor_char_boundary(most);
     (&text[..end], text.len() - end)
 }
 

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use crate::written::constant;
+
 /// What stands in the place of a secret. Not itself a secret: to mask twice is the same as once.
 const MASK: &str = "[masked]";
 
@@ -39,9 +41,8 @@ static SHAPES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // A private key, also on one line as JSON has it, also if it was cut off.
         r"(?<keep>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:[A-Za-z0-9+/=\s\\:,]|-[A-Za-z0-9]){8,}(?:-----END [A-Z ]*PRIVATE KEY-----)?",
     ]
-    .iter()
-    .filter_map(|shape| Regex::new(shape).ok())
-    .collect()
+    .map(constant)
+    .into()
 });
 
 /// The text without what looks like a secret.
@@ -76,11 +77,6 @@ pub fn mask_json(value: &mut serde_json::Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_shape_is_one() {
-        assert_eq!(SHAPES.len(), 18);
-    }
 
     #[test]
     fn tokens_of_known_shapes_are_masked() {

@@ -30,6 +30,11 @@ pub fn same_bytes(text: &str) -> String {
     shown
 }
 
+/// The words of a text, with one blank between them.
+pub fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// At most so many characters, with an ellipsis where something is missing.
 pub fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

@@ -1,5 +1,7 @@
 //! Enums whose values are words: the same in files, on the wire and for people.
 
+use crate::nearest::did_you_mean;
+
 /// Declares an enum of words. Each value is written, read and shown as its word. The text in parentheses says what the words
 /// name, for errors.
 #[macro_export]
@@ -35,7 +37,7 @@ macro_rules! words {
         impl std::str::FromStr for $name {
             type Err = $crate::words::UnknownWord;
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                let unknown = || $crate::words::UnknownWord::new($what, word, &Self::ALL.map(Self::as_str));
+                let unknown = || $crate::words::UnknownWord::new($what, word, Self::ALL.map(Self::as_str).into());
                 Self::ALL.into_iter().find(|value| value.as_str() == word).ok_or_else(unknown)
             }
         }
@@ -44,15 +46,21 @@ macro_rules! words {
 
 /// A word that is not among those of its enum.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown {what} {word:?}; known are {known}")]
+#[error("unknown {what} {word:?}; known are {}", known.join(", "))]
 pub struct UnknownWord {
     what: &'static str,
     word: String,
-    known: String,
+    known: Vec<&'static str>,
 }
 
 impl UnknownWord {
-    pub fn new(what: &'static str, word: &str, known: &[&str]) -> Self {
-        Self { what, word: word.to_owned(), known: known.join(", ") }
+    pub fn new(what: &'static str, word: &str, known: Vec<&'static str>) -> Self {
+        Self { what, word: word.to_owned(), known }
+    }
+
+    /// Names the word that was meant, or else all of them.
+    pub(crate) fn hint(&self) -> String {
+        did_you_mean(&self.word, self.known.iter().copied())
+            .unwrap_or_else(|| format!("one of {}", self.known.join(", ")))
     }
 }

@@ -25,6 +25,11 @@ impl Deref for Expression {
     }
 }
 
+/// Compiles a regular expression that is a constant. A test compiles each of them.
+pub(crate) fn constant(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern of a constant is valid")
+}
+
 /// Reads a number of milliseconds.
 pub(crate) fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     u64::deserialize(deserializer).map(Duration::from_millis)

@@ -6,12 +6,11 @@
 use std::fmt::Write as _;
 
 use super::read::{Parts, take_apart};
-use super::{Clarification, Ended, Item, ItemOutcome, Kind, Slug, Status, read};
-use crate::file_problem::{FileProblem, FileProblems};
+use super::{Clarification, Ended, Item, ItemOutcome, Kind, Status, read};
+use crate::file_problem::{FileProblems, ProblemList};
 use crate::plan::edit::Edits;
-use crate::plan::fields::Found;
 use crate::plan::verdict::Verdict;
-use crate::visible::{capitalised, shortened};
+use crate::visible::{capitalised, shortened, words_of};
 
 /// Titles of the sections that are ours, in small letters.
 pub(super) const LOG: &str = "verification log";
@@ -116,7 +115,7 @@ pub fn append_verification(text: &str, verification: &Verification) -> Result<St
         return Ok(text.to_owned());
     }
     let mut entry = format!("### Verification #{} - {}\n\n", verification.number, one_line(&verification.at));
-    let _ = writeln!(entry, "**Verdict: {}**\n", verdict_word(verification.verdict));
+    let _ = writeln!(entry, "**Verdict: {}**\n", verification.verdict);
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             let left = lines.len().saturating_sub(LINES_MAX);
@@ -140,15 +139,6 @@ pub fn append_verification(text: &str, verification: &Verification) -> Result<St
         before.log.extend(added);
         grown
     })
-}
-
-fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "PASS",
-        Verdict::Warn => "WARN",
-        Verdict::Fail => "FAIL",
-        Verdict::Error => "ERROR",
-    }
 }
 
 /// Asks the author, and holds the item until there is an answer.
@@ -199,9 +189,8 @@ pub(super) fn asked(section: &str) -> Option<Clarification> {
     let at = section.rfind(QUESTION_MARK)?;
     let rest = &section[at + QUESTION_MARK.len()..];
     let (question, answer) = rest.split_once(ANSWER_MARK).unwrap_or((rest, ""));
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let answer = Some(words(answer)).filter(|answer| super::item::says_something(answer));
-    Some(Clarification { question: words(question), answer })
+    let answer = Some(words_of(answer)).filter(|answer| super::item::says_something(answer));
+    Some(Clarification { question: words_of(question), answer })
 }
 
 /// Writes how the work on the item ended, and the status that goes with it. An older block is replaced.
@@ -297,8 +286,7 @@ fn line_end(text: &str) -> &'static str {
 
 /// A text of others as one line of a list: it can neither begin a heading nor open a fence or a comment.
 fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = line.replace("```", "'''").replace("~~~", "---").replace("<!--", "<--").replace("-->", "->");
+    let line = words_of(text).replace("```", "'''").replace("~~~", "---").replace("<!--", "<--").replace("-->", "->");
     let line =
         line.replace(QUESTION_MARK, "Question:").replace(ANSWER_MARK, "Answer:").replace("**Verdict:", "Verdict:");
     let line: String = line.chars().filter(|c| !c.is_control()).collect();
@@ -306,26 +294,15 @@ fn one_line(text: &str) -> String {
 }
 
 fn parts(text: &str) -> Result<Parts<'_>, NotEdited> {
-    let mut found = Found::default();
+    let mut found = ProblemList::default();
     let parts = take_apart(text, &mut found);
-    match parts {
-        Some(parts) if found.problems.is_empty() => Ok(parts),
-        _ => Err(unreadable(found.problems)),
-    }
-}
-
-fn unreadable(problems: Vec<FileProblem>) -> NotEdited {
-    NotEdited::Unreadable(FileProblems { file: "item".into(), problems, warnings: Vec::new() })
+    found.finish("item", parts).map(|(parts, _)| parts).map_err(NotEdited::Unreadable)
 }
 
 /// The item as it is. Its name and kind are of no interest here.
 fn item(text: &str) -> Result<Item, NotEdited> {
-    let slug: Slug = names_nothing();
-    read(&slug, Kind::Defect, "item", text).map(|(item, _)| item).map_err(NotEdited::Unreadable)
-}
-
-fn names_nothing() -> Slug {
-    super::names::new_slug(0, "")
+    let any = super::names::new_slug(0, "");
+    read(&any, Kind::Defect, "item", text).map(|(item, _)| item).map_err(NotEdited::Unreadable)
 }
 
 /// The edited text, if it is the old item after `expected` was done to it. `expected` is also told the new one, and may

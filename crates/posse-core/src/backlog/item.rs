@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Slug;
 use super::markdown::list_item;
 use crate::plan::verdict::Verdict;
+use crate::visible::words_of;
 use crate::words;
 
 /// One file of the backlog.
@@ -266,7 +267,7 @@ fn points(text: &str) -> Vec<String> {
         }
     }
     if points.is_empty() {
-        points.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
+        points.push(words_of(text));
     }
     points.retain(|point| says_something(point));
     points

@@ -5,14 +5,14 @@ use crate::file_problem::TextSpan;
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'t> {
+pub(super) struct MarkdownLine<'t> {
     pub(super) text: &'t str,
     pub(super) at: TextSpan,
     /// Neither in a code fence nor in a comment.
     pub(super) prose: bool,
 }
 
-impl<'t> Line<'t> {
+impl<'t> MarkdownLine<'t> {
     /// Level and words, if it is a heading.
     pub(super) fn heading(&self) -> Option<(usize, &'t str)> {
         let text = self.text.trim_start_matches(' ');
@@ -52,7 +52,7 @@ enum Inside {
 }
 
 /// All lines from a place on, and where a fence or comment begins that does not end. `line` is the number of the first.
-pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<Line<'_>>, Option<TextSpan>) {
+pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<MarkdownLine<'_>>, Option<TextSpan>) {
     let mut lines = Vec::new();
     let mut inside: Option<Inside> = None;
     let mut start = from;
@@ -91,7 +91,7 @@ pub(super) fn lines(text: &str, from: usize, line: usize) -> (Vec<Line<'_>>, Opt
                 false
             }
         };
-        lines.push(Line { text, at, prose });
+        lines.push(MarkdownLine { text, at, prose });
         start = next;
     }
     let open = inside.map(|inside| match inside {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn headings(text: &str) -> Vec<(usize, &str)> {
-        lines(text, 0, 1).0.iter().filter_map(Line::heading).collect()
+        lines(text, 0, 1).0.iter().filter_map(MarkdownLine::heading).collect()
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Names of items, and the files they are in.
 
-use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use crate::ids::checked_text;
+use crate::plan::names::slug_of;
 
 /// The longest name, in bytes. It becomes part of paths and branches, and gets endings there.
 const SLUG_MAX: usize = 120;
@@ -11,7 +13,7 @@ const SLUG_MAX: usize = 120;
 const TITLE_MAX: usize = 50;
 
 /// What an item is called: the name of its file without `.md`. Safe as a part of a path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Slug(String);
 
@@ -90,18 +92,7 @@ impl FromStr for Slug {
     }
 }
 
-impl TryFrom<String> for Slug {
-    type Error = BadSlug;
-    fn try_from(s: String) -> Result<Self, Self::Error> {
-        s.parse()
-    }
-}
-
-impl fmt::Display for Slug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+checked_text!(Slug, BadSlug);
 
 /// The number of the next item. `taken` are the names of all there ever were, also of those in the archives: a number that
 /// comes back would make two items of one.
@@ -111,19 +102,7 @@ pub fn next_number<'s>(taken: impl IntoIterator<Item = &'s Slug>) -> u32 {
 
 /// The name of a new item: its number and the beginning of its title.
 pub fn new_slug(number: u32, title: &str) -> Slug {
-    let mut words = String::new();
-    for c in title.chars() {
-        match c.to_ascii_lowercase() {
-            c @ ('a'..='z' | '0'..='9') => words.push(c),
-            _ if words.is_empty() || words.ends_with('-') => {}
-            _ => words.push('-'),
-        }
-        if words.len() == TITLE_MAX {
-            break;
-        }
-    }
-    let words = words.trim_end_matches('-');
-    Slug(format!("{number:02}-{}", if words.is_empty() { "item" } else { words }))
+    Slug(format!("{number:02}-{}", slug_of(title, TITLE_MAX, "item")))
 }
 
 #[cfg(test)]

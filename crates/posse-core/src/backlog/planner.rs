@@ -4,6 +4,7 @@
 //! and must not set commands, budgets or the isolation.
 
 use minijinja::{Value, context};
+use serde::Serialize;
 
 use super::{Item, LogEntry};
 use crate::plan::Plan;
@@ -16,7 +17,7 @@ pub const TASK: &str = "plan";
 /// The longest part of an item that a prompt quotes, in bytes. The prompt names the file.
 const ITEM_MAX: usize = 64 << 10;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct PlannerBrief<'a> {
     /// The agent's text, without its fields.
     pub role: &'a str,
@@ -30,7 +31,7 @@ pub struct PlannerBrief<'a> {
     pub plan_path: &'a str,
     /// Files of the project that say how things are done there.
     pub conventions: &'a [String],
-    /// Name and description of everybody who can be given a task.
+    /// Name and description of every agent that a task can name.
     pub agents: &'a [(String, String)],
     /// Commands we will run to check the work: name, command.
     pub gates: &'a [(String, String)],
@@ -47,17 +48,9 @@ impl PlannerBrief<'_> {
     pub fn render(&self, prompts: &PromptTemplates) -> String {
         let values = context! {
             role => self.role.trim(),
-            repair => self.repair,
             item => item_values(self.item, self.item_path, self.item_text),
             criteria => lines(numbered(self.item)),
-            failed => self.failed,
-            conventions => self.conventions,
-            design_path => self.design_path,
-            plan_path => self.plan_path,
-            agents => self.agents,
-            gates => self.gates,
-            report_file => self.report_file,
-            nonce => self.nonce,
+            ..Value::from_serialize(self)
         };
         prompts.render("planner", &values) + "\n"
     }
@@ -136,10 +129,8 @@ pub fn problems(plan: &Plan, item: &Item, item_path: &str, design_path: &str) ->
     }
     for (id, text) in numbered(item) {
         if !plan.tasks().any(|task| task.target_acs.contains(&id)) {
-            add(format!(
-                "no task covers {id} ({}): name it in `target_acs`",
-                text.chars().take(80).collect::<String>()
-            ));
+            let text: String = text.chars().take(80).collect();
+            add(format!("no task covers {id} ({text}): name it in `target_acs`"));
         }
     }
     wrong

@@ -81,18 +81,19 @@ pub enum Held {
 }
 
 /// A dependency that is not there yet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
     /// It is still to be done.
+    #[error("waits for {0}")]
     For(Slug),
-    /// Its file cannot be read.
+    #[error("waits for {0}, whose file cannot be read")]
     Unreadable(Slug),
-    /// It was given up.
+    #[error("waits for {slug}, which was given up ({status})")]
     GaveUp { slug: Slug, status: Status },
-    /// It lies in the archive and does not say that it was done.
+    #[error("waits for {0}, which is archived but does not say that it was done; set its status")]
     Unproven(Slug),
-    /// There is no such item.
+    #[error("depends on {slug}, which does not exist{}", meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default())]
     Unknown { slug: Slug, meant: Option<Slug> },
 }
 
@@ -105,11 +106,6 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// What may be worked on, in order.
-    pub fn eligible(&self) -> impl Iterator<Item = &Slug> {
-        self.entries.iter().filter(|entry| entry.standing == Standing::Eligible).map(|entry| &entry.slug)
-    }
-
     pub fn standing(&self, slug: &Slug) -> Option<&Standing> {
         self.entries.iter().find(|entry| entry.slug == *slug).map(|entry| &entry.standing)
     }
@@ -241,23 +237,6 @@ impl fmt::Display for Held {
             Self::SameName => f.write_str("two files have this name; rename one"),
             Self::Archived => f.write_str("the archive has an item of this name already; rename or remove this one"),
             Self::Parked(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl fmt::Display for Wait {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::For(slug) => write!(f, "waits for {slug}"),
-            Self::Unreadable(slug) => write!(f, "waits for {slug}, whose file cannot be read"),
-            Self::GaveUp { slug, status } => write!(f, "waits for {slug}, which was given up ({status})"),
-            Self::Unproven(slug) => {
-                write!(f, "waits for {slug}, which is archived but does not say that it was done; set its status")
-            }
-            Self::Unknown { slug, meant: Some(meant) } => {
-                write!(f, "depends on {slug}, which does not exist; did you mean {meant}?")
-            }
-            Self::Unknown { slug, meant: None } => write!(f, "depends on {slug}, which does not exist"),
         }
     }
 }

@@ -8,18 +8,19 @@ use sha2::{Digest, Sha256};
 use super::item::{
     Clarification, Dependency, Item, Kind, LogEntry, Priority, Section, Status, plain_title, plain_word,
 };
-use super::markdown::{Line, lines, list_item};
+use super::markdown::{MarkdownLine, lines, list_item};
 use super::{Slug, edit};
-use crate::file_problem::{FileProblem, FileProblems, TextSpan};
-use crate::nearest::nearest;
-use crate::plan::fields::{Fields, Found, Keys};
+use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
+use crate::nearest::did_you_mean;
+use crate::plan::fields::{Keys, MapFields};
 use crate::plan::verdict::{self, Verdict};
 use crate::plan::yaml::{self, Node};
 use crate::visible::capitalised;
+use crate::words::UnknownWord;
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
-    known: &[
+    known: &[&[
         "title",
         "status",
         "priority",
@@ -31,10 +32,10 @@ const FRONT: Keys = Keys {
         "created",
         "source",
         "tags",
-    ],
+    ]],
     aliases: &[("dependencies", "depends_on")],
     elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
-    harmless: &[],
+    ..Keys::NONE
 };
 
 /// The longest item that is read. People write pages, not books; and it all goes into prompts.
@@ -42,7 +43,7 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// A value in the header, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Value {
+pub(super) struct HeaderValue {
     pub(super) text: String,
     pub(super) at: TextSpan,
 }
@@ -52,13 +53,13 @@ pub(super) struct Value {
 pub(super) struct Parts<'t> {
     /// The YAML on top, with the `---` before it.
     pub(super) front: Option<(Node, TextSpan)>,
-    pub(super) lines: Vec<Line<'t>>,
+    pub(super) lines: Vec<MarkdownLine<'t>>,
     /// The line of the title.
     pub(super) title: Option<usize>,
     /// Headings of the header that have a value.
-    pub(super) status: Option<Value>,
-    priority: Option<Value>,
-    kind: Option<Value>,
+    pub(super) status: Option<HeaderValue>,
+    priority: Option<HeaderValue>,
+    kind: Option<HeaderValue>,
     /// Sections: the line of the heading, its words, and the line where it ends.
     pub(super) sections: Vec<(usize, &'t str, usize)>,
     lead: (usize, usize),
@@ -67,25 +68,17 @@ pub(super) struct Parts<'t> {
 /// Reads an item. `file` is its name for messages; `kind` is what its directory is for. All problems that can be found at
 /// once are reported at once.
 pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Vec<FileProblem>), FileProblems> {
-    let mut found = Found::default();
+    let mut found = ProblemList::default();
     let item = take_apart(text, &mut found).and_then(|parts| item(slug, kind, &parts, &mut found));
-    let Found { mut problems, mut warnings } = found;
-    problems.sort_by_key(|problem| problem.at.start);
-    warnings.sort_by_key(|warning| warning.at.start);
-    match item {
-        Some(item) if problems.is_empty() => Ok((item, warnings)),
-        _ => Err(FileProblems { file: file.to_owned(), problems, warnings }),
-    }
+    found.finish(file, item)
 }
 
-pub(super) fn take_apart<'t>(text: &'t str, found: &mut Found) -> Option<Parts<'t>> {
-    let ItemHeader { front, body, line } = header(text).map_err(|problem| found.problems.push(problem)).ok()?;
+pub(super) fn take_apart<'t>(text: &'t str, found: &mut ProblemList) -> Option<Parts<'t>> {
+    let ItemHeader { front, body, line } = header(text).map_err(|problem| found.errors.push(problem)).ok()?;
     let (lines, open) = lines(text, body, line);
     if let Some(at) = open {
-        found.problems.push(
-            FileProblem::new(at, "this code fence or comment does not end")
-                .hint("close it: all below counts as part of it"),
-        );
+        let problem = found.error(at, "this code fence or comment does not end");
+        problem.add_hint("close it: all below counts as part of it");
     }
     Some(structure(front, lines, found))
 }
@@ -146,7 +139,7 @@ fn key(words: &str) -> Option<(&'static str, &str)> {
 }
 
 /// Finds header, lead and sections.
-fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &mut Found) -> Parts<'t> {
+fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<MarkdownLine<'t>>, found: &mut ProblemList) -> Parts<'t> {
     let mut parts = Parts { front, ..Parts::default() };
     let heads: Vec<(usize, usize, &'t str)> = lines
         .iter()
@@ -168,11 +161,10 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &
                 let line = &lines[*i];
                 // `## Status` and the value below it.
                 let value = match value {
-                    "" => lines[*i + 1..next_head(*i)]
-                        .iter()
-                        .find(|line| line.prose && !line.is_blank())
-                        .map(|line| Value { text: line.text.trim().to_owned(), at: line.place_of(line.text.trim()) }),
-                    value => Some(Value { text: value.to_owned(), at: line.place_of(value) }),
+                    "" => lines[*i + 1..next_head(*i)].iter().find(|line| line.prose && !line.is_blank()).map(|line| {
+                        HeaderValue { text: line.text.trim().to_owned(), at: line.place_of(line.text.trim()) }
+                    }),
+                    value => Some(HeaderValue { text: value.to_owned(), at: line.place_of(value) }),
                 };
                 let slot = match name {
                     "status" => &mut parts.status,
@@ -180,20 +172,17 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &
                     _ => &mut parts.kind,
                 };
                 match (&slot, value) {
-                    (_, None) => found.warnings.push(FileProblem::new(line.at, format!("`{words}` says nothing"))),
-                    (Some(first), Some(value)) => found.problems.push(
-                        FileProblem::new(value.at, format!("the {name} is given twice"))
-                            .also(first.at, "first")
-                            .hint("keep one of them"),
-                    ),
+                    (_, None) => drop(found.warning(line.at, format!("`{words}` says nothing"))),
+                    (Some(first), Some(value)) => {
+                        let problem = found.error(value.at, format!("the {name} is given twice"));
+                        problem.add_span(first.at, "first").add_hint("keep one of them");
+                    }
                     (None, Some(value)) => *slot = Some(value),
                 }
             }
             Some((name, _)) if !depends && *level == 2 && name == "status" => {
-                found.warnings.push(
-                    FileProblem::new(lines[*i].at, "a status below the header is not read")
-                        .hint("move it to the top, below the title"),
-                );
+                let problem = found.warning(lines[*i].at, "a status below the header is not read");
+                problem.add_hint("move it to the top, below the title");
             }
             _ if *level == 2 => {
                 if !depends && header {
@@ -216,11 +205,9 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<Line<'t>>, found: &
             && let Some((name, value)) =
                 key(bare).filter(|(name, value)| matches!(*name, "status" | "priority" | "type") && !value.is_empty())
         {
-            found.problems.push(FileProblem::new(line.at, format!("a {name} is not read in this form")).hint(format!(
-                "write it as a heading: `## {}: {}`",
-                capitalised(name),
-                value.trim_matches('*').trim()
-            )));
+            let heading = format!("## {}: {}", capitalised(name), value.trim_matches('*').trim());
+            let problem = found.error(line.at, format!("a {name} is not read in this form"));
+            problem.add_hint(format!("write it as a heading: `{heading}`"));
         }
     }
     parts.lead = (begin, header_end);
@@ -234,17 +221,14 @@ fn bare(value: &str) -> &str {
     value.trim().trim_matches(['*', '`', '"']).trim().trim_end_matches('.')
 }
 
-fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option<Item> {
+fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> Option<Item> {
     let front = front_fields(parts, found);
-    let twice = |name: &str, front: &Option<Value>, heading: &Option<Value>, found: &mut Found| {
+    let twice = |name: &str, front: &Option<HeaderValue>, heading: &Option<HeaderValue>, found: &mut ProblemList| {
         if let (Some(front), Some(heading)) = (front, heading)
             && plain_word(bare(&front.text)) != plain_word(bare(&heading.text))
         {
-            found.problems.push(
-                FileProblem::new(heading.at, format!("the {name} is given twice, and differently"))
-                    .also(front.at, "first")
-                    .hint("keep one of them"),
-            );
+            let problem = found.error(heading.at, format!("the {name} is given twice, and differently"));
+            problem.add_span(front.at, "first").add_hint("keep one of them");
         }
     };
     twice("status", &front.status, &parts.status, found);
@@ -308,19 +292,19 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut Found) -> Option
 #[derive(Default)]
 struct Front {
     title: Option<String>,
-    status: Option<Value>,
-    priority: Option<Value>,
-    kind: Option<Value>,
+    status: Option<HeaderValue>,
+    priority: Option<HeaderValue>,
+    kind: Option<HeaderValue>,
     depends_on: Vec<Dependency>,
     budget_usd: Option<f64>,
     step_notifications: Option<bool>,
     agent: Option<String>,
 }
 
-fn front_fields(parts: &Parts<'_>, found: &mut Found) -> Front {
+fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
-    let Some(mut fields) = Fields::open(node, &FRONT, found) else { return Front::default() };
-    let mut value = |key: &str| fields.text_at(key).map(|(text, at)| Value { text, at });
+    let Some(mut fields) = MapFields::open(node, &FRONT, found) else { return Front::default() };
+    let mut value = |key: &str| fields.text_at(key).map(|(text, at)| HeaderValue { text, at });
     let (status, priority, kind) = (value("status"), value("priority"), value("type"));
     Front {
         title: fields.words("title"),
@@ -339,35 +323,29 @@ fn front_fields(parts: &Parts<'_>, found: &mut Found) -> Front {
     }
 }
 
-fn status(value: &Value, found: &mut Found) -> Status {
+fn status(value: &HeaderValue, found: &mut ProblemList) -> Status {
     let status = Status::of(bare(&value.text));
     if let Status::Unknown(word) = &status {
-        let known = Status::KNOWN.iter().map(Status::as_str);
-        let hint = match nearest(word, known.clone()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("one of {}", known.collect::<Vec<_>>().join(", ")),
-        };
-        let warning = format!("`{word}` is no status: the item is not worked on");
-        found.warnings.push(FileProblem::new(value.at, warning).hint(hint));
+        let known = Status::KNOWN.each_ref().map(Status::as_str);
+        let hint = did_you_mean(word, known).unwrap_or_else(|| format!("one of {}", known.join(", ")));
+        found.warning(value.at, format!("`{word}` is no status: the item is not worked on")).add_hint(hint);
     }
     status
 }
 
-fn priority(value: &Value, found: &mut Found) -> Priority {
+fn priority(value: &HeaderValue, found: &mut ProblemList) -> Priority {
     let word = bare(&value.text).to_ascii_lowercase();
-    word.parse().unwrap_or_else(|_| {
-        let words = Priority::ALL.map(Priority::as_str).join(", ");
-        let warning = FileProblem::new(value.at, format!("`{word}` is no priority: medium is taken"));
-        found.warnings.push(warning.hint(format!("one of {words}")));
+    word.parse().unwrap_or_else(|error: UnknownWord| {
+        found.warning(value.at, format!("`{word}` is no priority: medium is taken")).add_hint(error.hint());
         Priority::Medium
     })
 }
 
-fn kind_of(value: &Value, found: &mut Found) -> Option<Kind> {
+fn kind_of(value: &HeaderValue, found: &mut ProblemList) -> Option<Kind> {
     let word = bare(&value.text).to_ascii_lowercase();
     let kind = word.parse().ok();
     if kind.is_none() {
-        found.problems.push(FileProblem::new(value.at, format!("`{word}` is no type")).hint("defect or feature"));
+        found.error(value.at, format!("`{word}` is no type")).add_hint("defect or feature");
     }
     kind
 }
@@ -387,7 +365,7 @@ fn dependency(written: &str) -> Option<Dependency> {
     Some(name.parse().map_or_else(|_| Dependency::Words(written.trim().to_owned()), Dependency::On))
 }
 
-fn log_entries(body: &[Line<'_>]) -> Vec<LogEntry> {
+fn log_entries(body: &[MarkdownLine<'_>]) -> Vec<LogEntry> {
     let heads: Vec<(usize, u32)> = body
         .iter()
         .enumerate()
@@ -416,7 +394,7 @@ fn lead(parts: &Parts<'_>) -> String {
         .map(|(head, _, end)| (*head, *end))
         .collect();
     let values = [&parts.status, &parts.priority, &parts.kind];
-    let ours = |i: usize, line: &Line<'_>| {
+    let ours = |i: usize, line: &MarkdownLine<'_>| {
         line.heading().is_some()
             || depends.iter().any(|(from, to)| (*from..*to).contains(&i))
             || values.iter().any(|value| value.as_ref().is_some_and(|value| value.at.line == line.at.line))
@@ -426,7 +404,7 @@ fn lead(parts: &Parts<'_>) -> String {
     text.join("\n").trim().to_owned()
 }
 
-fn joined(lines: &[Line<'_>]) -> String {
+fn joined(lines: &[MarkdownLine<'_>]) -> String {
     let text: Vec<&str> = lines.iter().map(|line| line.text.trim_end()).collect();
     text.join("\n").trim_matches('\n').to_owned()
 }

@@ -7,7 +7,7 @@ use super::edit::OutcomeBlock;
 use super::{Item, ItemOutcome, Kind};
 use crate::plan::TaskStatus;
 use crate::plan::budget::{Line, Phase, Total};
-use crate::visible::shortened;
+use crate::visible::{shortened, words_of};
 
 /// The longest sentence in a message.
 const SENTENCE_MAX: usize = 300;
@@ -60,11 +60,10 @@ pub fn markdown(report: &ItemReport<'_>) -> String {
     if !item.log.is_empty() {
         out.push_str("\n## Verifications\n\n| # | verdict | |\n|---|---|---|\n");
         for entry in &item.log {
-            let verdict = format!("{:?}", entry.verdict).to_uppercase();
             let beginning = |mark: &str| entry.text.lines().filter(|line| line.starts_with(mark)).count();
             // The findings below name again what does not hold.
             let (held, points) = (beginning("- [x] "), beginning("- [x] ") + beginning("- [ ] "));
-            let _ = writeln!(out, "| {} | {verdict} | {held} of {points} points hold |", entry.number);
+            let _ = writeln!(out, "| {} | {} | {held} of {points} points hold |", entry.number, entry.verdict);
         }
     }
     if !report.tasks.is_empty() {
@@ -131,7 +130,7 @@ fn lasted(seconds: f64) -> String {
 
 /// A text in a table: one line, and no bar of its own.
 fn cell(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|").replace('<', "&lt;")
+    words_of(text).replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// What is told when an item is over, without asking any model.
@@ -158,7 +157,7 @@ pub fn message(item: &Item, block: &OutcomeBlock) -> String {
 
 /// The first sentence of a text, and not more than a few lines of it.
 fn sentence(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = words_of(text);
     let end = words.find(". ").map_or(words.len(), |at| at + 1);
     shortened(&words[..end], SENTENCE_MAX)
 }

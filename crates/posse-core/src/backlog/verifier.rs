@@ -1,6 +1,7 @@
 //! The prompt of the session that verifies an item after its plan was carried out, and the meaning of its verdict.
 
-use minijinja::context;
+use minijinja::{Value, context};
+use serde::Serialize;
 
 use super::edit::Verification;
 use super::planner::{item_values, lines, numbered};
@@ -8,11 +9,12 @@ use super::{Item, Kind};
 use crate::plan::report::Report;
 use crate::plan::verdict::{self, Judgement, Verdict};
 use crate::prompts::PromptTemplates;
+use crate::visible::words_of;
 
 /// The task id in the verifier's report.
 pub const TASK: &str = "verify";
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct VerifierBrief<'a> {
     pub role: &'a str,
     pub item: &'a Item,
@@ -31,9 +33,7 @@ impl VerifierBrief<'_> {
             role => self.role.trim(),
             item => item_values(self.item, self.item_path, self.item_text),
             points => lines(points(self.item)),
-            diff => self.diff,
-            gates => self.gates,
-            nonce => self.nonce,
+            ..Value::from_serialize(self)
         };
         prompts.render("verifier", &values) + "\n"
     }
@@ -46,10 +46,7 @@ pub fn points(item: &Item) -> Vec<(String, String)> {
         let symptoms = item.symptoms();
         let told = if symptoms.is_empty() { vec![item.section("summary").unwrap_or(&item.lead)] } else { symptoms };
         for (i, text) in told.into_iter().filter(|text| !text.trim().is_empty()).enumerate() {
-            points.push((
-                format!("S{}", i + 1),
-                format!("gone: {}", text.split_whitespace().collect::<Vec<_>>().join(" ")),
-            ));
+            points.push((format!("S{}", i + 1), format!("gone: {}", words_of(text))));
         }
     }
     points.extend(numbered(item));

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::tree::{Node, NodeValue};
 use crate::file_problem::FileProblem;
-use crate::nearest::nearest;
+use crate::nearest;
 use crate::plan::{cannot_fail, duration};
 
 /// The type of a key's value.
@@ -187,10 +187,7 @@ fn not_blank(text: Option<&str>) -> Option<&str> {
 }
 
 fn did_you_mean(problem: FileProblem, name: Option<&str>, known: &[&str], otherwise: String) -> FileProblem {
-    match name.and_then(|name| nearest(name, known.iter().copied())) {
-        Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-        None => problem.hint(otherwise),
-    }
+    problem.hint(name.and_then(|name| nearest::did_you_mean(name, known.iter().copied())).unwrap_or(otherwise))
 }
 
 fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value as Json;
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::keys::{ConfigKey, KEYS, ProjectRule};
 use crate::visible::capitalised;
@@ -86,15 +87,10 @@ fn example(key: &ConfigKey) -> &'static str {
 }
 
 fn comment(text: &mut String, words: &str) {
-    let mut line = String::from("#");
-    for word in words.split_whitespace() {
-        if line.chars().count() + 1 + word.chars().count() > WIDTH {
-            text.push_str(&format!("{line}\n"));
-            line = "#".into();
-        }
-        line = format!("{line} {word}");
-    }
-    text.push_str(&format!("{line}\n"));
+    let options = Options::new(WIDTH).initial_indent("# ").subsequent_indent("# ").break_words(false);
+    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    text.push_str(&textwrap::fill(words, options));
+    text.push('\n');
 }
 
 /// A value for a table of settings.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
 use super::rules::DialogKeys;
-use super::typist::{KeyId, Typist};
-use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
+use super::typist::Typist;
+use super::{AnswerEffect as Effect, Claim, Clock, Event, LOOK_AGAIN, Seen};
 use crate::detect::dialog::Dialog;
 use crate::detect::{Reading, Strength};
 use crate::keys::key;
@@ -24,10 +24,8 @@ const CONFIRM: Duration = Duration::from_millis(100);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
 
-type Effect = super::Effect<Answered, Unanswered>;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum AnswerStep {
     /// It has not been on the screen for long enough.
     Settling,
     /// An arrow key was pressed; the cursor should come to this option.
@@ -64,7 +62,7 @@ enum Way {
 pub struct Answer {
     decision: Decision,
     keys: DialogKeys,
-    step: Step,
+    step: AnswerStep,
     clock: Clock,
     typist: Typist,
     /// Options the cursor has to be on before the answering key, in this order.
@@ -83,8 +81,8 @@ impl Answer {
         Self {
             decision,
             keys,
-            step: Step::Settling,
-            clock: Clock { look: Some(now), give_up: now + GIVE_UP },
+            step: AnswerStep::Settling,
+            clock: Clock::new(now, now + GIVE_UP),
             typist: Typist::default(),
             path: Vec::new(),
             presses: 0,
@@ -95,7 +93,7 @@ impl Answer {
     }
 
     pub fn deadline(&self) -> Option<Mono> {
-        (self.step != Step::Over).then(|| self.clock.deadline())
+        (self.step != AnswerStep::Over).then(|| self.clock.deadline())
     }
 
     /// The keys that answer the question as it stands there, if each of them does what it should. For the record: what is
@@ -125,15 +123,15 @@ impl Answer {
     }
 
     pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
-        if self.step == Step::Over {
+        if self.step == AnswerStep::Over {
             return Vec::new();
         }
         match event {
             Event::Gone => self.fail(NotAnswered::Gone),
             Event::TypingFailed(id) if self.typist.failed(id) => self.fail(NotAnswered::Typing),
             Event::Typed(id) => {
-                if self.typist.typed(id, now) && matches!(self.step, Step::Pressed { .. }) {
-                    self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
+                if self.typist.typed(id, now) && matches!(self.step, AnswerStep::Pressed { .. }) {
+                    self.clock = Clock::new(now + CLOSE, now + GIVE_UP);
                 }
                 Vec::new()
             }
@@ -143,24 +141,21 @@ impl Answer {
             }
             Event::TypingFailed(_) | Event::Said(_) => Vec::new(),
             Event::Read(seen) => self.read(seen, now),
-            Event::Time => match self.clock.ring(now) {
-                Rang::Nothing => Vec::new(),
-                Rang::Look => vec![Effect::Look],
-                Rang::GiveUp => self.give_up(),
-            },
+            Event::Time if now >= self.clock.give_up => self.give_up(),
+            Event::Time => self.clock.ring(now),
         }
     }
 
     fn read(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.clock.looked(now);
-        if let Step::Pressed { printed } = self.step {
+        if let AnswerStep::Pressed { printed } = self.step {
             return self.verify(printed, seen, now);
         }
-        if let Step::Echoing { before, answer } = &self.step {
+        if let AnswerStep::Echoing { before, answer } = &self.step {
             let (before, answer) = (before.clone(), answer.clone());
             return self.echoed(&before, &answer, seen, now);
         }
-        if let Step::Writing { at, text } = &self.step {
+        if let AnswerStep::Writing { at, text } = &self.step {
             let (at, text) = (*at, text.clone());
             return self.written(at, &text, seen, now);
         }
@@ -172,7 +167,7 @@ impl Answer {
             Err(why) => return self.fail(why),
         }
         match self.step {
-            Step::Settling => {
+            AnswerStep::Settling => {
                 let settled = *self.decision.since.get_or_insert(now) + self.keys.settle;
                 if now < settled {
                     self.clock.look = Some(settled);
@@ -186,13 +181,15 @@ impl Answer {
                     },
                 }
             }
-            Step::Moving { to } => match &seen.reading.dialog {
+            AnswerStep::Moving { to } => match &seen.reading.dialog {
                 Some(dialog) if dialog.selected() == Some(to) && self.typist.taken().is_some() => {
                     self.go_on(dialog, seen, now)
                 }
                 _ => Vec::new(),
             },
-            Step::Echoing { .. } | Step::Writing { .. } | Step::Pressed { .. } | Step::Over => Vec::new(),
+            AnswerStep::Echoing { .. } | AnswerStep::Writing { .. } | AnswerStep::Pressed { .. } | AnswerStep::Over => {
+                Vec::new()
+            }
         }
     }
 
@@ -249,7 +246,11 @@ impl Answer {
 
     /// One step towards the answer: an arrow, or the answering key if the cursor is where it has to be.
     fn go_on(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        let Some(at) = dialog.selected() else { return self.fail_if(!self.path.is_empty(), dialog, seen, now) };
+        let Some(at) = dialog.selected() else {
+            // Without a cursor in sight only a key of its own chooses an option.
+            let moves = !self.path.is_empty();
+            return if moves { self.fail(NotAnswered::Stuck) } else { self.press(dialog, seen, now) };
+        };
         while self.path.first() == Some(&at) {
             self.path.remove(0);
         }
@@ -258,21 +259,14 @@ impl Answer {
                 return self.done(Verified::Another);
             }
             return match self.decision.words.as_ref().map(|words| words.text.clone()) {
-                Some(text) => self.write(at, text, now),
+                Some(text) => self.type_and_watch(text.clone().into_bytes(), AnswerStep::Writing { at, text }, now),
                 None => self.press(dialog, seen, now),
             };
         };
         // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
         let (arrow, to) = if target > at { (&self.keys.down.0, at + 1) } else { (&self.keys.up.0, at - 1) };
         let arrow = arrow.clone();
-        self.step = Step::Moving { to };
-        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
-        vec![self.key(arrow)]
-    }
-
-    /// Without a cursor in sight only a key of its own chooses an option.
-    fn fail_if(&mut self, moves: bool, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        if moves { self.fail(NotAnswered::Stuck) } else { self.press(dialog, seen, now) }
+        self.type_and_watch(arrow, AnswerStep::Moving { to }, now)
     }
 
     fn press(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -293,9 +287,9 @@ impl Answer {
         self.claimed = false;
         self.proves = false;
         self.missing = None;
-        self.step = Step::Pressed { printed: seen.printed };
-        self.clock = Clock { look: Some(now + CLOSE), give_up: now + GIVE_UP };
-        vec![self.key(bytes)]
+        self.step = AnswerStep::Pressed { printed: seen.printed };
+        self.clock = Clock::new(now + CLOSE, now + GIVE_UP);
+        vec![self.typist.key(bytes)]
     }
 
     fn verify(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -345,17 +339,14 @@ impl Answer {
 
     fn type_text(&mut self, answer: Vec<u8>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         let before = seen.cursor_row.unwrap_or_default().trim_end().to_owned();
-        self.step = Step::Echoing { before, answer: answer.clone() };
-        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
-        vec![self.key(answer)]
+        self.type_and_watch(answer.clone(), AnswerStep::Echoing { before, answer }, now)
     }
 
-    /// Types words into the option under the cursor.
-    fn write(&mut self, at: usize, text: String, now: Mono) -> Vec<Effect> {
-        let bytes = text.clone().into_bytes();
-        self.step = Step::Writing { at, text };
-        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + MOVE };
-        vec![self.key(bytes)]
+    /// Types something that is no answer yet, and watches for the step that it leads to.
+    fn type_and_watch(&mut self, bytes: Vec<u8>, step: AnswerStep, now: Mono) -> Vec<Effect> {
+        self.step = step;
+        self.clock = Clock::new(now + LOOK_AGAIN, now + MOVE);
+        vec![self.typist.key(bytes)]
     }
 
     /// Confirms the words once they are seen in the option, under the cursor, and nothing else is.
@@ -370,8 +361,7 @@ impl Answer {
         if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
             return Vec::new();
         }
-        let confirm = self.keys.confirm.0.clone();
-        self.answering(confirm, seen, now)
+        self.answering(self.keys.confirm.0.clone(), seen, now)
     }
 
     fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -392,32 +382,26 @@ impl Answer {
         if !echoed && !silent {
             return Vec::new();
         }
-        let confirm = self.keys.confirm.0.clone();
-        self.answering(confirm, seen, now)
+        self.answering(self.keys.confirm.0.clone(), seen, now)
     }
 
     fn give_up(&mut self) -> Vec<Effect> {
         self.fail(match self.step {
-            Step::Moving { .. } => NotAnswered::Stuck,
-            Step::Echoing { .. } | Step::Writing { .. } => NotAnswered::NotEchoed,
-            Step::Pressed { .. } => NotAnswered::StillOpen,
-            Step::Settling | Step::Over => NotAnswered::Unclear,
+            AnswerStep::Moving { .. } => NotAnswered::Stuck,
+            AnswerStep::Echoing { .. } | AnswerStep::Writing { .. } => NotAnswered::NotEchoed,
+            AnswerStep::Pressed { .. } => NotAnswered::StillOpen,
+            AnswerStep::Settling | AnswerStep::Over => NotAnswered::Unclear,
         })
     }
 
     fn fail(&mut self, why: NotAnswered) -> Vec<Effect> {
-        self.step = Step::Over;
+        self.step = AnswerStep::Over;
         vec![Effect::Failed(Unanswered { why, presses: self.presses })]
     }
 
     fn done(&mut self, verified: Verified) -> Vec<Effect> {
-        self.step = Step::Over;
+        self.step = AnswerStep::Over;
         vec![Effect::Done(Answered { verified, presses: self.presses })]
-    }
-
-    fn key(&mut self, bytes: Vec<u8>) -> Effect {
-        let id: KeyId = self.typist.next();
-        Effect::Type { id, bytes }
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::order::{Delivered, Failure, Left, Order, Proof, When, Why};
 use super::rules::{Submit, WhileBusy};
 use super::shown::{Recognised, clean, paste};
-use super::typist::{KeyId, Typist};
-use super::{Claim, Clock, Event, LOOK_AGAIN, Rang, Seen};
+use super::typist::Typist;
+use super::{Claim, Clock, Event, LOOK_AGAIN, PromptEffect as Effect, Seen};
 use crate::detect::{Reading, Strength};
 use crate::status::{StatusKind, WaitingKind};
 use crate::time::Mono;
@@ -33,10 +33,8 @@ const AFTER_TYPING: Duration = Duration::from_millis(120);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
 
-type Effect = super::Effect<Delivered, Failure>;
-
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PromptStep {
     /// Nothing has been typed; the input field is not ready.
     Waiting,
     /// Keys have been pressed on a draft that read so before; so many of them changed nothing in a row.
@@ -68,7 +66,7 @@ pub struct Prompt {
     order: Order,
     how: Submit,
     text: Recognised,
-    step: Step,
+    step: PromptStep,
     clock: Clock,
     typist: Typist,
     checked: bool,
@@ -94,8 +92,8 @@ impl Prompt {
             text: Recognised::new(&order.text, how.pasted.clone()),
             order,
             how,
-            step: Step::Waiting,
-            clock: Clock { look: Some(now), give_up: now + READY },
+            step: PromptStep::Waiting,
+            clock: Clock::new(now, now + READY),
             typist: Typist::default(),
             checked: false,
             held: false,
@@ -122,7 +120,7 @@ impl Prompt {
             ..Submit::default()
         };
         let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
-        prompt.step = Step::Raw;
+        prompt.step = PromptStep::Raw;
         prompt
     }
 
@@ -132,14 +130,14 @@ impl Prompt {
     }
 
     pub fn deadline(&self) -> Option<Mono> {
-        (self.step != Step::Over).then(|| self.clock.deadline())
+        (self.step != PromptStep::Over).then(|| self.clock.deadline())
     }
 
     pub fn handle(&mut self, event: Event<'_>, now: Mono) -> Vec<Effect> {
-        if self.step == Step::Over {
+        if self.step == PromptStep::Over {
             return Vec::new();
         }
-        if self.step == Step::Raw {
+        if self.step == PromptStep::Raw {
             return self.raw_event(event, now);
         }
         match event {
@@ -153,11 +151,8 @@ impl Prompt {
             }
             Event::TypingFailed(_) | Event::Typed(_) | Event::Said(_) => Vec::new(),
             Event::Read(seen) => self.read(seen, now),
-            Event::Time => match self.clock.ring(now) {
-                Rang::Nothing => Vec::new(),
-                Rang::Look => vec![Effect::Look],
-                Rang::GiveUp => self.give_up(),
-            },
+            Event::Time if now >= self.clock.give_up => self.give_up(),
+            Event::Time => self.clock.ring(now),
         }
     }
 
@@ -171,7 +166,7 @@ impl Prompt {
                 self.clock = Clock { look: None, give_up: now + TAKE };
                 let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
                 bytes.extend_from_slice(&self.how.key.0);
-                vec![self.key(bytes)]
+                vec![self.typist.key(bytes)]
             }
             _ if now >= self.clock.give_up => self.fail(Why::NotTaken),
             _ => Vec::new(),
@@ -188,7 +183,7 @@ impl Prompt {
         }
         self.asked = asks(seen).then_some(seen.reading.waiting_kind.or(seen.status.waiting_kind));
         self.was_asked |= self.asked.is_some();
-        let submitted = matches!(self.step, Step::Submitted | Step::Probing);
+        let submitted = matches!(self.step, PromptStep::Submitted | PromptStep::Probing);
         if let (Some(kind), false) = (self.asked, submitted) {
             return self.fail(Why::Dialog(kind));
         }
@@ -197,9 +192,9 @@ impl Prompt {
         }
         let draft = seen.reading.draft.as_deref();
         match (&self.step, draft) {
-            (Step::Waiting, Some(draft)) => self.begin(draft, seen, now),
-            (Step::Clearing { .. }, Some("")) => self.type_text(now),
-            (Step::Clearing { before, presses, vain }, Some(draft)) => {
+            (PromptStep::Waiting, Some(draft)) => self.begin(draft, seen, now),
+            (PromptStep::Clearing { .. }, Some("")) => self.type_text(now),
+            (PromptStep::Clearing { before, presses, vain }, Some(draft)) => {
                 let (presses, vain) = (*presses, if draft == before { vain + 1 } else { 0 });
                 let wait = if vain > 0 { LOOK_AGAIN } else { Duration::ZERO };
                 if self.typist.taken().is_none_or(|taken| now < taken + wait) {
@@ -207,13 +202,13 @@ impl Prompt {
                 }
                 self.clear(draft, presses, vain, now)
             }
-            (Step::Pasting | Step::Pausing { .. }, Some(draft)) => self.submit_if_seen(draft, seen, now),
-            (Step::Submitted, draft) => self.judge(draft, seen, now),
-            (Step::Probing, draft) => self.judge_probe(draft, seen, now),
-            (Step::Erasing, Some(draft)) if draft == self.draft || self.text.shown_by(draft) => {
+            (PromptStep::Pasting | PromptStep::Pausing { .. }, Some(draft)) => self.submit_if_seen(draft, seen, now),
+            (PromptStep::Submitted, draft) => self.judge(draft, seen, now),
+            (PromptStep::Probing, draft) => self.judge_probe(draft, seen, now),
+            (PromptStep::Erasing, Some(draft)) if draft == self.draft || self.text.shown_by(draft) => {
                 self.submit_again(draft, seen, now)
             }
-            (Step::Erasing, Some("")) => self.fail_with(Why::NotTaken, Left::Unknown),
+            (PromptStep::Erasing, Some("")) => self.fail_with(Why::NotTaken, Left::Unknown),
             _ => Vec::new(),
         }
     }
@@ -254,22 +249,22 @@ impl Prompt {
         if self.how.clear.is_empty() || presses >= CLEARINGS || vain >= IN_VAIN {
             return self.fail(Why::Draft);
         }
-        self.go(Step::Clearing { before: draft.to_owned(), presses: presses + 1, vain }, now, CLEAR);
-        vec![self.key(self.how.clear.clone())]
+        self.go(PromptStep::Clearing { before: draft.to_owned(), presses: presses + 1, vain }, now, CLEAR);
+        vec![self.typist.key(self.how.clear.clone())]
     }
 
     fn type_text(&mut self, now: Mono) -> Vec<Effect> {
-        self.go(Step::Pasting, now, SEE);
-        vec![self.key(self.pasted())]
+        self.go(PromptStep::Pasting, now, SEE);
+        vec![self.typist.key(self.pasted())]
     }
 
     fn typed(&mut self, now: Mono) -> Vec<Effect> {
         // What has to wait is looked at again when the wait is over.
         self.clock.look = Some(match self.step {
-            Step::Pasting if !self.how.see => now + self.how.gap,
-            Step::Pausing { since } => now.max(since + self.how.gap),
-            Step::Erasing => now + AFTER_TYPING,
-            Step::Submitted => now + self.how.retry,
+            PromptStep::Pasting if !self.how.see => now + self.how.gap,
+            PromptStep::Pausing { since } => now.max(since + self.how.gap),
+            PromptStep::Erasing => now + AFTER_TYPING,
+            PromptStep::Submitted => now + self.how.retry,
             _ => return Vec::new(),
         });
         Vec::new()
@@ -280,11 +275,11 @@ impl Prompt {
             return Vec::new();
         }
         let since = match self.step {
-            Step::Pausing { since } => since,
+            PromptStep::Pausing { since } => since,
             // Unseen, the text is known to be on its way at best.
             _ => self.typist.taken().filter(|_| !self.how.see).unwrap_or(now),
         };
-        self.step = Step::Pausing { since };
+        self.step = PromptStep::Pausing { since };
         self.submit(draft, seen, since + self.how.gap, now)
     }
 
@@ -319,8 +314,8 @@ impl Prompt {
         self.plain = seen.plain;
         self.claimed = false;
         self.was_asked = false;
-        self.go(Step::Submitted, now, TAKE.max(self.how.retry * 2));
-        vec![self.key(self.how.key.0.clone())]
+        self.go(PromptStep::Submitted, now, TAKE.max(self.how.retry * 2));
+        vec![self.typist.key(self.how.key.0.clone())]
     }
 
     /// Whether it was taken, after the submit key.
@@ -333,8 +328,8 @@ impl Prompt {
             return Vec::new();
         }
         // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
-        self.go(Step::Probing, now, TAKE);
-        vec![self.key(self.how.probe.clone().into_bytes())]
+        self.go(PromptStep::Probing, now, TAKE);
+        vec![self.typist.key(self.how.probe.clone().into_bytes())]
     }
 
     fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -342,13 +337,13 @@ impl Prompt {
         if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(probe, draft, &self.draft)) {
             // A question that has been announced changes nothing: what was typed is only taken back.
             self.draft = draft.strip_suffix(probe).unwrap_or(draft).to_owned();
-            self.go(Step::Erasing, now, TAKE);
-            return vec![self.key(vec![0x7f])];
+            self.go(PromptStep::Erasing, now, TAKE);
+            return vec![self.typist.key(vec![0x7f])];
         }
         match self.proof(draft, seen) {
             // The character is in the next draft now, or will be.
             Some(proof) => {
-                let erase = self.key(vec![0x7f]);
+                let erase = self.typist.key(vec![0x7f]);
                 [vec![erase], self.done(proof)].concat()
             }
             None => Vec::new(),
@@ -378,10 +373,10 @@ impl Prompt {
 
     fn give_up(&mut self) -> Vec<Effect> {
         let why = match self.step {
-            Step::Waiting if self.held => Why::Busy,
-            Step::Waiting => Why::NoComposer,
-            Step::Clearing { .. } => Why::Draft,
-            Step::Pasting | Step::Pausing { .. } => Why::NotSeen,
+            PromptStep::Waiting if self.held => Why::Busy,
+            PromptStep::Waiting => Why::NoComposer,
+            PromptStep::Clearing { .. } => Why::Draft,
+            PromptStep::Pasting | PromptStep::Pausing { .. } => Why::NotSeen,
             _ => self.asked.map_or(Why::NotTaken, Why::Dialog),
         };
         self.fail(why)
@@ -389,36 +384,31 @@ impl Prompt {
 
     fn fail(&mut self, why: Why) -> Vec<Effect> {
         let left = match self.step {
-            Step::Waiting | Step::Clearing { .. } | Step::Over => Left::Nothing,
-            Step::Pasting => Left::MaybeDraft,
+            PromptStep::Waiting | PromptStep::Clearing { .. } | PromptStep::Over => Left::Nothing,
+            PromptStep::Pasting => Left::MaybeDraft,
             // Seen, if only sight counts; otherwise it is on its way there.
-            Step::Pausing { .. } if !self.how.see => Left::MaybeDraft,
-            Step::Pausing { .. } | Step::Erasing => Left::Draft,
-            Step::Submitted if why == Why::Typing => Left::Draft,
-            Step::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
-            Step::Submitted | Step::Probing | Step::Raw => Left::Unknown,
+            PromptStep::Pausing { .. } if !self.how.see => Left::MaybeDraft,
+            PromptStep::Pausing { .. } | PromptStep::Erasing => Left::Draft,
+            PromptStep::Submitted if why == Why::Typing => Left::Draft,
+            PromptStep::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
+            PromptStep::Submitted | PromptStep::Probing | PromptStep::Raw => Left::Unknown,
         };
         self.fail_with(why, left)
     }
 
     fn fail_with(&mut self, why: Why, left: Left) -> Vec<Effect> {
-        self.step = Step::Over;
+        self.step = PromptStep::Over;
         vec![Effect::Failed(Failure { why, left })]
     }
 
     fn done(&mut self, proof: Proof) -> Vec<Effect> {
-        self.step = Step::Over;
+        self.step = PromptStep::Over;
         vec![Effect::Done(Delivered { proof, presses: self.presses })]
     }
 
-    fn go(&mut self, step: Step, now: Mono, patience: Duration) {
+    fn go(&mut self, step: PromptStep, now: Mono, patience: Duration) {
         self.step = step;
-        self.clock = Clock { look: Some(now + LOOK_AGAIN), give_up: now + patience };
-    }
-
-    fn key(&mut self, bytes: Vec<u8>) -> Effect {
-        let id: KeyId = self.typist.next();
-        Effect::Type { id, bytes }
+        self.clock = Clock::new(now + LOOK_AGAIN, now + patience);
     }
 
     fn pasted(&self) -> Vec<u8> {

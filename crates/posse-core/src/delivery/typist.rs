@@ -1,5 +1,6 @@
 //! Numbers what is typed and remembers whether the terminal has taken it.
 
+use super::Effect;
 use crate::time::Mono;
 
 /// Tells the keys of one machine apart. Counts from 0, in the order in which they are typed.
@@ -14,11 +15,11 @@ pub(super) struct Typist {
 }
 
 impl Typist {
-    pub(super) fn next(&mut self) -> KeyId {
+    pub(super) fn key<D, F>(&mut self, bytes: Vec<u8>) -> Effect<D, F> {
         let id = KeyId(self.next);
         self.next += 1;
         self.pending = true;
-        id
+        Effect::Type { id, bytes }
     }
 
     fn is_last(self, id: KeyId) -> bool {

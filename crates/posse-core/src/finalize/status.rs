@@ -3,7 +3,7 @@
 use super::GitPath;
 
 /// A path whose state in HEAD, in the index and in the work tree is not the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     pub path: GitPath,
     /// HEAD does not have it.
@@ -74,8 +74,7 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
                 let name = fields(2)?[1];
                 // Of a repository within, git names only the directory.
                 let (name, repository) = name.strip_suffix(b"/").map_or((name, false), |name| (name, true));
-                let (new, present, tracked, unmerged) = (true, true, false, false);
-                changes.push(Change { path: path(name), new, present, tracked, repository, unmerged });
+                changes.push(Change { path: path(name), new: true, present: true, repository, ..Change::default() });
             }
             b'1' => changes.push(ordinary(&fields(9)?)),
             // Renamed or copied: we ask git not to look for these, but a newer one might.
@@ -85,14 +84,13 @@ pub fn changes(status: &[u8]) -> Result<Vec<Change>, StatusError> {
                 changes.push(Change { new: true, ..ordinary(&fields) });
                 if fields[8].starts_with(b"R") {
                     let repository = fields[3] == GITLINK;
-                    let (new, present, tracked, unmerged) = (false, false, false, false);
-                    changes.push(Change { path: path(origin), new, present, tracked, repository, unmerged });
+                    changes.push(Change { path: path(origin), repository, ..Change::default() });
                 }
             }
             b'u' => {
                 let fields = fields(11)?;
-                let (new, present, tracked, repository) = (false, fields[6] != ABSENT, true, false);
-                changes.push(Change { path: path(fields[10]), new, present, tracked, repository, unmerged: true });
+                let (path, present) = (path(fields[10]), fields[6] != ABSENT);
+                changes.push(Change { path, present, tracked: true, unmerged: true, ..Change::default() });
             }
             _ => return Err(nonsense()),
         }

@@ -26,13 +26,13 @@ impl Default for BreakerSettings {
 /// Kept with the run, so that a restart does not forgive. Its times are of the wall clock because they outlive the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
-    state: State,
+    state: BreakerState,
     trips: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum BreakerState {
     Closed {
         failures: u32,
     },
@@ -43,9 +43,9 @@ enum State {
     HalfOpen,
 }
 
-impl Default for State {
+impl Default for BreakerState {
     fn default() -> Self {
-        State::Closed { failures: 0 }
+        BreakerState::Closed { failures: 0 }
     }
 }
 
@@ -74,46 +74,46 @@ impl Breaker {
     pub fn gate(&self, now: Wall, settings: &BreakerSettings) -> Gate {
         match self.state {
             _ if self.trips >= settings.max_trips => Gate::Broken,
-            State::Closed { .. } => Gate::Open,
-            State::Open { until } if now < until => Gate::Wait(until),
-            State::Open { .. } => Gate::Probe,
+            BreakerState::Closed { .. } => Gate::Open,
+            BreakerState::Open { until } if now < until => Gate::Wait(until),
+            BreakerState::Open { .. } => Gate::Probe,
             // The probe is out. Nothing beside it; its end will be told.
-            State::HalfOpen => Gate::Wait(Wall(i64::MAX)),
+            BreakerState::HalfOpen => Gate::Wait(Wall(i64::MAX)),
         }
     }
 
     /// The end of the pause, if the breaker is open.
     pub fn reopens(&self, settings: &BreakerSettings) -> Option<Wall> {
         match self.state {
-            State::Open { until } if self.trips < settings.max_trips => Some(until),
+            BreakerState::Open { until } if self.trips < settings.max_trips => Some(until),
             _ => None,
         }
     }
 
     /// A session is started. Only while the gate lets it.
     pub fn started(&mut self) {
-        if matches!(self.state, State::Open { .. }) {
-            self.state = State::HalfOpen;
+        if matches!(self.state, BreakerState::Open { .. }) {
+            self.state = BreakerState::HalfOpen;
         }
     }
 
     pub fn ended(&mut self, counts: Counts, now: Wall, settings: &BreakerSettings) {
-        let open = State::Open { until: now.after(settings.reset) };
+        let open = BreakerState::Open { until: now.after(settings.reset) };
         self.state = match (self.state, counts) {
-            (_, Counts::Success) => State::Closed { failures: 0 },
-            (State::Closed { failures }, Counts::Failure) if failures + 1 >= settings.threshold => {
+            (_, Counts::Success) => BreakerState::Closed { failures: 0 },
+            (BreakerState::Closed { failures }, Counts::Failure) if failures + 1 >= settings.threshold => {
                 self.trips += 1;
                 open
             }
-            (State::Closed { failures }, Counts::Failure) => State::Closed { failures: failures + 1 },
-            (State::HalfOpen, Counts::Failure) => {
+            (BreakerState::Closed { failures }, Counts::Failure) => BreakerState::Closed { failures: failures + 1 },
+            (BreakerState::HalfOpen, Counts::Failure) => {
                 self.trips += 1;
                 open
             }
             // The probe found nothing out; the next may go at once.
-            (State::HalfOpen, Counts::Nothing) => State::Open { until: now },
+            (BreakerState::HalfOpen, Counts::Nothing) => BreakerState::Open { until: now },
             // A session that was on its way when it tripped.
-            (state @ State::Open { .. }, Counts::Failure) | (state, Counts::Nothing) => state,
+            (state @ BreakerState::Open { .. }, Counts::Failure) | (state, Counts::Nothing) => state,
         };
     }
 

@@ -4,20 +4,18 @@
 use std::collections::HashMap;
 
 use super::TaskId;
-use super::fields::Found;
 use super::file::{Plan, Task};
-use crate::file_problem::FileProblem;
+use crate::file_problem::ProblemList;
 
-pub(super) fn check(plan: &Plan, found: &mut Found) {
+pub(super) fn check(plan: &Plan, found: &mut ProblemList) {
     let tasks: Vec<&Task> = plan.tasks().collect();
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (i, task) in tasks.iter().enumerate() {
         match by_id.get(task.id.as_str()) {
-            Some(first) => found.problems.push(
-                FileProblem::new(task.at.id, format!("there are two tasks {}", task.id))
-                    .also(tasks[*first].at.id, "the first")
-                    .hint("ids are unique in the whole plan"),
-            ),
+            Some(first) => {
+                let problem = found.error(task.at.id, format!("there are two tasks {}", task.id));
+                problem.add_span(tasks[*first].at.id, "the first").add_hint("ids are unique in the whole plan");
+            }
             None => {
                 by_id.insert(task.id.as_str(), i);
             }
@@ -28,27 +26,18 @@ pub(super) fn check(plan: &Plan, found: &mut Found) {
         for (id, at) in task.depends_on.iter().zip(&task.at.depends_on) {
             match by_id.get(id.as_str()) {
                 None => {
-                    let problem =
-                        FileProblem::new(*at, format!("task {} depends on {id}, which does not exist", task.id));
-                    found.problems.push(match meant(id, &tasks) {
-                        Some(meant) => problem.hint(format!("did you mean {meant}?")),
-                        None => problem,
-                    });
+                    let problem = found.error(*at, format!("task {} depends on {id}, which does not exist", task.id));
+                    problem.hint = meant(id, &tasks).map(|meant| format!("did you mean {meant}?"));
                 }
                 Some(other) if *other == i => {
-                    found.problems.push(FileProblem::new(*at, format!("task {id} depends on itself")));
+                    found.error(*at, format!("task {id} depends on itself"));
                 }
                 Some(other) => {
                     needs[i].push(*other);
                     let group = &task.parallel_group;
                     if group.is_some() && *group == tasks[*other].parallel_group {
-                        found.warnings.push(FileProblem::new(
-                            *at,
-                            format!(
-                                "{} and {id} are in one parallel group, but one needs the other: they run in turn",
-                                task.id
-                            ),
-                        ));
+                        let both = format!("{} and {id} are in one parallel group", task.id);
+                        found.warning(*at, format!("{both}, but one needs the other: they run in turn"));
                     }
                 }
             }
@@ -56,13 +45,11 @@ pub(super) fn check(plan: &Plan, found: &mut Found) {
     }
     for cycle in cycles(&needs) {
         let ids: Vec<&str> = cycle.iter().chain(cycle.first()).map(|i| tasks[*i].id.as_str()).collect();
-        let mut problem =
-            FileProblem::new(tasks[cycle[0]].at.id, format!("tasks wait for each other: {}", ids.join(" -> ")))
-                .hint("remove one of these dependencies");
+        let message = format!("tasks wait for each other: {}", ids.join(" -> "));
+        let problem = found.error(tasks[cycle[0]].at.id, message).add_hint("remove one of these dependencies");
         for other in &cycle[1..] {
-            problem = problem.also(tasks[*other].at.id, tasks[*other].id.as_str());
+            problem.add_span(tasks[*other].at.id, tasks[*other].id.as_str());
         }
-        found.problems.push(problem);
     }
 }
 

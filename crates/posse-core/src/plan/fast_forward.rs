@@ -129,14 +129,7 @@ mod tests {
 
     #[test]
     fn only_what_would_be_written_over_is_in_the_way() {
-        let change = |name| Change {
-            path: path(name),
-            new: false,
-            present: true,
-            tracked: true,
-            repository: false,
-            unmerged: false,
-        };
+        let change = |name| Change { path: path(name), present: true, tracked: true, ..Change::default() };
         for (written, users, expected) in [
             (vec!["a"], vec!["b", "ab"], vec![]),
             (vec!["a", "c"], vec!["b", "a"], vec!["a"]),

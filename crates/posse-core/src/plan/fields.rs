@@ -1,24 +1,19 @@
 //! Reading a map of a plan field by field. What does not fit is reported and read as absent, so that one mistake does not
 //! hide the next.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::yaml::{Entry, Node, Value};
-use crate::file_problem::{FileProblem, TextSpan};
+use crate::file_problem::{FileProblem, ProblemList, TextSpan};
 use crate::nearest::nearest;
+use crate::words::UnknownWord;
 
-/// What was found wrong so far.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) problems: Vec<FileProblem>,
-    pub(crate) warnings: Vec<FileProblem>,
-}
-
-/// Which keys a map may have.
+/// The keys that a map may have.
 pub(crate) struct Keys {
     /// What the map is, for messages.
     pub(crate) of: &'static str,
-    pub(crate) known: &'static [&'static str],
+    pub(crate) known: &'static [&'static [&'static str]],
     /// Other names that are read as a known one: alias, name.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
@@ -28,67 +23,65 @@ pub(crate) struct Keys {
     pub(crate) harmless: &'static [&'static str],
 }
 
-pub(crate) struct Fields<'n, 'f> {
-    node: &'n Node,
-    keys: &'static Keys,
-    pub(crate) found: &'f mut Found,
+impl Keys {
+    pub(crate) const NONE: Keys = Keys { of: "", known: &[], aliases: &[], elsewhere: &[], harmless: &[] };
+
+    fn known(&self) -> impl Iterator<Item = &'static str> {
+        self.known.iter().flat_map(|keys| keys.iter().copied())
+    }
 }
 
-impl<'n, 'f> Fields<'n, 'f> {
+/// The fields of a map, read one by one.
+pub(crate) struct MapFields<'n, 'f> {
+    node: &'n Node,
+    keys: &'static Keys,
+    pub(crate) found: &'f mut ProblemList,
+}
+
+impl<'n, 'f> MapFields<'n, 'f> {
     /// Looks at the keys first: unknown, misspelt, given twice.
-    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut Found) -> Option<Self> {
+    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut ProblemList) -> Option<Self> {
         if !matches!(node.value, Value::Map(..)) {
-            found
-                .problems
-                .push(FileProblem::new(node.at, format!("{} should be a map, this is {}", keys.of, node.kind())));
+            found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
             return None;
         }
         let mut seen: Vec<(&str, &Entry)> = Vec::new();
         for entry in node.entries() {
+            let at = entry.key.at;
             let Some(typed) = entry.name() else {
-                found.problems.push(FileProblem::new(entry.key.at, "a key should be a word"));
+                found.error(at, "a key should be a word");
                 continue;
             };
             let alias = keys.aliases.iter().find(|(alias, _)| *alias == typed);
             let name = alias.map_or(typed, |(_, name)| name);
-            if keys.known.contains(&name) {
+            if keys.known().any(|known| known == name) {
                 if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
-                    found.problems.push(
-                        FileProblem::new(entry.key.at, format!("`{name}` is given twice"))
-                            .also(first.key.at, "first")
-                            .hint("keep one of them"),
-                    );
+                    let twice = found.error(at, format!("`{name}` is given twice"));
+                    twice.add_span(first.key.at, "first").add_hint("keep one of them");
                 }
                 seen.push((name, entry));
                 continue;
             }
             let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
-            let no_effect = FileProblem::new(entry.key.at, format!("{} has no `{typed}`; it has no effect", keys.of));
-            match elsewhere.or_else(|| nearest(typed, keys.known.iter().copied())) {
-                Some(meant) if keys.harmless.contains(&meant) => {
-                    found.warnings.push(no_effect.hint(format!("did you mean `{meant}`?")));
+            let meant = elsewhere.or_else(|| nearest(typed, keys.known()));
+            let problem = match meant {
+                Some(meant) if !keys.harmless.contains(&meant) => {
+                    found.error(at, format!("{} has no `{typed}`", keys.of))
                 }
-                Some(meant) => found.problems.push(
-                    FileProblem::new(entry.key.at, format!("{} has no `{typed}`", keys.of))
-                        .hint(format!("did you mean `{meant}`?")),
-                ),
-                None => found.warnings.push(no_effect),
-            }
+                _ => found.warning(at, format!("{} has no `{typed}`; it has no effect", keys.of)),
+            };
+            problem.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
         }
         Some(Self { node, keys, found })
     }
 
-    pub(crate) fn problem(&mut self, problem: FileProblem) {
-        self.found.problems.push(problem);
-    }
-
-    pub(crate) fn at(&self) -> TextSpan {
-        self.node.at
+    pub(crate) fn error(&mut self, at: TextSpan, message: impl Into<String>) -> &mut FileProblem {
+        self.found.error(at, message)
     }
 
     /// The value of a field, if it has one.
     pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
-        debug_assert!(self.keys.known.contains(&key), "{key} is not among the known keys");
+        debug_assert!(self.keys.known().any(|known| known == key), "{key} is not among the known keys");
         self.node
             .get(key)
             .or_else(|| {
@@ -104,7 +97,7 @@ impl<'n, 'f> Fields<'n, 'f> {
             Value::Scalar { text, .. } => format!("`{}`", text.chars().take(40).collect::<String>()),
             _ => node.kind().to_owned(),
         };
-        self.problem(FileProblem::new(node.at, format!("`{key}` should be {wanted}, this is {shown}")));
+        self.error(node.at, format!("`{key}` should be {wanted}, this is {shown}"));
         None
     }
 
@@ -155,20 +148,14 @@ impl<'n, 'f> Fields<'n, 'f> {
         self.read(key, "a duration such as 90s, 15m or 1h30m", |text| duration(text).filter(|d| !d.is_zero()))
     }
 
-    /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
+    /// A word of an enum.
+    pub(crate) fn choice<T: FromStr<Err = UnknownWord>>(&mut self, key: &str) -> Option<T> {
         let node = self.node(key)?;
         let Value::Scalar { text, .. } = &node.value else { return self.wrong(node, key, "a word") };
-        if let Some((_, choice)) = choices.iter().find(|(word, _)| word == text) {
-            return Some(*choice);
-        }
-        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        let problem = FileProblem::new(node.at, format!("`{text}` is no {key}"));
-        self.problem(match nearest(text, words.iter().copied()) {
-            Some(meant) => problem.hint(format!("did you mean `{meant}`?")),
-            None => problem.hint(format!("one of {}", words.join(", "))),
-        });
-        None
+        let unknown = |error: UnknownWord| {
+            self.error(node.at, format!("`{text}` is no {key}")).add_hint(error.hint());
+        };
+        text.parse().map_err(unknown).ok()
     }
 
     /// A list of words. A single word is a list of one.
@@ -182,7 +169,7 @@ impl<'n, 'f> Fields<'n, 'f> {
         let (words, others): (Vec<&Node>, Vec<&Node>) =
             items.into_iter().partition(|item| matches!(item.value, Value::Scalar { .. }) && !item.is_null());
         for other in others {
-            self.problem(FileProblem::new(other.at, format!("`{key}` lists words, this is {}", other.kind())));
+            self.error(other.at, format!("`{key}` lists words, this is {}", other.kind()));
         }
         Some(words)
     }
@@ -191,9 +178,9 @@ impl<'n, 'f> Fields<'n, 'f> {
         Some(self.list(key)?.into_iter().map(word).collect())
     }
 
-    pub(crate) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<Fields<'n, '_>> {
+    pub(crate) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<MapFields<'n, '_>> {
         let node = self.node(key)?;
-        Fields::open(node, keys, self.found)
+        MapFields::open(node, keys, self.found)
     }
 }
 
@@ -244,10 +231,8 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, seconds) in
-            [("90", Some(90)), ("90s", Some(90)), ("15m", Some(900)), ("1h30m", Some(5400)), ("2d", Some(172_800))]
-        {
-            assert_eq!(duration(text), seconds.map(Duration::from_secs), "{text}");
+        for (text, seconds) in [("90", 90), ("90s", 90), ("15m", 900), ("1h30m", 5400), ("2d", 172_800)] {
+            assert_eq!(duration(text), Some(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "m", "15 minutes", "-5", "1x", "99999999999999999999d", "nan"] {
             assert_eq!(duration(text), None, "{text}");

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Record, TaskId, read};
-use crate::file_problem::{FileProblem, FileProblems, TextSpan};
+use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::nearest;
+use crate::words;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
@@ -85,14 +86,14 @@ impl Default for Validation {
     }
 }
 
-/// What a WARN of a validator means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnWarning {
-    Accept,
-    /// Once more, then accept.
-    Retry,
-    Fail,
+words! {
+    /// What a WARN of a validator means.
+    pub enum OnWarning ("policy") {
+        Accept = "accept",
+        /// Once more, then accept.
+        Retry = "retry",
+        Fail = "fail",
+    }
 }
 
 /// When a task is given to a stronger model.
@@ -127,15 +128,16 @@ pub enum Parallel {
     Workers(u32),
 }
 
-/// Where tasks are worked on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// Each in a work tree of its own.
-    #[default]
-    Worktree,
-    /// In the user's checkout, one after the other.
-    InPlace,
+words! {
+    /// Where tasks are worked on.
+    #[derive(Default)]
+    pub enum Isolation ("isolation") {
+        /// Each in a work tree of its own.
+        #[default]
+        Worktree = "worktree",
+        /// In the user's checkout, one after the other.
+        InPlace = "in_place",
+    }
 }
 
 /// A command that we run ourselves to see whether work holds.
@@ -146,11 +148,11 @@ pub struct Gate {
     pub when: GateWhen,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GateWhen {
-    AfterTask,
-    AfterPlan,
+words! {
+    pub enum GateWhen ("time") {
+        AfterTask = "after_task",
+        AfterPlan = "after_plan",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -249,42 +251,38 @@ impl Plan {
         agent_exists: impl Fn(&str) -> bool,
         file_exists: impl Fn(&str) -> bool,
     ) -> (Vec<FileProblem>, Vec<FileProblem>) {
-        let mut problems = Vec::new();
-        let mut warnings = Vec::new();
+        let mut found = ProblemList::default();
         // What is wrong with the agent of a task is said at the task.
         let unknown = |name: &str| !agent_exists(name) && !self.tasks().any(|task| task.agent() == name);
-        for mention in &self.mentions {
-            let Mention { what, name, at } = mention;
+        let write_one = |name: &str| format!("write {name}.md into the agents directory, or name another agent");
+        for Mention { what, name, at } in &self.mentions {
             match what {
                 Mentioned::Agent if !agent_exists(name) => {
-                    problems.push(FileProblem::new(*at, format!("there is no agent `{name}`")).hint(format!(
-                        "write {name}.md into the agents directory, or name another agent; a task without a role is not run"
-                    )));
+                    let hint = format!("{}; a task without a role is not run", write_one(name));
+                    found.error(*at, format!("there is no agent `{name}`")).add_hint(hint);
                 }
                 Mentioned::RunAfter if unknown(name) => match self.not_validated_like(name) {
                     // The work of that agent would be merged without the validation that was asked for.
-                    Some(meant) => problems.push(
-                        FileProblem::new(*at, format!("no task has the agent `{name}`"))
-                            .hint(format!("did you mean `{meant}`?")),
-                    ),
-                    None => warnings.push(FileProblem::new(
-                        *at,
-                        format!("no task has the agent `{name}`; nothing is validated after it"),
-                    )),
+                    Some(meant) => {
+                        let problem = found.error(*at, format!("no task has the agent `{name}`"));
+                        problem.add_hint(format!("did you mean `{meant}`?"));
+                    }
+                    None => {
+                        found.warning(*at, format!("no task has the agent `{name}`; nothing is validated after it"));
+                    }
                 },
                 Mentioned::Validator if unknown(name) => {
                     let message = format!("there is no agent `{name}`; `{DEFAULT_VALIDATOR}` validates in its place");
-                    let hint = format!("write {name}.md into the agents directory, or name another agent");
-                    warnings.push(FileProblem::new(*at, message).hint(hint));
+                    found.warning(*at, message).add_hint(write_one(name));
                 }
-                Mentioned::File if !file_exists(name) => problems.push(
-                    FileProblem::new(*at, format!("{name} does not exist"))
-                        .hint("paths are relative to the project; create the file or remove the line"),
-                ),
+                Mentioned::File if !file_exists(name) => {
+                    let hint = "paths are relative to the project; create the file or remove the line";
+                    found.error(*at, format!("{name} does not exist")).add_hint(hint);
+                }
                 Mentioned::Agent | Mentioned::RunAfter | Mentioned::Validator | Mentioned::File => {}
             }
         }
-        (problems, warnings)
+        (found.errors, found.warnings)
     }
 
     /// Returns the agent of a task that this name is a slip of, if the plan validates and that agent's work is not validated.

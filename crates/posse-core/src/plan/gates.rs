@@ -8,6 +8,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::machine::GateFailure;
+use crate::written::constant;
 
 /// So many lines of what a command printed go into the next prompt.
 pub const TAIL_LINES: usize = 200;
@@ -80,8 +81,8 @@ pub fn compare(base: Option<&GateRun>, work: &GateRun) -> GateVerdict {
 
 /// Tests and errors that an output names as failed, in the words of the common tools.
 fn failures(output: &str) -> BTreeSet<String> {
-    static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(concat!(
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        constant(concat!(
             r"(?m)^\s*(?:",
             r"test (?P<cargo>\S+) \.\.\. FAILED",
             r"|(?:FAILED|ERROR) (?P<pytest>\S+::\S+|\S+\.py)(?: - .*)?",
@@ -92,11 +93,9 @@ fn failures(output: &str) -> BTreeSet<String> {
             r"|(?P<error>error(?:\[\w+\])?: .+?)",
             r")\s*$"
         ))
-        .ok()
     });
-    let Some(named) = NAMED.as_ref() else { return BTreeSet::new() };
     let name = |found: regex::Captures<'_>| found.iter().skip(1).flatten().next().map(|name| name.as_str().to_owned());
-    named.captures_iter(output).filter_map(name).collect()
+    NAMED.captures_iter(output).filter_map(name).collect()
 }
 
 /// The end of an output.

@@ -1,18 +1,19 @@
 //! The name of a task.
 
 use std::borrow::Borrow;
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use crate::ids::checked_text;
 
 /// Longest accepted id, in bytes. It becomes part of a branch and a directory.
 const ID_MAX: usize = 64;
 
 /// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space. Cheap to copy.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct TaskId(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,29 +66,12 @@ impl FromStr for TaskId {
     }
 }
 
-impl TryFrom<String> for TaskId {
-    type Error = BadTaskId;
-    fn try_from(s: String) -> Result<Self, Self::Error> {
-        s.parse()
-    }
-}
-
-impl From<TaskId> for String {
-    fn from(id: TaskId) -> Self {
-        id.0.as_ref().to_owned()
-    }
-}
+checked_text!(TaskId, BadTaskId);
 
 /// So that maps can be asked with plain text.
 impl Borrow<str> for TaskId {
     fn borrow(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
     }
 }
 

@@ -3,25 +3,14 @@
 use super::file::Isolation;
 
 /// Why a project cannot be worked on in work trees.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// A repository within it, which would be missing there.
+    /// A repository within the project.
+    #[error("{0} is a repository within this one, which would be missing in a work tree")]
     Submodule(String),
     /// Contents that git keeps elsewhere; named by the file that says so.
+    #[error("{0} keeps files with Git LFS, which may be missing in a work tree")]
     Lfs(String),
-}
-
-impl std::fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Obstacle::Submodule(path) => {
-                write!(f, "{path} is a repository within this one, which would be missing in a work tree")
-            }
-            Obstacle::Lfs(path) => {
-                write!(f, "{path} keeps files with Git LFS, which may be missing in a work tree")
-            }
-        }
-    }
 }
 
 const ONE_BY_ONE: &str = "leave out `parallel`, and the tasks are worked on one after the other";

@@ -9,9 +9,6 @@ use jiff::Timestamp;
 use super::{Record, TaskStatus};
 use crate::time::Wall;
 
-/// How long, if nobody says: a week, so that a weekend is not the end of it.
-pub const DEFAULT_KEEP: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
 /// The work of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
@@ -59,7 +56,7 @@ pub fn fate(attempt: &Attempt<'_>, keep: Duration, now: Wall) -> Fate {
         return Fate::Needed;
     };
     let since = since.as_millisecond().max(attempt.touched.0);
-    let until = Wall(since.saturating_add(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX)));
+    let until = Wall(since).after(keep);
     if until <= now { Fate::Goes } else { Fate::Until(until) }
 }
 
@@ -91,7 +88,7 @@ mod tests {
             ("nobody knows the task", false, 0, None, 80 * DAY, Fate::Needed),
         ] {
             let attempt = Attempt { in_use, touched: Wall(touched), record };
-            assert_eq!(fate(&attempt, DEFAULT_KEEP, Wall(now)), expected, "{name}");
+            assert_eq!(fate(&attempt, Duration::from_secs(7 * 86_400), Wall(now)), expected, "{name}");
         }
         assert_eq!(Fate::Until(Wall(8 * DAY)).to_string(), "it is kept until 1970-01-09");
     }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::hold::Hold;
 use crate::time::Wall;
+use crate::written::constant;
 
 /// What a session leaves behind that can tell of a limit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,8 +147,8 @@ fn probe(now: Wall, probes: u32, reason: String, waits: &QuotaWaits) -> Hold {
 
 /// The line in which a tool says that the quota is used up.
 fn sentence(text: &str) -> Option<&str> {
-    static SENTENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(concat!(
+    static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
+        constant(concat!(
             r"(?im)^[ \t]*(?:error:?[ \t]+)?(?:",
             r"you['’]ve hit your (?:session |weekly )?limit",
             r"|(?:claude (?:ai )?)?usage limit reached",
@@ -155,9 +156,8 @@ fn sentence(text: &str) -> Option<&str> {
             r"|(?:you['’]re )?out of extra usage",
             r").*$"
         ))
-        .ok()
     });
-    SENTENCE.as_ref()?.find(text).map(|found| found.as_str())
+    SENTENCE.find(text).map(|found| found.as_str())
 }
 
 struct Reset {
@@ -167,21 +167,20 @@ struct Reset {
 
 /// When the quota comes back, if the sentence says it in a way that is understood.
 fn reset(text: &str, said_at: Wall, local: &TimeZone) -> Option<Reset> {
-    static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)limit reached\|(\d{9,11})\b").ok());
-    static CLOCK: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(concat!(
+    static EPOCH: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)limit reached\|(\d{9,11})\b"));
+    static CLOCK: LazyLock<Regex> = LazyLock::new(|| {
+        constant(concat!(
             r"(?i)\bresets?\s+(?:at\s+)?",
             r"(?:(?P<month>[a-z]{3,9})\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:\s+at|\s*,(?:\s+at)?)?\s+)?",
             r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)?\b",
             r"(?:\s*\((?P<zone>[a-z0-9_+/-]+)\))?"
         ))
-        .ok()
     });
-    if let Some(found) = EPOCH.as_ref()?.captures(text) {
+    if let Some(found) = EPOCH.captures(text) {
         let seconds: i64 = found.get(1)?.as_str().parse().ok()?;
         return Some(Reset { at: Wall(seconds * 1000), zone_is_a_guess: false });
     }
-    let found = CLOCK.as_ref()?.captures(text)?;
+    let found = CLOCK.captures(text)?;
     let part = |name| found.name(name).map(|part| part.as_str());
     let number = |name| part(name).and_then(|text| text.parse::<i8>().ok());
     let hour = match (number("hour")?, part("half").map(str::to_ascii_lowercase).as_deref()) {
@@ -230,21 +229,8 @@ fn dated(here: &Zoned, month: i8, day: i8, time: Time) -> Option<Zoned> {
 }
 
 fn month(name: &str) -> Option<i8> {
-    const MONTHS: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
+    const MONTHS: &str = "january february march april may june july august september october november december";
     let name = name.to_ascii_lowercase();
-    let at = MONTHS.iter().position(|month| month.starts_with(&name) && name.len() >= 3)?;
+    let at = MONTHS.split(' ').position(|month| month.starts_with(&name) && name.len() >= 3)?;
     i8::try_from(at + 1).ok()
 }

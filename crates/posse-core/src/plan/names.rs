@@ -2,25 +2,31 @@
 //! work must not meet.
 
 use super::TaskId;
+use crate::visible::words_of;
 
 /// The longest readable part of a plan's name in a path.
 const SLUG_MAX: usize = 30;
 
 /// The name of a plan as part of a path or branch. `file` is the path of its file, which tells plans of one name apart.
 pub fn plan_slug(name: &str, file: &str) -> String {
+    format!("{}-{:08x}", slug_of(name, SLUG_MAX, "plan"), fingerprint(name, file))
+}
+
+/// The letters and digits of a text, in small letters, with one `-` for everything between them; `otherwise` if it has none.
+pub(crate) fn slug_of(text: &str, longest: usize, otherwise: &str) -> String {
     let mut slug = String::new();
-    for c in name.chars() {
+    for c in text.chars() {
         match c.to_ascii_lowercase() {
             c @ ('a'..='z' | '0'..='9') => slug.push(c),
             _ if slug.is_empty() || slug.ends_with('-') => {}
             _ => slug.push('-'),
         }
-        if slug.len() == SLUG_MAX {
+        if slug.len() == longest {
             break;
         }
     }
     let slug = slug.trim_end_matches('-');
-    format!("{}-{:08x}", if slug.is_empty() { "plan" } else { slug }, fingerprint(name, file))
+    if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
 /// The branch on which a task is worked on, for one start of it.
@@ -49,14 +55,13 @@ impl CommitWords {
     /// The message, with trailers by which the commit is found again.
     pub fn message(&self) -> String {
         // A line break in a name would end the subject, or forge a trailer.
-        let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         format!(
             "task {}: {}\n\nPlan: {}\nTask: {}\nRun: {}\nAttempt: {}\n",
             self.task,
-            line(&self.task_name),
-            line(&self.plan),
+            words_of(&self.task_name),
+            words_of(&self.plan),
             self.task,
-            line(&self.run),
+            words_of(&self.run),
             self.attempt
         )
     }

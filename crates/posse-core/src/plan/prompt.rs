@@ -3,7 +3,7 @@
 //! Text from files, tools and people is data. The templates put it under a heading that says so, in a fence that nothing in
 //! the text can close.
 
-use minijinja::context;
+use minijinja::{Value, context};
 use serde::Serialize;
 
 use super::file::{Plan, Task};
@@ -12,18 +12,21 @@ use super::{Record, TaskId};
 use crate::prompts::PromptTemplates;
 
 /// The values of a task's prompt.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct TaskBrief<'a> {
     /// The agent's text, without its fields.
     pub role: &'a str,
+    #[serde(skip)]
     pub plan: &'a Plan,
     pub plan_path: &'a str,
     pub task: &'a Task,
+    #[serde(skip)]
     pub record: &'a Record,
     /// From 1.
     pub attempt: u32,
     pub before: Option<EarlierAttempt<'a>>,
     pub beside: Option<ParallelWork<'a>>,
+    #[serde(skip)]
     pub in_place: Option<SharedCheckout<'a>>,
     /// The text of the backlog item the plan is for.
     pub item: Option<&'a str>,
@@ -79,26 +82,19 @@ impl TaskBrief<'_> {
             role => self.role.trim(),
             findings => record.validation_findings,
             answered => answered.map(|(question, answer)| context! { question, answer }),
-            beside => self.beside,
             in_place => self.in_place.map(|place| context! { branch => place.branch, not_yours => named(place.not_yours) }),
             task => task_values(plan, self.task),
             plan_doc => plan.meta.plan_doc,
             source_item => plan.meta.source_item,
             requirements_path => plan.meta.requirements_path,
-            plan_path => self.plan_path,
-            item => self.item,
             before => self.before.or(recorded),
-            attempt => self.attempt,
-            gates => self.gates,
-            report_file => self.report_file,
-            nonce => self.nonce,
-            rejected => self.rejected,
+            ..Value::from_serialize(self)
         };
         prompts.render("plan_task", &values) + "\n"
     }
 }
 
-fn task_values(plan: &Plan, task: &Task) -> minijinja::Value {
+fn task_values(plan: &Plan, task: &Task) -> Value {
     context! {
         id => task.id,
         name => task.name,
@@ -117,9 +113,10 @@ fn named(files: &[String]) -> String {
 }
 
 /// The values of a validator's prompt.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct ValidatorBrief<'a> {
     pub role: &'a str,
+    #[serde(skip)]
     pub plan: &'a Plan,
     pub task: &'a Task,
     /// The session's own words about its work.
@@ -138,10 +135,7 @@ impl ValidatorBrief<'_> {
             task => task_values(self.plan, self.task),
             source_item => self.plan.meta.source_item,
             requirements_path => self.plan.meta.requirements_path,
-            message => self.message,
-            diff => self.diff,
-            gates => self.gates,
-            nonce => self.nonce,
+            ..Value::from_serialize(self)
         };
         prompts.render("validator", &values) + "\n"
     }

@@ -1,66 +1,48 @@
 //! From the text of a plan to the plan.
 
 use super::check;
-use super::fields::{Fields, Found, Keys};
+use super::fields::{Keys, MapFields};
 use super::file::{Mention, Mentioned, Meta, Permissions, Plan, Section, Task, TaskPlaces};
 use super::read_meta::meta;
+use super::record::RECORD_KEYS;
 use super::yaml::{self, Node, Value};
-use super::{FailureKind, Record, TaskId, TaskStatus};
-use crate::file_problem::{FileProblem, FileProblems, TextSpan};
+use super::{Record, TaskId, TaskStatus};
+use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 
-const PLAN: Keys = Keys {
-    of: "a plan",
-    known: &["meta", "sections"],
-    aliases: &[],
-    elsewhere: &[("tasks", "sections")],
-    harmless: &[],
-};
+const PLAN: Keys =
+    Keys { of: "a plan", known: &[&["meta", "sections"]], elsewhere: &[("tasks", "sections")], ..Keys::NONE };
 
 const SECTION: Keys = Keys {
     of: "a section",
-    known: &["id", "name", "status", "tasks"],
-    aliases: &[],
+    known: &[&["id", "name", "status", "tasks"]],
     elsewhere: &[("title", "name"), ("steps", "tasks")],
     // The status of a section follows from its tasks.
     harmless: &["name", "status"],
+    ..Keys::NONE
 };
+
+const TASK_KEYS: [&str; 16] = [
+    "id",
+    "name",
+    "description",
+    "depends_on",
+    "parallel_group",
+    "exclusive_resources",
+    "files",
+    "agent",
+    "model",
+    "max_attempts",
+    "timeout",
+    "notes",
+    "target_acs",
+    "permissions",
+    "execution_mode",
+    "team_roles",
+];
 
 const TASK: Keys = Keys {
     of: "a task",
-    known: &[
-        "id",
-        "name",
-        "description",
-        "depends_on",
-        "parallel_group",
-        "exclusive_resources",
-        "files",
-        "agent",
-        "model",
-        "max_attempts",
-        "timeout",
-        "notes",
-        "target_acs",
-        "permissions",
-        "execution_mode",
-        "team_roles",
-        "status",
-        "attempts",
-        "last_attempt",
-        "model_used",
-        "completed_at",
-        "result_message",
-        "last_error",
-        "failure_kind",
-        "validation_attempts",
-        "validation_findings",
-        "suspended_at",
-        "question",
-        "answer",
-        "skip_reason",
-        "cost_usd",
-        "commits",
-    ],
+    known: &[&TASK_KEYS, &RECORD_KEYS],
     aliases: &[("dependencies", "depends_on"), ("exclusive_resource", "exclusive_resources")],
     elsewhere: &[
         ("needs", "depends_on"),
@@ -90,53 +72,36 @@ const TASK: Keys = Keys {
     ],
 };
 
-const PERMISSIONS: Keys = Keys {
-    of: "permissions",
-    known: &["profile", "tools"],
-    aliases: &[("allowed_tools", "tools")],
-    elsewhere: &[],
-    harmless: &[],
-};
+const PERMISSIONS: Keys =
+    Keys { of: "permissions", known: &[&["profile", "tools"]], aliases: &[("allowed_tools", "tools")], ..Keys::NONE };
 
 pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
-    match yaml::parse(text) {
-        Ok(tree) => from_tree(file, &tree.root),
-        Err(problem) => Err(FileProblems { file: file.to_owned(), problems: vec![problem], warnings: Vec::new() }),
-    }
-}
-
-fn from_tree(file: &str, root: &Node) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
-    let mut found = Found::default();
-    let plan = plan(file, root, &mut found);
-    let Found { mut problems, mut warnings } = found;
-    problems.sort_by_key(|problem| problem.at.start);
-    warnings.sort_by_key(|warning| warning.at.start);
-    match plan {
-        Some(plan) if problems.is_empty() => Ok((plan, warnings)),
-        _ => Err(FileProblems { file: file.to_owned(), problems, warnings }),
-    }
+    let mut found = ProblemList::default();
+    let plan = match yaml::parse(text) {
+        Ok(tree) => plan(file, &tree.root, &mut found),
+        Err(problem) => {
+            found.errors.push(problem);
+            None
+        }
+    };
+    found.finish(file, plan)
 }
 
 /// Nothing if the text is no plan at all. A plan with problems is built as far as it goes, so that they can all be found.
-fn plan(file: &str, root: &Node, found: &mut Found) -> Option<Plan> {
-    let mut fields = Fields::open(root, &PLAN, found)?;
+fn plan(file: &str, root: &Node, found: &mut ProblemList) -> Option<Plan> {
+    let mut fields = MapFields::open(root, &PLAN, found)?;
     let mut mentions = Vec::new();
     let (named, meta) = match fields.node("meta") {
         Some(node) => meta(node, &mut mentions, fields.found),
         None => {
-            fields.problem(
-                FileProblem::new(fields.at(), "the plan has no `meta`").hint("begin with `meta:` and a `name:` in it"),
-            );
+            fields.error(root.at, "the plan has no `meta`").add_hint("begin with `meta:` and a `name:` in it");
             (None, Meta::default())
         }
     };
     let sections = match fields.node("sections") {
         Some(node) => sections(node, &mut mentions, fields.found),
         None => {
-            fields.problem(
-                FileProblem::new(fields.at(), "the plan has no `sections`")
-                    .hint("tasks stand in `sections: [{id, tasks}]`"),
-            );
+            fields.error(root.at, "the plan has no `sections`").add_hint("tasks stand in `sections: [{id, tasks}]`");
             Vec::new()
         }
     };
@@ -152,35 +117,29 @@ fn stem(file: &str) -> String {
     name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).unwrap_or(name).to_owned()
 }
 
-fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<Section> {
+fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Vec<Section> {
     if !matches!(node.value, Value::List(_)) || node.items().is_empty() {
         let what = if node.items().is_empty() && node.kind() == "a list" { "an empty list" } else { node.kind() };
-        found.problems.push(
-            FileProblem::new(node.at, format!("`sections` should be a list of at least one, this is {what}"))
-                .hint("each section is `- id: …` with its `tasks:`"),
-        );
+        let problem = found.error(node.at, format!("`sections` should be a list of at least one, this is {what}"));
+        problem.add_hint("each section is `- id: …` with its `tasks:`");
         return Vec::new();
     }
     let mut sections: Vec<Section> = Vec::new();
     let mut places: Vec<TextSpan> = Vec::new();
     for item in node.items() {
-        let Some(mut fields) = Fields::open(item, &SECTION, found) else { continue };
+        let Some(mut fields) = MapFields::open(item, &SECTION, found) else { continue };
         let Some((id, at)) = fields.text_at("id") else {
-            fields.problem(
-                FileProblem::new(item.at, "the section has no `id`").hint("give it one that no other section has"),
-            );
+            fields.error(item.at, "the section has no `id`").add_hint("give it one that no other section has");
             continue;
         };
         if let Some(first) = sections.iter().position(|section| section.id == id) {
-            fields.problem(
-                FileProblem::new(at, format!("there are two sections `{id}`")).also(places[first], "the first"),
-            );
+            fields.error(at, format!("there are two sections `{id}`")).add_span(places[first], "the first");
         }
         let name = fields.words("name").unwrap_or_else(|| id.clone());
         let mut tasks = Vec::new();
         if let Some(list) = fields.node("tasks") {
             if !matches!(list.value, Value::List(_)) {
-                fields.problem(FileProblem::new(list.at, format!("`tasks` should be a list, this is {}", list.kind())));
+                fields.error(list.at, format!("`tasks` should be a list, this is {}", list.kind()));
             }
             tasks = list.items().iter().filter_map(|node| task(node, mentions, fields.found)).collect();
         }
@@ -190,17 +149,15 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Vec<
     sections
 }
 
-fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<Task> {
-    let mut fields = Fields::open(node, &TASK, found)?;
+fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Option<Task> {
+    let mut fields = MapFields::open(node, &TASK, found)?;
     let Some(id_node) = fields.node("id") else {
-        fields.problem(
-            FileProblem::new(node.at, "the task has no `id`").hint("give it one that no other task of the plan has"),
-        );
+        fields.error(node.at, "the task has no `id`").add_hint("give it one that no other task of the plan has");
         return None;
     };
     let id = task_id(id_node, fields.found)?;
     let name = fields.words("name").unwrap_or_else(|| {
-        fields.problem(FileProblem::new(id_node.at, format!("task {id} has no `name`")));
+        fields.error(id_node.at, format!("task {id} has no `name`"));
         String::new()
     });
     let mut depends_on = Vec::new();
@@ -217,8 +174,7 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<T
     });
     for key in ["execution_mode", "team_roles"] {
         if let Some(node) = fields.node(key) {
-            let warning = FileProblem::new(node.at, format!("`{key}` is not supported: the task runs in one session"));
-            fields.found.warnings.push(warning);
+            fields.found.warning(node.at, format!("`{key}` is not supported: the task runs in one session"));
         }
     }
     Some(Task {
@@ -242,23 +198,19 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> Option<T
 }
 
 /// An id must be text. Written without quotes, `1.10` is the number 1.1 to every YAML reader but ours.
-fn task_id(node: &Node, found: &mut Found) -> Option<TaskId> {
+fn task_id(node: &Node, found: &mut ProblemList) -> Option<TaskId> {
     let Value::Scalar { text, plain } = &node.value else {
-        found.problems.push(FileProblem::new(node.at, format!("an id should be text, this is {}", node.kind())));
+        found.error(node.at, format!("an id should be text, this is {}", node.kind()));
         return None;
     };
     let number = text.bytes().all(|b| b.is_ascii_digit() || b"._eE+-xX".contains(&b)) && text.parse::<f64>().is_ok();
     let whole = text.parse::<u64>().is_ok_and(|n| n.to_string() == *text);
     if *plain && number && !whole {
-        found.problems.push(
-            FileProblem::new(node.at, format!("the id {text} is a number here, and 1.10 would be 1.1"))
-                .hint(format!("quote the id: \"{text}\"")),
-        );
+        let problem = found.error(node.at, format!("the id {text} is a number here, and 1.10 would be 1.1"));
+        problem.add_hint(format!("quote the id: \"{text}\""));
         return None;
     }
-    text.parse()
-        .map_err(|error: super::BadTaskId| found.problems.push(FileProblem::new(node.at, error.to_string())))
-        .ok()
+    text.parse().map_err(|error: super::BadTaskId| found.error(node.at, error.to_string())).ok()
 }
 
 fn notes(node: &Node) -> String {
@@ -272,7 +224,7 @@ fn notes(node: &Node) -> String {
     }
 }
 
-fn permissions(fields: &mut Fields<'_, '_>) -> Option<Permissions> {
+fn permissions(fields: &mut MapFields<'_, '_>) -> Option<Permissions> {
     let node = fields.node("permissions")?;
     if let Value::Map(..) = node.value {
         let mut inner = fields.map("permissions", &PERMISSIONS)?;
@@ -282,16 +234,16 @@ fn permissions(fields: &mut Fields<'_, '_>) -> Option<Permissions> {
     fields.words("permissions").map(Permissions::Profile)
 }
 
-fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
+fn record(id: &TaskId, fields: &mut MapFields<'_, '_>) -> Record {
     let record = Record {
-        status: fields.choice("status", &TaskStatus::ALL.map(|status| (status.as_str(), status))).unwrap_or_default(),
+        status: fields.choice("status").unwrap_or_default(),
         attempts: fields.count("attempts").unwrap_or_default(),
         last_attempt: fields.words("last_attempt"),
         model_used: fields.words("model_used"),
         completed_at: fields.words("completed_at"),
         result_message: fields.words("result_message"),
         last_error: fields.words("last_error"),
-        failure_kind: fields.choice("failure_kind", &FailureKind::ALL.map(|kind| (kind.as_str(), kind))),
+        failure_kind: fields.choice("failure_kind"),
         validation_attempts: fields.count("validation_attempts").unwrap_or_default(),
         validation_findings: fields.words_of("validation_findings").unwrap_or_default(),
         suspended_at: fields.words("suspended_at"),
@@ -305,8 +257,7 @@ fn record(id: &TaskId, fields: &mut Fields<'_, '_>) -> Record {
         && record.status == TaskStatus::Skipped
         && record.skip_reason.is_none()
     {
-        let problem = FileProblem::new(at, format!("task {id} is skipped without a reason"));
-        fields.problem(problem.hint("add `skip_reason:`"));
+        fields.error(at, format!("task {id} is skipped without a reason")).add_hint("add `skip_reason:`");
     }
     record
 }

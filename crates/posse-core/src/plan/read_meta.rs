@@ -1,15 +1,13 @@
 //! The `meta` of a plan.
 
-use super::fields::{Fields, Found, Keys, as_bool, word};
-use super::file::{
-    BudgetMeta, Escalation, Gate, GateWhen, Isolation, Mention, Mentioned, Meta, OnWarning, Parallel, Validation,
-};
+use super::fields::{Keys, MapFields, as_bool, word};
+use super::file::{BudgetMeta, Escalation, Gate, GateWhen, Mention, Mentioned, Meta, Parallel, Validation};
 use super::yaml::{Node, Value};
-use crate::file_problem::{FileProblem, TextSpan};
+use crate::file_problem::{ProblemList, TextSpan};
 
 const META: Keys = Keys {
     of: "meta",
-    known: &[
+    known: &[&[
         "name",
         "title",
         "description",
@@ -36,8 +34,7 @@ const META: Keys = Keys {
         "parallel",
         "isolation",
         "gates",
-    ],
-    aliases: &[],
+    ]],
     elsewhere: &[
         ("max_attempts", "max_attempts_default"),
         ("timeout", "timeout_default"),
@@ -54,42 +51,39 @@ const META: Keys = Keys {
         "step_notifications",
         "notification_email",
     ],
+    ..Keys::NONE
 };
 
 const BUDGET: Keys = Keys {
     of: "budget",
-    known: &["quota_ceiling_usd", "max_quota_percent", "reserved_budget_usd"],
-    aliases: &[],
+    known: &[&["quota_ceiling_usd", "max_quota_percent", "reserved_budget_usd"]],
     elsewhere: &[("ceiling", "quota_ceiling_usd"), ("limit_usd", "quota_ceiling_usd")],
-    harmless: &[],
+    ..Keys::NONE
 };
 
 const VALIDATION: Keys = Keys {
     of: "validation",
-    known: &["enabled", "run_after", "validators", "max_validation_attempts", "warn_policy"],
-    aliases: &[],
+    known: &[&["enabled", "run_after", "validators", "max_validation_attempts", "warn_policy"]],
     elsewhere: &[("max_attempts", "max_validation_attempts")],
-    harmless: &[],
+    ..Keys::NONE
 };
 
 const ESCALATION: Keys = Keys {
     of: "model_escalation",
-    known: &["enabled", "escalate_after", "max_model", "validation_model", "starting_model"],
-    aliases: &[],
-    elsewhere: &[],
-    harmless: &[],
+    known: &[&["enabled", "escalate_after", "max_model", "validation_model", "starting_model"]],
+    ..Keys::NONE
 };
 
 const GATE: Keys = Keys {
     of: "a gate",
-    known: &["name", "cmd", "when"],
+    known: &[&["name", "cmd", "when"]],
     aliases: &[("command", "cmd")],
-    elsewhere: &[],
     harmless: &["name"],
+    ..Keys::NONE
 };
 
-pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) -> (Option<String>, Meta) {
-    let Some(mut fields) = Fields::open(node, &META, found) else { return (None, Meta::default()) };
+pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> (Option<String>, Meta) {
+    let Some(mut fields) = MapFields::open(node, &META, found) else { return (None, Meta::default()) };
     let mut mention = |mentioned: Option<(String, TextSpan)>| {
         let (name, at) = mentioned.filter(|(name, _)| !name.trim().is_empty())?;
         mentions.push(Mention { what: Mentioned::File, name: name.clone(), at });
@@ -114,22 +108,22 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Found) 
         step_notifications: fields.switch("step_notifications"),
         notification_email: fields.words("notification_email"),
         parallel: parallel(&mut fields),
-        isolation: fields.choice("isolation", &[("worktree", Isolation::Worktree), ("in_place", Isolation::InPlace)]),
+        isolation: fields.choice("isolation"),
         gates: gates(&mut fields),
     };
     (name(&mut fields), meta)
 }
 
 /// The name of the plan. The original orchestrator's planners also wrote `title`, and its programs never read it.
-fn name(fields: &mut Fields<'_, '_>) -> Option<String> {
+fn name(fields: &mut MapFields<'_, '_>) -> Option<String> {
     let name = fields.words("name");
     let Some((title, at)) = fields.text_at("title") else { return name };
     let what = if name.is_some() { "`title` has no effect beside `name`" } else { "`title` is read as `name`" };
-    fields.found.warnings.push(FileProblem::new(at, what).hint("keep `name`"));
+    fields.found.warning(at, what).add_hint("keep `name`");
     name.or(Some(title).filter(|title| !title.trim().is_empty()))
 }
 
-fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
+fn budget(fields: &mut MapFields<'_, '_>) -> BudgetMeta {
     let short = fields.amount("budget_limit_usd");
     let Some(mut inner) = fields.map("budget", &BUDGET) else {
         return BudgetMeta { ceiling_usd: short, ..BudgetMeta::default() };
@@ -141,15 +135,13 @@ fn budget(fields: &mut Fields<'_, '_>) -> BudgetMeta {
         reserved_usd: inner.amount("reserved_budget_usd"),
     };
     if let (Some(_), Some(_), Some(node)) = (ceiling, short, fields.node("budget_limit_usd")) {
-        fields.problem(
-            FileProblem::new(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same")
-                .hint("keep one of them"),
-        );
+        let problem = fields.error(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same");
+        problem.add_hint("keep one of them");
     }
     budget
 }
 
-fn validation(mut fields: Fields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
+fn validation(mut fields: MapFields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
     let default = Validation::default();
     for (key, what) in [("run_after", Mentioned::RunAfter), ("validators", Mentioned::Validator)] {
         for node in fields.list(key).unwrap_or_default() {
@@ -157,7 +149,7 @@ fn validation(mut fields: Fields<'_, '_>, mentions: &mut Vec<Mention>) -> Valida
         }
     }
     // The lists have been complained about above.
-    let listed = |fields: &Fields<'_, '_>, key| {
+    let listed = |fields: &MapFields<'_, '_>, key| {
         fields.node(key).map(|node| match &node.value {
             Value::List(items) => items.iter().map(word).collect(),
             _ => vec![word(node)],
@@ -168,16 +160,11 @@ fn validation(mut fields: Fields<'_, '_>, mentions: &mut Vec<Mention>) -> Valida
         run_after: listed(&fields, "run_after").unwrap_or(default.run_after),
         validators: listed(&fields, "validators").unwrap_or(default.validators),
         max_attempts: fields.count_from_1("max_validation_attempts").unwrap_or(default.max_attempts),
-        on_warning: fields
-            .choice(
-                "warn_policy",
-                &[("accept", OnWarning::Accept), ("retry", OnWarning::Retry), ("fail", OnWarning::Fail)],
-            )
-            .unwrap_or(default.on_warning),
+        on_warning: fields.choice("warn_policy").unwrap_or(default.on_warning),
     }
 }
 
-fn escalation(mut fields: Fields<'_, '_>) -> Escalation {
+fn escalation(mut fields: MapFields<'_, '_>) -> Escalation {
     let default = Escalation::default();
     Escalation {
         enabled: fields.switch("enabled").unwrap_or(default.enabled),
@@ -188,7 +175,7 @@ fn escalation(mut fields: Fields<'_, '_>) -> Escalation {
     }
 }
 
-fn parallel(fields: &mut Fields<'_, '_>) -> Option<Parallel> {
+fn parallel(fields: &mut MapFields<'_, '_>) -> Option<Parallel> {
     let text = word(fields.node("parallel")?);
     match (as_bool(&text), text.parse()) {
         (Some(true), _) => Some(Parallel::On),
@@ -201,26 +188,24 @@ fn parallel(fields: &mut Fields<'_, '_>) -> Option<Parallel> {
     }
 }
 
-fn gates(fields: &mut Fields<'_, '_>) -> Vec<Gate> {
+fn gates(fields: &mut MapFields<'_, '_>) -> Vec<Gate> {
     let Some(node) = fields.node("gates") else { return Vec::new() };
     if !matches!(node.value, Value::List(_)) {
-        fields.problem(FileProblem::new(node.at, format!("`gates` should be a list, this is {}", node.kind())));
+        fields.error(node.at, format!("`gates` should be a list, this is {}", node.kind()));
     }
     let mut gates = Vec::new();
     for item in node.items() {
-        let Some(mut gate) = Fields::open(item, &GATE, fields.found) else { continue };
+        let Some(mut gate) = MapFields::open(item, &GATE, fields.found) else { continue };
         let Some((command, at)) = gate.text_at("cmd") else {
-            gate.problem(FileProblem::new(item.at, "the gate has no `cmd`").hint("`cmd:` is the command line to run"));
+            gate.error(item.at, "the gate has no `cmd`").add_hint("`cmd:` is the command line to run");
             continue;
         };
         if let Some(why) = cannot_fail(&command) {
-            gate.found.warnings.push(FileProblem::new(at, format!("this gate cannot fail: {why}")));
+            gate.found.warning(at, format!("this gate cannot fail: {why}"));
         }
         gates.push(Gate {
             name: gate.words("name").unwrap_or_else(|| command.clone()),
-            when: gate
-                .choice("when", &[("after_task", GateWhen::AfterTask), ("after_plan", GateWhen::AfterPlan)])
-                .unwrap_or(GateWhen::AfterTask),
+            when: gate.choice("when").unwrap_or(GateWhen::AfterTask),
             command,
         });
     }

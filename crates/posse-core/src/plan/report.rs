@@ -164,14 +164,13 @@ mod tests {
 
     const GOOD: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"done","plan_modified":true}"#;
 
-    fn found(file: Option<(&str, bool)>, message: Option<&str>) -> Result<Said, String> {
+    fn found(file: Option<(&str, bool)>, message: Option<&str>) -> Result<Said, NoReport> {
         let file = file.map_or(ReportFile::Missing, |(text, fresh)| ReportFile::Found { text, fresh });
-        find(file, message, &"1.1".parse().unwrap(), "N").map(|report| report.status).map_err(|error| error.to_string())
+        find(file, message, &"1.1".parse().unwrap(), "N").map(|report| report.status)
     }
 
     #[test]
     fn whose_report_it_is() {
-        let missing = "no report: the session wrote no result";
         let fenced = format!("All done.\n```json\n{{\"a\": 1}}\n```\nand\n```json\n{GOOD}\n```\n");
         for (name, file, message, expected) in [
             ("the file", Some((GOOD, true)), None, Ok(Said::Completed)),
@@ -181,7 +180,7 @@ mod tests {
                 "T40: a file of an older run",
                 Some((r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#, false)),
                 None,
-                Err(missing),
+                Err(NoReport::Missing),
             ),
             (
                 "a file of an older run, and a message",
@@ -193,7 +192,7 @@ mod tests {
                 "an old file without nonce",
                 Some((r#"{"task_id":"1.1","status":"completed","message":"x"}"#, false)),
                 None,
-                Err(missing),
+                Err(NoReport::Missing),
             ),
             (
                 "a new file without nonce",
@@ -201,11 +200,11 @@ mod tests {
                 None,
                 Ok(Said::Completed),
             ),
-            ("old rubbish", Some(("{", false)), None, Err(missing)),
-            ("nothing at all", None, Some("All PASS, done."), Err(missing)),
-            ("only a quoted example", None, Some("```\nnot json\n```"), Err(missing)),
+            ("old rubbish", Some(("{", false)), None, Err(NoReport::Missing)),
+            ("nothing at all", None, Some("All PASS, done."), Err(NoReport::Missing)),
+            ("only a quoted example", None, Some("```\nnot json\n```"), Err(NoReport::Missing)),
         ] {
-            assert_eq!(found(file, message), expected.map_err(str::to_owned), "{name}");
+            assert_eq!(found(file, message), expected, "{name}");
         }
         for (name, text, why) in [
             ("T41: another task", GOOD.replace("1.1", "1.2"), "it is about task 1.2, not 1.1"),
@@ -214,7 +213,7 @@ mod tests {
             ("cut off", GOOD[..40].to_owned(), "it is not JSON"),
             ("a question that is none", GOOD.replace("completed", "suspended"), "asks nothing"),
         ] {
-            let error = found(Some((&text, true)), None).unwrap_err();
+            let error = found(Some((&text, true)), None).unwrap_err().to_string();
             assert!(error.starts_with("bad report: ") && error.contains(why), "{name}: {error}");
         }
     }

@@ -101,7 +101,7 @@ pub enum Why {
 
 /// How far a cause is from being moved, worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cause {
+enum BlockCause {
     Moves,
     NotAsked,
     Suspended,
@@ -165,7 +165,7 @@ struct View<'a> {
     satisfied: Vec<bool>,
     asked: Vec<bool>,
     /// What is at the bottom of why it does not run, and the next task on the way there.
-    causes: Vec<(Cause, Option<usize>)>,
+    causes: Vec<(BlockCause, Option<usize>)>,
     /// The task at the bottom.
     roots: Vec<usize>,
     running: Vec<usize>,
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
             limits,
             lacks: tasks.iter().map(lacks).collect(),
             asked: tasks.iter().enumerate().map(asked).collect(),
-            causes: vec![(Cause::Moves, None); tasks.len()],
+            causes: vec![(BlockCause::Moves, None); tasks.len()],
             roots: (0..tasks.len()).collect(),
             satisfied,
             running,
@@ -212,13 +212,13 @@ impl<'a> View<'a> {
     }
 
     /// What keeps the task itself, not counting what it waits for.
-    fn own_cause(&self, i: usize) -> Cause {
+    fn own_cause(&self, i: usize) -> BlockCause {
         match self.status(i) {
-            TaskStatus::Failed => Cause::Stuck,
-            TaskStatus::Suspended => Cause::Suspended,
-            TaskStatus::Pending if self.no_attempts_left(i) => Cause::Stuck,
-            TaskStatus::Pending if !self.asked[i] => Cause::NotAsked,
-            _ => Cause::Moves,
+            TaskStatus::Failed => BlockCause::Stuck,
+            TaskStatus::Suspended => BlockCause::Suspended,
+            TaskStatus::Pending if self.no_attempts_left(i) => BlockCause::Stuck,
+            TaskStatus::Pending if !self.asked[i] => BlockCause::NotAsked,
+            _ => BlockCause::Moves,
         }
     }
 
@@ -235,7 +235,7 @@ impl<'a> View<'a> {
                 let worst = self.lacks[here].iter().map(|next| (self.causes[*next].0, Some(*next)));
                 // Of equals the first, in the order the task names them.
                 self.causes[here] = worst.fold((self.own_cause(here), None), |a, b| if b.0 > a.0 { b } else { a });
-                if self.causes[here].1.is_none() && self.own_cause(here) == Cause::Moves {
+                if self.causes[here].1.is_none() && self.own_cause(here) == BlockCause::Moves {
                     self.causes[here].1 = self.lacks[here].first().copied();
                 }
                 self.roots[here] = self.causes[here].1.map_or(here, |next| self.roots[next]);
@@ -368,9 +368,9 @@ impl<'a> View<'a> {
         let left = (0..self.tasks.len())
             .filter(|i| self.asked[*i] && !self.satisfied[*i] && self.status(*i) != TaskStatus::Failed);
         match left.map(|i| self.causes[i].0).max() {
-            Some(Cause::Suspended) => Standing::Suspended,
-            Some(Cause::Stuck) => Standing::Deadlocked,
-            Some(Cause::Moves | Cause::NotAsked) | None => Standing::Partial,
+            Some(BlockCause::Suspended) => Standing::Suspended,
+            Some(BlockCause::Stuck) => Standing::Deadlocked,
+            Some(BlockCause::Moves | BlockCause::NotAsked) | None => Standing::Partial,
         }
     }
 

@@ -4,15 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{OnWarning, Validation};
 use super::report::Report;
+use crate::words;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Verdict {
-    Pass,
-    Warn,
-    Fail,
-    /// There is none: the validator crashed, ran out of time or quota, or did not say.
-    Error,
+words! {
+    #[derive(PartialOrd, Ord)]
+    pub enum Verdict ("verdict") {
+        Pass = "PASS",
+        Warn = "WARN",
+        Fail = "FAIL",
+        /// There is none: the validator crashed, ran out of time or quota, or did not say.
+        Error = "ERROR",
+    }
 }
 
 /// A verdict and what it stands on.
@@ -45,12 +47,7 @@ pub fn judge(report: Option<&Report>, text: &str) -> Judgement {
 
 /// The same word for all, and nothing that only contains one.
 fn parse(word: &str) -> Option<Verdict> {
-    match word.trim().to_ascii_uppercase().as_str() {
-        "PASS" => Some(Verdict::Pass),
-        "WARN" => Some(Verdict::Warn),
-        "FAIL" => Some(Verdict::Fail),
-        _ => None,
-    }
+    word.trim().to_ascii_uppercase().parse().ok().filter(|verdict| *verdict != Verdict::Error)
 }
 
 /// Lines outside of code.

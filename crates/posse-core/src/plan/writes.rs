@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::file::Task;
+use crate::written::constant;
 
 /// The files a task says it writes: its `files`, else what its description names.
 pub fn write_set(task: &Task) -> Vec<String> {
@@ -19,15 +20,16 @@ pub(super) fn overlap<'a>(a: &'a [String], b: &[String]) -> Option<&'a str> {
 
 /// Paths that stand behind `Files:`, `File:` or `New:`, and paths that look like ones of a project wherever they stand.
 fn named_in(description: &str) -> Vec<String> {
-    static LABEL: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"(?i)^[\s*#>-]*(?:files?|new)\s*:\W*(.*)$").ok());
-    static BARE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?:^|[\s`'\x22(])((?:src|lib|libs|app|apps|crates|packages|pkg|cmd|internal|tests?|specs?|docs?|scripts|examples|web|server|client|config|migrations|public|components)/[\w./@+-]*\.\w+)").ok()
+    static LABEL: LazyLock<Regex> = LazyLock::new(|| constant(r"(?i)^[\s*#>-]*(?:files?|new)\s*:\W*(.*)$"));
+    static BARE: LazyLock<Regex> = LazyLock::new(|| {
+        constant(
+            r"(?:^|[\s`'\x22(])((?:src|lib|libs|app|apps|crates|packages|pkg|cmd|internal|tests?|specs?|docs?|scripts|examples|web|server|client|config|migrations|public|components)/[\w./@+-]*\.\w+)",
+        )
     });
     let mut paths: Vec<String> = Vec::new();
     let mut under_label = false;
     for line in description.lines() {
-        let labelled = LABEL.as_ref().and_then(|label| label.captures(line)).and_then(|found| found.get(1));
+        let labelled = LABEL.captures(line).and_then(|found| found.get(1));
         let item = line.trim_start().starts_with(['-', '*']);
         let listed = match labelled {
             Some(rest) => {
@@ -43,9 +45,7 @@ fn named_in(description: &str) -> Vec<String> {
         paths.extend(
             listed.split([',', ';', ' ', '\t']).map(bare_word).filter(|word| word.contains('/')).map(str::to_owned),
         );
-        if let Some(bare) = BARE.as_ref() {
-            paths.extend(bare.captures_iter(line).filter_map(|found| Some(found.get(1)?.as_str().to_owned())));
-        }
+        paths.extend(BARE.captures_iter(line).filter_map(|found| Some(found.get(1)?.as_str().to_owned())));
     }
     paths.sort();
     paths.dedup();

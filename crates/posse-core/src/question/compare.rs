@@ -39,7 +39,7 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if dialog.accepting().is_some_and(|at| at != 0 || number(at).is_some_and(|number| number != 1)) {
         return QuestionEvidence::Differs(Difference::Options);
     }
-    let shown = Shown::of(dialog);
+    let shown = ShownDialog::of(dialog);
     if !parts.paths.iter().all(|path| shown.has_path(path)) {
         return QuestionEvidence::Differs(Difference::Path);
     }
@@ -106,20 +106,20 @@ pub(crate) fn stands_for_others(row: &str) -> bool {
 }
 
 /// The text of a dialog, ready to be compared.
-struct Shown {
+struct ShownDialog {
     rows: Vec<String>,
     /// Rows that stand for others.
     marks: Vec<usize>,
     /// The rows from the first numbered one on, without the numbers that views of files put before each line.
-    lines: Vec<Line>,
+    lines: Vec<NumberedRow>,
     question: String,
     all: String,
     cut: bool,
 }
 
 /// A row of a numbered view.
-struct Line {
-    sign: Sign,
+struct NumberedRow {
+    sign: RowSign,
     /// Without the number, with the sign.
     plain: String,
     /// Without both.
@@ -127,13 +127,13 @@ struct Line {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
+enum RowSign {
     Plus,
     Minus,
     Neither,
 }
 
-impl Shown {
+impl ShownDialog {
     fn of(dialog: &Dialog) -> Self {
         let texts: Vec<&str> = std::iter::once(&dialog.title).chain(&dialog.detail).map(String::as_str).collect();
         let rows: Vec<String> = texts.iter().map(|row| ink(row)).collect();
@@ -144,7 +144,7 @@ impl Shown {
     }
 
     fn is_difference(&self) -> bool {
-        self.lines.iter().any(|line| line.sign != Sign::Neither)
+        self.lines.iter().any(|line| line.sign != RowSign::Neither)
     }
 
     /// A text that is shown as it is, in rows of its own, with or without numbers before its lines.
@@ -159,10 +159,10 @@ impl Shown {
     fn replaced(&self, text: &str) -> Fit {
         let mut rest = text;
         let mut added = 0;
-        for line in self.lines.iter().filter(|line| line.sign != Sign::Minus) {
+        for line in self.lines.iter().filter(|line| line.sign != RowSign::Minus) {
             let Some(at) = rest.find(line.text.as_str()) else { return Fit::No };
             rest = &rest[at + line.text.len()..];
-            added += if line.sign == Sign::Plus { line.text.len() } else { 0 };
+            added += if line.sign == RowSign::Plus { line.text.len() } else { 0 };
         }
         match added {
             0 => Fit::No,
@@ -176,7 +176,7 @@ impl Shown {
         if !self.is_difference() || (before.is_empty() && after.is_empty()) {
             return Fit::No;
         }
-        let one = |text: &str, left_out: Sign| {
+        let one = |text: &str, left_out: RowSign| {
             let kept = self.lines.iter().filter(|line| line.sign != left_out);
             let shown: String = kept.map(|line| line.text.as_str()).collect();
             match () {
@@ -185,7 +185,7 @@ impl Shown {
                 () => Fit::No,
             }
         };
-        one(after, Sign::Minus).and(one(before, Sign::Plus))
+        one(after, RowSign::Minus).and(one(before, RowSign::Plus))
     }
 
     /// A path, maybe shortened to one that is relative to the agent's directory or to the user's home.
@@ -265,9 +265,9 @@ fn overlap(shown: &[u8], text: &[u8]) -> usize {
 
 /// The rows from the first numbered one on. Numbers count up, some twice in a difference; a row without one continues the
 /// row before it.
-fn lines(rows: &[&str]) -> Vec<Line> {
+fn lines(rows: &[&str]) -> Vec<NumberedRow> {
     let mut last: Option<u64> = None;
-    let mut sign = Sign::Neither;
+    let mut sign = RowSign::Neither;
     let mut lines = Vec::new();
     for row in rows {
         let row = row.trim_start();
@@ -277,7 +277,7 @@ fn lines(rows: &[&str]) -> Vec<Line> {
         let number = row[..digits].parse().ok().filter(counts);
         let Some(number) = number.filter(|_| rest.is_empty() || rest.starts_with([' ', '\t', '+', '-'])) else {
             if last.is_some() {
-                lines.push(Line { sign, plain: ink(row), text: ink(row) });
+                lines.push(NumberedRow { sign, plain: ink(row), text: ink(row) });
             }
             continue;
         };
@@ -285,11 +285,11 @@ fn lines(rows: &[&str]) -> Vec<Line> {
         let signed = rest.strip_prefix(' ').unwrap_or(rest);
         let text;
         (sign, text) = match signed.chars().next() {
-            Some('+') => (Sign::Plus, &signed[1..]),
-            Some('-') => (Sign::Minus, &signed[1..]),
-            _ => (Sign::Neither, signed),
+            Some('+') => (RowSign::Plus, &signed[1..]),
+            Some('-') => (RowSign::Minus, &signed[1..]),
+            _ => (RowSign::Neither, signed),
         };
-        lines.push(Line { sign, plain: ink(signed), text: ink(text) });
+        lines.push(NumberedRow { sign, plain: ink(signed), text: ink(text) });
     }
     lines
 }

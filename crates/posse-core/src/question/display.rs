@@ -61,10 +61,7 @@ impl Dialog {
         if let Some(report) = self.report.as_ref().filter(|report| report.text.len() > REPORT_TEXT) {
             lines.push(format!("{} bytes in all, SHA-256 {}", report.input_bytes, report.input_sha256));
         }
-        match self.evidence.allows_automatic_yes() {
-            Ok(()) => {}
-            Err(why) => lines.push(format!("warning: {why}")),
-        }
+        lines.extend(self.evidence.allows_automatic_yes().err().map(|why| format!("warning: {why}")));
         if let (QuestionEvidence::Differs(_), Some(_)) = (self.evidence, &self.report) {
             lines.push("its screen shows:".to_owned());
             let shown = std::iter::once(&self.title).chain(&self.detail).chain([&self.question]);

@@ -32,7 +32,7 @@ struct Filed {
 
 /// What a source without inputs says about questions.
 #[derive(Clone, Copy, Debug, Default)]
-struct Word {
+struct SourceState {
     asked_before: bool,
     asks: bool,
     kind: Option<WaitingKind>,
@@ -47,14 +47,14 @@ pub struct QuestionReports {
     count: u64,
     /// By `Source as usize`.
     spoken: [bool; Source::ALL.len()],
-    words: [Word; Source::ALL.len()],
+    words: [SourceState; Source::ALL.len()],
     /// The question that was open when another daemon ended, as it was compared then.
     restored: Option<Dialog>,
 }
 
 impl QuestionReports {
     pub fn new(detailed: Vec<Source>) -> Self {
-        let (spoken, words) = ([false; Source::ALL.len()], [Word::default(); Source::ALL.len()]);
+        let (spoken, words) = ([false; Source::ALL.len()], [SourceState::default(); Source::ALL.len()]);
         Self { detailed, open: Vec::new(), count: 0, spoken, words, restored: None }
     }
 
@@ -73,7 +73,7 @@ impl QuestionReports {
         let word = &mut self.words[source as usize];
         word.asks = false;
         if let Claim::Asking(kind) = claim {
-            *word = Word { asked_before: true, asks: true, kind: *kind };
+            *word = SourceState { asked_before: true, asks: true, kind: *kind };
         }
     }
 
@@ -182,8 +182,8 @@ impl QuestionReports {
             let others = sources.clone().filter(|source| !self.detailed.contains(source));
             others.map(|source| (source, self.words[source as usize]))
         };
-        let differs = |word: Word| word.asks && word.kind.is_some_and(|told| told != kind);
-        let silent = |word: Word| !word.asks && word.asked_before;
+        let differs = |word: SourceState| word.asks && word.kind.is_some_and(|told| told != kind);
+        let silent = |word: SourceState| !word.asks && word.asked_before;
         match words().find(|(_, word)| differs(*word)) {
             Some(_) => Some(QuestionEvidence::Differs(Difference::Kind)),
             None => words().find(|(_, word)| silent(*word)).map(|(source, _)| QuestionEvidence::Silent(source)),

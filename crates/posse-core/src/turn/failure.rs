@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::written::constant;
+
 /// Why a model's service gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +29,7 @@ pub enum ApiFailure {
 /// Longest piece of an agent's words in a message.
 const QUOTED: usize = 200;
 
-struct Patterns {
+struct FailurePatterns {
     row: Regex,
     interrupted: Regex,
     standing: Regex,
@@ -41,35 +43,34 @@ struct Patterns {
     known: Regex,
 }
 
-static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
-    let regex = |pattern: &str| Regex::new(pattern).expect("a constant, compiled in the tests");
+static PATTERNS: LazyLock<FailurePatterns> = LazyLock::new(|| {
     // How a report of a failure begins, behind any bullet, border or indent.
     let head = r"(?:API Error\b|Invalid API key|Not logged in|Please run /login|There.s an issue with the selected model|Request too large|Credit balance|Prompt is too long|You.ve (?:hit|reached) your\b|(?:\S+ ){0,3}limit reached|OAuth token|Unable to connect)";
-    Patterns {
-        row: regex(&format!(r"^(?:■ |\s*✕ |\W{{0,12}}(?:\S[^·]{{0,40}} · )?{head})")),
-        interrupted: regex(r"^■ .*\binterrupted\b"),
+    FailurePatterns {
+        row: constant(&format!(r"^(?:■ |\s*✕ |\W{{0,12}}(?:\S[^·]{{0,40}} · )?{head})")),
+        interrupted: constant(r"^■ .*\binterrupted\b"),
         // Stricter, for a terminal that is not in `error`: with its bullet and a number, or the service's own JSON.
-        standing: regex(
+        standing: constant(
             r#"^[●⏺■] (?:Please run /login · )?(?:API Error:?\s*[45]\d\d\b|.*"type"\s*:\s*"api_error".*(?i:internal server error))"#,
         ),
-        next_row: regex(r"^\s{0,2}[●⏺■•✦✕✻] |^\s*[─━╭╰┃❯›>]"),
-        class: regex(r"\bsaid failed: (\w+)"),
-        limit: regex(
+        next_row: constant(r"^\s{0,2}[●⏺■•✦✕✻] |^\s*[─━╭╰┃❯›>]"),
+        class: constant(r"\bsaid failed: (\w+)"),
+        limit: constant(
             r"(?i)\busage limits?\b|\b(?:hit|reached) your .{0,30}\blimit|\blimit reached\b|\bout of (?:extra )?usage\b|\bquota (?:exceeded|exhausted)\b|\bexceeded your current quota\b|\binsufficient_quota\b",
         ),
-        resets: regex(
+        resets: constant(
             r"(?i)limit reached\|(\d{9,})|(?:\bresets?(?: at)?|\bregain access(?: on)?|\btry again)\s+((?:at |in |on )?[^·∙|(]*?\d[^·∙|(]*?)(\s\([^)]*\)|\.(?:\s|$)|\s*[·∙|(]|\s+/|$)",
         ),
-        code: regex(
+        code: constant(
             r"(?i)(?:API Error:?(?: Repeated)?|\bstatus(?: code)?:?|\bHTTP(?:/[\d.]+)?|\brejected)\s*\(?([45]\d\d)\b",
         ),
-        server: regex(
+        server: constant(
             r"(?i)\boverloaded|\binternal server error|\bservice unavailable|\bbad gateway|\bgateway time-?out|\bhigh demand|\bat capacity|\bserver_error\b|\btoo many requests|\brate.?limit",
         ),
-        dropped: regex(
+        dropped: constant(
             r"(?i)\bconnection (?:was )?(?:closed|lost|reset|refused|error|timed out)|\bstream (?:disconnected|error|closed)|\bunable to connect|\bECONN|\bETIMEDOUT|\bENOTFOUND|\bsocket hang up|\bnetwork error|\bfetch failed|\brequest timed out",
         ),
-        known: regex(head),
+        known: constant(head),
     }
 });
 

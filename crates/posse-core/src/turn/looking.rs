@@ -19,7 +19,7 @@ pub(super) enum Looking {
 
 /// Why the file should be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum LookReason {
     /// What a look showed that began earlier does not count.
     QuietBegins,
     /// What a look showed that began earlier may be out of date.
@@ -40,11 +40,11 @@ impl Looking {
 
 impl Turn {
     /// Asks for a look at the file, unless one is under way that will do.
-    pub(super) fn want_look(&mut self, why: Wanted, effects: &mut Vec<Effect>) {
+    pub(super) fn want_look(&mut self, why: LookReason, effects: &mut Vec<Effect>) {
         match &mut self.looking {
             Looking::Asked { stale, stirred } => {
-                *stale |= why == Wanted::QuietBegins;
-                *stirred |= why == Wanted::Stirred;
+                *stale |= why == LookReason::QuietBegins;
+                *stirred |= why == LookReason::Stirred;
             }
             Looking::No | Looking::Again(_) => {
                 self.looking = Looking::Asked { stale: false, stirred: false };
@@ -60,7 +60,7 @@ impl Turn {
             return;
         }
         if stale {
-            return self.want_look(Wanted::Anyway, effects);
+            return self.want_look(LookReason::Anyway, effects);
         }
         match look {
             Look::Ready(text) if !text.trim().is_empty() => {
@@ -73,7 +73,7 @@ impl Turn {
             Look::Absent | Look::Blank | Look::Ready(_) => {}
         }
         if stirred {
-            self.want_look(Wanted::Anyway, effects);
+            self.want_look(LookReason::Anyway, effects);
         }
     }
 

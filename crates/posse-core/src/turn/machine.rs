@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::looking::{Looking, Wanted};
+use super::looking::{LookReason, Looking};
 use super::waiting::{Tried, Waiting};
 use super::{Answer, AnswerFrom, Before, Cause, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, Who, failure};
 use crate::permission::Accepts;
@@ -190,10 +190,10 @@ impl Turn {
                     self.started = true;
                     self.idle_since = None;
                     self.say(Level::Detail, |who| format!("{who} has said something new: it has started"), effects);
-                    self.want_look(Wanted::Stirred, effects);
+                    self.want_look(LookReason::Stirred, effects);
                 }
             }
-            Event::FileStirred if self.is_quiet() => self.want_look(Wanted::Stirred, effects),
+            Event::FileStirred if self.is_quiet() => self.want_look(LookReason::Stirred, effects),
             Event::FileStirred => {}
             Event::File(look) => self.looked(look, now, effects),
             Event::NotReminded(why) => {
@@ -214,7 +214,7 @@ impl Turn {
             self.last_look = None;
             self.looking.forget();
         } else if was != (true, self.seen.as_ref().map(|seen| seen.epoch)) {
-            self.want_look(Wanted::QuietBegins, effects);
+            self.want_look(LookReason::QuietBegins, effects);
         }
         // Unknown is no observation.
         let Some(kind) = self.kind() else { return };
@@ -275,7 +275,7 @@ impl Turn {
     /// The agent does nothing: a file may be read, and its absence counts.
     fn quiet(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         if matches!(self.looking, Looking::Again(at) if now >= at) {
-            self.want_look(Wanted::Anyway, effects);
+            self.want_look(LookReason::Anyway, effects);
         }
         if self.started {
             self.idle_since.get_or_insert(now);
@@ -290,7 +290,7 @@ impl Turn {
             return;
         }
         if self.last_look.is_none() {
-            self.want_look(Wanted::Anyway, effects);
+            self.want_look(LookReason::Anyway, effects);
         }
         let since = *self.last_look.get_or_insert(now);
         match self.looking {
