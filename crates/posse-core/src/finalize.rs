@@ -111,9 +111,9 @@ pub struct Was {
     pub content: String,
 }
 
-/// Why a changed path is left as it is.
+/// LeftBecause a changed path is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum LeftBecause {
     /// It belongs to posse.
     Ours,
     /// It had uncommitted changes before the run, or something it is in had: a repository that is none any more.
@@ -128,14 +128,14 @@ pub enum Why {
 
 /// What is to be done with each changed path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct CommitPlan {
     /// Committed as they are in the work tree.
     pub add: BTreeSet<GitPath>,
     /// Committed as deleted.
     pub remove: BTreeSet<GitPath>,
     /// Put aside: new, and nobody names a file like that on purpose.
     pub quarantine: BTreeSet<GitPath>,
-    pub left: BTreeMap<GitPath, Why>,
+    pub left: BTreeMap<GitPath, LeftBecause>,
     /// Had uncommitted changes before the run, and has none now.
     pub vanished: BTreeSet<GitPath>,
 }
@@ -151,25 +151,25 @@ pub fn is_ours(path: &GitPath) -> bool {
 }
 
 /// Decides. `quarantine` is the directory for what is put aside, if it is in the repository.
-pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>) -> Plan {
+pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>) -> CommitPlan {
     let users: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
     let ignored: BTreeSet<&GitPath> = before.ignored.iter().collect();
     let among = |set: &BTreeSet<&GitPath>, path: &GitPath| {
         set.contains(path) || path.parents().any(|parent| set.contains(&parent))
     };
-    let mut plan = Plan::default();
+    let mut plan = CommitPlan::default();
     for change in changes {
         let path = &change.path;
         let aside = quarantine.is_some_and(|directory| among(&BTreeSet::from([directory]), path));
         let ours = aside || is_ours(path);
         let why = if ours {
-            Why::Ours
+            LeftBecause::Ours
         } else if among(&users, path) {
-            Why::UsersWork
+            LeftBecause::UsersWork
         } else if change.new && among(&ignored, path) {
-            Why::Ignored
+            LeftBecause::Ignored
         } else if change.repository {
-            Why::Repository
+            LeftBecause::Repository
         } else {
             let to = match change {
                 Change { present: false, .. } => &mut plan.remove,
@@ -188,7 +188,7 @@ pub fn plan(changes: &[Change], before: &Snapshot, quarantine: Option<&GitPath>)
     plan.add.retain(|path| {
         let in_the_way = left_within.contains(path) || path.parents().any(|parent| left.contains(&parent));
         if in_the_way {
-            plan.left.insert(path.clone(), Why::InTheWay);
+            plan.left.insert(path.clone(), LeftBecause::InTheWay);
         }
         !in_the_way
     });

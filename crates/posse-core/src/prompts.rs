@@ -151,12 +151,11 @@ fn of_error(source: &str, error: &minijinja::Error) -> FileProblem {
 
 /// The variables that an override may use: those of the template that it replaces, and of the parts that all include.
 fn known_variables(name: &str) -> BTreeSet<String> {
-    let parts = ["task_or_reference", "test_command", "report_place", "item", "planner_example"];
     let variables =
         |name: &str| ENVIRONMENT.get_template(name).map(|it| it.undeclared_variables(true)).unwrap_or_default();
-    let included = parts.into_iter().filter(|part| {
-        BUILT_IN.iter().any(|(known, source)| *known == name && source.contains(&format!("include \"{part}\"")))
-    });
+    let source = BUILT_IN.iter().find(|(known, _)| *known == name).map_or("", |(_, source)| *source);
+    let parts = BUILT_IN.iter().map(|(part, _)| *part);
+    let included = parts.filter(|part| source.contains(&format!("include \"{part}\"")));
     included.chain([name]).flat_map(variables).chain(["step".to_owned()]).collect()
 }
 

@@ -79,7 +79,7 @@ pub enum QuestionEvidence {
     /// The screen shows a part of the reported input and nothing else; the report has the rest.
     ConfirmedPart,
     /// The report and the screen differ.
-    Differs(Difference),
+    Differs(ReportDifference),
     /// This source has reported before, and says nothing about this question.
     Silent(Source),
 }
@@ -87,7 +87,7 @@ pub enum QuestionEvidence {
 /// In what report and screen differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
-pub enum Difference {
+pub enum ReportDifference {
     /// One says permission, the other question or plan.
     #[error("the agent reports another kind of question than the one on its screen")]
     Kind,
@@ -111,7 +111,7 @@ pub enum Unproven {
     #[error("the screen shows only a part of the question, and no source has the rest")]
     Cut,
     #[error("{0}")]
-    Differs(Difference),
+    Differs(ReportDifference),
     #[error("the agent's {0} reported earlier questions and does not report this one")]
     Silent(Source),
 }

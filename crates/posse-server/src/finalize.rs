@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use posse_core::finalize::{self, Change, GitPath, Plan, Snapshot, Status, Step, Was, Why};
+use posse_core::finalize::{self, Change, CommitPlan, GitPath, LeftBecause, Snapshot, Status, Step, Was};
 use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
@@ -149,7 +149,7 @@ pub(crate) struct Committed {
     pub(crate) head: Option<String>,
     /// How everything stood before.
     pub(crate) before: Status,
-    /// Why it failed, if it did.
+    /// LeftBecause it failed, if it did.
     pub(crate) error: Option<GitError>,
 }
 
@@ -263,7 +263,7 @@ async fn commit(
     is_area: bool,
     message: &str,
     seen: (&Status, &Draft),
-    plan: &Plan,
+    plan: &CommitPlan,
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, GitError> {
     if plan.add.is_empty() && plan.remove.is_empty() {
@@ -287,8 +287,8 @@ async fn commit(
     Ok(Some(id))
 }
 
-async fn tell_what_is_left(tree: &WorkTree, plan: &Plan, before: &Snapshot, notes: &mut Vec<String>) {
-    let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&Why::UsersWork));
+async fn tell_what_is_left(tree: &WorkTree, plan: &CommitPlan, before: &Snapshot, notes: &mut Vec<String>) {
+    let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&LeftBecause::UsersWork));
     let (users, root) = (users.cloned().collect::<Vec<Was>>(), tree.root.clone());
     let changed_again = move |disk: &Disk| -> Vec<Was> {
         let now = |was: &Was| content(disk, &on_disk(&root, &was.path), By::of(&was.content));
@@ -300,20 +300,20 @@ async fn tell_what_is_left(tree: &WorkTree, plan: &Plan, before: &Snapshot, note
             notes.push(format!("{text}: {}", named(&paths)));
         }
     };
-    let left = |why: Why| plan.left.iter().filter(move |(_, left)| **left == why).map(|(path, _)| path);
+    let left = |why: LeftBecause| plan.left.iter().filter(move |(_, left)| **left == why).map(|(path, _)| path);
     let dirty: BTreeSet<&GitPath> = before.dirty.iter().map(|was| &was.path).collect();
-    let within = left(Why::UsersWork).filter(|path| !dirty.contains(path));
+    let within = left(LeftBecause::UsersWork).filter(|path| !dirty.contains(path));
     let changed_again = changed_again.iter().map(|was| &was.path).chain(within).collect();
     tell(changed_again, "not committed, because they had uncommitted changes before the run, which changed them too");
     tell(plan.vanished.iter().collect(), "had uncommitted changes before the run, and have none now");
-    tell(left(Why::Ignored).collect(), "not committed, because git ignored them before the run");
-    tell(left(Why::Repository).collect(), "not committed, because they are repositories of their own");
-    tell(left(Why::InTheWay).collect(), "not committed, because that would delete uncommitted work of yours");
+    tell(left(LeftBecause::Ignored).collect(), "not committed, because git ignored them before the run");
+    tell(left(LeftBecause::Repository).collect(), "not committed, because they are repositories of their own");
+    tell(left(LeftBecause::InTheWay).collect(), "not committed, because that would delete uncommitted work of yours");
 }
 
 async fn put_all_aside(
     tree: &WorkTree,
-    plan: &Plan,
+    plan: &CommitPlan,
     changes: &[Change],
     quarantine: &Path,
     notes: &mut Vec<String>,

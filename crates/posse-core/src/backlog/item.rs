@@ -27,7 +27,7 @@ pub struct Item {
     /// What stands before the first section.
     pub lead: String,
     /// What the author wrote, without header and without what is ours.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ItemSection>,
     /// The last question that was asked about it.
     pub clarification: Option<Clarification>,
     /// Every verification there was, in order.
@@ -82,7 +82,7 @@ pub enum Dependency {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Section {
+pub struct ItemSection {
     pub title: String,
     pub text: String,
 }

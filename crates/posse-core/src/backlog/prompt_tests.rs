@@ -9,7 +9,6 @@ use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::plan::{Plan, TaskStatus};
 use crate::prompts::PromptTemplates;
-use crate::time::Wall;
 
 const PATH: &str = "docs/defect-backlog/07-empty-export.md";
 const DESIGN: &str = "docs/plans/2026-02-10-07-empty-export-design.md";
@@ -236,12 +235,6 @@ fn the_report_says_what_was_done() {
         commits: vec!["abc1234".into()],
     }];
     let session = |phase, task: Option<&str>, cost_usd, seconds| Line {
-        at: Wall(0),
-        run: "r".into(),
-        project: None,
-        item: Some("07-empty-export".into()),
-        plan: None,
-        section: None,
         task: task.map(Into::into),
         attempt: task.map(|_| 2),
         phase,
@@ -250,6 +243,7 @@ fn the_report_says_what_was_done() {
         outcome: "not_run".into(),
         seconds,
         usage: Usage { cost_usd, partial: cost_usd == Some(0.25), ..Usage::default() },
+        ..Line::default()
     };
     let mut sessions = [
         session(Phase::Planning, None, None, 59.9),

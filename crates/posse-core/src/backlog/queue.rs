@@ -48,7 +48,7 @@ impl Archived {
 
 /// One item in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct QueueEntry {
     pub slug: Slug,
     pub kind: Kind,
     #[serde(flatten)]
@@ -100,7 +100,7 @@ pub enum Wait {
 /// The whole queue: what may be worked on in the order in which it should be, then the rest by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<QueueEntry>,
     /// Items that wait for each other, each circle once.
     pub circles: Vec<Vec<Slug>>,
 }
@@ -128,7 +128,7 @@ pub fn queue(backlog: &Backlog<'_>) -> Queue {
         let rank = (!begun, item.priority, item.kind);
         (held, (!held).then_some(rank), item.slug.order(), item.kind)
     });
-    let entry = |(item, standing): (&Item, Standing)| Entry { slug: item.slug.clone(), kind: item.kind, standing };
+    let entry = |(item, standing): (&Item, Standing)| QueueEntry { slug: item.slug.clone(), kind: item.kind, standing };
     Queue { entries: ranked.into_iter().map(entry).collect(), circles }
 }
 

@@ -6,7 +6,7 @@
 use sha2::{Digest, Sha256};
 
 use super::item::{
-    Clarification, Dependency, Item, Kind, LogEntry, Priority, Section, Status, plain_title, plain_word,
+    Clarification, Dependency, Item, ItemSection, Kind, LogEntry, Priority, Status, plain_title, plain_word,
 };
 use super::markdown::{MarkdownLine, lines, list_item};
 use super::{Slug, edit};
@@ -259,7 +259,7 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
             edit::LOG => log.extend(log_entries(body)),
             edit::CLARIFICATION => clarification = edit::asked(&joined(body)),
             edit::OUTCOME => ended = edit::ended_in(&joined(body)),
-            _ => sections.push(Section { title: (*words).to_owned(), text: joined(body) }),
+            _ => sections.push(ItemSection { title: (*words).to_owned(), text: joined(body) }),
         }
     }
     let mut seen: Vec<Dependency> = Vec::new();
@@ -414,7 +414,7 @@ fn hash(
     kind: Kind,
     agent: Option<&str>,
     lead: &str,
-    sections: &[Section],
+    sections: &[ItemSection],
     clarification: Option<&Clarification>,
 ) -> String {
     let mut hash = Sha256::new();

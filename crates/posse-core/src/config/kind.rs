@@ -4,7 +4,7 @@ use std::time::Duration as Time;
 
 use serde_json::{Value as Json, json};
 
-use super::tree::{Node, NodeValue};
+use super::tree::{ConfigNode, NodeValue};
 use crate::file_problem::FileProblem;
 use crate::nearest;
 use crate::plan::{cannot_fail, duration};
@@ -66,7 +66,7 @@ impl ValueKind {
     /// they are to be checked.
     pub(super) fn check(
         self,
-        node: &Node,
+        node: &ConfigNode,
         subject: &str,
         providers: Option<&[&str]>,
         warnings: &mut Vec<FileProblem>,
@@ -164,7 +164,7 @@ impl ValueKind {
         }
     }
 
-    fn directory(self, node: &Node, subject: &str, text: &str) -> Result<Json, FileProblem> {
+    fn directory(self, node: &ConfigNode, subject: &str, text: &str) -> Result<Json, FileProblem> {
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if text.starts_with('/') || text.starts_with('~') || parts.contains(&"..") || parts.is_empty() {
             let problem = wrong(node, subject, "a directory below the project");
@@ -178,7 +178,7 @@ impl ValueKind {
     }
 }
 
-fn wrong(node: &Node, subject: &str, wanted: &str) -> FileProblem {
+fn wrong(node: &ConfigNode, subject: &str, wanted: &str) -> FileProblem {
     FileProblem::new(node.at, format!("{subject} should be {wanted}, this is {}", node.describe()))
 }
 
@@ -190,7 +190,7 @@ fn did_you_mean(problem: FileProblem, name: Option<&str>, known: &[&str], otherw
     problem.hint(name.and_then(|name| nearest::did_you_mean(name, known.iter().copied())).unwrap_or(otherwise))
 }
 
-fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
+fn one_of(node: &ConfigNode, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
     match node.text() {
         Some(name) if names.contains(&name) => Ok(name.into()),
         name => {
@@ -201,18 +201,19 @@ fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json
     }
 }
 
-fn list(node: &Node, subject: &str, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<Json, FileProblem> {
+fn list(node: &ConfigNode, subject: &str, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<Json, FileProblem> {
     let NodeValue::List(items) = &node.value else { return Err(wrong(node, subject, wanted)) };
-    let text =
-        |item: &Node| item.text().filter(|text| fits(text)).map(Json::from).ok_or_else(|| wrong(item, subject, wanted));
+    let text = |item: &ConfigNode| {
+        item.text().filter(|text| fits(text)).map(Json::from).ok_or_else(|| wrong(item, subject, wanted))
+    };
     items.iter().map(text).collect::<Result<Vec<_>, _>>().map(Json::from)
 }
 
 fn table(
-    node: &Node,
+    node: &ConfigNode,
     subject: &str,
     wanted: &str,
-    check: impl Fn(&Node, &str) -> Result<Json, FileProblem>,
+    check: impl Fn(&ConfigNode, &str) -> Result<Json, FileProblem>,
 ) -> Result<Json, FileProblem> {
     let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, wanted)) };
     let entry = |entry: &super::tree::TableEntry| {
@@ -221,7 +222,7 @@ fn table(
     entries.iter().map(entry).collect::<Result<serde_json::Map<_, _>, _>>().map(Json::from)
 }
 
-fn profile(node: &Node, subject: &str) -> Result<Json, FileProblem> {
+fn profile(node: &ConfigNode, subject: &str) -> Result<Json, FileProblem> {
     let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, "a table")) };
     let no_tools = || FileProblem::new(node.at, format!("{subject} has no `tools`"));
     let mut tools = Json::Null;

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 use super::ConfigError;
 use super::keys::{Combine, ConfigKey, ELSEWHERE, KEYS, KeyVariable, LEGACY_SANDBOX, ProjectRule, SANDBOX};
 use super::kind::{BOOLEAN_WORDS, ValueKind, boolean};
-use super::tree::{self, Node, NodeValue};
-use crate::file_problem::{FileProblem, FileProblems, TextSpan};
+use super::tree::{self, ConfigNode, NodeValue};
+use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::nearest;
 
 /// The sources of values, the weakest first.
@@ -90,26 +90,20 @@ impl ConfigLayer {
         providers: Option<&[&str]>,
     ) -> Result<(Self, Vec<FileProblem>), FileProblems> {
         let names = KEYS.iter().filter_map(|key| Some((key.name_in(source)?, key))).collect();
-        let mut reader = FileReader {
-            format,
-            names,
-            providers,
-            layer: Self::empty(source),
-            problems: Vec::new(),
-            warnings: Vec::new(),
-        };
+        let found = ProblemList::default();
+        let mut reader = FileReader { format, names, providers, layer: Self::empty(source), found };
         let parsed = match format {
             ConfigFormat::Toml => tree::from_toml(text),
             ConfigFormat::Yaml => tree::from_yaml(text),
             ConfigFormat::Json => tree::from_json(text),
         };
         match parsed {
-            Err(problem) => reader.problems.push(problem),
+            Err(problem) => reader.found.errors.push(problem),
             Ok(root) => reader.root(&root),
         }
-        let FileReader { mut layer, problems, warnings, .. } = reader;
-        if !problems.is_empty() {
-            return Err(FileProblems { file: file.to_owned(), problems, warnings });
+        let FileReader { mut layer, found: ProblemList { errors, warnings }, .. } = reader;
+        if !errors.is_empty() {
+            return Err(FileProblems { file: file.to_owned(), problems: errors, warnings });
         }
         layer.warnings = warnings.iter().map(|warning| format!("{file}:{warning}")).collect();
         Ok((layer, warnings))
@@ -161,7 +155,7 @@ impl ConfigLayer {
         let problem = |message: String, hint| ConfigError::Value { message, hint };
         let no_boolean = || format!("{subject} should be a boolean ({BOOLEAN_WORDS}), this is {text:?}");
         let value = value.ok_or_else(|| problem(no_boolean(), None))?;
-        let node = Node { at: TextSpan::default(), value };
+        let node = ConfigNode { at: TextSpan::default(), value };
         let checked = key.kind.check(&node, subject, providers, &mut Vec::new());
         let checked = checked.map_err(|wrong| problem(wrong.message, wrong.hint))?;
         self.values.insert(key.path, (checked, origin));
@@ -195,28 +189,27 @@ struct FileReader<'p> {
     names: Vec<(&'static str, &'static ConfigKey)>,
     providers: Option<&'p [&'p str]>,
     layer: ConfigLayer,
-    problems: Vec<FileProblem>,
-    warnings: Vec<FileProblem>,
+    found: ProblemList,
 }
 
 impl FileReader<'_> {
-    fn root(&mut self, root: &Node) {
+    fn root(&mut self, root: &ConfigNode) {
         self.table(root, "");
         let window = self.layer.values.get("plans.budget.window");
         if let Some((_, ValueOrigin::User(line) | ValueOrigin::Project(line))) = window
             && self.layer.get("plans.budget.quota_ceiling_usd").is_none()
         {
             let at = span_of(root, "window", *line).unwrap_or_default();
-            let problem = FileProblem::new(at, "`budget.window` limits nothing without a ceiling");
-            self.problems.push(problem.hint("add `quota_ceiling_usd`, the amount that may be spent within it"));
+            let problem = self.found.error(at, "`budget.window` limits nothing without a ceiling");
+            problem.add_hint("add `quota_ceiling_usd`, the amount that may be spent within it");
         }
     }
 
-    fn table(&mut self, node: &Node, above: &str) {
+    fn table(&mut self, node: &ConfigNode, above: &str) {
         let NodeValue::Table(entries) = &node.value else {
             let subject = if above.is_empty() { "the file".to_owned() } else { format!("`{above}`") };
-            let message = format!("{subject} should be a table, this is {}", node.describe());
-            return self.problems.push(FileProblem::new(node.at, message));
+            self.found.error(node.at, format!("{subject} should be a table, this is {}", node.describe()));
+            return;
         };
         for entry in entries {
             let path = if above.is_empty() { entry.name.clone() } else { format!("{above}.{}", entry.name) };
@@ -237,19 +230,19 @@ impl FileReader<'_> {
         }
     }
 
-    fn value(&mut self, key: &'static ConfigKey, path: &str, node: &Node, line: usize) {
+    fn value(&mut self, key: &'static ConfigKey, path: &str, node: &ConfigNode, line: usize) {
         let source = self.layer.source;
         let origin = match source {
             LayerSource::User => ValueOrigin::User(line),
             LayerSource::Project => ValueOrigin::Project(line),
             _ => ValueOrigin::RunFile(line),
         };
-        match key.kind.check(node, &format!("`{path}`"), self.providers, &mut self.warnings) {
-            Err(problem) => self.problems.push(problem),
+        match key.kind.check(node, &format!("`{path}`"), self.providers, &mut self.found.warnings) {
+            Err(problem) => self.found.errors.push(problem),
             // An empty table sets nothing.
             Ok(Json::Object(table)) if table.is_empty() => {}
             Ok(value) => match refused(key, &value, node.at).filter(|_| source == LayerSource::Project) {
-                Some(problem) => self.problems.push(problem),
+                Some(problem) => self.found.errors.push(problem),
                 None => drop(self.layer.values.insert(key.path, (value, origin))),
             },
         }
@@ -259,7 +252,7 @@ impl FileReader<'_> {
     fn unknown(&mut self, at: TextSpan, above: &str, path: &str, hint: Option<String>) {
         match hint {
             None if self.format == ConfigFormat::Yaml => {
-                self.warnings.push(FileProblem::new(at, format!("there is no `{path}`; it has no effect")));
+                self.found.warning(at, format!("there is no `{path}`; it has no effect"));
             }
             hint => {
                 let show = match self.layer.source {
@@ -272,8 +265,7 @@ impl FileReader<'_> {
                     1..8 => format!("the names here are {}", inside.into_iter().collect::<Vec<_>>().join(", ")),
                     _ => show.to_owned(),
                 };
-                let problem = FileProblem::new(at, format!("there is no `{path}`"));
-                self.problems.push(problem.hint(hint.unwrap_or(all)));
+                self.found.error(at, format!("there is no `{path}`")).add_hint(hint.unwrap_or(all));
             }
         }
     }
@@ -296,7 +288,7 @@ impl FileReader<'_> {
 }
 
 /// The span of the entry with this name on this line.
-fn span_of(node: &Node, name: &str, line: usize) -> Option<TextSpan> {
+fn span_of(node: &ConfigNode, name: &str, line: usize) -> Option<TextSpan> {
     let NodeValue::Table(entries) = &node.value else { return None };
     entries.iter().find_map(|entry| {
         let here = entry.name == name && entry.at.line == line;

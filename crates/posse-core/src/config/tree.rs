@@ -7,7 +7,7 @@ use crate::file_problem::{FileProblem, TextSpan};
 use crate::plan::yaml;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct ConfigNode {
     pub(super) at: TextSpan,
     pub(super) value: NodeValue,
 }
@@ -22,7 +22,7 @@ pub(super) enum NodeValue {
     Fraction(f64),
     /// A type that no key has: a date, a number that is too large.
     Other(&'static str),
-    List(Vec<Node>),
+    List(Vec<ConfigNode>),
     Table(Vec<TableEntry>),
 }
 
@@ -31,12 +31,12 @@ pub(super) struct TableEntry {
     pub(super) name: String,
     /// The span of the name.
     pub(super) at: TextSpan,
-    pub(super) node: Node,
+    pub(super) node: ConfigNode,
 }
 
 const TOO_LARGE: NodeValue = NodeValue::Other("a number that is too large");
 
-impl Node {
+impl ConfigNode {
     /// Describes the value for a message that something else was expected.
     pub(super) fn describe(&self) -> String {
         match &self.value {
@@ -99,7 +99,7 @@ impl<'t> LineIndex<'t> {
         NodeValue::Table(entries)
     }
 
-    fn toml_value(&self, value: &toml::Spanned<DeValue<'_>>) -> Node {
+    fn toml_value(&self, value: &toml::Spanned<DeValue<'_>>) -> ConfigNode {
         let node = match value.get_ref() {
             DeValue::String(text) => NodeValue::Text(text.clone().into_owned()),
             DeValue::Boolean(on) => NodeValue::Bool(*on),
@@ -111,11 +111,11 @@ impl<'t> LineIndex<'t> {
             DeValue::Array(items) => NodeValue::List(items.iter().map(|item| self.toml_value(item)).collect()),
             DeValue::Table(table) => self.toml_table(table),
         };
-        Node { at: self.span(value.span()), value: node }
+        ConfigNode { at: self.span(value.span()), value: node }
     }
 
     /// A JSON value. The text is known to be valid, and not deeper than `serde_json` allows.
-    fn json_value(&self, raw: &RawValue) -> Node {
+    fn json_value(&self, raw: &RawValue) -> ConfigNode {
         let start = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
         let at = self.span(start..start + raw.get().len());
         let value = match raw.get().as_bytes().first() {
@@ -139,7 +139,7 @@ impl<'t> LineIndex<'t> {
                 _ => NodeValue::Nothing,
             },
         };
-        Node { at, value }
+        ConfigNode { at, value }
     }
 
     fn json_entry(&self, name: String, value: &RawValue) -> TableEntry {
@@ -152,16 +152,16 @@ impl<'t> LineIndex<'t> {
     }
 }
 
-pub(super) fn from_toml(text: &str) -> Result<Node, FileProblem> {
+pub(super) fn from_toml(text: &str) -> Result<ConfigNode, FileProblem> {
     let index = LineIndex::new(text);
     let table = DeTable::parse(text).map_err(|error| {
         let at = index.span(error.span().unwrap_or(0..0));
         FileProblem::new(at, format!("not valid TOML: {}", error.message().lines().collect::<Vec<_>>().join(", ")))
     })?;
-    Ok(Node { at: index.span(table.span()), value: index.toml_table(table.get_ref()) })
+    Ok(ConfigNode { at: index.span(table.span()), value: index.toml_table(table.get_ref()) })
 }
 
-pub(super) fn from_json(text: &str) -> Result<Node, FileProblem> {
+pub(super) fn from_json(text: &str) -> Result<ConfigNode, FileProblem> {
     let index = LineIndex::new(text);
     let body = text.trim_start_matches('\u{feff}');
     let not_json = |error: serde_json::Error| {
@@ -176,22 +176,22 @@ pub(super) fn from_json(text: &str) -> Result<Node, FileProblem> {
     Ok(index.json_value(raw))
 }
 
-pub(super) fn from_yaml(text: &str) -> Result<Node, FileProblem> {
+pub(super) fn from_yaml(text: &str) -> Result<ConfigNode, FileProblem> {
     // The parser takes a file of nothing but comments for an empty value.
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(Node { at: TextSpan::default(), value: NodeValue::Table(Vec::new()) });
+        return Ok(ConfigNode { at: TextSpan::default(), value: NodeValue::Table(Vec::new()) });
     }
     Ok(yaml_node(&yaml::parse(text)?.root))
 }
 
-fn yaml_node(node: &yaml::Node) -> Node {
+fn yaml_node(node: &yaml::Node) -> ConfigNode {
     let value = match &node.value {
         _ if node.is_null() => NodeValue::Nothing,
         yaml::Value::Scalar { text, plain: false } => NodeValue::Text(text.clone()),
         yaml::Value::Scalar { text, plain: true } => yaml_scalar(text),
         yaml::Value::List(items) => NodeValue::List(items.iter().map(yaml_node).collect()),
         yaml::Value::Map(entries, _) => {
-            let entry = |entry: &yaml::Entry| TableEntry {
+            let entry = |entry: &yaml::YamlEntry| TableEntry {
                 name: entry.name().unwrap_or_default().to_owned(),
                 at: entry.key.at,
                 node: yaml_node(&entry.value),
@@ -199,7 +199,7 @@ fn yaml_node(node: &yaml::Node) -> Node {
             NodeValue::Table(entries.iter().map(entry).collect())
         }
     };
-    Node { at: node.at, value }
+    ConfigNode { at: node.at, value }
 }
 
 fn yaml_scalar(text: &str) -> NodeValue {

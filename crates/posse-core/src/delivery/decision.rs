@@ -33,12 +33,12 @@ pub struct Decision {
     /// No person has read the question: a yes needs evidence that what is asked is what the screen shows.
     pub automatic: bool,
     /// The words to type into the option that `wish` names.
-    pub words: Option<Words>,
+    pub words: Option<TypedWords>,
 }
 
 /// An answer in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct TypedWords {
     pub text: String,
     /// What the option says until something is typed into it.
     label: String,
@@ -118,7 +118,7 @@ impl Decision {
         let at = options.iter().position(|option| takes_words(&option.label)).ok_or(NotAnswered::NoWords)?;
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.wish = Wish::Option(at);
-        self.words = Some(Words { text: text.trim().to_owned(), label: options[at].label.clone() });
+        self.words = Some(TypedWords { text: text.trim().to_owned(), label: options[at].label.clone() });
         Ok(self)
     }
 

@@ -50,18 +50,19 @@ impl Usage {
 }
 
 /// What a session was for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     Intake,
     Planning,
+    #[default]
     Task,
     Validation,
     Verification,
 }
 
 /// One line of the ledger: one session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pub at: Wall,
     pub run: String,
@@ -327,22 +328,8 @@ mod tests {
     use super::*;
 
     fn line(at: i64, phase: Phase, cost_usd: Option<f64>) -> Line {
-        Line {
-            at: Wall(at),
-            run: "r".into(),
-            project: None,
-            item: None,
-            plan: Some("p".into()),
-            section: None,
-            task: Some("1.1".into()),
-            attempt: Some(1),
-            phase,
-            agent: "coder".into(),
-            model: None,
-            outcome: "failed".into(),
-            seconds: 1.0,
-            usage: Usage { cost_usd, ..Usage::default() },
-        }
+        let usage = Usage { cost_usd, ..Usage::default() };
+        Line { at: Wall(at), task: Some("1.1".into()), phase, usage, ..Line::default() }
     }
 
     #[test]

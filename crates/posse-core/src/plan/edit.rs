@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::yaml::{self, Entry, Node, Notation, Tree, Value};
+use super::yaml::{self, Node, Notation, Value, YamlEntry, YamlTree};
 use super::{State, TaskId, TaskStatus};
 use crate::file_problem::FileProblem;
 
@@ -22,7 +22,7 @@ pub enum NotWritten {
 #[derive(Debug)]
 pub struct PlanText {
     text: Arc<str>,
-    tree: Tree,
+    tree: YamlTree,
     /// The tree without the statuses of tasks.
     authored: Node,
 }
@@ -55,7 +55,7 @@ impl PlanText {
         yaml::parse(other).is_ok_and(|other| self.is_same_tree(other))
     }
 
-    fn is_same_tree(&self, other: Tree) -> bool {
+    fn is_same_tree(&self, other: YamlTree) -> bool {
         self.tree.comments == other.comments && self.authored == without_statuses(other.root)
     }
 
@@ -123,13 +123,13 @@ impl Edits<'_> {
         Some(())
     }
 
-    fn on_one_line(&self, entry: &Entry) -> bool {
+    fn on_one_line(&self, entry: &YamlEntry) -> bool {
         let end = self.end(&entry.value).max(entry.key.at.end);
         !self.text[entry.key.at.start..end].contains('\n')
     }
 
     /// Puts other text behind the colon of a field.
-    pub(crate) fn replace(&mut self, entry: &Entry, with: &str) -> Option<()> {
+    pub(crate) fn replace(&mut self, entry: &YamlEntry, with: &str) -> Option<()> {
         let behind_key = self.text.get(entry.key.at.end..)?;
         let colon = behind_key.len() - behind_key.trim_start_matches([' ', '\t']).len();
         if !behind_key[colon..].starts_with(':') {
@@ -141,7 +141,7 @@ impl Edits<'_> {
         Some(())
     }
 
-    pub(crate) fn insert_behind(&mut self, map: &Node, anchor: &Entry, key: &str, value: &str) {
+    pub(crate) fn insert_behind(&mut self, map: &Node, anchor: &YamlEntry, key: &str, value: &str) {
         let end = self.end(&anchor.value).max(anchor.key.at.end);
         match map.value {
             Value::Map(_, Notation::Flow) => self.splices.push((end..end, format!(", {key}: {value}"))),

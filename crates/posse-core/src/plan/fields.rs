@@ -4,7 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::yaml::{Entry, Node, Value};
+use super::yaml::{Node, Value, YamlEntry};
 use crate::file_problem::{FileProblem, ProblemList, TextSpan};
 use crate::nearest::nearest;
 use crate::words::UnknownWord;
@@ -45,7 +45,7 @@ impl<'n, 'f> MapFields<'n, 'f> {
             found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
             return None;
         }
-        let mut seen: Vec<(&str, &Entry)> = Vec::new();
+        let mut seen: Vec<(&str, &YamlEntry)> = Vec::new();
         for entry in node.entries() {
             let at = entry.key.at;
             let Some(typed) = entry.name() else {

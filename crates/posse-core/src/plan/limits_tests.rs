@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
-use super::limits::{LimitEvent, QuotaWaits, Signs, detect};
+use super::limits::{LimitEvent, QuotaWaits, Signs, detect, reset_at};
 use crate::time::Wall;
 
 fn wall(time: &str) -> Wall {
@@ -43,7 +43,6 @@ fn reset_times() {
             "2026-02-16T10:00:30Z",
         ),
         ("T68 epoch", "Claude AI usage limit reached|1762952400", "2025-11-12T12:00:00Z", "2025-11-12T13:00:30Z"),
-        ("T69 midnight", "Usage limit reached. resets 12am (UTC)", "2026-05-01T20:00:00Z", "2026-05-02T00:00:30Z"),
         ("T69 noon", "Usage limit reached - resets 12pm (UTC)", "2026-05-01T20:00:00Z", "2026-05-02T12:00:30Z"),
         (
             "long month, minutes, local zone",
@@ -64,37 +63,6 @@ fn reset_times() {
             "2026-07-01T16:00:30Z",
         ),
         (
-            "a zone with a sign",
-            "Usage limit reached. Your limit will reset at 1pm (Etc/GMT+5)",
-            "2026-07-01T12:00:00Z",
-            "2026-07-01T18:00:30Z",
-        ),
-        (
-            "an unknown zone is the local one",
-            "Usage limit reached. resets 3pm (Mars/Olympus)",
-            "2026-07-01T12:00:00Z",
-            "2026-07-01T13:00:30Z",
-        ),
-        ("a moment ago: soon", "Usage limit reached. resets 3pm (UTC)", "2026-07-01T15:04:00Z", "2026-07-01T15:05:00Z"),
-        (
-            "yesterday's date: soon",
-            "Usage limit reached. resets Jun 30 at 3pm (UTC)",
-            "2026-07-01T15:04:00Z",
-            "2026-07-01T15:05:00Z",
-        ),
-        (
-            "over new year",
-            "Usage limit reached. resets Jan 2 at 3pm (UTC)",
-            "2026-12-31T12:00:00Z",
-            "2027-01-02T15:00:30Z",
-        ),
-        (
-            "an hour that the clocks leave out",
-            "Usage limit reached. resets 2:30am (Europe/Berlin)",
-            "2026-03-28T23:00:00Z",
-            "2026-03-29T01:30:30Z",
-        ),
-        (
             "after an error",
             "Error: Usage limit reached. resets 3pm (UTC)",
             "2026-07-01T12:00:00Z",
@@ -108,6 +76,33 @@ fn reset_times() {
         ),
     ] {
         assert_eq!(held(text, now), Some((until.to_owned(), true)), "{name}: {text}");
+    }
+    for (name, words, now, until) in [
+        ("T69 midnight", "resets 12am (UTC)", "2026-05-01T20:00:00Z", "2026-05-02T00:00:30Z"),
+        (
+            "a zone with a sign",
+            "Your limit will reset at 1pm (Etc/GMT+5)",
+            "2026-07-01T12:00:00Z",
+            "2026-07-01T18:00:30Z",
+        ),
+        (
+            "an unknown zone is the local one",
+            "resets 3pm (Mars/Olympus)",
+            "2026-07-01T12:00:00Z",
+            "2026-07-01T13:00:30Z",
+        ),
+        ("a moment ago: soon", "resets 3pm (UTC)", "2026-07-01T15:04:00Z", "2026-07-01T15:05:00Z"),
+        ("yesterday's date: soon", "resets Jun 30 at 3pm (UTC)", "2026-07-01T15:04:00Z", "2026-07-01T15:05:00Z"),
+        ("over new year", "resets Jan 2 at 3pm (UTC)", "2026-12-31T12:00:00Z", "2027-01-02T15:00:30Z"),
+        (
+            "an hour that the clocks leave out",
+            "resets 2:30am (Europe/Berlin)",
+            "2026-03-28T23:00:00Z",
+            "2026-03-29T01:30:30Z",
+        ),
+    ] {
+        let held = held(&format!("Usage limit reached. {words}"), now);
+        assert_eq!(held, Some((until.to_owned(), true)), "{name}: {words}");
     }
 }
 
@@ -189,10 +184,7 @@ fn t63_the_tools_own_word_comes_first() {
 
 #[test]
 fn words_for_a_reset_are_understood_or_not() {
-    let now = Wall("2026-11-16T12:00:00Z".parse::<jiff::Timestamp>().unwrap().as_millisecond());
-    let at = |words: &str, zone| {
-        super::limits::reset_at(words, now, zone).map(|at| jiff::Timestamp::from_millisecond(at.0).unwrap().to_string())
-    };
+    let now = wall("2026-11-16T12:00:00Z");
     for (words, zone, expected) in [
         ("3pm (Europe/Berlin)", None, Some("2026-11-16T14:00:00Z")),
         ("3pm", Some("Europe/Berlin"), Some("2026-11-16T14:00:00Z")),
@@ -207,6 +199,6 @@ fn words_for_a_reset_are_understood_or_not() {
         ("on 2026-12-01 00:00", Some("Europe/Berlin"), Some("2026-11-30T23:00:00Z")),
         ("soon", None, None),
     ] {
-        assert_eq!(at(words, zone).as_deref(), expected, "{words} {zone:?}");
+        assert_eq!(reset_at(words, now, zone), expected.map(wall), "{words} {zone:?}");
     }
 }

@@ -7,7 +7,7 @@
 
 use super::edit::{Edits, task_node};
 use super::record::RECORD_KEYS;
-use super::yaml::{self, Node, Tree};
+use super::yaml::{self, Node, YamlTree};
 use super::{Plan, Record, State, TaskId, TaskStatus};
 use crate::file_problem::{FileProblem, FileProblems};
 
@@ -110,11 +110,11 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Mer
     Ok(Merged { text, plan: merged, state, rejected })
 }
 
-fn tree(text: &str) -> Result<Tree, Refused> {
+fn tree(text: &str) -> Result<YamlTree, Refused> {
     yaml::parse(text).map_err(Refused::NotYaml)
 }
 
-fn meta(tree: &Tree) -> Result<&Node, Refused> {
+fn meta(tree: &YamlTree) -> Result<&Node, Refused> {
     tree.root.get("meta").map(|entry| &entry.value).ok_or(Refused::NoMeta)
 }
 

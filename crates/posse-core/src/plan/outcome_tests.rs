@@ -37,6 +37,23 @@ fn good() -> Attempt {
     }
 }
 
+fn ended(ended: Ended) -> Attempt {
+    Attempt { ended, ..good() }
+}
+
+fn reported(report: &'static str) -> Attempt {
+    Attempt { report: Some(report), ..good() }
+}
+
+fn with_result(result: ToolResult) -> Attempt {
+    Attempt { result: Some(result), ..good() }
+}
+
+/// A session that ended so before it said or wrote anything.
+fn silent(ended: Ended) -> Attempt {
+    Attempt { ended, result: None, report: None, ..good() }
+}
+
 fn outcome(attempt: Attempt) -> String {
     let task = "1.1".parse().unwrap();
     let deliverables = ["out/result.json".to_owned()];
@@ -69,10 +86,9 @@ fn refused(tool: &str, target: &str) -> Denial {
 #[test]
 fn the_order_of_outcomes() {
     let hold = || Some(Hold { until: Wall(1), reason: "x".into(), known: true });
-    let error = || Some(ToolResult { is_error: true, text: "API Error: 500".into(), ..ToolResult::default() });
-    let no_turn = || Some(ToolResult { turns: Some(0), ..ToolResult::default() });
-    let denied =
-        |target| Some(ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..ToolResult::default() });
+    let error = ToolResult { is_error: true, text: "API Error: 500".into(), ..ToolResult::default() };
+    let no_turn = ToolResult { turns: Some(0), ..ToolResult::default() };
+    let denied = |target| ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..no_turn.clone() };
     let old = r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#;
     let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
     for (name, attempt, expected) in [
@@ -85,62 +101,38 @@ fn the_order_of_outcomes() {
         ("a limit, whatever else there is", Attempt { ended: Ended::TimedOut, limit: hold(), ..good() }, "limited"),
         (
             "not started",
-            Attempt { ended: Ended::NotStarted("no such file".into()), ..good() },
+            ended(Ended::NotStarted("no such file".into())),
             "infra not_started: the session could not be started: no such file",
         ),
-        (
-            "T45: too long",
-            Attempt { ended: Ended::TimedOut, ..good() },
-            "timeout: the session took too long and was ended",
-        ),
-        (
-            "T46: silent",
-            Attempt { ended: Ended::Stalled, ..good() },
-            "stalled: the session said nothing for too long and was ended",
-        ),
+        ("T45: too long", ended(Ended::TimedOut), "timeout: the session took too long and was ended"),
+        ("T46: silent", ended(Ended::Stalled), "stalled: the session said nothing for too long and was ended"),
         (
             "T44: exit 1 after a good report",
-            Attempt { ended: Ended::Exited(1), ..good() },
+            ended(Ended::Exited(1)),
             "tool_error: the session exited with 1; it had reported: did it",
         ),
         (
             "an error, though it exited with 0",
-            Attempt { result: error(), report: None, ..good() },
+            Attempt { report: None, ..with_result(error) },
             "tool_error: the session ended in an error: API Error: 500",
         ),
-        (
-            "killed by somebody",
-            Attempt { ended: Ended::Killed(9), result: None, report: None, ..good() },
-            "tool_error: the session was ended by signal 9",
-        ),
+        ("killed by somebody", silent(Ended::Killed(9)), "tool_error: the session was ended by signal 9"),
         (
             "nothing at all",
-            Attempt { result: None, report: None, ..good() },
+            silent(Ended::Exited(0)),
             "infra no_report: no report: the session wrote no result, and ended without a word",
         ),
         (
             "T40: only the report of an older run",
-            Attempt { report: Some(old), fresh: false, ..good() },
+            Attempt { fresh: false, ..reported(old) },
             "no_report: no report: the session wrote no result",
         ),
-        (
-            "T41: another task's report",
-            Attempt { report: Some(foreign), ..good() },
-            "bad_report: bad report: it is about task 1.2, not 1.1",
-        ),
-        ("T87: lost after it had reported", Attempt { ended: Ended::Lost, result: None, ..good() }, "done: did it"),
-        (
-            "T86: lost before",
-            Attempt { ended: Ended::Lost, result: None, report: None, ..good() },
-            "infra lost: the session was lost before it reported",
-        ),
-        ("it asks", Attempt { report: Some(ASKS), left_work: false, ..good() }, "suspended: Which?"),
-        ("it says it failed", Attempt { report: Some(FAILS), ..good() }, "reported: cannot"),
-        (
-            "T42: no turn",
-            Attempt { result: no_turn(), ..good() },
-            "no_evidence: it says it is done, but the agent took no turn",
-        ),
+        ("T41: another task's report", reported(foreign), "bad_report: bad report: it is about task 1.2, not 1.1"),
+        ("T87: lost after it had reported", Attempt { result: None, ..ended(Ended::Lost) }, "done: did it"),
+        ("T86: lost before", silent(Ended::Lost), "infra lost: the session was lost before it reported"),
+        ("it asks", Attempt { left_work: false, ..reported(ASKS) }, "suspended: Which?"),
+        ("it says it failed", reported(FAILS), "reported: cannot"),
+        ("T42: no turn", with_result(no_turn.clone()), "no_evidence: it says it is done, but the agent took no turn"),
         (
             "T43: nothing changed",
             Attempt { left_work: false, ..good() },
@@ -148,16 +140,16 @@ fn the_order_of_outcomes() {
         ),
         (
             "T43: nothing had to change",
-            Attempt { left_work: false, report: Some(NOTHING_TO_DO), ..good() },
+            Attempt { left_work: false, ..reported(NOTHING_TO_DO) },
             "done: it was so already",
         ),
         ("T11: an agent that may not write", Attempt { left_work: false, may_write: false, ..good() }, "done: did it"),
         (
             "T13: refused what it had to write",
-            Attempt { result: denied("/w/out/result.json"), ..good() },
+            with_result(denied("/w/out/result.json")),
             "no_evidence: it says it is done, but it was not allowed to write what it had to: Write /w/out/result.json (not allowed: Write /w/out/result.json)",
         ),
-        ("refused something else", Attempt { result: denied("/etc/passwd"), ..good() }, "done: did it"),
+        ("refused something else", with_result(denied("/etc/passwd")), "done: did it"),
     ] {
         assert_eq!(outcome(attempt), expected, "{name}");
     }
@@ -233,6 +225,7 @@ fn what_follows_from_a_verdict() {
     let with = |on_warning| Validation { on_warning, ..Validation::default() };
     let accept = with(OnWarning::Accept);
     let findings = || vec!["f".to_owned()];
+    let no_verdict = "the validator gave no verdict in 3 tries: f; answer, and it is asked again";
     for (name, verdict, validation, failed, errors, expected) in [
         ("pass", Verdict::Pass, &accept, 0, 0, Next::Pass),
         ("fail", Verdict::Fail, &accept, 0, 0, Next::Again(findings())),
@@ -244,14 +237,7 @@ fn what_follows_from_a_verdict() {
         ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, Next::Exhausted(findings())),
         ("no verdict", Verdict::Error, &accept, 0, 0, Next::AskAgain),
         ("no verdict again", Verdict::Error, &accept, 1, 1, Next::AskAgain),
-        (
-            "T55: three times no verdict",
-            Verdict::Error,
-            &accept,
-            0,
-            2,
-            Next::Suspend("the validator gave no verdict in 3 tries: f; answer, and it is asked again".into()),
-        ),
+        ("T55: three times no verdict", Verdict::Error, &accept, 0, 2, Next::Suspend(no_verdict.into())),
     ] {
         assert_eq!(follow(judged(verdict), validation, failed, errors), expected, "{name}");
     }

@@ -218,7 +218,8 @@ fn notes(node: &Node) -> String {
         Value::Scalar { text, .. } => text.clone(),
         Value::List(items) => items.iter().map(notes).collect::<Vec<_>>().join("\n"),
         Value::Map(entries, _) => {
-            let line = |entry: &yaml::Entry| format!("{}: {}", entry.name().unwrap_or_default(), notes(&entry.value));
+            let line =
+                |entry: &yaml::YamlEntry| format!("{}: {}", entry.name().unwrap_or_default(), notes(&entry.value));
             entries.iter().map(line).collect::<Vec<_>>().join("\n")
         }
     }

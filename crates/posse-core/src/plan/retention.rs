@@ -15,7 +15,7 @@ pub const BYTES: u64 = 1 << 30;
 
 /// A run, and what of it is on disk. `I` names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run<I> {
+pub struct StoredRun<I> {
     pub id: I,
     /// The plan, or the item.
     pub file: String,
@@ -51,18 +51,18 @@ impl Stays {
 
 /// Which runs stay whatever their age, and why. `exists`: whether the file of a plan is still there; a plan that is gone is
 /// not gone on with.
-pub fn stays<I: Ord + Clone>(runs: &[Run<I>], exists: impl Fn(&str) -> bool) -> BTreeMap<I, Stays> {
-    let mut newest: BTreeMap<&str, &Run<I>> = BTreeMap::new();
+pub fn stays<I: Ord + Clone>(runs: &[StoredRun<I>], exists: impl Fn(&str) -> bool) -> BTreeMap<I, Stays> {
+    let mut newest: BTreeMap<&str, &StoredRun<I>> = BTreeMap::new();
     for run in runs {
         let known = newest.entry(&run.file).or_insert(run);
         if run.begun > known.begun {
             *known = run;
         }
     }
-    let unfinished = |run: &Run<I>| {
+    let unfinished = |run: &StoredRun<I>| {
         newest.get(run.file.as_str()).is_some_and(|newest| !(newest.over && newest.success)) && exists(&run.file)
     };
-    let why = |run: &Run<I>| {
+    let why = |run: &StoredRun<I>| {
         if !run.over {
             return Some(Stays::Running);
         }
@@ -75,9 +75,9 @@ pub fn stays<I: Ord + Clone>(runs: &[Run<I>], exists: impl Fn(&str) -> bool) -> 
 }
 
 /// Which runs' files go now: the old ones; then, as long as there is too much, the oldest.
-pub fn surplus<I: Ord + Clone>(runs: &[Run<I>], stays: &BTreeMap<I, Stays>, now: Wall) -> Vec<I> {
+pub fn surplus<I: Ord + Clone>(runs: &[StoredRun<I>], stays: &BTreeMap<I, Stays>, now: Wall) -> Vec<I> {
     let mut total: u64 = runs.iter().map(|run| run.bytes).sum();
-    let mut may_go: Vec<&Run<I>> = runs.iter().filter(|run| !stays.contains_key(&run.id)).collect();
+    let mut may_go: Vec<&StoredRun<I>> = runs.iter().filter(|run| !stays.contains_key(&run.id)).collect();
     may_go.sort_by_key(|run| (run.changed, run.begun, run.id.clone()));
     let oldest = now.0.saturating_sub(i64::try_from(AGE.as_millis()).unwrap_or(i64::MAX));
     let mut gone = Vec::new();
@@ -96,8 +96,8 @@ mod tests {
 
     const DAY: i64 = 24 * 3600 * 1000;
 
-    fn run(number: u32, file: &str, day: i64) -> Run<u32> {
-        Run {
+    fn run(number: u32, file: &str, day: i64) -> StoredRun<u32> {
+        StoredRun {
             id: number,
             file: file.into(),
             begun: Wall(day * DAY),
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    fn gone(runs: &[Run<u32>], now: i64) -> Vec<u32> {
+    fn gone(runs: &[StoredRun<u32>], now: i64) -> Vec<u32> {
         let stays = stays(runs, |file| file != "gone");
         let mut gone = surplus(runs, &stays, Wall(now * DAY));
         gone.sort_unstable();
@@ -126,16 +126,16 @@ mod tests {
 
     #[test]
     fn what_is_not_at_its_end_stays() {
-        let failed = |number, file, day| Run { success: false, ..run(number, file, day) };
+        let failed = |number, file, day| StoredRun { success: false, ..run(number, file, day) };
         for (name, runs, expected) in [
-            ("it goes on", vec![Run { over: false, success: false, ..run(1, "a", 0) }], vec![]),
+            ("it goes on", vec![StoredRun { over: false, success: false, ..run(1, "a", 0) }], vec![]),
             ("the plan failed", vec![failed(1, "a", 0)], vec![]),
             ("so earlier runs of it stay too", vec![run(1, "a", 0), failed(2, "a", 1)], vec![]),
             ("another one came to the end", vec![failed(1, "a", 0), run(2, "a", 1)], vec![1, 2]),
             ("in whatever order they are told", vec![run(2, "a", 1), failed(1, "a", 0)], vec![1, 2]),
             ("another plan's end is no end", vec![failed(1, "a", 0), run(2, "b", 1)], vec![2]),
             ("the plan is gone", vec![failed(1, "gone", 0)], vec![1]),
-            ("there is work in it", vec![Run { holds_work: true, ..run(1, "gone", 0) }], vec![]),
+            ("there is work in it", vec![StoredRun { holds_work: true, ..run(1, "gone", 0) }], vec![]),
         ] {
             assert_eq!(gone(&runs, 1000), expected, "{name}");
         }
@@ -143,10 +143,10 @@ mod tests {
 
     #[test]
     fn too_much_goes_oldest_first() {
-        let big = |number, day| Run { bytes: BYTES / 2, ..run(number, &format!("{number}"), day) };
+        let big = |number, day| StoredRun { bytes: BYTES / 2, ..run(number, &format!("{number}"), day) };
         let runs = [big(3, 3), big(1, 1), big(2, 2)];
         assert_eq!(gone(&runs, 4), [1], "then there is just enough room");
-        let protected = Run { success: false, ..big(1, 1) };
+        let protected = StoredRun { success: false, ..big(1, 1) };
         assert_eq!(gone(&[protected, big(2, 2), big(3, 3)], 4), [2]);
     }
 }

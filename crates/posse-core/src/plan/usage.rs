@@ -111,24 +111,17 @@ fn by_model(lines: &[Line]) -> BTreeMap<String, Total> {
 mod tests {
     use super::*;
     use crate::plan::budget::{ModelUsage, Phase};
-    use crate::time::Wall;
 
     fn line(task: &str, phase: Phase, usage: Usage) -> Line {
         Line {
-            at: Wall(0),
-            run: "r".into(),
-            project: Some("/p".into()),
-            item: None,
             plan: Some("/p/plan.yaml".into()),
             section: Some("s".into()),
             task: Some(task.into()),
-            attempt: Some(1),
             phase,
-            agent: "coder".into(),
             model: Some("sonnet".into()),
-            outcome: "done".into(),
             seconds: 2.0,
             usage,
+            ..Line::default()
         }
     }
 

@@ -24,11 +24,11 @@ pub(crate) struct Node {
 pub(crate) enum Value {
     Scalar { text: String, plain: bool },
     List(Vec<Node>),
-    Map(Vec<Entry>, Notation),
+    Map(Vec<YamlEntry>, Notation),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct YamlEntry {
     pub(crate) key: Node,
     pub(crate) value: Node,
 }
@@ -61,14 +61,14 @@ impl Node {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[YamlEntry] {
         match &self.value {
             Value::Map(entries, _) => entries,
             _ => &[],
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn get(&self, key: &str) -> Option<&YamlEntry> {
         self.entries().iter().find(|entry| entry.name() == Some(key))
     }
 
@@ -103,7 +103,7 @@ impl Node {
     }
 }
 
-impl Entry {
+impl YamlEntry {
     pub(crate) fn name(&self) -> Option<&str> {
         self.key.as_scalar()
     }
@@ -111,13 +111,13 @@ impl Entry {
 
 /// A text and what is in it.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct YamlTree {
     pub(crate) root: Node,
     /// Every comment, in order. Kept so that a write can prove that it lost none.
     pub(crate) comments: Vec<String>,
 }
 
-pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
+pub(crate) fn parse(text: &str) -> Result<YamlTree, FileProblem> {
     let mut builder = Builder { text, comments: Vec::new(), anchors: HashMap::new(), nodes: 0 };
     let mut events = Parser::new_from_str(text);
     let mut root = None;
@@ -132,7 +132,7 @@ pub(crate) fn parse(text: &str) -> Result<Tree, FileProblem> {
         }
     }
     match root {
-        Some(root) => Ok(Tree { root, comments: builder.comments }),
+        Some(root) => Ok(YamlTree { root, comments: builder.comments }),
         None => Err(FileProblem::new(TextSpan { line: 1, column: 1, ..TextSpan::default() }, "the file is empty")
             .hint("a plan has `meta` and `sections`; `posse plan init` writes a sample")),
     }
@@ -220,14 +220,14 @@ impl<'t> Builder<'t> {
                 (Value::List(items), TextSpan { end, ..at }, anchor)
             }
             Event::MappingStart(style, anchor, _) => {
-                let mut entries: Vec<Entry> = Vec::new();
+                let mut entries: Vec<YamlEntry> = Vec::new();
                 let end = loop {
                     match self.inside(events, at)? {
                         (Event::MappingEnd, end) => break end,
                         (event, key_at) => {
                             let key = self.node(event, key_at, events, depth + 1)?;
                             let (event, at) = self.inside(events, at)?;
-                            entries.push(Entry { key, value: self.node(event, at, events, depth + 1)? });
+                            entries.push(YamlEntry { key, value: self.node(event, at, events, depth + 1)? });
                         }
                     }
                 };

@@ -5,7 +5,7 @@
 //! the dialog from the first to the last of them, whole: rows of a caption, or a row that merely contains the command,
 //! do not count. If the top of the dialog has scrolled off, the rows from the top on must be the end of the command.
 
-use super::{Difference, QuestionEvidence, QuestionReport};
+use super::{QuestionEvidence, QuestionReport, ReportDifference};
 use crate::detect::Dialog;
 
 /// A visible part that is shorter than this could be anything.
@@ -19,10 +19,10 @@ const PATH_ROWS: usize = 4;
 pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     let parts = &report.parts;
     if report.kind.is_some_and(|kind| kind != dialog.kind) {
-        return QuestionEvidence::Differs(Difference::Kind);
+        return QuestionEvidence::Differs(ReportDifference::Kind);
     }
     if parts.too_large {
-        return QuestionEvidence::Differs(Difference::TooLarge);
+        return QuestionEvidence::Differs(ReportDifference::TooLarge);
     }
     let tools = &parts.screen_tools;
     let tool_fits = match &dialog.tool {
@@ -31,17 +31,17 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
         None => tools.is_empty() || dialog.cut,
     };
     if !tool_fits {
-        return QuestionEvidence::Differs(Difference::Tool);
+        return QuestionEvidence::Differs(ReportDifference::Tool);
     }
     // Agents draw the plain yes first, as number 1. A process that draws over the dialog could put it in the place of an
     // option that allows more, or give it that option's number, so that its key chooses that one.
     let number = |at: usize| dialog.options[at].key.as_ref().and_then(|key| key.parse::<u32>().ok());
     if dialog.accepting().is_some_and(|at| at != 0 || number(at).is_some_and(|number| number != 1)) {
-        return QuestionEvidence::Differs(Difference::Options);
+        return QuestionEvidence::Differs(ReportDifference::Options);
     }
     let shown = ShownDialog::of(dialog);
     if !parts.paths.iter().all(|path| shown.has_path(path)) {
-        return QuestionEvidence::Differs(Difference::Path);
+        return QuestionEvidence::Differs(ReportDifference::Path);
     }
     let mut fit = Fit::Whole;
     for text in &parts.text {
@@ -58,10 +58,10 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     let nothing =
         parts.text.is_empty() && parts.changes.is_empty() && parts.values.is_empty() && parts.paths.is_empty();
     match fit {
-        _ if nothing => QuestionEvidence::Differs(Difference::Input),
+        _ if nothing => QuestionEvidence::Differs(ReportDifference::Input),
         Fit::Whole => QuestionEvidence::Confirmed,
         Fit::Part => QuestionEvidence::ConfirmedPart,
-        Fit::No => QuestionEvidence::Differs(Difference::Input),
+        Fit::No => QuestionEvidence::Differs(ReportDifference::Input),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The reports of one terminal: which questions are open by them, and which of them is on the screen.
 
 use super::compare::compare;
-use super::{Difference, QuestionEvidence, QuestionReport};
+use super::{QuestionEvidence, QuestionReport, ReportDifference};
 use crate::audit::Hash;
 use crate::detect::Dialog;
 use crate::detect::dialog::identity;
@@ -169,7 +169,7 @@ impl QuestionReports {
         let open = self.open.iter().any(|filed| !filed.answered);
         let silent = self.detailed.iter().find(|source| self.spoken[**source as usize]);
         match (open, silent) {
-            (true, _) => QuestionEvidence::Differs(Difference::Input),
+            (true, _) => QuestionEvidence::Differs(ReportDifference::Input),
             (false, Some(silent)) => QuestionEvidence::Silent(*silent),
             (false, None) => self.judge_words(kind).unwrap_or_default(),
         }
@@ -185,7 +185,7 @@ impl QuestionReports {
         let differs = |word: SourceState| word.asks && word.kind.is_some_and(|told| told != kind);
         let silent = |word: SourceState| !word.asks && word.asked_before;
         match words().find(|(_, word)| differs(*word)) {
-            Some(_) => Some(QuestionEvidence::Differs(Difference::Kind)),
+            Some(_) => Some(QuestionEvidence::Differs(ReportDifference::Kind)),
             None => words().find(|(_, word)| silent(*word)).map(|(source, _)| QuestionEvidence::Silent(source)),
         }
     }

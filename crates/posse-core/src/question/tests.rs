@@ -60,8 +60,8 @@ fn cut(rows: &[&str]) -> Dialog {
     Dialog { title: rows[0].into(), tool: None, cut: true, ..dialog("", &rows[1..]) }
 }
 
-use Difference::{Input, Kind, Options, Path, TooLarge, Tool};
 use QuestionEvidence::{Confirmed, ConfirmedPart, Differs, ScreenCut, ScreenOnly, Silent};
+use ReportDifference::{Input, Kind, Options, Path, TooLarge, Tool};
 
 #[test]
 fn a_command_is_confirmed_only_by_rows_of_its_own() {

@@ -27,7 +27,7 @@ pub(super) struct Tried {
 }
 
 /// The terminal waits for an answer, maybe for one after the other.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     /// Since when for this one.
     since: Mono,
@@ -59,29 +59,18 @@ enum Hands {
 impl Waiting {
     /// Takes in a status that says waiting.
     pub(super) fn follow(waiting: &mut Option<Waiting>, seen: &Seen, now: Mono) {
-        let question = seen.question.clone();
-        let Some(waiting) = waiting else {
-            let undrawn = question.is_none().then_some(now);
-            let (warned, refusals, accepts, unproven) = (None, 0, 0, None);
-            *waiting = Some(Waiting { since: now, question, undrawn, warned, refusals, accepts, unproven });
+        let first = || Waiting { since: now, ..Waiting::default() };
+        let known = waiting.get_or_insert_with(first);
+        let Some(question) = &seen.question else {
+            known.undrawn.get_or_insert(now);
             return;
         };
-        if question.is_none() {
-            waiting.undrawn.get_or_insert(now);
-            return;
-        }
-        waiting.undrawn = None;
-        if waiting.question != question {
-            // The first one that can be read is the one that was announced.
-            if waiting.question.is_some() {
-                waiting.since = now;
-                // Whoever answered the one before has not heard of this one.
-                waiting.warned = None;
-            }
-            waiting.question = question;
-            waiting.refusals = 0;
-            waiting.accepts = 0;
-            waiting.unproven = None;
+        known.undrawn = None;
+        if known.question.as_ref() != Some(question) {
+            // The first one that can be read is the one that was announced. A person who answered the question before
+            // another one has not heard of that.
+            let (since, warned) = if known.question.is_some() { (now, None) } else { (known.since, known.warned) };
+            *known = Waiting { since, warned, question: Some(question.clone()), ..Waiting::default() };
         }
     }
 

@@ -11,7 +11,7 @@ use posse_core::auto::Standing;
 use posse_core::backlog::Slug;
 use posse_core::engine::RunOutcome;
 use posse_core::ids::RunId;
-use posse_core::plan::retention::{self, Run, Stays};
+use posse_core::plan::retention::{self, Stays, StoredRun};
 use posse_core::time::Wall;
 
 use super::SupervisorError;
@@ -83,16 +83,16 @@ impl StateDirs {
 
     /// All runs of plans, and all items with files. Runs without files count too: how the newest run of a plan ended says
     /// whether the plan is done.
-    fn measure(&self, disk: &Disk, plans: &[PlanView], autos: &[BacklogView]) -> Vec<Run<Owner>> {
-        let mut all: Vec<Run<Owner>> = plans.iter().map(|view| self.measure_plan(disk, view)).collect();
+    fn measure(&self, disk: &Disk, plans: &[PlanView], autos: &[BacklogView]) -> Vec<StoredRun<Owner>> {
+        let mut all: Vec<StoredRun<Owner>> = plans.iter().map(|view| self.measure_plan(disk, view)).collect();
         all.extend(autos.iter().flat_map(|view| self.measure_items(disk, view)));
         all
     }
 
-    fn measure_plan(&self, disk: &Disk, view: &PlanView) -> Run<Owner> {
+    fn measure_plan(&self, disk: &Disk, view: &PlanView) -> StoredRun<Owner> {
         let id = Owner::Plan(view.id);
         let directory = self.directory(&id);
-        Run {
+        StoredRun {
             id,
             file: view.file.clone(),
             begun: Wall(view.created.as_millisecond()),
@@ -104,7 +104,7 @@ impl StateDirs {
         }
     }
 
-    fn measure_items(&self, disk: &Disk, view: &BacklogView) -> Vec<Run<Owner>> {
+    fn measure_items(&self, disk: &Disk, view: &BacklogView) -> Vec<StoredRun<Owner>> {
         let entries = disk.read_dir(&self.autos.join(view.id.as_str()).join("items")).into_iter().flatten().flatten();
         let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let items = directories.filter_map(|entry| entry.file_name().to_str()?.parse::<Slug>().ok());
@@ -114,7 +114,7 @@ impl StateDirs {
             let id = Owner::Item(view.id, item);
             let directory = self.directory(&id);
             let begun = Wall(view.created.as_millisecond());
-            Run {
+            StoredRun {
                 id,
                 file: item_file(view, known),
                 begun,
@@ -170,7 +170,7 @@ pub(crate) async fn clean(app: &App, file: Option<&str>, remove: bool) -> Result
             if goes { &mut found.gone } else { &mut found.kept }.push(work);
         }
         let stays = retention::stays(&all, |file| disk.exists(Path::new(file)));
-        for Run { id, file: of, bytes, .. } in all {
+        for StoredRun { id, file: of, bytes, .. } in all {
             let directory = dirs.directory(&id);
             if file.as_ref().is_some_and(|file| *file != of) || !disk.exists(&directory) {
                 continue;

@@ -25,6 +25,10 @@ fn run(mut answer: Answer, table: &[(u64, Ev, &str)]) {
     }
 }
 
+fn accepting(table: &[(u64, Ev, &str)]) {
+    run(answer(Wish::Accept), table);
+}
+
 fn failed(why: &str, presses: u32) -> String {
     format!("Unanswered {{ why: {why}, presses: {presses} }}")
 }
@@ -36,20 +40,17 @@ fn done(verified: &str, presses: u32) -> String {
 #[test]
 fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
     let d = || permission("d", &NUMBERED);
-    run(
-        answer(Wish::Accept),
-        &[
-            (0, Time, "look"),
-            (0, d(), NOTHING),
-            (200, d(), NOTHING),
-            (300, Time, "look"),
-            (300, d(), "type 1"),
-            (301, Typed(0), NOTHING),
-            (310, d(), NOTHING),
-            (350, Read(busy("")), &done("Closed", 1)),
-            (400, d(), NOTHING),
-        ],
-    );
+    accepting(&[
+        (0, Time, "look"),
+        (0, d(), NOTHING),
+        (200, d(), NOTHING),
+        (300, Time, "look"),
+        (300, d(), "type 1"),
+        (301, Typed(0), NOTHING),
+        (310, d(), NOTHING),
+        (350, Read(busy("")), &done("Closed", 1)),
+        (400, d(), NOTHING),
+    ]);
     run(answer(Wish::Deny), &[(0, d(), NOTHING), (300, d(), "type 3")]);
     run(
         answer(Wish::Option(0)),
@@ -98,32 +99,26 @@ fn what_is_not_plain_is_refused_and_nothing_typed() {
 #[test]
 fn a_question_that_changes_before_the_key_gets_none() {
     let d = || permission("d", &NUMBERED);
-    run(
-        answer(Wish::Accept),
-        &[(0, d(), NOTHING), (299, permission("e", &NUMBERED), &failed("Changed", 0)), (300, d(), NOTHING)],
-    );
-    run(answer(Wish::Accept), &[(0, d(), NOTHING), (299, Read(quiet("")), &failed("Vanished", 0))]);
-    run(answer(Wish::Accept), &[(0, d(), NOTHING), (299, Gone, &failed("Gone", 0))]);
+    accepting(&[(0, d(), NOTHING), (299, permission("e", &NUMBERED), &failed("Changed", 0)), (300, d(), NOTHING)]);
+    accepting(&[(0, d(), NOTHING), (299, Read(quiet("")), &failed("Vanished", 0))]);
+    accepting(&[(0, d(), NOTHING), (299, Gone, &failed("Gone", 0))]);
 }
 
 #[test]
 fn without_a_key_the_cursor_goes_step_by_step() {
     let d = |options: &[&str]| permission("d", options);
     let on_first = ["> Maybe", "No", "Yes"];
-    run(
-        answer(Wish::Accept),
-        &[
-            (0, d(&on_first), NOTHING),
-            (300, d(&on_first), r"type \x1b[B"),
-            (301, d(&on_first), NOTHING),
-            (302, Typed(0), NOTHING),
-            (310, d(&["Maybe", ">No", "Yes"]), r"type \x1b[B"),
-            (311, Typed(1), NOTHING),
-            (320, d(&["Maybe", "No", ">Yes"]), r"type \r"),
-            (321, Typed(2), NOTHING),
-            (350, Read(quiet("")), &done("Closed", 1)),
-        ],
-    );
+    accepting(&[
+        (0, d(&on_first), NOTHING),
+        (300, d(&on_first), r"type \x1b[B"),
+        (301, d(&on_first), NOTHING),
+        (302, Typed(0), NOTHING),
+        (310, d(&["Maybe", ">No", "Yes"]), r"type \x1b[B"),
+        (311, Typed(1), NOTHING),
+        (320, d(&["Maybe", "No", ">Yes"]), r"type \r"),
+        (321, Typed(2), NOTHING),
+        (350, Read(quiet("")), &done("Closed", 1)),
+    ]);
     let moving = || {
         let mut machine = answer(Wish::Deny);
         machine.handle(d(&["Yes", "Maybe", ">Yes, always"]).event(), at(0));
@@ -145,7 +140,7 @@ fn without_a_key_the_cursor_goes_step_by_step() {
             (310, permission("e", &[">Yes", "No"]), &failed("Changed", 0)),
         ],
     );
-    run(answer(Wish::Accept), &[(0, d(&["Yes", "No"]), NOTHING), (300, d(&["Yes", "No"]), &failed("Stuck", 0))]);
+    accepting(&[(0, d(&["Yes", "No"]), NOTHING), (300, d(&["Yes", "No"]), &failed("Stuck", 0))]);
 }
 
 /// Up to the key at 300 ms.
@@ -157,45 +152,40 @@ fn pressed() -> Answer {
     machine
 }
 
+fn after_key(table: &[(u64, Ev, &str)]) {
+    run(pressed(), table);
+}
+
 #[test]
 fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
     let d = || permission("d", &NUMBERED);
     let moved = || permission("d", &["Yes|1", ">Yes, always|2", "No|3"]);
-    run(
-        pressed(),
-        &[
-            (900, d(), NOTHING),
-            (1301, Time, "look"),
-            (1301, d(), r"type \x1b[B"),
-            (1302, Typed(1), NOTHING),
-            (1310, moved(), r"type \x1b[A"),
-            (1311, Typed(2), NOTHING),
-            (1320, d(), "type 1"),
-            (1321, Typed(3), NOTHING),
-            (1350, Read(busy("")), &done("Closed", 2)),
-        ],
-    );
-    run(
-        pressed(),
-        &[
-            (1301, d(), r"type \x1b[B"),
-            (1302, Typed(1), NOTHING),
-            (1310, moved(), r"type \x1b[A"),
-            (1311, Typed(2), NOTHING),
-            (1312, Said(Claim::Working), "look"),
-            (1320, d(), &failed("StillOpen", 1)),
-        ],
-    );
+    after_key(&[
+        (900, d(), NOTHING),
+        (1301, Time, "look"),
+        (1301, d(), r"type \x1b[B"),
+        (1302, Typed(1), NOTHING),
+        (1310, moved(), r"type \x1b[A"),
+        (1311, Typed(2), NOTHING),
+        (1320, d(), "type 1"),
+        (1321, Typed(3), NOTHING),
+        (1350, Read(busy("")), &done("Closed", 2)),
+    ]);
+    after_key(&[
+        (1301, d(), r"type \x1b[B"),
+        (1302, Typed(1), NOTHING),
+        (1310, moved(), r"type \x1b[A"),
+        (1311, Typed(2), NOTHING),
+        (1312, Said(Claim::Working), "look"),
+        (1320, d(), &failed("StillOpen", 1)),
+    ]);
     // The first key was only slow, and the next question came up under the arrow.
-    run(
-        pressed(),
-        &[
-            (1301, d(), r"type \x1b[B"),
-            (1302, Typed(1), NOTHING),
-            (1310, permission("e", &NUMBERED), &done("Another", 1)),
-        ],
-    );
-    run(pressed(), &[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
+    after_key(&[
+        (1301, d(), r"type \x1b[B"),
+        (1302, Typed(1), NOTHING),
+        (1310, permission("e", &NUMBERED), &done("Another", 1)),
+    ]);
+    after_key(&[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
 }
 
 #[test]
@@ -204,32 +194,30 @@ fn the_next_question_in_the_same_words_is_another_one() {
     let printed = |options: &[&str]| Read(asking("d", WaitingKind::Permission, options).with(|s| s.printed = 5));
     // The program has said and printed something that it would not have without the key.
     let said = || (400, Said(Claim::Asking), "look");
-    run(pressed(), &[said(), (1200, printed(&NUMBERED), NOTHING), (1301, printed(&NUMBERED), &done("Another", 1))]);
+    after_key(&[said(), (1200, printed(&NUMBERED), NOTHING), (1301, printed(&NUMBERED), &done("Another", 1))]);
     // It may have spoken of something before the key.
-    run(pressed(), &[said(), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
+    after_key(&[said(), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
     // Something was printed, and everything before the arrows was read.
-    run(
-        pressed(),
-        &[
-            (1301, printed(&NUMBERED), r"type \x1b[B"),
-            (1302, Typed(1), NOTHING),
-            (1310, printed(&["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
-            (1311, Typed(2), NOTHING),
-            (1320, printed(&NUMBERED), &done("Another", 1)),
-        ],
-    );
+    after_key(&[
+        (1301, printed(&NUMBERED), r"type \x1b[B"),
+        (1302, Typed(1), NOTHING),
+        (1310, printed(&["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
+        (1311, Typed(2), NOTHING),
+        (1320, printed(&NUMBERED), &done("Another", 1)),
+    ]);
     // The cursor does not move: the program is stalled, and nothing is known.
-    run(
-        pressed(),
-        &[(1301, printed(&NUMBERED), r"type \x1b[B"), (1302, Typed(1), NOTHING), (3301, Time, &failed("Stuck", 1))],
-    );
+    after_key(&[
+        (1301, printed(&NUMBERED), r"type \x1b[B"),
+        (1302, Typed(1), NOTHING),
+        (3301, Time, &failed("Stuck", 1)),
+    ]);
 }
 
 #[test]
 fn a_screen_nobody_recognises_is_looked_at_twice() {
     let half = || Read(busy("").with(|s| s.reading.strength = Strength::Fallback));
-    run(pressed(), &[(310, half(), NOTHING), (410, Time, "look"), (410, half(), &done("Closed", 1))]);
-    run(pressed(), &[(310, half(), NOTHING), (330, permission("d", &NUMBERED), NOTHING), (450, half(), NOTHING)]);
+    after_key(&[(310, half(), NOTHING), (410, Time, "look"), (410, half(), &done("Closed", 1))]);
+    after_key(&[(310, half(), NOTHING), (330, permission("d", &NUMBERED), NOTHING), (450, half(), NOTHING)]);
 }
 
 #[test]

@@ -194,25 +194,23 @@ fn submitted() -> Prompt {
     machine
 }
 
+fn after_enter(table: &[(u64, Ev, &str)]) {
+    run(submitted(), table);
+}
+
 #[test]
 fn a_question_after_enter_says_nothing_by_itself() {
-    run(submitted(), &[(150, permission(), NOTHING), (5101, Time, &failed("Dialog(Some(Permission))", "Unknown"))]);
+    after_enter(&[(150, permission(), NOTHING), (5101, Time, &failed("Dialog(Some(Permission))", "Unknown"))]);
     let echoed = || permission_with(|s| s.echo = Some("fix it".into()));
-    run(submitted(), &[(150, echoed(), &done("Echoed", 1))]);
-    run(
-        submitted(),
-        &[
-            (110, Said(Claim::Working), "look"),
-            (110, box_("fix it"), NOTHING),
-            (150, permission(), &done("Claimed", 1)),
-        ],
-    );
+    after_enter(&[(150, echoed(), &done("Echoed", 1))]);
+    after_enter(&[
+        (110, Said(Claim::Working), "look"),
+        (110, box_("fix it"), NOTHING),
+        (150, permission(), &done("Claimed", 1)),
+    ]);
     // Said after the question was seen it may be about the question.
-    run(
-        submitted(),
-        &[(150, permission(), NOTHING), (200, Said(Claim::Working), NOTHING), (201, permission(), NOTHING)],
-    );
-    run(submitted(), &[(150, permission(), NOTHING), (900, Read(busy("")), &done("Emptied", 1))]);
+    after_enter(&[(150, permission(), NOTHING), (200, Said(Claim::Working), NOTHING), (201, permission(), NOTHING)]);
+    after_enter(&[(150, permission(), NOTHING), (900, Read(busy("")), &done("Emptied", 1))]);
 }
 
 fn permission_with(change: impl FnOnce(&mut super::super::testing::Screen)) -> Ev {
@@ -221,40 +219,34 @@ fn permission_with(change: impl FnOnce(&mut super::super::testing::Screen)) -> E
 
 #[test]
 fn enter_is_pressed_again_only_when_it_is_proven_lost() {
-    run(
-        submitted(),
-        &[
-            (300, box_("fix it"), NOTHING),
-            (502, Time, "look"),
-            (502, box_("fix it"), "type ."),
-            (503, Typed(2), NOTHING),
-            (510, box_("fix it"), NOTHING),
-            (520, box_("fix it."), ERASE),
-            (521, Typed(3), NOTHING),
-            (530, box_("fix it"), NOTHING),
-            (641, Time, "look"),
-            (641, box_("fix it"), ENTER),
-            (642, Typed(4), NOTHING),
-            (700, Read(busy("")), &done("Emptied", 2)),
-        ],
-    );
+    after_enter(&[
+        (300, box_("fix it"), NOTHING),
+        (502, Time, "look"),
+        (502, box_("fix it"), "type ."),
+        (503, Typed(2), NOTHING),
+        (510, box_("fix it"), NOTHING),
+        (520, box_("fix it."), ERASE),
+        (521, Typed(3), NOTHING),
+        (530, box_("fix it"), NOTHING),
+        (641, Time, "look"),
+        (641, box_("fix it"), ENTER),
+        (642, Typed(4), NOTHING),
+        (700, Read(busy("")), &done("Emptied", 2)),
+    ]);
     // It was only slow: the character arrives behind a message that was taken.
     let slow = format!("{ERASE}, {}", done("Emptied", 1));
-    run(submitted(), &[(502, box_("fix it"), "type ."), (503, Typed(2), NOTHING), (900, box_("."), &slow)]);
-    run(submitted(), &[(502, box_("fix it"), "type ."), (503, Typed(2), NOTHING), (900, Read(busy("")), &slow)]);
+    after_enter(&[(502, box_("fix it"), "type ."), (503, Typed(2), NOTHING), (900, box_("."), &slow)]);
+    after_enter(&[(502, box_("fix it"), "type ."), (503, Typed(2), NOTHING), (900, Read(busy("")), &slow)]);
     // Stalled: nothing is pressed again, and nobody knows.
-    run(
-        submitted(),
-        &[
-            (502, box_("fix it"), "type ."),
-            (503, Typed(2), NOTHING),
-            (4000, box_("fix it"), NOTHING),
-            (5502, Time, &failed("NotTaken", "Unknown")),
-        ],
-    );
+    after_enter(&[
+        (502, box_("fix it"), "type ."),
+        (503, Typed(2), NOTHING),
+        (4000, box_("fix it"), NOTHING),
+        (5502, Time, &failed("NotTaken", "Unknown")),
+    ]);
     let dialog = failed("Dialog(Some(Permission))", "Draft");
-    run(submitted(), &[(502, box_("fix it"), "type ."), (510, box_("fix it."), ERASE), (520, permission(), &dialog)]);
-    run(submitted(), &[(502, permission(), NOTHING), (600, box_("fix it"), "type .")]);
+    after_enter(&[(502, box_("fix it"), "type ."), (510, box_("fix it."), ERASE), (520, permission(), &dialog)]);
+    after_enter(&[(502, permission(), NOTHING), (600, box_("fix it"), "type .")]);
 }
 
 #[test]
@@ -337,9 +329,9 @@ fn a_prompt_goes_into_an_input_field_that_is_only_a_row() {
         (121, Typed(1), NOTHING),
     ];
     // The cursor leaves the row.
-    run(prompt(order(), &rules()), &[&begun[..], &[(150, gone(), &*done("Emptied", 1))]].concat());
+    check(&[&begun[..], &[(150, gone(), &*done("Emptied", 1))]].concat());
     // The program asks for the next line at once.
-    run(prompt(order(), &rules()), &[&begun[..], &[(150, row(""), &*done("Emptied", 1))]].concat());
+    check(&[&begun[..], &[(150, row(""), &*done("Emptied", 1))]].concat());
     // An input field of today's that is hidden proves nothing.
     let framed = [
         (0, Read(quiet("")), PASTE),
@@ -349,5 +341,5 @@ fn a_prompt_goes_into_an_input_field_that_is_only_a_row() {
         (121, Typed(1), NOTHING),
         (150, gone(), NOTHING),
     ];
-    run(prompt(order(), &rules()), &framed);
+    check(&framed);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use posse_core::plan::isolation::Obstacle;
-use posse_core::plan::keep::{DEFAULT_KEEP, Fate};
+use posse_core::plan::keep::Fate;
 use posse_core::plan::machine::MergeResult;
 use posse_core::plan::{Record, State, TaskStatus};
 use posse_core::time::Wall;
@@ -392,7 +392,7 @@ async fn work_of_failed_attempts_goes_when_its_time_is_over() {
     let branches = || repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
     let all = branches();
 
-    let keeping = Keeping { state: &state, keep: DEFAULT_KEEP, now: in_days(6) };
+    let keeping = Keeping { state: &state, keep: std::time::Duration::from_secs(7 * 86_400), now: in_days(6) };
     let looked = worktrees.clean(&keeping, Sweep::Look).await.unwrap();
     assert_eq!(told(&looked), ["dirty later", "done later", "merged goes", "open needed"]);
     assert_eq!(branches(), all, "to look changes nothing");
