@@ -32,6 +32,6 @@ pub mod report;
 pub mod verifier;
 
 pub use dirs::BacklogDirs;
-pub use item::{Clarification, Dependency, Ended, Item, ItemOutcome, ItemSection, Kind, LogEntry, Priority, Status};
+pub use item::{Clarification, Dependency, Item, ItemEnd, ItemOutcome, ItemSection, Kind, LogEntry, Priority, Status};
 pub use names::{BadSlug, Slug};
 pub use read::read;

@@ -85,7 +85,7 @@ impl Default for Rules {
 
 /// Whose turn it is, in the words of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct TurnOwner {
     pub role: String,
     /// Which turn of the loop, as in the name of its file.
     pub key: String,
@@ -96,7 +96,7 @@ pub struct Who {
 
 /// What is known of a turn that was going on when the daemon died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Before {
+pub struct EarlierTurn {
     pub accepts: u32,
     pub reminders: u32,
     /// A person was told that a question waits.

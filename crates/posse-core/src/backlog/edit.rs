@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use super::read::{Parts, take_apart};
-use super::{Clarification, Ended, Item, ItemOutcome, Kind, Status, read};
+use super::{Clarification, Item, ItemEnd, ItemOutcome, Kind, Status, read};
 use crate::file_problem::{FileProblems, ProblemList};
 use crate::plan::edit::Edits;
 use crate::plan::verdict::Verdict;
@@ -201,7 +201,7 @@ pub fn set_outcome(text: &str, kind: Kind, block: &OutcomeBlock) -> Result<Strin
     let edited = with_status(&edited, &status)?;
     proven(text, edited, "the outcome", |before, _| {
         before.status = status.clone();
-        before.ended = Some(Ended { outcome: block.outcome, run: Some(one_line(&block.run)) });
+        before.ended = Some(ItemEnd { outcome: block.outcome, run: Some(one_line(&block.run)) });
         true
     })
 }
@@ -230,13 +230,13 @@ impl OutcomeBlock {
 }
 
 /// What the block says.
-pub(super) fn ended_in(section: &str) -> Option<Ended> {
+pub(super) fn ended_in(section: &str) -> Option<ItemEnd> {
     let row = |name: &str| {
         section
             .lines()
             .find_map(|line| Some(line.trim().strip_prefix("- ")?.strip_prefix(name)?.strip_prefix(':')?.trim()))
     };
-    Some(Ended { outcome: row("Outcome")?.parse().ok()?, run: row("Run").map(str::to_owned) })
+    Some(ItemEnd { outcome: row("Outcome")?.parse().ok()?, run: row("Run").map(str::to_owned) })
 }
 
 fn without_outcome(text: &str) -> Result<String, NotEdited> {

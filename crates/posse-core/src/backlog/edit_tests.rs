@@ -32,7 +32,7 @@ fn verification(number: u32, verdict: Verdict) -> Verification {
     }
 }
 
-fn block(outcome: ItemOutcome) -> OutcomeBlock {
+pub(super) fn block(outcome: ItemOutcome) -> OutcomeBlock {
     OutcomeBlock {
         outcome,
         run: "01X".into(),

@@ -8,15 +8,9 @@ const SUMMARY_WORDS: usize = 8;
 /// Fewer words describe no symptom.
 const SYMPTOM_WORDS: usize = 3;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Intake {
-    Enough,
-    /// Too vague; this is what to ask.
-    Ask(String),
-}
-
-/// A defect needs something that can be observed, a feature at least one thing that must hold when it is done.
-pub fn check(item: &Item) -> Intake {
+/// The question about an item that is too vague. A defect needs something that can be observed, a feature at least one thing
+/// that must hold when it is done.
+pub fn question(item: &Item) -> Option<&'static str> {
     let enough = match item.kind {
         Kind::Defect => observable(item),
         Kind::Feature => !item.criteria().is_empty(),
@@ -24,21 +18,18 @@ pub fn check(item: &Item) -> Intake {
     // Who was asked and has answered has said it, wherever it stands.
     let answered = item.clarification.as_ref().and_then(|asked| asked.answer.as_deref()).is_some_and(says_something);
     if enough || answered {
-        return Intake::Enough;
+        return None;
     }
-    Intake::Ask(
-        match item.kind {
-            Kind::Defect => {
-                "What exactly goes wrong, and where is it seen? Describe what you did, what happened and what you expected, \
-                 so that somebody else can see it and later see that it is gone (sections Actual Behavior and Expected Behavior)."
-            }
-            Kind::Feature => {
-                "How will one see that it is done? Name at least one thing that can be checked (a list in a section \
-                 Acceptance Criteria)."
-            }
+    Some(match item.kind {
+        Kind::Defect => {
+            "What exactly goes wrong, and where is it seen? Describe what you did, what happened and what you expected, \
+             so that somebody else can see it and later see that it is gone (sections Actual Behavior and Expected Behavior)."
         }
-        .to_owned(),
-    )
+        Kind::Feature => {
+            "How will one see that it is done? Name at least one thing that can be checked (a list in a section \
+             Acceptance Criteria)."
+        }
+    })
 }
 
 fn observable(item: &Item) -> bool {
@@ -56,7 +47,7 @@ mod tests {
 
     fn asks(kind: Kind, text: &str) -> bool {
         let (item, _) = read(&"1-x".parse().unwrap(), kind, "1-x.md", text).unwrap();
-        check(&item) != Intake::Enough
+        question(&item).is_some()
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Item {
     pub clarification: Option<Clarification>,
     /// Every verification there was, in order.
     pub log: Vec<LogEntry>,
-    pub ended: Option<Ended>,
+    pub ended: Option<ItemEnd>,
     /// Of what the author asks for. Another status, another priority or a new entry in the log do not change it: a plan that
     /// was made for the item stays good.
     pub hash: String,
@@ -104,7 +104,7 @@ pub struct LogEntry {
 
 /// What is written in an item whose work is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Ended {
+pub struct ItemEnd {
     pub outcome: ItemOutcome,
     /// Which work it was. Tells our own hand from others'.
     pub run: Option<String>,

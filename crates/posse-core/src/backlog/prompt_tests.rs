@@ -1,9 +1,11 @@
 //! Prompts, whole: they are read like prose when they change.
 
+use super::edit::OutcomeBlock;
+use super::edit_tests::block;
 use super::planner::{self, PlannerBrief};
 use super::report::{ItemReport, TaskRow, markdown, message};
 use super::verifier::{self, VerifierBrief};
-use super::{Item, ItemOutcome, Kind, edit, read};
+use super::{Item, ItemOutcome, Kind, read};
 use crate::plan::budget::{Line, ModelUsage, Phase, Usage};
 use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
@@ -216,16 +218,12 @@ fn the_entry_lists_what_was_checked() {
 #[test]
 fn the_report_says_what_was_done() {
     let item = item(&format!("{TEXT}{LOGGED}"));
-    let block = edit::OutcomeBlock {
-        outcome: ItemOutcome::CompletedWithWarnings,
-        run: "01X".into(),
-        reason: None,
+    let block = OutcomeBlock {
         finished: "2026-02-10 15:05".into(),
         cost: "$1.23, and 1 session of unknown cost".into(),
         duration: "1h 2m".into(),
-        commits: vec!["abc1234".into()],
         plan: Some(".posse/plans/07-empty-export.yaml".into()),
-        report: None,
+        ..block(ItemOutcome::CompletedWithWarnings)
     };
     let tasks = [TaskRow {
         id: "1.1".into(),

@@ -60,7 +60,7 @@ pub enum Counts {
 
 /// Whether a session may be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum BreakerGate {
     Open,
     /// One, and no second beside it.
     Probe,
@@ -71,14 +71,14 @@ pub enum Gate {
 }
 
 impl Breaker {
-    pub fn gate(&self, now: Wall, settings: &BreakerSettings) -> Gate {
+    pub fn gate(&self, now: Wall, settings: &BreakerSettings) -> BreakerGate {
         match self.state {
-            _ if self.trips >= settings.max_trips => Gate::Broken,
-            BreakerState::Closed { .. } => Gate::Open,
-            BreakerState::Open { until } if now < until => Gate::Wait(until),
-            BreakerState::Open { .. } => Gate::Probe,
+            _ if self.trips >= settings.max_trips => BreakerGate::Broken,
+            BreakerState::Closed { .. } => BreakerGate::Open,
+            BreakerState::Open { until } if now < until => BreakerGate::Wait(until),
+            BreakerState::Open { .. } => BreakerGate::Probe,
             // The probe is out. Nothing beside it; its end will be told.
-            BreakerState::HalfOpen => Gate::Wait(Wall(i64::MAX)),
+            BreakerState::HalfOpen => BreakerGate::Wait(Wall(i64::MAX)),
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     /// What is done at which second, and how the gate stands then.
     #[track_caller]
-    fn check(steps: &[(i64, Do, Gate)]) {
+    fn check(steps: &[(i64, Do, BreakerGate)]) {
         let (mut breaker, settings) = (Breaker::default(), BreakerSettings::default());
         for (i, (second, step, gate)) in steps.iter().enumerate() {
             let now = Wall(second * 1000);
@@ -147,45 +147,45 @@ mod tests {
 
     const FAIL: Do = Do::End(Counts::Failure);
 
-    fn wait(second: i64) -> Gate {
-        Gate::Wait(Wall(second * 1000))
+    fn wait(second: i64) -> BreakerGate {
+        BreakerGate::Wait(Wall(second * 1000))
     }
 
     #[test]
     fn t60_three_failures_a_pause_a_probe_and_the_end() {
         check(&[
-            (0, FAIL, Gate::Open),
-            (1, FAIL, Gate::Open),
+            (0, FAIL, BreakerGate::Open),
+            (1, FAIL, BreakerGate::Open),
             (2, FAIL, wait(302)),
             (301, Do::End(Counts::Nothing), wait(302)),
-            (302, Do::End(Counts::Nothing), Gate::Probe),
-            (302, Do::Start, Gate::Wait(Wall(i64::MAX))),
-            (310, FAIL, Gate::Broken),
+            (302, Do::End(Counts::Nothing), BreakerGate::Probe),
+            (302, Do::Start, BreakerGate::Wait(Wall(i64::MAX))),
+            (310, FAIL, BreakerGate::Broken),
         ]);
     }
 
     #[test]
     fn a_success_closes_it_and_what_is_no_failure_does_not_count() {
         check(&[
-            (0, FAIL, Gate::Open),
-            (1, FAIL, Gate::Open),
-            (2, Do::End(Counts::Nothing), Gate::Open),
-            (3, Do::End(Counts::Success), Gate::Open),
-            (4, FAIL, Gate::Open),
-            (5, FAIL, Gate::Open),
+            (0, FAIL, BreakerGate::Open),
+            (1, FAIL, BreakerGate::Open),
+            (2, Do::End(Counts::Nothing), BreakerGate::Open),
+            (3, Do::End(Counts::Success), BreakerGate::Open),
+            (4, FAIL, BreakerGate::Open),
+            (5, FAIL, BreakerGate::Open),
             (6, FAIL, wait(306)),
             (7, FAIL, wait(306)),
-            (306, Do::Start, Gate::Wait(Wall(i64::MAX))),
-            (320, Do::End(Counts::Nothing), Gate::Probe),
-            (321, Do::Start, Gate::Wait(Wall(i64::MAX))),
-            (330, Do::End(Counts::Success), Gate::Open),
+            (306, Do::Start, BreakerGate::Wait(Wall(i64::MAX))),
+            (320, Do::End(Counts::Nothing), BreakerGate::Probe),
+            (321, Do::Start, BreakerGate::Wait(Wall(i64::MAX))),
+            (330, Do::End(Counts::Success), BreakerGate::Open),
         ]);
         // In a batch any success resets.
         check(&[
-            (0, FAIL, Gate::Open),
-            (0, FAIL, Gate::Open),
-            (0, Do::End(Counts::Success), Gate::Open),
-            (0, FAIL, Gate::Open),
+            (0, FAIL, BreakerGate::Open),
+            (0, FAIL, BreakerGate::Open),
+            (0, Do::End(Counts::Success), BreakerGate::Open),
+            (0, FAIL, BreakerGate::Open),
         ]);
     }
 }

@@ -3,7 +3,7 @@
 use super::file::{OnWarning, Validation};
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
 use super::report::{Report, ReportFile};
-use super::verdict::{Judgement, Next, Verdict, follow, judge};
+use super::verdict::{Judgement, AfterVerdict, Verdict, follow, judge};
 use crate::engine::hold::Hold;
 use crate::time::Wall;
 
@@ -227,17 +227,17 @@ fn what_follows_from_a_verdict() {
     let findings = || vec!["f".to_owned()];
     let no_verdict = "the validator gave no verdict in 3 tries: f; answer, and it is asked again";
     for (name, verdict, validation, failed, errors, expected) in [
-        ("pass", Verdict::Pass, &accept, 0, 0, Next::Pass),
-        ("fail", Verdict::Fail, &accept, 0, 0, Next::Again(findings())),
-        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, Next::Exhausted(findings())),
-        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, Next::Exhausted(findings())),
-        ("warn, accepted", Verdict::Warn, &accept, 0, 0, Next::PassWithWarnings(findings())),
-        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, Next::Again(findings())),
-        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, Next::PassWithWarnings(findings())),
-        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, Next::Exhausted(findings())),
-        ("no verdict", Verdict::Error, &accept, 0, 0, Next::AskAgain),
-        ("no verdict again", Verdict::Error, &accept, 1, 1, Next::AskAgain),
-        ("T55: three times no verdict", Verdict::Error, &accept, 0, 2, Next::Suspend(no_verdict.into())),
+        ("pass", Verdict::Pass, &accept, 0, 0, AfterVerdict::Pass),
+        ("fail", Verdict::Fail, &accept, 0, 0, AfterVerdict::Again(findings())),
+        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, AfterVerdict::Exhausted(findings())),
+        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, AfterVerdict::Exhausted(findings())),
+        ("warn, accepted", Verdict::Warn, &accept, 0, 0, AfterVerdict::PassWithWarnings(findings())),
+        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, AfterVerdict::Again(findings())),
+        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, AfterVerdict::PassWithWarnings(findings())),
+        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, AfterVerdict::Exhausted(findings())),
+        ("no verdict", Verdict::Error, &accept, 0, 0, AfterVerdict::AskAgain),
+        ("no verdict again", Verdict::Error, &accept, 1, 1, AfterVerdict::AskAgain),
+        ("T55: three times no verdict", Verdict::Error, &accept, 0, 2, AfterVerdict::Suspend(no_verdict.into())),
     ] {
         assert_eq!(follow(judged(verdict), validation, failed, errors), expected, "{name}");
     }

@@ -110,7 +110,7 @@ pub const VALIDATOR_RETRIES: u32 = 2;
 
 /// What follows from a judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum AfterVerdict {
     /// The next validator, if there is one; else the task is verified.
     Pass,
     /// The same, and the findings are kept.
@@ -126,21 +126,25 @@ pub enum Next {
 }
 
 /// `failed` judgements came before this one, and `errors` of this validator in a row.
-pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors: u32) -> Next {
+pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors: u32) -> AfterVerdict {
     let findings = judgement.findings;
     let fail = |findings| {
-        if failed + 1 >= validation.max_attempts { Next::Exhausted(findings) } else { Next::Again(findings) }
+        if failed + 1 >= validation.max_attempts {
+            AfterVerdict::Exhausted(findings)
+        } else {
+            AfterVerdict::Again(findings)
+        }
     };
     match (judgement.verdict, validation.on_warning) {
-        (Verdict::Pass, _) => Next::Pass,
-        (Verdict::Warn, OnWarning::Accept) => Next::PassWithWarnings(findings),
-        (Verdict::Warn, OnWarning::Retry) if failed > 0 => Next::PassWithWarnings(findings),
+        (Verdict::Pass, _) => AfterVerdict::Pass,
+        (Verdict::Warn, OnWarning::Accept) => AfterVerdict::PassWithWarnings(findings),
+        (Verdict::Warn, OnWarning::Retry) if failed > 0 => AfterVerdict::PassWithWarnings(findings),
         (Verdict::Warn, OnWarning::Retry) => fail(findings),
         (Verdict::Warn, OnWarning::Fail) | (Verdict::Fail, _) => fail(findings),
-        (Verdict::Error, _) if errors < VALIDATOR_RETRIES => Next::AskAgain,
+        (Verdict::Error, _) if errors < VALIDATOR_RETRIES => AfterVerdict::AskAgain,
         (Verdict::Error, _) => {
             let why = findings.join("; ");
-            Next::Suspend(format!(
+            AfterVerdict::Suspend(format!(
                 "the validator gave no verdict in {} tries: {why}; answer, and it is asked again",
                 errors + 1
             ))

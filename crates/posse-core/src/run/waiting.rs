@@ -9,14 +9,16 @@ use super::{Effect, Entry, Stop};
 use crate::plan::limits::reset_at;
 use crate::time::{Mono, Wall};
 use crate::turn::files::{self, Suffix};
-use crate::turn::{self, AcceptFailure, ApiFailure, Before, Cause, Event, Level, Notice, Turn, TurnError, Who};
+use crate::turn::{
+    self, AcceptFailure, ApiFailure, Cause, EarlierTurn, Event, Level, Notice, Turn, TurnError, TurnOwner,
+};
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
     pub(super) fn wait(&mut self) {
         let Some(record) = self.ledger.turn() else { return };
         let rules = rules(&self.ledger.spec.config.handoff);
-        let who = Who {
+        let who = TurnOwner {
             role: record.key.role().to_string(),
             key: record.key.to_string(),
             terminal: record.terminal,
@@ -28,7 +30,7 @@ impl Run {
             (ago < crate::permission::COOLDOWN).then(|| Mono(self.now.0.saturating_sub(ago)))
         };
         let accepted_at = self.accepted.get(&record.terminal).copied().max(before_us());
-        let before = Before {
+        let before = EarlierTurn {
             accepts: record.accepts,
             reminders: record.reminders,
             human_told: record.human_told,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::looking::{LookReason, Looking};
 use super::waiting::{Tried, Waiting};
-use super::{Answer, AnswerFrom, Before, Cause, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, Who, failure};
+use super::{
+    Answer, AnswerFrom, Cause, EarlierTurn, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, TurnOwner, failure,
+};
 use crate::permission::Accepts;
 use crate::status::StatusKind;
 use crate::time::Mono;
@@ -30,7 +32,7 @@ struct Outage {
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub(super) rules: Rules,
-    pub(super) who: Who,
+    pub(super) who: TurnOwner,
     /// The last instant that belongs to the turn.
     pub(super) last_instant: Mono,
     guard_since: Mono,
@@ -57,12 +59,12 @@ impl Turn {
     /// The prompt is being sent (`send_and_wait`): the accept counter is 0, the times count from now. `accepted_at`: the last
     /// accept in this terminal, in whatever turn; the cooldown survives turns.
     #[cfg(test)]
-    pub fn begin(rules: Rules, who: Who, accepted_at: Option<Mono>, now: Mono) -> Self {
-        Self::resumed(rules, who, Before::default(), accepted_at, now)
+    pub fn begin(rules: Rules, who: TurnOwner, accepted_at: Option<Mono>, now: Mono) -> Self {
+        Self::resumed(rules, who, EarlierTurn::default(), accepted_at, now)
     }
 
     /// A turn that was going on when the daemon died. Its timers start anew, except the timeout, which has what is left.
-    pub fn resumed(rules: Rules, who: Who, before: Before, accepted_at: Option<Mono>, now: Mono) -> Self {
+    pub fn resumed(rules: Rules, who: TurnOwner, before: EarlierTurn, accepted_at: Option<Mono>, now: Mono) -> Self {
         Self {
             last_instant: now + rules.timeout.saturating_sub(before.elapsed),
             rules,
@@ -401,7 +403,7 @@ impl Turn {
 
     /// As in "programmer (programmer_review, terminal 00c0ffee)".
     pub(super) fn name(&self) -> String {
-        let Who { role, key, terminal, .. } = &self.who;
+        let TurnOwner { role, key, terminal, .. } = &self.who;
         if role == key {
             format!("{role} (terminal {terminal})")
         } else {

@@ -8,8 +8,8 @@ pub(super) use crate::testing::at;
 use crate::time::Mono;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 
-pub(super) fn who() -> Who {
-    Who {
+pub(super) fn who() -> TurnOwner {
+    TurnOwner {
         role: "peer_programmer".into(),
         key: "programmer_review".into(),
         terminal: TerminalId::from_random(0x00c0_ffee),
@@ -105,6 +105,17 @@ pub(super) fn file(text: &str) -> Do {
 
 pub(super) fn refused() -> Do {
     Do::NextAccept(Err(AcceptFailure::Refused("409".into())))
+}
+
+/// The event of a status.
+pub(super) fn status(what: Do) -> Event {
+    let Do::Is(seen) = what else { panic!("{what:?} is no status") };
+    Event::Status(seen)
+}
+
+/// A fresh turn.
+pub(super) fn begun(rules: Rules) -> Turn {
+    Turn::begin(rules, who(), None, at(0))
 }
 
 struct World {
@@ -223,16 +234,16 @@ pub(super) fn check_turn(scenario: &str, turn: Turn, script: &[(u64, Do)], expec
 /// What is told of a fresh turn.
 #[track_caller]
 pub(super) fn check(scenario: &str, rules: Rules, script: &[(u64, Do)], expected: &[(u64, &str)]) {
-    check_turn(scenario, Turn::begin(rules, who(), None, at(0)), script, expected);
+    check_turn(scenario, begun(rules), script, expected);
 }
 
 /// The message with which a fresh turn fails.
 pub(super) fn message(rules: Rules, script: &[(u64, Do)]) -> String {
-    let (told, error) = play(Turn::begin(rules, who(), None, at(0)), script);
+    let (told, error) = play(begun(rules), script);
     error.unwrap_or_else(|| panic!("it did not fail: {told:?}")).message
 }
 
 /// Everything a fresh turn has to say for the log.
 pub(super) fn said(rules: Rules, script: &[(u64, Do)]) -> Vec<String> {
-    run(Turn::begin(rules, who(), None, at(0)), script).said
+    run(begun(rules), script).said
 }

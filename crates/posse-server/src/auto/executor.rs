@@ -177,9 +177,9 @@ impl Executor<BacklogWork> {
             Ok(subject) => subject.item,
             Err(error) => return Intake::Unreadable { why: error.to_string() },
         };
-        match intake::check(&item) {
-            intake::Intake::Ask(question) => Intake::Vague { question },
-            intake::Intake::Enough => Intake::Ready {
+        match intake::question(&item) {
+            Some(question) => Intake::Vague { question: question.to_owned() },
+            None => Intake::Ready {
                 hash: item.hash.clone(),
                 failed: item.failed_verifications(),
                 next: item.next_verification(),

@@ -39,7 +39,7 @@ pub(super) struct ItemRow<'a> {
     /// The step that is carried out now.
     pub(super) doing: Option<String>,
     /// The question that will be asked when it is begun.
-    pub(super) question: Option<String>,
+    pub(super) question: Option<&'static str>,
     pub(super) waits_for: Vec<&'a Dependency>,
     pub(super) warnings: &'a [FileProblem],
 }
@@ -115,10 +115,7 @@ pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<ItemRow<'a>> {
 
 fn row(found: &FoundItem, place: Option<usize>, why: Option<String>) -> ItemRow<'_> {
     let item: &Item = &found.item;
-    let question = match intake::check(item) {
-        intake::Intake::Ask(question) if why.is_none() => Some(question),
-        _ => None,
-    };
+    let question = intake::question(item).filter(|_| why.is_none());
     ItemRow {
         item: &item.slug,
         path: &found.path,

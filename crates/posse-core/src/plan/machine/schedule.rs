@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, Stage, time};
 use crate::engine::RunOutcome;
-use crate::plan::breaker::Gate;
+use crate::plan::breaker::BreakerGate;
 use crate::plan::budget::exhausted;
 use crate::plan::escalate::{model, validator_model};
 use crate::plan::select::{Limits, Selection, Standing, Why, next, select};
@@ -25,7 +25,7 @@ impl Run {
         if self.checks_plan() || self.may_not_start() {
             return;
         }
-        let probing = self.breaker.gate(now, &self.settings.breaker) == Gate::Probe;
+        let probing = self.breaker.gate(now, &self.settings.breaker) == BreakerGate::Probe;
         let most = if probing { 1 } else { usize::MAX };
         for task in selection.validate.iter().take(most) {
             self.ask_validator(task);
@@ -44,10 +44,10 @@ impl Run {
         let gate = self.breaker.gate(self.progress.now, &self.settings.breaker);
         let (outcome, reason) = if self.progress.stop.is_some() {
             (RunOutcome::Stopped, "stopped on request".to_owned())
-        } else if gate == Gate::Broken {
+        } else if gate == BreakerGate::Broken {
             let reason = format!("sessions failed one after the other, {} times over", self.breaker.trips());
             (RunOutcome::CircuitOpen, reason)
-        } else if matches!(gate, Gate::Wait(_)) {
+        } else if matches!(gate, BreakerGate::Wait(_)) {
             return true;
         } else if let Some(hold) = self.quota.hold() {
             if !self.settings.no_wait {

@@ -3,7 +3,7 @@
 use super::{Effect, Flight, Notice, Run, RunId, Stage};
 use crate::plan::breaker::Counts;
 use crate::plan::outcome::{FailedHow, Failure, Outcome};
-use crate::plan::verdict::{Judgement, Next, Verdict, follow};
+use crate::plan::verdict::{Judgement, AfterVerdict, Verdict, follow};
 use crate::plan::{FailureKind, TaskId};
 
 impl Run {
@@ -30,12 +30,12 @@ impl Run {
         };
         let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
         match follow(judgement, &self.plan.meta.validation, failed, errors) {
-            Next::Pass => self.next_validator(task, validator, Vec::new()),
-            Next::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
-            Next::Again(findings) => self.found_wanting(task, &findings, false),
-            Next::Exhausted(findings) => self.found_wanting(task, &findings, true),
-            Next::AskAgain => self.stage(task, again(errors + 1)),
-            Next::Suspend(why) => {
+            AfterVerdict::Pass => self.next_validator(task, validator, Vec::new()),
+            AfterVerdict::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
+            AfterVerdict::Again(findings) => self.found_wanting(task, &findings, false),
+            AfterVerdict::Exhausted(findings) => self.found_wanting(task, &findings, true),
+            AfterVerdict::AskAgain => self.stage(task, again(errors + 1)),
+            AfterVerdict::Suspend(why) => {
                 // The work is there and its attempt counts. Only the verdict is missing.
                 self.stage(task, again(0));
                 self.ask_person(task, why);

@@ -1,7 +1,7 @@
 //! Scenarios about the response file.
 
-use super::super::testing::{Do, asks, at, busy, check, completed, file, idle, message, on, play, rules, said, who};
-use super::super::{Cause, Event, Look, Rules, Turn, TurnError};
+use super::super::testing::{Do, asks, begun, busy, check, completed, file, idle, message, on, play, rules, said};
+use super::super::{Cause, Event, Look, Rules, TurnError};
 use Do::{File, Hang, Happens, Secretly};
 
 const NO_FILE: &str = "Runtime NoFile";
@@ -99,7 +99,7 @@ fn answers_of_looks_that_come_late() {
 #[test]
 fn a_file_that_is_being_written_when_time_is_up_gets_a_second() {
     let slow = [(0, busy()), (1_000, idle()), (10_990, File(Look::Unsettled)), (11_500, Secretly(ready("just")))];
-    let (told, _) = play(Turn::begin(rules(), who(), None, at(0)), &slow);
+    let (told, _) = play(begun(rules()), &slow);
     assert_eq!(told.len(), 1);
     assert!(told[0].0 >= 11_500 && told[0].0 <= 11_550 && told[0].1 == "File just", "{told:?}");
     let endless = [(0, busy()), (1_000, idle()), (10_990, File(Look::Unsettled))];

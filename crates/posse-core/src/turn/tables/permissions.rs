@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::super::testing::{
-    Do, asks, asks_other, at, busy, check, check_turn, error, file, idle, message, on, play, refused, rules, said,
-    saying, unknown, who, words,
+    Do, asks, asks_other, at, begun, busy, check, check_turn, error, file, idle, message, on, play, refused, rules,
+    said, saying, status, unknown, who, words,
 };
-use super::super::{AcceptFailure, Before, Effect, Event, Rules, Seen, Turn};
+use super::super::{AcceptFailure, EarlierTurn, Effect, Event, Rules, Seen, Turn};
 use crate::detect::Dialog;
 use crate::detect::dialog::{Choosable, Meaning};
 use crate::status::Status;
@@ -41,7 +41,7 @@ fn every_question_every_five_seconds_twenty_times() {
     let first = [(2_000, "accept 1/20 d"), (3_000, "File a")];
     check_turn("S-141, the clock is young", turn, &then_done(&[(2_000, asks(Some("d")))], 3_000), &first);
     // The same screen for an hour: every five seconds, twenty times, then the turn fails. After three it is told.
-    let (told, error) = play(Turn::begin(on(), who(), None, at(0)), &[(0, asks(Some("d")))]);
+    let (told, error) = play(begun(on()), &[(0, asks(Some("d")))]);
     let accepts: Vec<_> = told.iter().filter(|(_, words)| words.starts_with("accept")).collect();
     assert_eq!(accepts.len(), 20);
     assert!(accepts.windows(2).all(|two| two[1].0 == two[0].0 + 5_000), "S-142");
@@ -51,7 +51,7 @@ fn every_question_every_five_seconds_twenty_times() {
     assert!(error.unwrap().message.contains("20"));
     // Another question each time is no reason to worry.
     let many: Vec<_> = (0..8).map(|n| (n * 5_000, asks(Some(&format!("d{n}"))))).collect();
-    let (told, _) = play(Turn::begin(on(), who(), None, at(0)), &then_done(&many, 39_000));
+    let (told, _) = play(begun(on()), &then_done(&many, 39_000));
     assert_eq!(told.len(), 9, "{told:?}");
 }
 
@@ -86,11 +86,8 @@ fn accepts_that_go_wrong() {
 
 #[test]
 fn one_accept_at_a_time() {
-    let mut turn = Turn::begin(on(), who(), None, at(0));
-    let status = |question| match asks(Some(question)) {
-        Do::Is(seen) => Event::Status(seen),
-        _ => unreachable!(),
-    };
+    let mut turn = begun(on());
+    let status = |question| status(asks(Some(question)));
     assert_eq!(turn.handle(status("d"), at(0)).len(), 1);
     // It takes long, and another question is there meanwhile. Which one was accepted is not known yet.
     assert_eq!(turn.handle(Event::Time, at(6_000)), []);
@@ -105,7 +102,7 @@ fn one_accept_at_a_time() {
 fn what_is_refused_again_is_for_a_person() {
     let on_impatient = impatient(on());
     let many: Vec<_> = (0..30).map(|_| (0, refused())).chain([(0, asks(Some("d")))]).collect();
-    let (told, error) = play(Turn::begin(on_impatient, who(), None, at(0)), &many);
+    let (told, error) = play(begun(on_impatient), &many);
     let expected = [
         (0, "accept 1/20 d"),
         (0, "warning: not accepted"),
@@ -141,7 +138,7 @@ fn missing_evidence_is_reported_once_per_question() {
         [(0, "accept 1/20 d"), (0, WAITS), (0, NOTIFY), (9_000, "accept 1/20 e"), (9_000, WAITS), (99_000, "File a")];
     check("the next question has a warning of its own", on(), &then_done(&next, 99_000), &expected);
     let late = [(0, refused()), (0, refused()), (0, asks(Some("d"))), (60_000, unproven())];
-    let (told, _) = play(Turn::begin(impatient(on()), who(), None, at(0)), &late);
+    let (told, _) = play(begun(impatient(on())), &late);
     let warned: Vec<_> = told.iter().filter(|(_, words)| words == WAITS).map(|(ms, _)| *ms).collect();
     assert_eq!(warned, [5_000, 65_000, 65_000], "refused before, then without evidence: {told:?}");
     assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting".into())));
@@ -190,9 +187,8 @@ fn accepts_between_two_refusals_are_no_bad_luck() {
 /// Nobody knows when the key of an accept that failed was pressed: the cooldown counts from the end.
 #[test]
 fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
-    let mut turn = Turn::begin(on(), who(), None, at(0));
-    let Do::Is(question) = asks(Some("a")) else { unreachable!() };
-    let accepted = turn.handle(Event::Status(question), at(0));
+    let mut turn = begun(on());
+    let accepted = turn.handle(status(asks(Some("a"))), at(0));
     assert!(matches!(accepted[..], [Effect::Accept { n: 1, .. }]), "{accepted:?}");
     turn.handle(Event::Accepted(Err(AcceptFailure::Failed("500".into()))), at(3_000));
     assert_eq!(turn.deadline(), Some(at(8_000)));
@@ -200,7 +196,7 @@ fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
 
 #[test]
 fn what_is_accepted_at_last_is_waited_for_no_longer() {
-    let before = Before { accepts: 19, ..Before::default() };
+    let before = EarlierTurn { accepts: 19, ..EarlierTurn::default() };
     let rules = Rules { waiting_timeout: Some(Duration::from_secs(65)), ..on() };
     // Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
     // twentieth; the question stays all the same, and the next would be one too many.
@@ -231,7 +227,7 @@ fn what_is_no_plain_permission_is_for_a_person() {
     for kind in [Question, Plan, Startup] {
         let script = then_done(&[(0, asks_other(kind))], 30_000);
         check("answered", on_impatient(), &script, &[(0, WAITS), (0, NOTIFY), (30_000, "File a")]);
-        let (told, _) = play(Turn::begin(on_impatient(), who(), None, at(0)), &[(0, asks_other(kind))]);
+        let (told, _) = play(begun(on_impatient()), &[(0, asks_other(kind))]);
         assert_eq!(told.last(), Some(&(600_000, "Runtime Waiting".into())), "{kind:?}");
         assert!(told.iter().all(|(_, words)| !words.starts_with("accept")), "{kind:?}: {told:?}");
     }
@@ -244,14 +240,14 @@ fn what_is_no_plain_permission_is_for_a_person() {
         &[(0, WAITS), (0, NOTIFY), (500, "File a")],
     );
     // At the cap too: nothing would be sent.
-    let full = Before { accepts: 20, ..Before::default() };
+    let full = EarlierTurn { accepts: 20, ..EarlierTurn::default() };
     let turn = Turn::resumed(on_impatient(), who(), full, None, at(0));
     check_turn("full", turn, &then_done(&[(0, asks_other(Plan))], 500), &[(0, WAITS), (0, NOTIFY), (500, "File a")]);
 }
 
 #[test]
 fn a_person_is_told_once_and_reminded_in_the_log() {
-    let (told, _) = play(Turn::begin(impatient(rules()), who(), None, at(0)), &[(0, asks(Some("d")))]);
+    let (told, _) = play(begun(impatient(rules())), &[(0, asks(Some("d")))]);
     let warnings = told.iter().filter(|(_, words)| words == WAITS).count();
     assert_eq!(warnings, 11, "S-154: {told:?}");
     assert_eq!(told.iter().filter(|(_, words)| words == NOTIFY).count(), 1);
@@ -260,12 +256,12 @@ fn a_person_is_told_once_and_reminded_in_the_log() {
     check("S-155", rules(), &then_done(&twice, 3_000), &[(0, WAITS), (0, NOTIFY), (2_000, WAITS), (3_000, "File a")]);
     let blind = [(0, asks(Some("d"))), (1_000, unknown()), (2_000, asks(Some("d")))];
     check("unknown ends no waiting", rules(), &then_done(&blind, 3_000), &[(0, WAITS), (0, NOTIFY), (3_000, "File a")]);
-    let told_before = Before { human_told: true, ..Before::default() };
+    let told_before = EarlierTurn { human_told: true, ..EarlierTurn::default() };
     let turn = Turn::resumed(rules(), who(), told_before, None, at(0));
     check_turn("resumed", turn, &then_done(&[(0, asks(Some("d")))], 100), &[(0, WAITS), (100, "File a")]);
     // Who answers one question after the other is not told that nobody answers.
     let slow: Vec<_> = (0..3).map(|n| (n * 500_000, asks(Some(&format!("d{n}"))))).collect();
-    let (told, _) = play(Turn::begin(impatient(rules()), who(), None, at(0)), &then_done(&slow, 1_500_000));
+    let (told, _) = play(begun(impatient(rules())), &then_done(&slow, 1_500_000));
     assert_eq!(told.last(), Some(&(1_500_000, "File a".into())));
 }
 
@@ -276,9 +272,8 @@ fn what_a_person_reads() {
     for part in ["peer_programmer", "00c0ffee", "posse approve 00c0ffee --question 3f2a`", "AUTO_ACCEPT_PERMISSIONS"] {
         assert!(said[0].contains(part), "{said:?}");
     }
-    let mut turn = Turn::begin(rules(), who(), None, at(0));
-    let Do::Is(seen) = asks() else { unreachable!() };
-    let notices = turn.handle(Event::Status(seen), at(0)).into_iter().filter_map(|effect| match effect {
+    let mut turn = begun(rules());
+    let notices = turn.handle(status(asks()), at(0)).into_iter().filter_map(|effect| match effect {
         Effect::Notify(notice) => Some((notice.title, notice.text)),
         _ => None,
     });
@@ -298,14 +293,13 @@ fn time_goes_on_while_a_question_waits() {
     let expected = [(0, "accept 1/20 d"), (3_000, "keep late file"), (3_000, "Timeout TimedOut")];
     check("S-129, in cooldown", within(3, on()), &[(0, asks(Some("d")))], &expected);
     let flicker: Vec<_> = (0..1_800).map(|s| (s * 1_000, if s % 2 == 0 { asks(Some("d")) } else { idle() })).collect();
-    let (told, _) = play(Turn::begin(rules(), who(), None, at(0)), &flicker);
+    let (told, _) = play(begun(rules()), &flicker);
     assert_eq!(told.iter().filter(|(_, words)| words == WAITS).count(), 900, "S-120");
     assert_eq!(told.iter().filter(|(_, words)| words == NOTIFY).count(), 1);
     assert_eq!(told.last(), Some(&(1_800_000, "Runtime NoFile".into())), "S-120: grace never completes");
     // After a suspend everything is due at once. Nothing is accepted in a turn that is over.
     let mut turn = Turn::begin(on(), who(), Some(at(0)), at(0));
-    let Do::Is(seen) = asks(Some("d")) else { unreachable!() };
-    turn.handle(Event::Status(seen), at(1_000));
+    turn.handle(status(asks(Some("d"))), at(1_000));
     let late = turn.handle(Event::Time, at(7_200_000));
     let late: Vec<_> = late.iter().map(words).collect();
     assert_eq!(late, TIMEOUT.map(|(_, words)| words));
@@ -314,7 +308,7 @@ fn time_goes_on_while_a_question_waits() {
 #[test]
 fn a_failure_of_the_service_is_no_permission() {
     let (told, _) = play(
-        Turn::begin(on(), who(), None, at(0)),
+        begun(on()),
         &[(0, busy()), (10, saying(WaitingUserAnswer, "● API Error: 500 Internal server error\n\n Retry?\n"))],
     );
     assert_eq!(told.len(), 1, "S-156: {told:?}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::testing::{
     Do, asks, at, busy, check, check_turn, completed, error, file, idle, message, on, play, rules, said, who,
 };
-use super::super::{Before, Rules, Turn};
+use super::super::{EarlierTurn, Rules, Turn};
 
 const WAITS: &str = "warning: waits for an answer";
 const NEVER: &str = "warning: never entered processing";
@@ -36,7 +36,7 @@ fn cooldown_prevents_rapid_accepts() {
 
 #[test]
 fn safety_cap_exceeded() {
-    let before = Before { accepts: 20, started: true, ..Before::default() };
+    let before = EarlierTurn { accepts: 20, started: true, ..EarlierTurn::default() };
     let turn = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
     check_turn("S-8", turn, &[(6_000, asks(Some("d")))], &[(6_000, "Runtime Cap")]);
     let turn = Turn::resumed(on(), who(), before, None, at(0));
@@ -49,7 +49,7 @@ fn safety_cap_exceeded() {
 
 #[test]
 fn counter_reset_on_new_turn() {
-    let before = Before { accepts: 15, ..Before::default() };
+    let before = EarlierTurn { accepts: 15, ..EarlierTurn::default() };
     let old = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
     assert_eq!(old.accepts(), 15);
     let new = Turn::begin(on(), who(), Some(at(0)), at(1_000));

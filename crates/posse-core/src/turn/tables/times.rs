@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::super::testing::{
-    Do, asks, at, busy, check, check_turn, completed, error, file, idle, is, message, on, play, rules, said, saying,
-    unknown, unproven, who, words,
+    Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, on, play, rules, said,
+    saying, status, unknown, unproven, who, words,
 };
-use super::super::{ApiFailure, Before, Cause, Effect, Event, Look, Rules, Seen, Turn};
+use super::super::{ApiFailure, Cause, EarlierTurn, Effect, Event, Look, Rules, Seen, Turn};
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
 use Do::{Happens, LastOutput};
 
@@ -36,7 +36,7 @@ fn the_defaults_are_the_specs() {
 
 #[test]
 fn at_exactly_the_grace_nothing_has_expired() {
-    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    let mut turn = begun(rules());
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
     turn.handle(seen(Processing), at(0));
     turn.handle(seen(Idle), at(1_000));
@@ -52,14 +52,14 @@ fn at_exactly_the_grace_nothing_has_expired() {
 fn other_limits_are_strict_too() {
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
     let nano = Duration::from_nanos(1);
-    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    let mut turn = begun(rules());
     turn.handle(seen(Processing), at(0));
     turn.handle(Event::Unreachable("refused".into()), at(1_000));
     assert_eq!(turn.handle(Event::Time, at(61_000)), [], "an outage of exactly 60 s");
     assert!(matches!(turn.handle(Event::Time, at(61_000) + nano)[..], [Effect::End(Err(_))]));
 
     // Quiet at the end of the turn, and the look at the file takes its time.
-    let mut turn = Turn::begin(within(8), who(), None, at(0));
+    let mut turn = begun(within(8));
     turn.handle(seen(Processing), at(0));
     turn.handle(seen(Idle), at(1_000));
     turn.handle(Event::File(Look::Absent), at(1_000));
@@ -74,7 +74,7 @@ fn other_limits_are_strict_too() {
 #[test]
 fn look_from_before_the_last_work_does_not_count() {
     let idle = |epoch| Event::Status(Seen { kind: Some(Idle), epoch, ..Seen::default() });
-    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    let mut turn = begun(rules());
     assert_eq!(turn.handle(idle(1), at(0)), [Effect::LookAtFile]);
     assert_eq!(turn.handle(idle(3), at(100)), []);
     assert_eq!(turn.handle(Event::File(Look::Ready("old".into())), at(200)), [Effect::LookAtFile]);
@@ -97,13 +97,12 @@ fn unproven_status_does_not_release_the_startup_guard() {
 #[test]
 fn state_for_a_resumed_turn_says_what_was_seen() {
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
-    let mut turn = Turn::begin(rules(), who(), None, at(0));
+    let mut turn = begun(rules());
     turn.handle(seen(Completed), at(0));
     assert!(!turn.started() && !turn.human_told() && turn.reminders() == 0);
     turn.handle(seen(Processing), at(100));
     assert!(turn.started() && !turn.human_told());
-    let Do::Is(question) = asks(Some("d")) else { unreachable!() };
-    let told = |turn: &mut Turn| turn.handle(Event::Status(question.clone()), at(200)).len();
+    let told = |turn: &mut Turn| turn.handle(status(asks(Some("d"))), at(200)).len();
     assert!(told(&mut turn) > 0 && turn.human_told());
     // Switched on while it waits: accepted at the next look.
     turn.set_auto_accept(true);
@@ -142,10 +141,9 @@ fn grace_guard_and_timeout() {
 /// The clock is handed in and never goes back (S-123). After a suspend of two hours (S-124) the first look decides.
 #[test]
 fn after_a_long_sleep_the_status_decides_the_kind() {
-    for (status, expected) in [(busy(), "Timeout"), (idle(), "Runtime")] {
-        let mut turn = Turn::begin(rules(), who(), None, at(0));
-        let Do::Is(seen) = status else { unreachable!() };
-        turn.handle(Event::Status(seen), at(1_000));
+    for (kind, expected) in [(busy(), "Timeout"), (idle(), "Runtime")] {
+        let mut turn = begun(rules());
+        turn.handle(status(kind), at(1_000));
         turn.handle(Event::File(Look::Absent), at(1_000));
         let mut effects = turn.handle(Event::Time, at(7_200_000));
         effects.extend(turn.handle(Event::File(Look::Absent), at(7_200_000)));
@@ -175,7 +173,7 @@ fn the_last_message_instead_of_a_file() {
 
 #[test]
 fn a_last_message_that_never_comes_is_not_waited_for() {
-    let mut turn = Turn::begin(lenient(), who(), None, at(0));
+    let mut turn = begun(lenient());
     turn.handle(Event::Status(Seen { kind: Some(Processing), ..Seen::default() }), at(0));
     turn.handle(Event::Status(Seen { kind: Some(Completed), ..Seen::default() }), at(1));
     turn.handle(Event::File(Look::Absent), at(1));
@@ -257,14 +255,15 @@ fn outages() {
 
 #[test]
 fn a_resumed_turn_goes_on_where_it_was() {
-    let before = Before { elapsed: Duration::from_secs(1_700), started: true, reminders: 1, ..Before::default() };
+    let before =
+        EarlierTurn { elapsed: Duration::from_secs(1_700), started: true, reminders: 1, ..EarlierTurn::default() };
     let resumed = |rules| Turn::resumed(rules, who(), before, None, at(0));
     let ends = [(100_000, "keep late file"), (100_000, "Timeout TimedOut")];
     check_turn("what is left of T", resumed(rules()), &[(0, busy())], &ends);
     check_turn("started", resumed(rules()), &[(0, idle())], &[(10_000, NO_FILE)]);
     check_turn("reminded", resumed(reminding(1)), &[(0, idle())], &[(10_000, NO_FILE)]);
     check_turn("S-200, the answer is there", resumed(rules()), &[(0, file("a")), (0, idle())], &[(0, "File a")]);
-    let late = Before { elapsed: Duration::from_secs(9_999), ..before };
+    let late = EarlierTurn { elapsed: Duration::from_secs(9_999), ..before };
     let overdue = Turn::resumed(rules(), who(), late, None, at(0));
     check_turn("overdue, but there", overdue, &[(0, file("a")), (0, idle())], &[(0, "File a")]);
     let (told, error) = play(resumed(reminding(1)), &[(0, idle())]);
@@ -273,7 +272,7 @@ fn a_resumed_turn_goes_on_where_it_was() {
 
 #[test]
 fn failures_of_the_service_are_told_apart() {
-    let cause = |script: &[(u64, Do)]| play(Turn::begin(rules(), who(), None, at(0)), script).1.unwrap();
+    let cause = |script: &[(u64, Do)]| play(begun(rules()), script).1.unwrap();
     let overloaded = cause(&[(0, busy()), (10, saying(Error, "● API Error: 529 Overloaded.\n"))]);
     assert_eq!(overloaded.cause, Cause::Api(ApiFailure::Server("API Error: 529 Overloaded.".into())));
     assert!(overloaded.message.contains("ERROR state") && overloaded.message.contains("529"), "{overloaded}");
@@ -283,7 +282,7 @@ fn failures_of_the_service_are_told_apart() {
     let quiet = || saying(Completed, "● API Error: 500\n");
     assert_eq!(cause(&[(0, busy()), (10, quiet())]).cause, Cause::Api(ApiFailure::Server("API Error: 500".into())));
     check("S-157", rules(), &[(0, busy()), (5, file("a")), (10, quiet())], &[(10, "File a")]);
-    let (told, _) = play(Turn::begin(rules(), who(), None, at(0)), &[(0, quiet())]);
+    let (told, _) = play(begun(rules()), &[(0, quiet())]);
     assert_eq!(told[0], (10_000, NEVER.into()), "the guard holds");
     assert_eq!((told.len(), told[1].0), (2, 10_000), "{told:?}");
     assert!(said(rules(), &[(0, is(Error))]).is_empty());
