@@ -3,7 +3,7 @@
 use super::file::{OnWarning, Validation};
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
 use super::report::{Report, ReportFile};
-use super::verdict::{Judgement, AfterVerdict, Verdict, follow, judge};
+use super::verdict::{AfterVerdict, Judgement, Verdict, follow, judge};
 use crate::engine::hold::Hold;
 use crate::time::Wall;
 

@@ -3,7 +3,7 @@
 use super::{Effect, Flight, Notice, Run, RunId, Stage};
 use crate::plan::breaker::Counts;
 use crate::plan::outcome::{FailedHow, Failure, Outcome};
-use crate::plan::verdict::{Judgement, AfterVerdict, Verdict, follow};
+use crate::plan::verdict::{AfterVerdict, Judgement, Verdict, follow};
 use crate::plan::{FailureKind, TaskId};
 
 impl Run {
