@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use pending::{PATIENCE, Pending, RequestStamp};
 
+use crate::lineage::ProcessStat;
 use crate::paths::{self, Paths};
 use crate::wire::{self, KeeperEvent, KeeperRequest, TerminalSummary, WireError};
 
@@ -180,6 +181,20 @@ impl KeeperEvents {
         }
     }
 
+    /// Returns the first event that `pick` takes. A request that is given up meanwhile is an error.
+    async fn until<T>(&mut self, mut pick: impl FnMut(KeeperEvent) -> Option<T>) -> Result<T, KeeperError> {
+        loop {
+            match self.next().await? {
+                KeeperMessage::Event(event) => {
+                    if let Some(picked) = pick(event) {
+                        return Ok(picked);
+                    }
+                }
+                KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(self.why_untaken())),
+            }
+        }
+    }
+
     /// Explains why a request was given up.
     pub fn why_untaken(&self) -> String {
         self.silence().unwrap_or_else(|| "the keeper was stopped, or too busy to take the request in time".into())
@@ -204,9 +219,7 @@ pub fn silence(keeper: Option<i32>) -> String {
 
 /// Returns whether a process was stopped by a signal or a debugger.
 pub fn is_stopped(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rfind(')').and_then(|end| stat[end + 1..].split_ascii_whitespace().next());
-    matches!(state, Some("T" | "t"))
+    ProcessStat::read(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'))
 }
 
 /// Refuses a socket that another user listens on: that user would see all input.
@@ -252,22 +265,17 @@ async fn in_time<T>(
     keeper: Option<i32>,
     answer: impl Future<Output = Result<T, KeeperError>>,
 ) -> Result<T, KeeperError> {
-    match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(answer) => answer,
-        Err(_) => Err(KeeperError::Silent(silence(keeper))),
-    }
+    let answered = tokio::time::timeout(PATIENCE, answer).await;
+    answered.unwrap_or_else(|_| Err(KeeperError::Silent(silence(keeper))))
 }
 
 /// Lists the terminals of the keeper.
 pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
     link.send(KeeperRequest::List);
-    let listed = async {
-        loop {
-            if let KeeperMessage::Event(KeeperEvent::Listed { summaries }) = events.next().await? {
-                return Ok(summaries);
-            }
-        }
-    };
+    let listed = events.until(|event| match event {
+        KeeperEvent::Listed { summaries } => Some(summaries),
+        _ => None,
+    });
     in_time(link.keeper(), listed).await
 }
 
@@ -373,21 +381,15 @@ pub async fn end_all(paths: &Paths, grace_ms: u32) -> Result<(usize, u32), Keepe
     let mut ending: BTreeSet<TerminalId> = held.iter().copied().collect();
     let mut left = 0;
     while !ending.is_empty() {
-        match events.next().await? {
-            KeeperMessage::Event(KeeperEvent::Ended { id, left: of_it }) if ending.remove(&id) => left += of_it,
-            KeeperMessage::Event(_) => {}
-            KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(events.why_untaken())),
-        }
+        let ended = |event| if let KeeperEvent::Ended { id, left } = event { Some((id, left)) } else { None };
+        let (id, left_of_it) = events.until(ended).await?;
+        left += if ending.remove(&id) { left_of_it } else { 0 };
     }
     held.iter().for_each(|id| link.send(KeeperRequest::Forget { id: *id }));
     link.send(KeeperRequest::Rest);
-    loop {
-        match events.next().await {
-            Ok(KeeperMessage::Event(KeeperEvent::Resting)) | Err(KeeperError::Closed) => return Ok((held.len(), left)),
-            Ok(KeeperMessage::Event(_)) => {}
-            Ok(KeeperMessage::Untaken(_)) => return Err(KeeperError::Silent(events.why_untaken())),
-            Err(error) => return Err(error),
-        }
+    match events.until(|event| (event == KeeperEvent::Resting).then_some(())).await {
+        Ok(()) | Err(KeeperError::Closed) => Ok((held.len(), left)),
+        Err(error) => Err(error),
     }
 }
 
@@ -397,20 +399,13 @@ pub async fn start_daemon(paths: &Paths, executable: &Path) -> Result<u32, Keepe
     let executable = AsRef::<OsStr>::as_ref(executable).as_bytes().to_vec();
     link.send(KeeperRequest::StartDaemon { executable });
     let see_log = |message: &str| KeeperError::Start(format!("{message}; see {}", paths.log().display()));
-    let answer = async {
-        loop {
-            match events.next().await? {
-                KeeperMessage::Event(KeeperEvent::DaemonUp { pid }) => return Ok(pid),
-                KeeperMessage::Event(KeeperEvent::DaemonFailed { message }) => {
-                    return Err(see_log(&message));
-                }
-                KeeperMessage::Untaken(_) => return Err(KeeperError::Silent(silence(link.keeper()))),
-                KeeperMessage::Event(_) => {}
-            }
-        }
-    };
+    let answer = events.until(|event| match event {
+        KeeperEvent::DaemonUp { pid } => Some(Ok(pid)),
+        KeeperEvent::DaemonFailed { message } => Some(Err(see_log(&message))),
+        _ => None,
+    });
     match tokio::time::timeout(DAEMON_PATIENCE, answer).await {
-        Ok(answer) => answer,
+        Ok(answer) => answer?,
         Err(_) => Err(see_log("the daemon was started and does not answer")),
     }
 }

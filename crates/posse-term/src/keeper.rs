@@ -284,10 +284,7 @@ impl KeeperState {
         if !self.supervisor.failed(now) {
             return;
         }
-        for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
-            peer.awaits_daemon = false;
-            peer.tell(&KeeperEvent::DaemonFailed { message: message.to_owned() });
-        }
+        self.answer_who_awaits_daemon(&KeeperEvent::DaemonFailed { message: message.to_owned() });
         // Without terminals there is nothing to serve, so the keeper does not retry forever.
         if self.terminals.is_empty() {
             self.supervisor.rests();

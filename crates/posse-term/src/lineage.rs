@@ -15,16 +15,19 @@ const GENERATIONS: usize = 1024;
 
 /// The fields of `/proc/PID/stat` of a living process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessStat {
+pub struct ProcessStat {
+    pub(crate) state: char,
     pub(crate) parent: i32,
     pub(crate) session: i32,
+    /// The foreground process group of the terminal, if there is one.
+    pub foreground: Option<i32>,
     /// In clock ticks since boot. Pid and start time together identify a process.
     pub(crate) started: u64,
 }
 
 impl ProcessStat {
     /// `None` for a process that is gone, or dead and not reaped yet.
-    pub(crate) fn read(pid: i32) -> Option<Self> {
+    pub fn read(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
@@ -32,13 +35,19 @@ impl ProcessStat {
     /// end.
     pub(crate) fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+        let state = fields.first()?.chars().next()?;
         // A process whose first thread has ended looks like a zombie and is none as long as it has others.
-        let threads: u32 = fields.get(17)?.parse().ok()?;
-        if *fields.first()? == "X" || (*fields.first()? == "Z" && threads <= 1) {
+        if state == 'X' || (state == 'Z' && number(17)? <= 1) {
             return None;
         }
-        let parent = fields.get(1)?.parse().ok()?;
-        Some(Self { parent, session: fields.get(3)?.parse().ok()?, started: fields.get(19)?.parse().ok()? })
+        Some(Self {
+            state,
+            parent: number(1)?,
+            session: number(3)?,
+            foreground: number(5).filter(|group| *group > 0),
+            started: fields.get(19)?.parse().ok()?,
+        })
     }
 }
 
@@ -90,11 +99,12 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
-        let expected = Some(ProcessStat { parent: 7, session: 10, started: 4242 });
-        assert_eq!(ProcessStat::parse(&format!("10 (a) b (c)) {tail}")), expected);
+        let expected = ProcessStat { state: 'S', parent: 7, session: 10, foreground: Some(10), started: 4242 };
+        assert_eq!(ProcessStat::parse(&format!("10 (a) b (c)) {tail}")), Some(expected));
         assert_eq!(ProcessStat::parse(&format!("10 (a) {}", tail.replace('S', "Z"))), None, "a zombie is dead");
         let threads = tail.replace('S', "Z").replace(" 0 1 0 ", " 0 3 0 ");
-        assert_eq!(ProcessStat::parse(&format!("10 (a) {threads}")), expected, "but not one with threads");
+        let zombie = ProcessStat { state: 'Z', ..expected };
+        assert_eq!(ProcessStat::parse(&format!("10 (a) {threads}")), Some(zombie), "but not one with threads");
         assert_eq!(ProcessStat::parse("nonsense"), None);
     }
 

@@ -17,16 +17,13 @@ use crate::lineage::{ProcessStat, claimed_terminal};
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FamilyProcess {
     pid: i32,
-    parent: i32,
-    session: i32,
-    /// In clock ticks since boot. Pid and start time together identify a process.
-    started: u64,
+    stat: ProcessStat,
     terminal: Option<TerminalId>,
 }
 
 impl FamilyProcess {
     fn member(&self) -> Member {
-        Member { pid: self.pid, started: self.started }
+        Member { pid: self.pid, started: self.stat.started }
     }
 }
 
@@ -56,7 +53,7 @@ impl ProcessTable {
     fn new(keeper: i32, processes: Vec<FamilyProcess>) -> Self {
         let mut children: HashMap<i32, Vec<usize>> = HashMap::new();
         for (place, process) in processes.iter().enumerate() {
-            children.entry(process.parent).or_default().push(place);
+            children.entry(process.stat.parent).or_default().push(place);
         }
         Self { keeper, processes, children }
     }
@@ -73,9 +70,9 @@ impl ProcessTable {
         let belongs = |place: &usize| {
             let process = &self.processes[*place];
             let by_leader = match leader {
-                Some(Leader::Running(pid)) => process.pid == pid || process.session == pid,
+                Some(Leader::Running(pid)) => process.pid == pid || process.stat.session == pid,
                 Some(Leader::Ended(pid)) => {
-                    process.session == pid && process.terminal.is_none() && ours.contains(place)
+                    process.stat.session == pid && process.terminal.is_none() && ours.contains(place)
                 }
                 None => false,
             };
@@ -112,7 +109,7 @@ impl Member {
     pub(super) fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-        if read_process(self.pid).is_some_and(|now| now.started == self.started) {
+        if ProcessStat::read(self.pid).is_some_and(|now| now.started == self.started) {
             let _ = pidfd_send_signal(handle, signal);
         }
     }
@@ -123,8 +120,7 @@ fn read_process(pid: i32) -> Option<FamilyProcess> {
     if pid as u32 == std::process::id() {
         return None;
     }
-    let ProcessStat { parent, session, started } = ProcessStat::read(pid)?;
-    Some(FamilyProcess { pid, parent, session, started, terminal: claimed_terminal(pid) })
+    Some(FamilyProcess { pid, stat: ProcessStat::read(pid)?, terminal: claimed_terminal(pid) })
 }
 
 #[cfg(test)]
@@ -132,7 +128,7 @@ mod tests {
     use super::*;
 
     fn process(pid: i32, parent: i32, session: i32, terminal: Option<TerminalId>) -> FamilyProcess {
-        FamilyProcess { pid, parent, session, started: 1, terminal }
+        FamilyProcess { pid, stat: ProcessStat { state: 'S', parent, session, foreground: None, started: 1 }, terminal }
     }
 
     fn pids(family: &[Member]) -> Vec<i32> {
@@ -184,10 +180,10 @@ mod tests {
         let hidden = process(12, 10, 12, None);
         let before = ProcessTable::new(7, vec![process(10, 7, 10, Some(ours)), hidden.clone()]);
         let known: HashSet<Member> = before.family(ours, None, &HashSet::new()).into_iter().collect();
-        let after =
-            ProcessTable::new(7, vec![FamilyProcess { parent: 7, ..hidden.clone() }, process(13, 12, 13, None)]);
+        let after = ProcessTable::new(7, vec![process(12, 7, 12, None), process(13, 12, 13, None)]);
         assert_eq!(pids(&after.family(ours, None, &known)), [12, 13]);
-        let reused = ProcessTable::new(7, vec![FamilyProcess { started: 2, ..hidden }]);
+        let other = FamilyProcess { stat: ProcessStat { started: 2, ..hidden.stat }, ..hidden };
+        let reused = ProcessTable::new(7, vec![other]);
         assert_eq!(pids(&reused.family(ours, None, &known)), [0; 0], "its number is not enough");
     }
 }

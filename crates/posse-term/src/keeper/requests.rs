@@ -159,9 +159,15 @@ impl KeeperState {
         if daemon {
             let pid = peer.pid;
             self.supervisor.connected(now);
-            for peer in self.peers.values_mut().filter(|peer| peer.awaits_daemon) {
-                peer.awaits_daemon = false;
-                peer.tell(&KeeperEvent::DaemonUp { pid });
+            self.answer_who_awaits_daemon(&KeeperEvent::DaemonUp { pid });
+        }
+    }
+
+    /// Answers the peers that wait for a daemon to be up.
+    pub(super) fn answer_who_awaits_daemon(&mut self, answer: &KeeperEvent) {
+        for peer in self.peers.values_mut() {
+            if std::mem::take(&mut peer.awaits_daemon) {
+                peer.tell(answer);
             }
         }
     }
