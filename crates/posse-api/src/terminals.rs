@@ -374,7 +374,7 @@ pub struct DeleteQuery {
 
 /// The text messages on a stream, server to client. Binary ones are output: eight bytes of offset, most
 /// significant first, and the bytes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamMessage {
     /// The first message. The next binary message is a picture of the screen as of `offset`, to be drawn on a

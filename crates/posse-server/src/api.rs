@@ -19,6 +19,7 @@ pub(crate) mod terminals;
 
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
@@ -45,7 +46,9 @@ use crate::hub::{HubCommand, HubEvent};
 use crate::loops::Loops;
 use crate::notify::Notifier;
 use crate::plans::Plans;
+use crate::run::RunServices;
 use crate::versions::Versions;
+use crate::watched_files::WatchedFiles;
 use door::Door;
 pub(crate) use error::{ApiError, ApiProblem, hint};
 use listen::{Defaults, Listeners};
@@ -56,6 +59,9 @@ const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
 
 /// How long a body may take between two of its parts.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many events may wait for a follower. One that falls further behind reads the log instead.
+const EVENTS_WAITING: usize = 1024;
 
 /// How long to wait before a keeper that did not answer is asked again: there is no event for that.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
@@ -82,6 +88,31 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// `newest` is the number of the newest event in the database.
+    pub(crate) fn new(
+        hub: mpsc::UnboundedSender<HubEvent>,
+        paths: Paths,
+        files: WatchedFiles,
+        executable: PathBuf,
+        newest: i64,
+    ) -> Self {
+        let services = RunServices::new(files, paths.database(), executable);
+        Self {
+            hub,
+            events: broadcast::channel(EVENTS_WAITING).0,
+            newest: Arc::new(AtomicI64::new(newest)),
+            listeners: Listeners::default(),
+            providers: Arc::new(Providers::new(paths.providers())),
+            versions: Arc::default(),
+            first_starts: Arc::default(),
+            notifier: Notifier::default(),
+            loops: Loops::new(services.clone(), paths.home.clone()),
+            plans: Plans::new(services.clone(), paths.plans()),
+            autos: Autos::new(services, paths.autos()),
+            paths,
+        }
+    }
+
     /// A provider as the user's files have it now.
     pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, UserFileError> {
         let (providers, id) = (self.providers.clone(), id.to_owned());
@@ -122,23 +153,7 @@ impl App {
         let (hub, messages) = mpsc::unbounded_channel();
         let home = home.to_owned();
         let paths = Paths { home: home.clone(), runtime: home.clone(), config: home.clone() };
-        let files = crate::watched_files::WatchedFiles::start();
-        let services = crate::run::RunServices::new(files, paths.database(), home.join("posse"));
-        let app = App {
-            hub,
-            events: broadcast::channel(16).0,
-            newest: Arc::default(),
-            listeners: Listeners::default(),
-            providers: Arc::new(Providers::new(home)),
-            versions: Arc::default(),
-            first_starts: Arc::default(),
-            notifier: Notifier::default(),
-            loops: Loops::new(services.clone(), paths.home.clone()),
-            plans: Plans::new(services.clone(), paths.plans()),
-            autos: Autos::new(services, paths.autos()),
-            paths,
-        };
-        (app, messages)
+        (App::new(hub, paths, WatchedFiles::start(), home.join("posse"), 0), messages)
     }
 }
 

@@ -95,64 +95,60 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::FileExt;
 
-    use rusqlite::Connection;
-
     use super::*;
-
-    use crate::anchor::Anchor;
     use crate::disk::DISK;
+    use crate::store::testing::Home;
 
     /// A database in which something was written, that nobody has open.
-    fn database() -> (tempfile::TempDir, PathBuf) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("posse.db");
-        drop(store::open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
+    fn database() -> (Home, PathBuf) {
+        let home = Home::new();
+        drop(home.open());
+        let path = home.database();
         assert_eq!(inspect(DISK, &path), DatabaseCondition::Sound);
-        (directory, path)
+        (home, path)
     }
 
     #[track_caller]
-    fn is_damaged(path: &Path) {
+    fn is_damaged((home, path): &(Home, PathBuf)) {
         assert!(matches!(inspect(DISK, path), DatabaseCondition::Damaged(_)), "{:?}", inspect(DISK, path));
-        assert!(matches!(store::open(Disk::of_this_thread(), path, Anchor::none()), Err(StoreError::Damaged { .. })));
+        assert!(matches!(home.try_open(), Err(StoreError::Damaged { .. })));
     }
 
     #[test]
     fn damage_is_told_from_what_is_only_in_the_way() {
-        let (directory, path) = database();
-        assert_eq!(inspect(DISK, &directory.path().join("none")), DatabaseCondition::Absent);
-        fs::write(&path, "this was a database").unwrap();
-        is_damaged(&path);
-        let (_directory, path) = database();
-        let length = fs::metadata(&path).unwrap().len();
-        fs::File::options().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
-        is_damaged(&path);
-        let (_directory, path) = database();
-        let file = fs::File::options().write(true).open(&path).unwrap();
-        file.write_all_at(&vec![0xaa; length as usize - 100], 100).unwrap();
-        is_damaged(&path);
-        let (_directory, path) = database();
-        Connection::open(&path).unwrap().execute_batch("DROP TABLE terminals").unwrap();
-        is_damaged(&path);
+        let length = fs::metadata(database().1).unwrap().len();
+        let open = |path: &Path| fs::File::options().write(true).open(path).unwrap();
+        type Damage<'a> = &'a dyn Fn(&Home, &Path);
+        let damages: [Damage<'_>; 4] = [
+            &|_, path| fs::write(path, "this was a database").unwrap(),
+            &|_, path| open(path).set_len(length / 2).unwrap(),
+            &|_, path| open(path).write_all_at(&vec![0xaa; length as usize - 100], 100).unwrap(),
+            &|home, _| home.other().execute_batch("DROP TABLE terminals").unwrap(),
+        ];
+        for damage in damages {
+            let damaged = database();
+            damage(&damaged.0, &damaged.1);
+            is_damaged(&damaged);
+        }
 
-        let (_directory, path) = database();
-        Connection::open(&path).unwrap().pragma_update(None, "user_version", 10_000).unwrap();
+        let (home, path) = database();
+        home.other().pragma_update(None, "user_version", 10_000).unwrap();
         assert!(matches!(inspect(DISK, &path), DatabaseCondition::Unusable(why) if why.contains("newer posse")));
-        assert!(
-            matches!(inspect(DISK, directory.path()), DatabaseCondition::Unusable(why) if why.contains("not a file"))
-        );
+        let directory = home.0.path();
+        assert_eq!(inspect(DISK, &directory.join("none")), DatabaseCondition::Absent);
+        assert!(matches!(inspect(DISK, directory), DatabaseCondition::Unusable(why) if why.contains("not a file")));
     }
 
     #[test]
     fn a_database_that_is_set_aside_keeps_its_parts_and_makes_room() {
-        let (directory, path) = database();
+        let (home, path) = database();
         for part in ["posse.db-wal", "posse.db-shm", "audit.head"] {
-            fs::write(directory.path().join(part), part).unwrap();
+            fs::write(home.0.path().join(part), part).unwrap();
         }
         fs::write(&path, "damaged").unwrap();
         let aside = set_aside(DISK, &path).unwrap();
         assert_eq!(fs::read_to_string(&aside).unwrap(), "damaged");
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing was deleted");
+        assert_eq!(fs::read_dir(home.0.path()).unwrap().count(), 4, "nothing was deleted");
         assert_eq!(inspect(DISK, &path), DatabaseCondition::Absent);
         fs::write(&path, "again").unwrap();
         let again = set_aside(DISK, &path).unwrap();

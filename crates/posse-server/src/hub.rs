@@ -3,17 +3,16 @@
 //! [`HubMachine`] decides: it takes one [`HubEvent`] after the other and returns effects. [`Hub`] carries them out and never
 //! waits: results of the database, the keeper and the disk come back as events.
 
-pub(crate) mod audit;
 mod machine;
 mod messages;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
 
 use posse_api::LogEvent;
+use posse_core::audit::{Ended, Entry, Note, Step};
 use posse_core::ids::TerminalId;
 use posse_files::providers::Providers;
 use posse_term::client::{self, KeeperLink};
@@ -25,13 +24,13 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::disk::{self, Disk};
 use crate::keeper::Routes;
 use crate::pump::{self, PumpBeginning, PumpHandle, PumpStart};
-use crate::record::Record;
 use crate::recording::Recorder;
-use crate::store::{KnownInput, Writer};
+use crate::store::{Change, Writer};
 use crate::watched_files::WatchedFiles;
 use crate::{event_files, retention};
 
-use machine::{HubMachine, HubMachineParams};
+use machine::log_audit;
+pub(crate) use machine::{HubHost, HubMachine};
 pub(crate) use messages::*;
 
 /// How long a family is given to end by itself before it is killed.
@@ -39,36 +38,20 @@ pub(crate) const GRACE_MS: u32 = 3_000;
 
 /// Carries out what the machine decides.
 pub(crate) struct Hub {
-    machine: HubMachine,
-    paths: Paths,
-    store: Writer,
-    messages: mpsc::UnboundedSender<HubEvent>,
-    events: broadcast::Sender<Arc<LogEvent>>,
-    newest: Arc<AtomicI64>,
-    routes: Routes,
-    recorder: Recorder,
-    /// The connection to the keeper; `None` while there is none.
-    link: Option<KeeperLink>,
-    reconnect: mpsc::UnboundedSender<()>,
-    providers: Arc<Providers>,
-    files: WatchedFiles,
-    pumps: HashMap<TerminalId, PumpHandle>,
-}
-
-pub(crate) struct HubParams {
+    pub(crate) machine: HubMachine,
     pub(crate) paths: Paths,
     pub(crate) store: Writer,
-    pub(crate) records: Vec<Record>,
     pub(crate) messages: mpsc::UnboundedSender<HubEvent>,
     pub(crate) events: broadcast::Sender<Arc<LogEvent>>,
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
-    pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
+    /// The connection to the keeper; `None` while there is none.
+    pub(crate) link: Option<KeeperLink>,
     pub(crate) reconnect: mpsc::UnboundedSender<()>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) files: WatchedFiles,
-    pub(crate) executable: PathBuf,
+    pub(crate) pumps: HashMap<TerminalId, PumpHandle>,
 }
 
 fn hub_time() -> HubTime {
@@ -76,32 +59,6 @@ fn hub_time() -> HubTime {
 }
 
 impl Hub {
-    pub(crate) fn new(params: HubParams) -> Self {
-        let machine = HubMachine::new(HubMachineParams {
-            records: params.records,
-            inputs: params.inputs,
-            executable: params.executable,
-            events_directory: params.paths.events(),
-            pid: std::process::id(),
-            seed: crate::random(),
-        });
-        Self {
-            machine,
-            paths: params.paths,
-            store: params.store,
-            messages: params.messages,
-            events: params.events,
-            newest: params.newest,
-            routes: params.routes,
-            recorder: params.recorder,
-            link: None,
-            reconnect: params.reconnect,
-            providers: params.providers,
-            files: params.files,
-            pumps: HashMap::new(),
-        }
-    }
-
     /// Runs until the machine has finished.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<HubEvent>) {
         let mut effects = self.machine.start(hub_time());
@@ -137,7 +94,7 @@ impl Hub {
                             link.send(KeeperRequest::Forget { id });
                         }
                     };
-                    self.store.write_surely_then(changes, stored, committed);
+                    self.store.write_surely(changes, stored, committed);
                 } else {
                     self.store.write(changes, stored);
                 }
@@ -289,16 +246,30 @@ impl Hub {
     }
 
     /// Adds what only the processes themselves can tell.
-    fn health(&self, problems: HubProblems) -> HubHealth {
+    fn health(&self, problems: HubProblems) -> Option<String> {
         // Also if nothing was asked of the keeper since it was stopped.
         let stopped = || {
             let keeper = self.link.as_ref()?.keeper()?;
             client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
         };
         let keeper = problems.no_keeper.map(|why| format!("no keeper: {why}"));
-        let disk = problems.disk.map(|why| format!("the database cannot be written: {why}"));
+        let disk = problems.disk.map(|why| why.to_string());
         let problem = problems.keeper_silent.or_else(stopped).or(keeper).or(disk);
-        HubHealth { problem: problem.or_else(|| self.store.anchor_problem()) }
+        problem.or_else(|| self.store.anchor_problem())
+    }
+}
+
+/// Completes the entries of answers during which the last daemon was killed. Returns when they are written, or refused for now.
+pub(crate) async fn complete_unfinished(writer: &Writer, unfinished: Vec<Entry>) {
+    for Entry { seq, note } in unfinished {
+        let note = Note { at: crate::now(), step: Step::Outcome(Ended::cut_off(seq)), ..note };
+        let (done, completed) = oneshot::channel();
+        let change = Change::Audit(Box::new(note.clone()));
+        let told = move |result| {
+            let _ = done.send(log_audit(note, result));
+        };
+        writer.write_surely(vec![change], told, || ());
+        let _ = completed.await;
     }
 }
 

@@ -99,21 +99,14 @@ async fn follow(mut events: KeeperEvents, routes: Routes, hub: mpsc::UnboundedSe
 }
 
 fn forward(event: KeeperEvent, routes: &Routes, hub: &mpsc::UnboundedSender<HubEvent>) {
-    let report = match event {
+    match event {
         KeeperEvent::Output { id, .. }
         | KeeperEvent::Resized { id, .. }
         | KeeperEvent::Checkpoint { id, .. }
         | KeeperEvent::InputDone { id, .. }
         | KeeperEvent::InputRefused { id, .. }
-        | KeeperEvent::Exited { id, .. } => return routes.send(id, PumpEvent::Keeper(event)),
-        KeeperEvent::Spawned { id, pid } => KeeperReport::Spawned { id, pid },
-        KeeperEvent::SpawnFailed { id, why, message } => KeeperReport::SpawnFailed { id, why, message },
-        KeeperEvent::Ended { id, left } => KeeperReport::Ended { id, left },
-        KeeperEvent::Resting => KeeperReport::Resting,
-        KeeperEvent::Problem { message } => {
-            return tracing::warn!("the keeper: {message}");
-        }
-        _ => return,
-    };
-    let _ = hub.send(HubEvent::Keeper(report));
+        | KeeperEvent::Exited { id, .. } => routes.send(id, PumpEvent::Keeper(event)),
+        KeeperEvent::Problem { message } => tracing::warn!("the keeper: {message}"),
+        event => drop(hub.send(HubEvent::Keeper(KeeperReport::Event(event)))),
+    }
 }

@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
+use posse_api::StreamMessage;
 use posse_core::delivery::{Order, Showing};
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
@@ -219,13 +220,14 @@ impl Pump {
                 }
                 Some(PumpEvent::AnswerNoted(seq)) => self.answer_noted(seq),
                 Some(PumpEvent::Hook(payload)) => self.hook(&payload),
-                Some(PumpEvent::SessionFile(content)) => self.session_file(&content),
+                Some(PumpEvent::SessionFile(content)) => {
+                    let said = self.signals().and_then(|signals| signals.session_file(&content));
+                    self.said(said);
+                }
                 Some(PumpEvent::SessionFileLocated(file)) => self.watch_session_file(file),
                 Some(PumpEvent::Said(said, report)) => {
                     self.reported(report);
-                    if let Some((source, claim)) = said {
-                        self.said(source, claim);
-                    }
+                    self.said(said);
                 }
                 Some(PumpEvent::Command(command)) if self.catching_up() => self.waiting.push_back(command),
                 Some(PumpEvent::Command(command)) => self.command(command),
@@ -370,7 +372,8 @@ impl Pump {
     }
 
     fn signal(&mut self, signal: &Signal) {
-        self.hear(signal);
+        let said = self.signals().and_then(|signals| signals.hear(signal));
+        self.said(said);
         if matches!(signal, Signal::Bell | Signal::Notification { .. }) {
             self.tell_hub(PumpReport::Signal(signal.clone()));
         }
@@ -400,7 +403,7 @@ impl Pump {
         }
         self.emulator.resize(size);
         self.tape.resized(size);
-        self.watchers.tell(&Item::Resized { offset, size });
+        self.watchers.tell(&Item::Message(StreamMessage::Resized { offset, size }));
         if !self.catching_up() {
             self.tell_hub(PumpReport::Size(size));
         }

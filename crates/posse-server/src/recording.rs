@@ -36,14 +36,14 @@ const OF_ONE: usize = 1 << 20;
 const OF_ALL: usize = 16 << 20;
 
 /// Something to record.
-pub(crate) struct Item {
-    pub(crate) id: TerminalId,
+struct Item {
+    id: TerminalId,
     /// Since 1970.
-    pub(crate) at: Duration,
-    pub(crate) what: What,
+    at: Duration,
+    what: What,
 }
 
-pub(crate) enum What {
+enum What {
     /// What follows goes on from a screen that looks like this. Nothing is to be drawn if nothing was printed yet.
     Picture {
         size: Size,
@@ -233,29 +233,25 @@ impl Tape {
     }
 
     pub(crate) fn output(&mut self, bytes: &Bytes) {
-        match &mut self.state {
-            State::Blank => {}
-            State::Behind(lost) => *lost += bytes.len() as u64,
-            State::Following => {
-                if !self.recorder.push(self.id, What::Output(bytes.clone())) {
-                    self.state = State::Behind(bytes.len() as u64);
-                }
-            }
+        self.push(What::Output(bytes.clone()));
+        if let State::Behind(lost) = &mut self.state {
+            *lost += bytes.len() as u64;
         }
     }
 
     pub(crate) fn resized(&mut self, size: Size) {
-        if matches!(self.state, State::Following) && !self.recorder.push(self.id, What::Resized(size)) {
-            self.state = State::Behind(0);
-        }
+        self.push(What::Resized(size));
     }
 
     /// Keeps evidence of a status that the output does not contain.
     pub(crate) fn evidence(&mut self, event: &status::Event) {
-        if matches!(self.state, State::Following)
-            && let Ok(json) = serde_json::to_string(event)
-            && !self.recorder.push(self.id, What::Evidence(json))
-        {
+        if let Ok(json) = serde_json::to_string(event) {
+            self.push(What::Evidence(json));
+        }
+    }
+
+    fn push(&mut self, what: What) {
+        if matches!(self.state, State::Following) && !self.recorder.push(self.id, what) {
             self.state = State::Behind(0);
         }
     }

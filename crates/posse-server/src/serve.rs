@@ -1,38 +1,30 @@
 //! Putting the daemon together, and taking it apart.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use posse_files::providers::Providers;
+use posse_api::RunKind;
 use posse_term::client::KeeperError;
 use posse_term::lock::{self, LockError};
 use posse_term::paths::{Paths, PathsError};
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::anchor::Anchor;
-use crate::api::listen::{self, Listeners, Place};
+use crate::api::listen::{self, Place};
 use crate::api::{self, App};
-use crate::auto::Autos;
 use crate::disk::{self, Disk};
 use crate::git;
-use crate::hub::{Hub, HubCommand, HubEvent, HubParams};
+use crate::hub::{Hub, HubCommand, HubEvent, HubHost, HubMachine};
 use crate::keeper::{KeeperConnector, Routes};
-use crate::loops::Loops;
-use crate::notify::Notifier;
-use crate::plans::Plans;
 use crate::recording::{self, Word};
-use crate::run::RunServices;
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
 use crate::{hub, pump};
 
-/// How many events may wait for someone who follows them. Who falls further behind reads the log instead.
-const EVENTS_WAITING: usize = 1024;
 /// How long open answers may take when the daemon stops.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// How long a daemon before us may take to be gone for good.
@@ -80,17 +72,14 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), ServeError> {
     let (paths, executable) = (settings.paths.clone(), settings.executable.clone());
     // Before anybody can look.
-    hub::audit::complete_unfinished(&store, found.unfinished).await;
-    let newest = Arc::new(AtomicI64::new(found.newest));
+    hub::complete_unfinished(&store, found.unfinished).await;
     let socket = paths.daemon_socket();
     let _ = disk::at(&socket, Disk::remove_file).await;
     let listener = UnixListener::bind(&socket).map_err(|error| ServeError::Listen { path: socket.clone(), error })?;
 
     let (messages, queue) = mpsc::unbounded_channel();
-    let (events, _) = broadcast::channel(EVENTS_WAITING);
     let (reconnect, reconnects) = mpsc::unbounded_channel();
     let routes = Routes::default();
-    let providers = Arc::new(Providers::new(paths.providers()));
     let records = found.settings.get(recording::SETTING).is_none_or(|value| value != "off");
     let (recorder, recorder_thread) = recording::start(paths.recordings(), records, {
         let (routes, messages) = (routes.clone(), messages.clone());
@@ -101,38 +90,25 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     });
     git::guard::keep_in(paths.repositories());
     let files = WatchedFiles::start();
+    let app = App::new(messages.clone(), paths.clone(), files.clone(), executable.clone(), found.newest);
     let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
-    let hub = Hub::new(HubParams {
+    let host = HubHost { pid: std::process::id(), executable: executable.clone(), events_directory: paths.events() };
+    let hub = Hub {
+        machine: HubMachine::new(found.terminals, found.inputs, host, crate::random()),
         paths: paths.clone(),
         store,
-        records: found.terminals,
         messages: messages.clone(),
-        events: events.clone(),
-        newest: newest.clone(),
-        routes: routes.clone(),
+        events: app.events.clone(),
+        newest: app.newest.clone(),
+        routes,
         recorder,
-        inputs: found.inputs,
+        link: None,
         reconnect,
-        providers: providers.clone(),
-        files: files.clone(),
-        executable: executable.clone(),
-    });
-    let (loops_active, plans_active, autos_active) = (found.runs, found.plans, found.autos);
-    let services = RunServices::new(files, paths.database(), executable);
-    let app = App {
-        hub: messages.clone(),
-        events: events.clone(),
-        newest,
-        paths: paths.clone(),
-        listeners: Listeners::default(),
-        providers,
-        versions: Arc::default(),
-        first_starts: Arc::default(),
-        notifier: Notifier::default(),
-        loops: Loops::new(services.clone(), paths.home.clone()),
-        plans: Plans::new(services.clone(), paths.plans()),
-        autos: Autos::new(services, paths.autos()),
+        providers: app.providers.clone(),
+        files,
+        pumps: HashMap::new(),
     };
+    let events = app.events.clone();
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())
         && let Err(error) = listen::open(&app, &place).await
     {
@@ -145,9 +121,10 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     crate::spawn({
         let app = app.clone();
         async move {
-            app.loops.resume_all(&app, loops_active).await;
-            app.plans.resume_all(&app, plans_active).await;
-            app.autos.resume_all(&app, autos_active).await;
+            let of_kind = |kind| found.runs.iter().filter(|(of, _)| *of == kind).map(|(_, run)| *run).collect();
+            app.loops.resume_all(&app, of_kind(RunKind::Loop)).await;
+            app.plans.resume_all(&app, of_kind(RunKind::Plan)).await;
+            app.autos.resume_all(&app, of_kind(RunKind::Backlog)).await;
             app.plans.services.stop_files.all_are_resumed().await;
             app.plans.clean_up(None).await;
             crate::run::retention::tidy(&app).await;

@@ -18,7 +18,7 @@ use posse_api::{LogEvent, ProblemKind, RunKind};
 use posse_core::audit::{Entry, Note};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags, Params, Row};
 
 use crate::anchor::Anchor;
 use crate::api::ApiProblem;
@@ -28,7 +28,9 @@ use crate::record::Record;
 pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{JournalEntry, RunRow, going_on_in, journal, kind_of, newest_of, run, runs, using};
 pub(crate) use usage::{UsageOf, usage};
-pub(crate) use writer::{Outcome, Writer};
+#[cfg(test)]
+pub(crate) use writer::WriteError;
+pub(crate) use writer::{StoreRefusal, WriteResult, Writer};
 
 /// The schema, one step per version of the database.
 pub(crate) const STEPS: &[&str] = &[include_str!("store/schema/001.sql")];
@@ -111,12 +113,8 @@ pub(crate) struct Found {
     pub(crate) settings: BTreeMap<String, String>,
     /// Input that was sent, and whether it is known to have arrived.
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    /// Runs of the loop that were going on.
-    pub(crate) runs: Vec<RunId>,
-    /// The same of plans.
-    pub(crate) plans: Vec<RunId>,
-    /// And of pipelines.
-    pub(crate) autos: Vec<RunId>,
+    /// Runs that were going on.
+    pub(crate) runs: Vec<(RunKind, RunId)>,
     /// Answers to dialogs of which nobody knows what became.
     pub(crate) unfinished: Vec<Entry>,
 }
@@ -174,53 +172,30 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, Sto
 /// All that a daemon needs to go on.
 pub(crate) fn read_everything(connection: &Connection) -> rusqlite::Result<Found> {
     Ok(Found {
-        terminals: read_terminals(connection)?,
+        terminals: rows(connection, "SELECT record FROM terminals ORDER BY id", [], |row| json(row, "record"))?,
         newest: connection.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?,
-        settings: read_settings(connection)?,
-        inputs: read_inputs(connection)?,
-        runs: runs::unfinished(connection, RunKind::Loop)?,
-        plans: runs::unfinished(connection, RunKind::Plan)?,
-        autos: runs::unfinished(connection, RunKind::Backlog)?,
+        settings: rows(connection, "SELECT name, value FROM settings", [], |row| Ok((row.get(0)?, row.get(1)?)))?,
+        inputs: rows(connection, "SELECT terminal, writer, sequence, done FROM inputs", [], known_input)?,
+        runs: runs::unfinished(connection)?,
         unfinished: audit::unfinished(connection)?,
     })
 }
 
-fn read_inputs(connection: &Connection) -> rusqlite::Result<Vec<(TerminalId, KnownInput)>> {
-    let mut statement = connection.prepare("SELECT terminal, writer, sequence, done FROM inputs")?;
-    let rows = statement.query_map([], |row| {
-        // SQLite's integers are signed; the bits are what matters.
-        let (writer, sequence) = (WriterId(row.get::<_, i64>("writer")? as u64), row.get::<_, i64>("sequence")? as u64);
-        Ok((text(row, "terminal")?, KnownInput { writer, sequence, arrived: row.get("done")? }))
-    })?;
-    rows.collect()
+fn known_input(row: &Row<'_>) -> rusqlite::Result<(TerminalId, KnownInput)> {
+    // SQLite's integers are signed; the bits are what matters.
+    let writer = WriterId(row.get::<_, i64>("writer")?.cast_unsigned());
+    let sequence = row.get::<_, i64>("sequence")?.cast_unsigned();
+    Ok((text(row, "terminal")?, KnownInput { writer, sequence, arrived: row.get("done")? }))
 }
 
-fn read_settings(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>> {
-    let mut statement = connection.prepare("SELECT name, value FROM settings")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-}
-
-fn read_terminals(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
-    let mut statement = connection.prepare("SELECT * FROM terminals ORDER BY created, id")?;
-    let rows = statement.query_map([], |row| {
-        Ok(Record {
-            id: text(row, "id")?,
-            name: text(row, "name")?,
-            session: text(row, "session")?,
-            provider: row.get("provider")?,
-            agent_profile: row.get("agent_profile")?,
-            directory: row.get("directory")?,
-            command: json(row, "command")?,
-            size: posse_core::screen::Size::clamped(row.get("rows")?, row.get("cols")?),
-            created: posse_core::time::Wall(row.get("created")?),
-            last_active: posse_core::time::Wall(row.get("last_active")?),
-            pid: row.get("pid")?,
-            exit: row.get::<_, Option<String>>("exit")?.map(|_| json(row, "exit")).transpose()?,
-            status: json(row, "status")?,
-            confirmed: row.get::<_, Option<String>>("confirmed")?.map(|_| json(row, "confirmed")).transpose()?,
-        })
-    })?;
-    rows.collect()
+/// Reads all rows that a statement selects.
+fn rows<T, C: FromIterator<T>>(
+    connection: &Connection,
+    select: &str,
+    parameters: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<C> {
+    connection.prepare(select)?.query_map(parameters, read)?.collect()
 }
 
 /// How much there is, in figures.
@@ -245,6 +220,17 @@ fn query<T>(disk: &Disk, path: &Path, read: impl FnOnce(&Connection) -> rusqlite
     read.map_err(|error| StoreError::Sqlite { path: path.to_owned(), error })
 }
 
+/// Reads all rows that a statement selects. Blocking: for a thread that may wait.
+fn query_rows<T, C: FromIterator<T>>(
+    disk: &Disk,
+    path: &Path,
+    select: &str,
+    parameters: impl Params,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<C, StoreError> {
+    query(disk, path, |connection| rows(connection, select, parameters, read))
+}
+
 pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = disk::open_database(disk, path, flags)?;
@@ -264,29 +250,26 @@ pub(crate) struct Slice {
 
 /// Reads events off the log. Blocking: for a thread that may wait.
 pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
-    query(disk, path, |connection| {
-        let order = if slice.newest { "DESC" } else { "ASC" };
-        let mut statement = connection.prepare(&format!(
-            "SELECT seq, at, terminal, output_offset, body FROM events
-             WHERE seq > ?1 AND (?2 IS NULL OR terminal = ?2) ORDER BY seq {order} LIMIT ?3"
-        ))?;
-        let terminal = slice.terminal.map(|id| id.to_string());
-        let mut events = statement
-            .query_map((slice.after, terminal, slice.limit as i64), |row| {
-                Ok(LogEvent {
-                    seq: row.get("seq")?,
-                    at: jiff::Timestamp::from_millisecond(row.get("at")?).unwrap_or_default(),
-                    terminal: row.get::<_, Option<String>>("terminal")?.and_then(|id| id.parse().ok()),
-                    offset: row.get::<_, Option<i64>>("output_offset")?.map(i64::cast_unsigned),
-                    body: json(row, "body")?,
-                })
-            })?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        if slice.newest {
-            events.reverse();
-        }
-        Ok(events)
-    })
+    let order = if slice.newest { "DESC" } else { "ASC" };
+    let select = format!(
+        "SELECT seq, at, terminal, output_offset, body FROM events
+         WHERE seq > ?1 AND (?2 IS NULL OR terminal = ?2) ORDER BY seq {order} LIMIT ?3"
+    );
+    let terminal = slice.terminal.map(|id| id.to_string());
+    let event = |row: &Row<'_>| {
+        Ok(LogEvent {
+            seq: row.get("seq")?,
+            at: jiff::Timestamp::from_millisecond(row.get("at")?).unwrap_or_default(),
+            terminal: row.get::<_, Option<String>>("terminal")?.and_then(|id| id.parse().ok()),
+            offset: row.get::<_, Option<i64>>("output_offset")?.map(i64::cast_unsigned),
+            body: json(row, "body")?,
+        })
+    };
+    let mut events: Vec<_> = query_rows(disk, path, &select, (slice.after, terminal, slice.limit as i64), event)?;
+    if slice.newest {
+        events.reverse();
+    }
+    Ok(events)
 }
 
 fn text<T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>>(
@@ -303,5 +286,7 @@ fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

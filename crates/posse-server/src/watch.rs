@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use posse_api::ProblemKind;
+use posse_api::StreamMessage;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use tokio::sync::mpsc;
@@ -19,10 +19,7 @@ pub(crate) const TAIL: usize = 256 << 10;
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Output { offset: u64, bytes: Bytes },
-    Resized { offset: u64, size: Size },
-    InputDone { sequence: u64 },
-    InputRefused { sequence: u64, why: ProblemKind },
-    Exited { exit: Exit },
+    Message(StreamMessage),
 }
 
 /// How a watcher begins.

@@ -18,13 +18,12 @@ use crate::{recording, retention, store};
 #[utoipa::path(get, path = "/health", tag = "daemon",
     responses((status = 200, description = "The state of the daemon", body = posse_api::Health)))]
 pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> {
-    let health = app.ask(HubCommand::Health).await?;
     Ok(Json(posse_api::Health {
         status: "ok".into(),
         service: "posse".into(),
         version: posse_api::VERSION.into(),
         pid: std::process::id(),
-        problem: health.problem,
+        problem: app.ask(HubCommand::Health).await?,
     }))
 }
 

@@ -1,12 +1,14 @@
 //! Parameters, in the query or in a JSON body, whichever the client likes. If a request has both, a name may stand in one of
 //! them only, and parameters in the query are text.
 
+use std::str::FromStr;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::Uri;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
-use posse_core::ids::{Name, RunId, TerminalId};
+use posse_core::ids::{Name, RunId};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -64,27 +66,15 @@ async fn path<T: DeserializeOwned + Send, S: Send + Sync>(parts: &mut Parts, sta
     found.map(|Path(found)| found).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
 }
 
-/// The terminal in the path.
-pub(super) struct Id(pub(super) TerminalId);
+/// The terminal or the run in the path.
+pub(super) struct Id<T>(pub(super) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Id {
+impl<T: FromStr<Err: Into<ApiError>>, S: Send + Sync> FromRequestParts<S> for Id<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text: String = path(parts, state).await?;
-        Ok(Id(text.parse()?))
-    }
-}
-
-/// The run in the path.
-pub(super) struct Run(pub(super) RunId);
-
-impl<S: Send + Sync> FromRequestParts<S> for Run {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let text: String = path(parts, state).await?;
-        Ok(Run(text.parse()?))
+        text.parse().map(Id).map_err(Into::into)
     }
 }
 

@@ -13,7 +13,7 @@ use posse_core::plan::usage::Summary;
 use posse_core::run::Caller;
 use posse_core::time::Wall;
 
-use super::params::{Params, Run, RunSession};
+use super::params::{Id, Params, RunSession};
 use super::requester::Requester;
 use super::{Answer, ApiError, App, auto, loops, plans};
 use crate::disk::{self, Disk};
@@ -92,7 +92,11 @@ async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
 /// Show a run
 #[utoipa::path(get, path = "/runs/{id}", tag = "runs", params(("id" = String, Path), RunQuery),
     responses((status = 200, description = "The run", body = RunView)))]
-pub(super) async fn show(State(app): State<App>, Run(id): Run, Params(query): Params<RunQuery>) -> Answer<RunView> {
+pub(super) async fn show(
+    State(app): State<App>,
+    Id(id): Id<RunId>,
+    Params(query): Params<RunQuery>,
+) -> Answer<RunView> {
     Ok(Json(match kind_of(&app, id).await? {
         RunKind::Loop => RunView::Loop(app.loops.show(id).await?),
         RunKind::Plan if query.tasks == Some(false) => RunView::Plan(app.plans.show_without_tasks(id).await?),
@@ -104,7 +108,7 @@ pub(super) async fn show(State(app): State<App>, Run(id): Run, Params(query): Pa
 /// Stop a run
 #[utoipa::path(post, path = "/runs/{id}/stop", tag = "runs", params(("id" = String, Path)), request_body = Option<StopRun>,
     responses((status = 200, description = "The run stops", body = Success)))]
-pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Params<StopRun>) -> Answer<Success> {
+pub(super) async fn stop(State(app): State<App>, Id(id): Id<RunId>, Params(body): Params<StopRun>) -> Answer<Success> {
     let how = body.how.unwrap_or(StopHow::AfterTask);
     match kind_of(&app, id).await? {
         RunKind::Loop => app.loops.stop_run(id, body.why.unwrap_or_else(|| "a client stopped it".into())).await?,
@@ -120,7 +124,7 @@ pub(super) async fn stop(State(app): State<App>, Run(id): Run, Params(body): Par
 /// is not merged.
 #[utoipa::path(delete, path = "/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, description = "The run is gone", body = Success)))]
-pub(super) async fn drop_run(State(app): State<App>, Run(id): Run, requester: Requester) -> Answer<Success> {
+pub(super) async fn drop_run(State(app): State<App>, Id(id): Id<RunId>, requester: Requester) -> Answer<Success> {
     requester.may(&app, "drop a run").await?;
     match kind_of(&app, id).await? {
         RunKind::Loop => app.loops.drop_run(&app, id).await?,
@@ -138,7 +142,7 @@ pub(super) async fn drop_run(State(app): State<App>, Run(id): Run, requester: Re
     responses((status = 200, description = "The resumed run", body = RunView)))]
 pub(super) async fn resume(
     State(app): State<App>,
-    Run(id): Run,
+    Id(id): Id<RunId>,
     requester: Requester,
     Params(body): Params<ResumeIn>,
 ) -> Answer<RunView> {
@@ -201,7 +205,7 @@ pub(super) async fn why(State(app): State<App>, Params(query): Params<PartIn>) -
     responses((status = 200, description = "Its entries, oldest first", body = Vec<JournalView>)))]
 pub(super) async fn journal(
     State(app): State<App>,
-    Run(id): Run,
+    Id(id): Id<RunId>,
     Params(query): Params<JournalQuery>,
 ) -> Answer<Vec<JournalView>> {
     let after = query.after.unwrap_or(0);

@@ -67,7 +67,7 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
     let mut success = true;
     for deletion in deletions.collect::<Vec<_>>() {
         let deleted = deletion.await.map_err(|_| ApiError::Stopping)???;
-        success &= deleted.is_none_or(|deleted| deleted.left == 0);
+        success &= deleted.is_none_or(|left| left == 0);
     }
     Ok(Json(Success { success }))
 }

@@ -8,7 +8,7 @@ use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use posse_api::{StreamMessage, StreamQuery, StreamRequest};
-use posse_core::ids::WriterId;
+use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
 
@@ -26,7 +26,7 @@ use crate::watch::{Item, Start};
     responses((status = 101, description = "The connection becomes a WebSocket")))]
 pub(super) async fn stream(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     query: Result<Query<StreamQuery>, QueryRejection>,
     closed: Option<Extension<Closed>>,
@@ -113,8 +113,12 @@ impl Conversation {
             tokio::select! {
                 item = start.items.recv() => {
                     let Some(item) = item else { return Ok(End::FellBehind) };
-                    let last = matches!(item, Item::Exited { .. });
-                    self.socket.send(message(item)?).await?;
+                    let last = matches!(item, Item::Message(StreamMessage::Exited { .. }));
+                    let message = match item {
+                        Item::Output { offset, bytes } => output(offset, &bytes),
+                        Item::Message(message) => text(&message)?,
+                    };
+                    self.socket.send(message).await?;
                     if last {
                         return Ok(End::Close(Some(close_code::NORMAL)));
                     }
@@ -154,16 +158,6 @@ impl Conversation {
             },
             _ => None,
         }
-    }
-}
-
-fn message(item: Item) -> Result<Message, axum::Error> {
-    match item {
-        Item::Output { offset, bytes } => Ok(output(offset, &bytes)),
-        Item::Resized { offset, size } => text(&StreamMessage::Resized { offset, size }),
-        Item::InputDone { sequence } => text(&StreamMessage::InputDone { sequence }),
-        Item::InputRefused { sequence, why } => text(&StreamMessage::InputRefused { sequence, why }),
-        Item::Exited { exit } => text(&StreamMessage::Exited { exit }),
     }
 }
 

@@ -12,9 +12,10 @@ use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
+use posse_term::lineage::ProcessStat;
 use posse_term::wire::MAX_INPUT;
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot};
 
 use super::agents::{self, Asked};
 use super::params::{Id, Params};
@@ -53,9 +54,8 @@ pub(super) async fn list(State(app): State<App>) -> Answer<Vec<Terminal>> {
 /// Show a terminal
 #[utoipa::path(get, path = "/terminals/{id}", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The terminal", body = Terminal)))]
-pub(super) async fn show(State(app): State<App>, Id(id): Id) -> Answer<Terminal> {
-    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?;
-    view.map(|view| Json(view.into())).ok_or(ApiError::NoTerminal(id))
+pub(super) async fn show(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Terminal> {
+    Ok(Json(snapshot(&app, id).await?.into()))
 }
 
 /// Start a command in a terminal
@@ -136,12 +136,29 @@ pub(super) async fn find(app: &App, id: TerminalId) -> Result<PumpHandle, ApiErr
     Ok(pump)
 }
 
+/// Asks the pump of a terminal.
+async fn ask<T>(
+    app: &App,
+    id: TerminalId,
+    command: impl FnOnce(oneshot::Sender<T>) -> pump::PumpCommand,
+) -> Result<T, ApiError> {
+    find(app, id).await?.ask(command).await.ok_or(ApiError::NoTerminal(id))
+}
+
+async fn snapshot(app: &App, id: TerminalId) -> Result<TerminalSnapshot, ApiError> {
+    app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))
+}
+
+/// Whether an agent is in a terminal, which is talked to with proof.
+async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
+    Ok(snapshot(app, id).await?.record.confirmed.is_some())
+}
+
 /// What a terminal shows now
 #[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The screen of the terminal", body = posse_api::ScreenView)))]
-pub(super) async fn screen(State(app): State<App>, Id(id): Id) -> Answer<Screen> {
-    let pump = find(&app, id).await?;
-    pump.ask(pump::PumpCommand::Screen).await.map(Json).ok_or(ApiError::NoTerminal(id))
+pub(super) async fn screen(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Screen> {
+    ask(&app, id, pump::PumpCommand::Screen).await.map(Json)
 }
 
 /// What a terminal has printed, as text
@@ -149,40 +166,39 @@ pub(super) async fn screen(State(app): State<App>, Id(id): Id) -> Answer<Screen>
     responses((status = 200, description = "The requested text", body = posse_api::Output)))]
 pub(super) async fn output(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     Params(query): Params<OutputQuery>,
 ) -> Answer<posse_api::Output> {
-    let pump = find(&app, id).await?;
     let text = match query.mode {
         OutputMode::Full => TextPart::Full,
         OutputMode::Last => TextPart::Last,
         OutputMode::Tail => TextPart::Tail(query.lines.map_or(TAIL_LINES, |lines| lines as usize)),
     };
-    let text = pump.ask(|reply| pump::PumpCommand::Text(text, reply)).await.ok_or(ApiError::NoTerminal(id))?;
+    let text = ask(&app, id, |reply| pump::PumpCommand::Text(text, reply)).await?;
     Ok(Json(posse_api::Output { output: text.ok_or(ApiError::NoMessage)?, mode: query.mode }))
 }
 
 /// Where the program in the foreground is
 #[utoipa::path(get, path = "/terminals/{id}/working-directory", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The directory of the foreground process", body = posse_api::WorkingDirectory)))]
-pub(super) async fn working_directory(State(app): State<App>, Id(id): Id) -> Answer<posse_api::WorkingDirectory> {
-    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+pub(super) async fn working_directory(
+    State(app): State<App>,
+    Id(id): Id<TerminalId>,
+) -> Answer<posse_api::WorkingDirectory> {
+    let view = snapshot(&app, id).await?;
     let pid = view.record.pid.filter(|_| view.record.exit.is_none());
     let working_directory = match pid {
-        Some(pid) => disk::run(move |disk| foreground_directory(disk, pid)).await,
+        Some(pid) => disk::run(move |disk| foreground_directory(disk, pid as i32)).await,
         None => None,
     };
     Ok(Json(posse_api::WorkingDirectory { working_directory }))
 }
 
 /// The directory of the foreground group's leader, which is what a person would call the terminal's.
-fn foreground_directory(disk: &Disk, pid: u32) -> Option<String> {
-    let stat = disk.read_to_string(StdPath::new(&format!("/proc/{pid}/stat"))).ok()?;
-    let group =
-        stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(5)?.parse::<i32>().ok().filter(|group| *group > 0);
+fn foreground_directory(disk: &Disk, pid: i32) -> Option<String> {
     let of =
-        |pid: i64| disk.read_link(StdPath::new(&format!("/proc/{pid}/cwd"))).ok()?.into_os_string().into_string().ok();
-    group.and_then(|group| of(group.into())).or_else(|| of(pid.into()))
+        |pid: i32| disk.read_link(StdPath::new(&format!("/proc/{pid}/cwd"))).ok()?.into_os_string().into_string().ok();
+    ProcessStat::read(pid)?.foreground.and_then(of).or_else(|| of(pid))
 }
 
 /// Type into a terminal
@@ -190,7 +206,7 @@ fn foreground_directory(disk: &Disk, pid: u32) -> Option<String> {
     responses((status = 200, description = "The input has reached the terminal", body = Success)))]
 pub(super) async fn input(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     Params(body): Params<posse_api::Input>,
 ) -> Answer<Success> {
@@ -232,20 +248,13 @@ pub(super) async fn input(
     Ok(Json(Success { success: true }))
 }
 
-/// Whether an agent is in a terminal, which is talked to with proof.
-async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
-    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
-    Ok(view.record.confirmed.is_some())
-}
-
 /// The question an agent asks
 ///
 /// If one is announced and not drawn yet, when it is. While one is being answered, the next one.
 #[utoipa::path(get, path = "/terminals/{id}/question", tag = "agents", params(("id" = String, Path)),
     responses((status = 200, description = "The open question", body = posse_api::Question)))]
-pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<posse_api::Question> {
-    let asked = find(&app, id).await?.ask(pump::PumpCommand::Question).await.ok_or(ApiError::NoTerminal(id))??;
-    Ok(Json(posse_api::Question { id: asked.id, waiting_kind: asked.kind, text: asked.text, full: asked.full }))
+pub(super) async fn question(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<posse_api::Question> {
+    Ok(Json(ask(&app, id, pump::PumpCommand::Question).await??))
 }
 
 /// Accept the question an agent asks
@@ -255,7 +264,7 @@ pub(super) async fn question(State(app): State<App>, Id(id): Id) -> Answer<posse
     responses((status = 200, description = "The question is answered and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn approve(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     Params(body): Params<posse_api::AnswerIn>,
 ) -> Answer<posse_api::Answered> {
@@ -273,7 +282,7 @@ pub(super) async fn approve(
     responses((status = 200, description = "The question is answered and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn answer_question(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     Params(body): Params<posse_api::AnswerIn>,
 ) -> Answer<posse_api::Answered> {
@@ -304,7 +313,7 @@ fn option(number: u32) -> Result<Wish, ApiError> {
     responses((status = 200, description = "The question is refused and gone from the screen", body = posse_api::Answered)))]
 pub(super) async fn deny(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     Params(body): Params<posse_api::AnswerIn>,
 ) -> Answer<posse_api::Answered> {
@@ -387,15 +396,13 @@ async fn answer(
 /// How an agent's screen is read now: which rule holds, on which text, and what lost
 #[utoipa::path(get, path = "/terminals/{id}/explain", tag = "agents", params(("id" = String, Path)),
     responses((status = 200, description = "The rule that matched, the matched text, and the rules that did not", body = posse_api::ExplanationView)))]
-pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<posse_api::ExplanationView> {
-    let pump = find(&app, id).await?;
-    let explanation = pump.ask(pump::PumpCommand::Explain).await.ok_or(ApiError::NoTerminal(id))?;
-    let (explanation, said) = explanation.ok_or(InputError::NoAgent)?;
+pub(super) async fn explain(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<posse_api::ExplanationView> {
+    let (explanation, said) = ask(&app, id, pump::PumpCommand::Explain).await?.ok_or(InputError::NoAgent)?;
     let signals = said
         .into_iter()
         .map(|(source, claim)| posse_api::SignalView { source: source.to_string(), said: claim.to_string() })
         .collect();
-    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = snapshot(&app, id).await?;
     let status = posse_api::StatusView::from(&view.record.status);
     Ok(Json(posse_api::ExplanationView { status, title: view.title, signals, explanation }))
 }
@@ -403,7 +410,7 @@ pub(super) async fn explain(State(app): State<App>, Id(id): Id) -> Answer<posse_
 /// Takes the report of an agent's own hook. Only on the private socket, and only from a process of that terminal.
 pub(super) async fn hook(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     requester: Requester,
     Json(payload): Json<serde_json::Value>,
 ) -> Answer<Success> {
@@ -436,7 +443,7 @@ fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
     responses((status = 200, description = "The size is set", body = Success)))]
 pub(super) async fn resize(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     Params(size): Params<posse_api::SizeIn>,
 ) -> Answer<Success> {
     let (Some(rows), Some(cols)) = (size.rows, size.cols) else {
@@ -451,7 +458,7 @@ pub(super) async fn resize(
 /// Ask the program to leave
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The program was asked to exit", body = Success)))]
-pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> {
+pub(super) async fn exit(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Success> {
     ask_to_leave(&app, id).await?;
     Ok(Json(Success { success: true }))
 }
@@ -459,7 +466,7 @@ pub(super) async fn exit(State(app): State<App>, Id(id): Id) -> Answer<Success> 
 /// Asks a program to leave: in its own words where there are some, otherwise by hanging up.
 pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiError> {
     let pump = find(app, id).await?;
-    let view = app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))?;
+    let view = snapshot(app, id).await?;
     if view.record.provider == SHELL {
         // A shell is asked in its own words: it may want to say something first.
         let (writer, bytes, expect) = (WriterId(crate::random().max(1)), b"exit\r".to_vec(), None);
@@ -493,13 +500,13 @@ async fn leave(app: &App, pump: &PumpHandle, view: &TerminalSnapshot) -> bool {
     responses((status = 200, description = "The terminal is gone; `success` is false if it did not exist or a process could not be ended", body = posse_api::Deleted)))]
 pub(super) async fn delete(
     State(app): State<App>,
-    Id(id): Id,
+    Id(id): Id<TerminalId>,
     Params(query): Params<posse_api::DeleteQuery>,
 ) -> Answer<posse_api::Deleted> {
     let grace_ms = query.grace_ms.unwrap_or(GRACE_MS).min(600_000);
     let deleted = app.ask(|reply| HubCommand::Delete { id, grace_ms, reply }).await??;
     Ok(Json(match deleted {
-        Some(deleted) => posse_api::Deleted { success: deleted.left == 0, processes_left: deleted.left },
+        Some(left) => posse_api::Deleted { success: left == 0, processes_left: left },
         None => posse_api::Deleted { success: false, processes_left: 0 },
     }))
 }

@@ -19,7 +19,6 @@ use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::status::{Status, StatusKind};
-use posse_core::time::{Mono, Wall};
 use posse_core::visible;
 use posse_term::wire::KeeperRequest;
 use tokio::sync::oneshot;
@@ -28,7 +27,7 @@ use super::messages::*;
 use crate::pump::{self, PumpHandle};
 use crate::record::Record;
 use crate::retention;
-use crate::store::{Change, KnownInput, Outcome};
+use crate::store::{Change, KnownInput, WriteResult};
 
 use adoption::PumpState;
 use creation::{PendingTerminal, StartingAgent};
@@ -58,26 +57,22 @@ impl TerminalEntry {
     }
 }
 
-pub(super) struct HubMachineParams {
-    pub(super) records: Vec<Record>,
-    pub(super) inputs: Vec<(TerminalId, KnownInput)>,
+/// The process that the hub runs in.
+#[derive(Default)]
+pub(crate) struct HubHost {
+    pub(crate) pid: u32,
     /// This program, which agents call in hooks.
-    pub(super) executable: PathBuf,
-    pub(super) events_directory: PathBuf,
-    /// The process of the daemon.
-    pub(super) pid: u32,
-    /// Where random ids and names begin.
-    pub(super) seed: u64,
+    pub(crate) executable: PathBuf,
+    pub(crate) events_directory: PathBuf,
 }
 
-pub(super) struct HubMachine {
+#[derive(Default)]
+pub(crate) struct HubMachine {
+    host: HubHost,
     /// The time of the event that is being handled.
     now: HubTime,
     effects: Vec<HubEffect>,
     random: u64,
-    pid: u32,
-    executable: PathBuf,
-    events_directory: PathBuf,
     terminals: BTreeMap<TerminalId, TerminalEntry>,
     /// Input that was written down before this daemon started, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
@@ -106,40 +101,25 @@ pub(super) struct HubMachine {
 }
 
 impl HubMachine {
-    pub(super) fn new(params: HubMachineParams) -> Self {
+    /// `seed` is where random ids and names begin.
+    pub(crate) fn new(
+        records: Vec<Record>,
+        known_inputs: Vec<(TerminalId, KnownInput)>,
+        host: HubHost,
+        seed: u64,
+    ) -> Self {
         let mut inputs: HashMap<TerminalId, Vec<KnownInput>> = HashMap::new();
-        for (id, input) in params.inputs {
+        for (id, input) in known_inputs {
             inputs.entry(id).or_default().push(input);
         }
-        Self {
-            now: HubTime { wall: Wall(0), mono: Mono::default() },
-            effects: Vec::new(),
-            random: params.seed,
-            pid: params.pid,
-            executable: params.executable,
-            events_directory: params.events_directory,
-            terminals: params.records.into_iter().map(|record| (record.id, TerminalEntry::new(record))).collect(),
-            inputs,
-            connected: false,
-            keeper_pid: None,
-            reconnecting: false,
-            problems: HubProblems::default(),
-            finds: Vec::new(),
-            pending: BTreeMap::new(),
-            starting: BTreeMap::new(),
-            end_later: Vec::new(),
-            deleting: BTreeMap::new(),
-            shutdown: None,
-            finished: false,
-            since_tidy: 0,
-            numbers: 0,
-        }
+        let terminals = records.into_iter().map(|record| (record.id, TerminalEntry::new(record))).collect();
+        Self { host, random: seed, terminals, inputs, ..Self::default() }
     }
 
     /// The first effects of a new daemon.
     pub(super) fn start(&mut self, now: HubTime) -> Vec<HubEffect> {
         self.now = now;
-        self.emit(self.event(EventBody::DaemonStarted { pid: self.pid, version: VERSION.into() }), vec![]);
+        self.emit(self.event(EventBody::DaemonStarted { pid: self.host.pid, version: VERSION.into() }), vec![]);
         self.tidy(TidyScope::Startup);
         std::mem::take(&mut self.effects)
     }
@@ -153,10 +133,12 @@ impl HubMachine {
             HubEvent::AnswerOver(note, reply) => {
                 // Kept until the disk takes it: the keys were typed.
                 let note = self.named(note);
-                let change = Change::Audit(note.clone());
-                self.write(vec![change], true, AfterWrite::AnswerOver(note, reply));
+                self.write(vec![Change::Audit(note.clone())], true, move |machine, result| {
+                    log_audit(*note, result);
+                    machine.push(HubEffect::Reply(reply));
+                });
             }
-            HubEvent::Stored(then, outcome) => self.stored(then, outcome),
+            HubEvent::Stored(then, result) => then(self, result),
             HubEvent::RecordingsGrown => self.tidy_files(TidyScope::Recordings),
             HubEvent::EventsFileMade(id) => self.events_file_made(id),
             HubEvent::TerminalLoaded { id, load, provider, emulator } => self.loaded(id, load, provider, emulator),
@@ -186,6 +168,14 @@ impl HubMachine {
         self.push(HubEffect::Keeper(Box::new(request)));
     }
 
+    /// Tells the pump of this number, unless another one serves the terminal by now.
+    fn tell_pump_of(&mut self, id: TerminalId, number: u64, event: pump::PumpEvent) {
+        let pump = self.terminals.get(&id).map(|entry| &entry.pump);
+        if matches!(pump, Some(PumpState::Started(pump)) if *pump == number) {
+            self.tell_pump(id, event);
+        }
+    }
+
     fn tell_pump(&mut self, id: TerminalId, event: pump::PumpEvent) {
         self.push(HubEffect::ToPump(id, Box::new(event)));
     }
@@ -209,14 +199,29 @@ impl HubMachine {
         LogEvent { terminal: Some(id), ..self.event(body) }
     }
 
-    fn write(&mut self, changes: Vec<Change>, retry: bool, then: AfterWrite) {
-        self.push(HubEffect::Write { changes, retry, then, forget: None });
+    fn write(&mut self, changes: Vec<Change>, retry: bool, then: impl FnOnce(&mut Self, WriteResult) + Send + 'static) {
+        self.push(HubEffect::Write { changes, retry, then: Box::new(then), forget: None });
     }
 
     /// Writes an event and what it changes, until the disk takes it. The event is published after the first attempt.
-    fn emit(&mut self, event: LogEvent, mut changes: Vec<Change>) {
-        changes.push(Change::Event(Box::new(event.clone())));
-        self.write(changes, true, AfterWrite::Publish(Box::new(event)));
+    fn emit(&mut self, event: LogEvent, changes: Vec<Change>) {
+        self.emit_and(event, changes, None, |_| ());
+    }
+
+    /// Like `emit`, and then takes another step. The keeper forgets the terminal `forget` when the event is committed.
+    fn emit_and(
+        &mut self,
+        event: LogEvent,
+        mut changes: Vec<Change>,
+        forget: Option<TerminalId>,
+        then: impl FnOnce(&mut Self) + Send + 'static,
+    ) {
+        changes.push(logged(&event));
+        let then: AfterWrite = Box::new(move |machine, result| {
+            machine.publish_stored(event, result);
+            then(machine);
+        });
+        self.push(HubEffect::Write { changes, retry: true, then, forget });
     }
 
     fn put(&self, id: TerminalId) -> Vec<Change> {
@@ -224,59 +229,9 @@ impl HubMachine {
         record.into_iter().map(|record| Change::Put(Box::new(record))).collect()
     }
 
-    fn stored(&mut self, then: AfterWrite, outcome: Outcome) {
-        match then {
-            AfterWrite::Nothing => {}
-            AfterWrite::Publish(event) => self.publish_stored(*event, outcome),
-            AfterWrite::Created(id, event) => self.creation_stored(id, *event, outcome),
-            AfterWrite::Deleted { event, left, replies } => {
-                self.publish_stored(*event, outcome);
-                for reply in replies {
-                    self.reply(reply, Ok(Some(DeletedTerminal { left })));
-                }
-            }
-            AfterWrite::Farewell(event) => {
-                self.publish_stored(*event, outcome);
-                self.farewell_published();
-            }
-            AfterWrite::Setting(event, reply) => {
-                let done = outcome.refusal().map_or(Ok(()), |why| Err(StoreRefusal(why)));
-                self.publish_stored(*event, outcome);
-                self.reply(reply, done);
-            }
-            AfterWrite::Journal(events, reply) => match outcome {
-                Outcome::Written(numbers) => {
-                    for (event, number) in events.into_iter().zip(numbers) {
-                        self.publish_stored(event, Outcome::Written(vec![number]));
-                    }
-                    self.reply(reply, Ok(()));
-                }
-                // The run asks again.
-                Outcome::Refused(why) => self.reply(reply, Err(StoreRefusal(why))),
-            },
-            AfterWrite::Input { id, pump, writer, sequence } => {
-                if self.has_pump(id, pump) {
-                    let written = matches!(outcome, Outcome::Written(_));
-                    self.tell_pump(id, pump::PumpEvent::InputNoted { writer, sequence, written });
-                }
-            }
-            AfterWrite::Answering { pump, note } => {
-                let id = note.terminal;
-                let seq = log_audit(*note, outcome);
-                if self.has_pump(id, pump) {
-                    self.tell_pump(id, pump::PumpEvent::AnswerNoted(seq));
-                }
-            }
-            AfterWrite::AnswerOver(note, reply) => {
-                log_audit(*note, outcome);
-                self.push(HubEffect::Reply(reply));
-            }
-        }
-    }
-
-    fn publish_stored(&mut self, mut event: LogEvent, outcome: Outcome) {
-        match outcome {
-            Outcome::Written(numbers) => {
+    fn publish_stored(&mut self, mut event: LogEvent, result: WriteResult) {
+        match result {
+            Ok(numbers) => {
                 event.seq = numbers.last().copied();
                 self.problems.disk = None;
                 self.since_tidy += 1;
@@ -285,9 +240,24 @@ impl HubMachine {
                 }
             }
             // Published all the same: it has happened. The store tries again by itself.
-            Outcome::Refused(why) => self.problems.disk = Some(why),
+            Err(why) => self.problems.disk = Some(why),
         }
         self.publish(event);
+    }
+
+    /// Publishes the events of a run. Nothing is published of a refused entry: the run asks again.
+    fn journaled(
+        &mut self,
+        events: Vec<LogEvent>,
+        result: WriteResult,
+        reply: oneshot::Sender<Result<(), StoreRefusal>>,
+    ) {
+        let done = result.map(|numbers| {
+            for (event, number) in events.into_iter().zip(numbers) {
+                self.publish_stored(event, Ok(vec![number]));
+            }
+        });
+        self.reply(reply, done);
     }
 
     fn publish(&mut self, event: LogEvent) {
@@ -305,7 +275,7 @@ impl HubMachine {
             self.emit(self.event_of(id, deleted), vec![Change::Drop(id)]);
         }
         let before = self.now.wall.0 - retention::AGE.as_millis() as i64;
-        self.write(vec![Change::Trim { before, keep: retention::EVENTS }], false, AfterWrite::Nothing);
+        self.write(vec![Change::Trim { before, keep: retention::EVENTS }], false, |_, _| ());
         self.tidy_files(scope);
     }
 
@@ -342,19 +312,24 @@ impl HubMachine {
             PumpReport::InputAhead { writer, sequence } => {
                 if let PumpState::Started(pump) = entry.pump {
                     let change = Change::Ahead { terminal: id, writer, sequence };
-                    self.write(vec![change], false, AfterWrite::Input { id, pump, writer, sequence });
+                    self.write(vec![change], false, move |machine, result| {
+                        let noted = pump::PumpEvent::InputNoted { writer, sequence, written: result.is_ok() };
+                        machine.tell_pump_of(id, pump, noted);
+                    });
                 }
             }
             PumpReport::InputSettled { writer, sequence, arrived } => {
                 let change = Change::Settled { terminal: id, writer, sequence, arrived };
-                self.write(vec![change], true, AfterWrite::Nothing);
+                self.write(vec![change], true, |_, _| ());
             }
             PumpReport::Answering(note) => {
                 // If the entry cannot be written, the pump types nothing.
                 if let PumpState::Started(pump) = entry.pump {
                     let note = self.named(note);
-                    let change = Change::Audit(note.clone());
-                    self.write(vec![change], false, AfterWrite::Answering { pump, note });
+                    self.write(vec![Change::Audit(note.clone())], false, move |machine, result| {
+                        let seq = log_audit(*note, result);
+                        machine.tell_pump_of(id, pump, pump::PumpEvent::AnswerNoted(seq));
+                    });
                 }
             }
             PumpReport::Ended { exit, status, screen_saved, keeper_knows } => {
@@ -369,12 +344,8 @@ impl HubMachine {
                 }
                 self.push(HubEffect::RemoveEventsFile(id));
                 let event = about(self, EventBody::TerminalExited { exit, text: exit.to_string() });
-                let mut changes = self.put(id);
-                changes.push(Change::Event(Box::new(event.clone())));
                 // If the keeper forgot it before it is written, the next daemon would take the terminal for lost.
-                let forget = keeper_knows.then_some(id);
-                let then = AfterWrite::Publish(Box::new(event));
-                self.push(HubEffect::Write { changes, retry: true, then, forget });
+                self.emit_and(event, self.put(id), keeper_knows.then_some(id), |_| ());
             }
         }
     }
@@ -391,7 +362,7 @@ impl HubMachine {
         let changes = self.put(id);
         if awaiting {
             // An input was submitted, which `prompt_delivered` reports. The status is not known yet.
-            self.write(changes, true, AfterWrite::Nothing);
+            self.write(changes, true, |_, _| ());
         } else {
             let body = if unchanged { EventBody::NoReaction(view) } else { EventBody::StatusChanged(view) };
             self.emit(LogEvent { offset, ..self.event_of(id, body) }, changes);
@@ -442,22 +413,27 @@ impl HubMachine {
             HubCommand::Stop { all, reply } => self.stop(all, reply),
             HubCommand::Set { name, value, reply } => {
                 let event = self.event(EventBody::SettingChanged { name: name.into(), value: value.clone() });
-                let changes = vec![Change::Setting(name, value), Change::Event(Box::new(event.clone()))];
+                let changes = vec![Change::Setting(name, value), logged(&event)];
                 // Not tried again: the caller learns of it and may repeat the request.
-                self.write(changes, false, AfterWrite::Setting(Box::new(event), reply));
+                self.write(changes, false, move |machine, result| {
+                    let done = result.as_ref().map(|_| ()).map_err(Clone::clone);
+                    machine.publish_stored(event, result);
+                    machine.reply(reply, done);
+                });
             }
             HubCommand::Record(on) => self.push(HubEffect::Record(on)),
             HubCommand::Journal { entry, reply } => {
                 let events: Vec<LogEvent> = entry.events.iter().map(|body| self.event(body.clone())).collect();
-                let logged = |event: &LogEvent| Box::new(LogEvent { body: event.body.for_log(), ..event.clone() });
-                let mut changes: Vec<Change> = events.iter().map(|event| Change::Event(logged(event))).collect();
+                let for_log = |event: &LogEvent| LogEvent { body: event.body.for_log(), ..event.clone() };
+                let mut changes: Vec<Change> =
+                    events.iter().map(|event| Change::Event(Box::new(for_log(event)))).collect();
                 changes.push(Change::Journal(entry));
-                self.write(changes, false, AfterWrite::Journal(events, reply));
+                self.write(changes, false, |machine, result| machine.journaled(events, result, reply));
             }
             HubCommand::DropRun { run, reply } => {
                 let event = self.event(EventBody::RunDropped { run_id: run });
-                let changes = vec![Change::Event(Box::new(event.clone())), Change::DropRun(run)];
-                self.write(changes, false, AfterWrite::Journal(vec![event], reply));
+                let changes = vec![logged(&event), Change::DropRun(run)];
+                self.write(changes, false, |machine, result| machine.journaled(vec![event], result, reply));
             }
             HubCommand::Health(reply) => self.push(HubEffect::Health(self.problems.clone(), reply)),
         }
@@ -468,7 +444,7 @@ impl HubMachine {
         let leader =
             |entry: &TerminalEntry| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
         let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
-        Household { keeper: self.keeper_pid, daemon: self.pid as i32, terminals }
+        Household { keeper: self.keeper_pid, daemon: self.host.pid as i32, terminals }
     }
 
     fn snapshots(&self, which: impl Fn(&TerminalEntry) -> bool) -> Vec<TerminalSnapshot> {
@@ -483,15 +459,19 @@ impl HubMachine {
     }
 }
 
+fn logged(event: &LogEvent) -> Change {
+    Change::Event(Box::new(event.clone()))
+}
+
 /// Copies an entry of the audit to the log file. Returns its number, if it was written.
-pub(super) fn log_audit(note: Note, outcome: Outcome) -> Option<i64> {
-    match outcome {
-        Outcome::Written(numbers) => {
+pub(super) fn log_audit(note: Note, result: WriteResult) -> Option<i64> {
+    match result {
+        Ok(numbers) => {
             let seq = numbers.first().copied()?;
             tracing::info!("{}", visible::lines(&AuditEntry { seq, note }.to_string()));
             Some(seq)
         }
-        Outcome::Refused(why) => {
+        Err(StoreRefusal(why)) => {
             tracing::warn!(terminal = %note.terminal, "the audit cannot be written: {why}");
             None
         }

@@ -1,4 +1,4 @@
-//! What the hub is told and asked, and what it wants done.
+//! Events, commands and effects of the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,13 +19,16 @@ use posse_core::status::{Exit, Status};
 use posse_core::time::{Mono, Wall};
 use posse_term::client::{KeeperLink, Untaken};
 use posse_term::emulator::Emulator;
-use posse_term::wire::{KeeperRequest, SpawnRefusal, TerminalSummary};
+use posse_term::wire::{KeeperEvent, KeeperRequest, SpawnRefusal, TerminalSummary};
 use tokio::sync::oneshot;
 
 use crate::api::{ApiProblem, hint};
 use crate::pump::{self, PumpHandle, PumpStart};
 use crate::record::Record;
-use crate::store::{self, JournalEntry, Outcome};
+pub(crate) use crate::store::StoreRefusal;
+use crate::store::{self, JournalEntry, WriteResult};
+
+use super::machine::HubMachine;
 
 /// Everything that can make the hub act.
 pub(crate) enum HubEvent {
@@ -37,7 +40,7 @@ pub(crate) enum HubEvent {
     /// that is gone meanwhile.
     AnswerOver(Box<Note>, ReplyThunk),
     /// The store has written a batch, or refused it.
-    Stored(AfterWrite, Outcome),
+    Stored(AfterWrite, WriteResult),
     /// There are more recordings than before.
     RecordingsGrown,
     /// The file for an agent's events was made, as far as possible.
@@ -52,7 +55,7 @@ pub(crate) enum HubEvent {
 }
 
 /// The time at which an event is handled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HubTime {
     pub(crate) wall: Wall,
     pub(crate) mono: Mono,
@@ -79,7 +82,7 @@ pub(crate) enum HubEffect {
     Reconnect,
     ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
     HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
-    Health(HubProblems, oneshot::Sender<HubHealth>),
+    Health(HubProblems, oneshot::Sender<Option<String>>),
     LoadTerminal(LoadTerminal),
     StartPump(Box<PumpStart>),
     ToPump(TerminalId, Box<pump::PumpEvent>),
@@ -95,33 +98,8 @@ pub(crate) enum HubEffect {
     Tidy(TidyRequest),
 }
 
-/// What follows when the store has dealt with a batch.
-pub(crate) enum AfterWrite {
-    Nothing,
-    Publish(Box<LogEvent>),
-    /// The record of a terminal that is to be started.
-    Created(TerminalId, Box<LogEvent>),
-    Deleted {
-        event: Box<LogEvent>,
-        left: u32,
-        replies: Vec<DeleteReply>,
-    },
-    /// The last event of the daemon.
-    Farewell(Box<LogEvent>),
-    Setting(Box<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
-    Journal(Vec<LogEvent>, oneshot::Sender<Result<(), StoreRefusal>>),
-    Input {
-        id: TerminalId,
-        pump: u64,
-        writer: WriterId,
-        sequence: u64,
-    },
-    Answering {
-        pump: u64,
-        note: Box<Note>,
-    },
-    AnswerOver(Box<Note>, ReplyThunk),
-}
+/// The machine's next step after the store has written a batch or refused it.
+pub(crate) type AfterWrite = Box<dyn FnOnce(&mut HubMachine, WriteResult) + Send>;
 
 /// What a pump needs from the disk.
 #[derive(Debug, PartialEq, Eq)]
@@ -194,21 +172,8 @@ pub(crate) enum KeeperReport {
         /// Those of them whose last screen is in a file.
         saved_screens: BTreeSet<TerminalId>,
     },
-    Spawned {
-        id: TerminalId,
-        pid: u32,
-    },
-    SpawnFailed {
-        id: TerminalId,
-        why: SpawnRefusal,
-        message: String,
-    },
-    Ended {
-        id: TerminalId,
-        left: u32,
-    },
-    /// The keeper will not start a new daemon when this one leaves.
-    Resting,
+    /// An event that is not for a pump.
+    Event(KeeperEvent),
     /// The keeper cannot be reached for now. The connection is tried again.
     Unreachable(String),
     Lost(String),
@@ -295,7 +260,8 @@ pub(crate) enum HubCommand {
     },
     /// Record what terminals print from now on, or stop.
     Record(bool),
-    Health(oneshot::Sender<HubHealth>),
+    /// What keeps the daemon from working as it should, in words.
+    Health(oneshot::Sender<Option<String>>),
     /// An entry of a run's journal. Answered when it is written, or cannot be.
     Journal {
         entry: Box<JournalEntry>,
@@ -350,8 +316,8 @@ pub(crate) enum CreateError {
     NoSession(Name),
     #[error("{1}")]
     Refused(SpawnRefusal, String),
-    #[error("the database cannot be written: {0}")]
-    Store(String),
+    #[error(transparent)]
+    Store(StoreRefusal),
     #[error("no keeper is running to start it: {0}")]
     NoKeeper(String),
     #[error("nothing was started: {0}")]
@@ -393,17 +359,6 @@ impl ApiProblem for CreateError {
     }
 }
 
-/// The store has refused a setting or an entry of a journal.
-#[derive(Debug, thiserror::Error)]
-#[error("the database cannot be written: {0}")]
-pub(crate) struct StoreRefusal(pub(crate) String);
-
-impl ApiProblem for StoreRefusal {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::Disk, Some("free some space and try again"))
-    }
-}
-
 /// Why the keeper did not take a request. The request is not carried out later either.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -415,14 +370,8 @@ impl ApiProblem for KeeperSilent {
     }
 }
 
-/// How a deletion is answered; `None` if there is no such terminal.
-pub(crate) type DeleteReply = oneshot::Sender<Result<Option<DeletedTerminal>, KeeperSilent>>;
-
-#[derive(Debug)]
-pub(crate) struct DeletedTerminal {
-    /// Processes that could not be ended.
-    pub(crate) left: u32,
-}
+/// Answers a deletion with the number of processes that could not be ended; `None` if there is no such terminal.
+pub(crate) type DeleteReply = oneshot::Sender<Result<Option<u32>, KeeperSilent>>;
 
 pub(crate) type StopReply = oneshot::Sender<Result<StoppedDaemon, KeeperSilent>>;
 
@@ -444,11 +393,5 @@ pub(crate) struct HubProblems {
     /// Why there is no keeper and none can be started.
     pub(crate) no_keeper: Option<String>,
     /// Why the last write was refused.
-    pub(crate) disk: Option<String>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct HubHealth {
-    /// What keeps the daemon from working as it should, in words.
-    pub(crate) problem: Option<String>,
+    pub(crate) disk: Option<StoreRefusal>,
 }

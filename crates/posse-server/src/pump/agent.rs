@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
-use posse_api::EventBody;
+use posse_api::{EventBody, Question};
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{
     self, Answered, Decision, Effect, Event, Meant, NotAnswered, Order, Prompt, Recognised, Seen, Showing, Unanswered,
@@ -19,14 +19,11 @@ use posse_core::ids::TerminalId;
 use posse_core::question::{QuestionEvidence, QuestionReports, ReportEvent};
 use posse_core::run::Shown;
 use posse_core::screen::{Painted, Screen};
-use posse_core::signal::Signal;
 use posse_core::status::{Claim, Event as LifeEvent, Life, Source, Status, StatusKind, WaitingKind};
 use posse_core::time::Mono;
-use serde_json::Value;
 
 use super::answering::Answering;
 use super::jobs::{By, DeliveryEvent, Do, Over, Queued, Wanted};
-use super::messages::OpenQuestion;
 use super::{Answerer, InputError};
 
 /// A question of the start that comes back is answered this often. Then a person has to look.
@@ -160,26 +157,6 @@ impl Agent {
         showing
     }
 
-    /// What a hook tells about questions.
-    pub(super) fn hook_report(&self, payload: &Value) -> Option<ReportEvent> {
-        self.provider.manifest.signals.hook_report(payload.get("hook_event_name")?.as_str()?, payload)
-    }
-
-    /// What a signal says of the agent.
-    pub(super) fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
-        self.provider.manifest.signals.hear(signal)
-    }
-
-    /// What one of the tool's hooks says.
-    pub(super) fn hook(&self, payload: &Value) -> Option<(Source, Claim)> {
-        let event = payload.get("hook_event_name")?.as_str()?;
-        self.provider.manifest.signals.hook(event, payload)
-    }
-
-    pub(super) fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
-        self.provider.manifest.signals.session_file(content)
-    }
-
     /// What is on the screen of a prompt that may have arrived.
     pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
         let text = Recognised::new(text, self.provider.manifest.submit.pasted.clone());
@@ -248,13 +225,13 @@ impl Agent {
         identity(self.reading.as_ref()?, &self.tail)
     }
 
-    fn asked(&self) -> Result<OpenQuestion, InputError> {
+    fn asked(&self) -> Result<Question, InputError> {
         let reading = self.reading.as_ref().ok_or(InputError::NoQuestion)?;
         let (id, found) = self.identity().zip(question(reading)).ok_or(InputError::NoQuestion)?;
         let row = || self.tail.iter().find(|row| row.contains(&found)).map_or(found.as_str(), |row| row.trim());
         let text = reading.dialog.as_ref().map_or_else(|| row().to_owned(), Dialog::about);
         let full = reading.dialog.as_ref().map(Dialog::in_full).unwrap_or_default();
-        Ok(OpenQuestion { id, kind: reading.waiting_kind, text, full })
+        Ok(Question { id, waiting_kind: reading.waiting_kind, text, full })
     }
 
     /// Begins the next job, if none is being done.

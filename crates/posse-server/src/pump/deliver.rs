@@ -5,6 +5,7 @@ use posse_core::delivery::{Failure, KeyId, Left, Order, Showing};
 use posse_core::ids::WriterId;
 use posse_core::question::ReportEvent;
 use posse_core::signal::Signal;
+use posse_core::signal::rules::SignalRules;
 use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
 
@@ -42,31 +43,23 @@ impl Pump {
         self.tell_status(change);
     }
 
-    pub(super) fn hear(&mut self, signal: &Signal) {
-        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal)) {
-            self.said(source, claim);
-        }
+    /// What the manifest says of the agent's signals.
+    pub(super) fn signals(&self) -> Option<&SignalRules> {
+        self.agent.as_ref().map(|agent| &agent.provider.manifest.signals)
     }
 
     /// Takes in a signal of replayed output: what the agent said last of itself counts, and is no news.
     pub(super) fn recall(&mut self, signal: &Signal) {
-        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hear(signal)) {
+        if let Some((source, claim)) = self.signals().and_then(|signals| signals.hear(signal)) {
             self.live(&LifeEvent::Recalled(source, claim));
         }
     }
 
     pub(super) fn hook(&mut self, payload: &Value) {
-        let report = self.agent.as_ref().and_then(|agent| agent.hook_report(payload));
+        let (Some(event), Some(signals)) = (payload["hook_event_name"].as_str(), self.signals()) else { return };
+        let (report, said) = (signals.hook_report(event, payload), signals.hook(event, payload));
         self.reported(report);
-        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.hook(payload)) {
-            self.said(source, claim);
-        }
-    }
-
-    pub(super) fn session_file(&mut self, content: &Value) {
-        if let Some((source, claim)) = self.agent.as_ref().and_then(|agent| agent.session_file(content)) {
-            self.said(source, claim);
-        }
+        self.said(said);
     }
 
     /// A source tells something about questions. The one on the screen may be another one by that.
@@ -77,7 +70,9 @@ impl Pump {
         }
     }
 
-    pub(super) fn said(&mut self, source: Source, claim: Claim) {
+    /// Takes in what a source says of the agent.
+    pub(super) fn said(&mut self, said: Option<(Source, Claim)>) {
+        let Some((source, claim)) = said else { return };
         let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(&DeliveryEvent::Said(claim));

@@ -30,7 +30,7 @@ impl Pump {
         }
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;
-        self.watchers.tell(&Item::Exited { exit });
+        self.watchers.tell(&Item::Message(StreamMessage::Exited { exit }));
         // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
         self.tell_hub(PumpReport::Ended {
             exit,

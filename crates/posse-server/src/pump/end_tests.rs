@@ -18,9 +18,7 @@ async fn asked_on_either_side_of_the_end() {
         assert_eq!(heard(before.1).await, Some(asked_before), "{behind} bytes behind");
         assert_eq!(heard(after.0).await, Some(InputError::Lost), "{behind} bytes behind");
         assert_eq!(heard(after.1).await, Some(InputError::Lost), "{behind} bytes behind");
-        drop((scene.pump, scene.hub, scene.keeper));
-        scene.recorder.finish();
-        assert!(scene.directory.path().join("screen").exists(), "the last screen is kept");
+        assert!(scene.finish().path().join("screen").exists(), "the last screen is kept");
     }
 }
 
@@ -30,8 +28,7 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
     scene.pump.send(PumpEvent::KeeperLost);
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(false));
-    drop((scene.pump, scene.hub, scene.keeper));
-    scene.recorder.finish();
+    scene.finish();
 }
 
 /// How it ended is told behind all its output. Until then nobody may take it for alive.
@@ -39,8 +36,7 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
 async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
     let scene = scene_of(0, true);
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(false));
-    drop((scene.pump, scene.hub, scene.keeper));
-    scene.recorder.finish();
+    scene.finish();
 }
 
 /// S-166: an input that the keeper refuses gives an error with its reason, and nothing is typed.

@@ -57,10 +57,12 @@ impl Pump {
             }
             (InputOrigin::Agent(key), Ok(())) => self.drive(&DeliveryEvent::Typed(key)),
             (InputOrigin::Agent(key), Err(_)) => self.drive(&DeliveryEvent::TypingFailed(key)),
-            (InputOrigin::Watcher(watcher), Ok(())) => self.watchers.tell_one(watcher, Item::InputDone { sequence }),
-            (InputOrigin::Watcher(watcher), Err(why)) => {
-                let (why, _) = why.problem();
-                self.watchers.tell_one(watcher, Item::InputRefused { sequence, why });
+            (InputOrigin::Watcher(watcher), outcome) => {
+                let message = match outcome {
+                    Ok(()) => StreamMessage::InputDone { sequence },
+                    Err(why) => StreamMessage::InputRefused { sequence, why: why.problem().0 },
+                };
+                self.watchers.tell_one(watcher, Item::Message(message));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Jobs for the agent of a terminal: what requests want of it, and what the pump has to do for that.
 
-use posse_api::EventBody;
+use posse_api::{EventBody, Question};
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{KeyId, Order, Wish};
 use posse_core::ids::WriterId;
 use posse_core::status::{Claim, Event as LifeEvent};
 use tokio::sync::oneshot;
 
-use super::messages::{Answerer, InputError, OpenQuestion};
+use super::messages::{Answerer, InputError};
 
 /// What a request wants of the agent.
 pub(super) enum Wanted {
@@ -27,7 +27,7 @@ pub(super) struct Job {
 pub(super) enum Queued {
     Job(Box<Job>),
     /// A caller wants to know what is asked.
-    Look(oneshot::Sender<Result<OpenQuestion, InputError>>),
+    Look(oneshot::Sender<Result<Question, InputError>>),
 }
 
 pub(super) enum By {

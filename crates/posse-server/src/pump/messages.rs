@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_api::ProblemKind;
+use posse_api::{ProblemKind, Question};
 use posse_core::audit::Who;
 use posse_core::delivery::{Failure, KeyId, Left, NotAnswered, Order, Unanswered, Why, Wish};
 use posse_core::detect::Explanation;
@@ -12,7 +12,7 @@ use posse_core::ids::WriterId;
 use posse_core::question::ReportEvent;
 use posse_core::run::Shown;
 use posse_core::screen::{Screen, Size};
-use posse_core::status::{Claim, Exit, Source, Status, StatusKind, WaitingKind};
+use posse_core::status::{Claim, Exit, Source, Status, StatusKind};
 use posse_term::client::KeeperLink;
 use posse_term::emulator::Emulator;
 use posse_term::wire::KeeperEvent;
@@ -200,7 +200,7 @@ pub(crate) enum PumpCommand {
         reply: oneshot::Sender<Result<(), InputError>>,
     },
     /// What the agent asks.
-    Question(oneshot::Sender<Result<OpenQuestion, InputError>>),
+    Question(oneshot::Sender<Result<Question, InputError>>),
     /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
     Answer {
         wish: Wish,
@@ -231,16 +231,6 @@ pub(crate) enum PumpCommand {
         watcher: u64,
         size: Option<Size>,
     },
-}
-
-/// The question that is open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OpenQuestion {
-    pub(crate) id: String,
-    pub(crate) kind: Option<WaitingKind>,
-    pub(crate) text: String,
-    /// The same in full.
-    pub(crate) full: Vec<String>,
 }
 
 /// How a screen is read, and what the agent said of itself last.

@@ -1,7 +1,7 @@
 //! What is meant for one question must not reach another: an answer that was decided on before, and keys that somebody
 //! typed at it while posse was answering it.
 
-use posse_api::ProblemKind;
+use posse_api::{ProblemKind, Question};
 use posse_core::audit::Who;
 use posse_core::delivery::{NotAnswered, Unanswered, Wish};
 use posse_core::question::{ReportDifference, Unproven};
@@ -44,7 +44,7 @@ impl Played {
         self.scene.pump.send(PumpEvent::Keeper(KeeperEvent::Output { id, offset, bytes }));
     }
 
-    async fn asked(&self) -> Result<OpenQuestion, InputError> {
+    async fn asked(&self) -> Result<Question, InputError> {
         tokio::time::timeout(PATIENCE, self.scene.pump.ask(PumpCommand::Question))
             .await
             .expect("it never hears")
@@ -170,7 +170,8 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
                 told => break told,
             }
         };
-        assert!(matches!(told, Item::InputRefused { sequence: 7, why: ProblemKind::MovedOn }), "{what}: {told:?}");
+        let refused = StreamMessage::InputRefused { sequence: 7, why: ProblemKind::MovedOn };
+        assert!(matches!(&told, Item::Message(message) if *message == refused), "{what}: {told:?}");
         // What is typed now is typed at what is there now.
         let typed = played.type_at_it(3, "x");
         assert_eq!(played.keys().await, (TYPIST, b"x".to_vec()), "{what}");
@@ -208,7 +209,7 @@ async fn only_the_question_that_is_named_is_answered() {
     let asked = played.asked().await.unwrap();
     // Without a report nobody can tell the command from the caption below it.
     assert_eq!(asked.text, "Bash ls … (+1 line, 9 characters)");
-    assert_eq!(asked.kind, Some(WaitingKind::Permission));
+    assert_eq!(asked.waiting_kind, Some(WaitingKind::Permission));
     played.print(&dialog("rm -r target"));
     let other = played.asked().await.unwrap();
     assert!(other.text.starts_with("Bash rm -r target"), "{other:?}");
@@ -464,7 +465,7 @@ async fn words_are_typed_into_the_option_that_takes_them_and_confirmed_when_seen
     let mut played = Played { scene: scene(0), printed: 0 };
     played.print(&choice(1, "Type something."));
     let asked = played.asked().await.unwrap();
-    assert_eq!(asked.kind, Some(WaitingKind::Question));
+    assert_eq!(asked.waiting_kind, Some(WaitingKind::Question));
     let (reply, answered) = oneshot::channel();
     let (question, words) = (Some(asked.id), Some("Use MariaDB".to_owned()));
     let answerer = super::testing::person();

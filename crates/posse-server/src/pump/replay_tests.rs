@@ -49,8 +49,7 @@ async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
     assert!(told.iter().all(|(offset, _)| *offset == old + news.len() as u64), "{told:?}");
     assert_eq!(told.iter().filter(|(_, what)| *what == "signal").count(), 1, "only the new bell: {told:?}");
     assert_eq!(last_word(&scene).await, Some(Claim::Ready));
-    drop((scene.pump, scene.hub, scene.keeper));
-    scene.recorder.finish();
+    scene.finish();
 }
 
 #[tokio::test]
@@ -60,6 +59,5 @@ async fn last_word_of_replayed_output_is_remembered() {
     print(&scene, 40, &TURNS[40..]);
     assert_eq!(told(&mut scene).await.iter().filter(|(_, what)| *what != "title").count(), 0);
     assert_eq!(last_word(&scene).await, Some(Claim::Working));
-    drop((scene.pump, scene.hub, scene.keeper));
-    scene.recorder.finish();
+    scene.finish();
 }

@@ -65,6 +65,13 @@ impl Scene {
         answer
     }
 
+    /// Ends the pump, and the thread of the recorder.
+    pub(super) fn finish(self) -> tempfile::TempDir {
+        drop((self.pump, self.hub, self.keeper));
+        self.recorder.finish();
+        self.directory
+    }
+
     pub(super) fn answer(&self, question: Option<&str>) -> oneshot::Receiver<Result<Option<i64>, InputError>> {
         let (reply, answer) = oneshot::channel();
         let question = question.map(str::to_owned);

@@ -10,6 +10,7 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_term::cast::{Encoder, Header, MAX_LINE};
 
+use super::What;
 use crate::disk::Disk;
 
 /// How large one file becomes before the next begins; there are two.
@@ -30,11 +31,11 @@ pub(super) struct Reel {
     size: Size,
 }
 
-pub(crate) fn path(directory: &Path, id: TerminalId) -> PathBuf {
+pub(super) fn path(directory: &Path, id: TerminalId) -> PathBuf {
     directory.join(format!("{id}.cast"))
 }
 
-pub(crate) fn older_path(directory: &Path, id: TerminalId) -> PathBuf {
+pub(super) fn older_path(directory: &Path, id: TerminalId) -> PathBuf {
     directory.join(format!("{id}.1.cast"))
 }
 
@@ -106,21 +107,17 @@ impl Reel {
         self.size = size;
     }
 
-    pub(super) fn output(&mut self, bytes: &[u8], at: Duration, out: &mut Vec<u8>) {
+    /// Records what happens between two pictures.
+    pub(super) fn record(&mut self, what: &What, at: Duration, out: &mut Vec<u8>) {
         let at = self.since(at);
-        self.encoder.output(at, bytes, out);
-    }
-
-    pub(super) fn resized(&mut self, size: Size, at: Duration, out: &mut Vec<u8>) {
-        let at = self.since(at);
-        if std::mem::replace(&mut self.size, size) != size {
-            self.encoder.resized(at, size, out);
+        match what {
+            What::Output(bytes) => self.encoder.output(at, bytes, out),
+            What::Evidence(json) => self.encoder.evidence(at, json, out),
+            What::Resized(size) if std::mem::replace(&mut self.size, *size) != *size => {
+                self.encoder.resized(at, *size, out);
+            }
+            _ => {}
         }
-    }
-
-    pub(super) fn evidence(&mut self, json: &str, at: Duration, out: &mut Vec<u8>) {
-        let at = self.since(at);
-        self.encoder.evidence(at, json, out);
     }
 
     pub(super) fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {

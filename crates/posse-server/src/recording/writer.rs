@@ -89,18 +89,6 @@ impl Writer {
                 reel.picture(size, &bytes, lost, at, &mut self.scratch);
                 self.reels.insert(id, reel);
             }
-            What::Output(bytes) => match self.reels.get_mut(&id) {
-                Some(reel) => reel.output(&bytes, at, &mut self.scratch),
-                None => self.ask(id, paused, outcome),
-            },
-            What::Resized(size) => match self.reels.get_mut(&id) {
-                Some(reel) => reel.resized(size, at, &mut self.scratch),
-                None => self.ask(id, paused, outcome),
-            },
-            What::Evidence(json) => match self.reels.get_mut(&id) {
-                Some(reel) => reel.evidence(&json, at, &mut self.scratch),
-                None => self.ask(id, paused, outcome),
-            },
             What::End => {
                 if let Some(mut reel) = self.reels.remove(&id) {
                     reel.finish(at, &mut self.scratch);
@@ -109,6 +97,10 @@ impl Writer {
                 self.asked.remove(&id);
                 outcome.grown = true;
             }
+            what @ (What::Output(_) | What::Resized(_) | What::Evidence(_)) => match self.reels.get_mut(&id) {
+                Some(reel) => reel.record(&what, at, &mut self.scratch),
+                None => self.ask(id, paused, outcome),
+            },
             What::Forget => {
                 self.reels.remove(&id);
                 self.asked.remove(&id);

@@ -9,7 +9,7 @@ use posse_core::time::Wall;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::writer::WriteError;
-use super::{StoreError, query};
+use super::{StoreError, query, query_rows, rows};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::disk::Disk;
 
@@ -132,8 +132,8 @@ pub(super) fn append(transaction: &Transaction<'_>, chain: &mut Chain, note: &No
 
 /// Entries that say what is about to be done, and nothing says what became of it. There are some after a crash.
 pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
-    let mut statement = connection.prepare("SELECT entry FROM audit_open JOIN audit USING (seq) ORDER BY seq")?;
-    let texts = statement.query_map([], |row| lossy(row, 0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let select = "SELECT entry FROM audit_open JOIN audit USING (seq) ORDER BY seq";
+    let texts: Vec<String> = rows(connection, select, [], |row| lossy(row, 0))?;
     Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
 }
 
@@ -150,17 +150,13 @@ pub(crate) struct AuditSlice {
 /// Reads entries, with their hashes. What can no longer be read as one is left out: the check names it. Blocking: for a
 /// thread that may wait.
 pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
-    let rows: Vec<(String, String)> = query(disk, path, |connection| {
-        let mut statement = connection.prepare(
-            "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
-             (?1 IS NULL OR entry ->> 'run' = ?1) AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
-             AND (?3 IS NULL OR entry ->> 'at' >= ?3) END ORDER BY seq DESC LIMIT ?4",
-        )?;
-        let (since, limit) = (slice.since.map(|since| since.0), slice.limit as i64);
-        statement
-            .query_map(params![slice.run, slice.terminal, since, limit], |row| Ok((lossy(row, 0)?, lossy(row, 1)?)))?
-            .collect()
-    })?;
+    let select = "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
+                  (?1 IS NULL OR entry ->> 'run' = ?1)
+                  AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
+                  AND (?3 IS NULL OR entry ->> 'at' >= ?3) END ORDER BY seq DESC LIMIT ?4";
+    let parameters = params![slice.run, slice.terminal, slice.since.map(|since| since.0), slice.limit as i64];
+    let entry = |row: &rusqlite::Row<'_>| Ok((lossy(row, 0)?, lossy(row, 1)?));
+    let rows: Vec<(String, String)> = query_rows(disk, path, select, parameters, entry)?;
     Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
 }
 
@@ -193,10 +189,8 @@ pub(crate) fn verify_audit(disk: &Disk, path: &Path) -> Result<Checked, StoreErr
 /// The hashes of all entries, by number. What is no hash was tampered with, and is like no other. Blocking: for a thread
 /// that may wait.
 pub(crate) fn audit_hashes(disk: &Disk, path: &Path) -> Result<BTreeMap<i64, Hash>, StoreError> {
-    query(disk, path, |connection| {
-        let mut statement = connection.prepare("SELECT seq, hash FROM audit ORDER BY seq")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, lossy(row, 1)?)))?;
-        rows.map(|row| row.map(|(seq, hash)| (seq, hash.parse().unwrap_or(Hash::BEGINNING)))).collect()
+    query_rows(disk, path, "SELECT seq, hash FROM audit ORDER BY seq", [], |row| {
+        Ok((row.get(0)?, lossy(row, 1)?.parse().unwrap_or(Hash::BEGINNING)))
     })
 }
 

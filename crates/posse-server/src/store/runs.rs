@@ -6,10 +6,10 @@ use posse_api::{EventBody, RunKind};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::time::Wall;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, params};
 use serde::de::DeserializeOwned;
 
-use super::{StoreError, json, query, text};
+use super::{StoreError, json, query, query_rows, rows, text};
 use crate::disk::Disk;
 
 /// One entry of a run's journal, and what the run is after it if that is worth it.
@@ -68,10 +68,9 @@ pub(super) fn remove(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Res
 }
 
 /// The runs that were going on when the last daemon ended.
-pub(super) fn unfinished(connection: &Connection, kind: RunKind) -> rusqlite::Result<Vec<RunId>> {
-    let mut statement = connection
-        .prepare("SELECT id FROM runs WHERE kind = ?1 AND status IN ('running', 'parked') ORDER BY created")?;
-    statement.query_map([kind.as_str()], |row| text(row, "id"))?.collect()
+pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<(RunKind, RunId)>> {
+    let select = "SELECT kind, id FROM runs WHERE status IN ('running', 'parked') ORDER BY created";
+    rows(connection, select, [], |row| Ok((text(row, "kind")?, text(row, "id")?)))
 }
 
 /// A run's journal after this entry. Blocking: for a thread that may wait.
@@ -81,46 +80,34 @@ pub(crate) fn journal<E: DeserializeOwned>(
     run: RunId,
     after: i64,
 ) -> Result<Vec<(i64, Wall, E)>, StoreError> {
-    query(disk, path, |connection| {
-        let mut statement =
-            connection.prepare("SELECT seq, at, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq")?;
-        let rows = statement
-            .query_map((run.as_str(), after), |row| Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?)))?;
-        rows.collect::<rusqlite::Result<_>>()
+    let select = "SELECT seq, at, entry FROM journal WHERE run = ?1 AND seq > ?2 ORDER BY seq";
+    query_rows(disk, path, select, (run.as_str(), after), |row| {
+        Ok((row.get("seq")?, Wall(row.get("at")?), json(row, "entry")?))
     })
 }
 
 /// All runs of a kind, newest first, as JSON. Blocking.
 pub(crate) fn runs(disk: &Disk, path: &Path, kind: RunKind, limit: usize) -> Result<Vec<String>, StoreError> {
-    query(disk, path, |connection| {
-        let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
-        let mut statement = connection.prepare(select)?;
-        let rows = statement.query_map((kind.as_str(), limit as i64), |row| row.get(0))?;
-        rows.collect::<rusqlite::Result<_>>()
-    })
+    let select = "SELECT view FROM runs WHERE kind = ?1 ORDER BY created DESC, id LIMIT ?2";
+    query_rows(disk, path, select, (kind.as_str(), limit as i64), |row| row.get(0))
 }
 
 /// One run, as JSON. Blocking.
 pub(crate) fn run(disk: &Disk, path: &Path, kind: RunKind, run: RunId) -> Result<Option<String>, StoreError> {
-    query(disk, path, |connection| {
-        let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
-        connection.query_row(find, (kind.as_str(), run.as_str()), |row| row.get(0)).optional()
-    })
+    let find = "SELECT view FROM runs WHERE kind = ?1 AND id = ?2";
+    find_one(disk, path, find, (kind.as_str(), run.as_str()), |row| row.get(0))
 }
 
 /// What a run carries out. Blocking.
 pub(crate) fn kind_of(disk: &Disk, path: &Path, run: RunId) -> Result<Option<RunKind>, StoreError> {
-    query(disk, path, |connection| {
-        let find = "SELECT kind FROM runs WHERE id = ?1";
-        connection.query_row(find, [run.as_str()], |row| text(row, "kind")).optional()
-    })
+    find_one(disk, path, "SELECT kind FROM runs WHERE id = ?1", [run.as_str()], |row| text(row, "kind"))
 }
 
 /// The run that uses this file now. Blocking.
 pub(crate) fn using(disk: &Disk, path: &Path, kind: RunKind, state_file: &str) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs
                 WHERE kind = ?1 AND state_file = ?2 AND status IN ('running', 'parked') LIMIT 1";
-    of_file(disk, path, find, kind, state_file)
+    find_one(disk, path, find, (kind.as_str(), state_file), |row| text(row, "id"))
 }
 
 /// The run that began last with this file. Blocking.
@@ -131,13 +118,7 @@ pub(crate) fn newest_of(
     state_file: &str,
 ) -> Result<Option<RunId>, StoreError> {
     let find = "SELECT id FROM runs WHERE kind = ?1 AND state_file = ?2 ORDER BY created DESC, rowid DESC LIMIT 1";
-    of_file(disk, path, find, kind, state_file)
-}
-
-fn of_file(disk: &Disk, path: &Path, find: &str, kind: RunKind, state_file: &str) -> Result<Option<RunId>, StoreError> {
-    query(disk, path, |connection| {
-        connection.query_row(find, (kind.as_str(), state_file), |row| text(row, "id")).optional()
-    })
+    find_one(disk, path, find, (kind.as_str(), state_file), |row| text(row, "id"))
 }
 
 /// Another run that goes on in this directory. Blocking.
@@ -147,9 +128,17 @@ pub(crate) fn going_on_in(
     directory: &str,
     besides: RunId,
 ) -> Result<Option<RunId>, StoreError> {
-    query(disk, path, |connection| {
-        let find = "SELECT id FROM runs
-                    WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
-        connection.query_row(find, (directory, besides.as_str()), |row| text(row, "id")).optional()
-    })
+    let find = "SELECT id FROM runs
+                WHERE kind = 'loop' AND status IN ('running', 'parked') AND id <> ?2 AND json_extract(view, '$.directory') = ?1 LIMIT 1";
+    find_one(disk, path, find, (directory, besides.as_str()), |row| text(row, "id"))
+}
+
+fn find_one<T>(
+    disk: &Disk,
+    path: &Path,
+    find: &str,
+    parameters: impl Params,
+    read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    query(disk, path, |connection| connection.query_row(find, parameters, read).optional())
 }

@@ -1,10 +1,9 @@
 use std::sync::mpsc::channel;
 
 use posse_api::EventBody;
-use posse_core::screen::Size;
-use posse_core::status::{Exit, Life};
-use posse_core::time::Wall;
+use posse_core::status::Exit;
 
+use super::testing::{Home, write};
 use super::*;
 use crate::anchor::Anchor;
 use crate::disk::{DISK, Disk};
@@ -25,138 +24,113 @@ fn titles(path: &Path, slice: Slice) -> Vec<String> {
 
 fn record(number: u32) -> Record {
     Record {
-        id: TerminalId::from_random(number),
-        name: format!("t{number}").parse().unwrap(),
-        session: "posse-s".parse().unwrap(),
-        provider: posse_api::COMMAND.into(),
-        agent_profile: None,
-        confirmed: (number == 1).then(Default::default),
-        directory: "/".into(),
         command: vec!["sh".into(), "-c".into(), "exit 'é'".into()],
-        size: Size::DEFAULT,
-        created: Wall(number.into()),
-        last_active: Wall(5),
-        pid: Some(7),
         exit: (number == 2).then_some(Exit::Signal(9)),
-        status: Life::starting(Wall(3)).status().clone(),
+        ..Record::sample(number)
     }
-}
-
-fn write(writer: &Writer, changes: Vec<Change>) -> Outcome {
-    let (told, outcome) = channel();
-    writer.write(changes, move |outcome| told.send(outcome).unwrap());
-    outcome.recv().unwrap()
 }
 
 #[test]
 fn what_is_written_is_there_after_a_restart() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
+    let home = Home::new();
     {
-        let (writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+        let (writer, found) = home.open();
         assert!(found.terminals.is_empty() && found.newest == 0);
         let changes = vec![event("created", Some(record(1).id)), Change::Put(Box::new(record(1)))];
-        assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [1]));
+        assert!(matches!(write(&writer, changes), Ok(seqs) if seqs == [1]));
         let changes = vec![Change::Put(Box::new(record(2))), event("a", None), event("b", Some(record(2).id))];
-        assert!(matches!(write(&writer, changes), Outcome::Written(seqs) if seqs == [2, 3]));
-        write(&writer, vec![Change::Put(Box::new(record(3))), Change::Drop(record(3).id)]);
+        assert!(matches!(write(&writer, changes), Ok(seqs) if seqs == [2, 3]));
+        write(&writer, vec![Change::Put(Box::new(record(3))), Change::Drop(record(3).id)]).unwrap();
     }
-    let (_writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+    let (_writer, found) = home.open();
     assert_eq!(found.terminals, [record(1), record(2)]);
     assert_eq!(found.newest, 3);
-    let kinds = |slice| titles(&path, slice);
+    let kinds = |slice| titles(&home.database(), slice);
     assert_eq!(kinds(Slice { limit: 10, ..Slice::default() }), ["created", "a", "b"]);
     assert_eq!(kinds(Slice { after: 1, limit: 1, ..Slice::default() }), ["a"]);
     assert_eq!(kinds(Slice { limit: 2, newest: true, ..Slice::default() }), ["a", "b"]);
     assert_eq!(kinds(Slice { terminal: Some(record(2).id), limit: 10, ..Slice::default() }), ["b"]);
     use std::os::unix::fs::PermissionsExt;
-    assert_eq!(fs_err::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs_err::metadata(home.database()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
 fn input_of_unknown_fate_is_remembered() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
+    let home = Home::new();
     let (terminal, writer) = (record(1).id, WriterId(u64::MAX));
     let ahead = |sequence| Change::Ahead { terminal, writer, sequence };
     let settled = |sequence, arrived| Change::Settled { terminal, writer, sequence, arrived };
     {
-        let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+        let (writer, _) = home.open();
         write(
             &writer,
             vec![ahead(1), settled(1, true), ahead(2), settled(2, true), ahead(3), settled(3, false), ahead(4)],
-        );
+        )
+        .unwrap();
     }
-    let (store, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+    let (store, found) = home.open();
     let known = |sequence, arrived| (terminal, KnownInput { writer, sequence, arrived });
     assert_eq!(found.inputs, [known(2, true), known(4, false)], "the last that arrived, and the one nobody knows of");
-    write(&store, vec![Change::Drop(terminal)]);
+    write(&store, vec![Change::Drop(terminal)]).unwrap();
     drop(store);
-    assert!(
-        open(Disk::of_this_thread(), &path, Anchor::none()).unwrap().1.inputs.is_empty(),
-        "they go with their terminal"
-    );
+    assert!(home.open().1.inputs.is_empty(), "they go with their terminal");
 }
 
 #[test]
 fn a_newer_database_is_left_alone() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    drop(open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
-    Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(open(Disk::of_this_thread(), &path, Anchor::none()), Err(StoreError::Newer { found: 99, .. })));
+    let home = Home::new();
+    drop(home.open());
+    home.other().pragma_update(None, "user_version", 99).unwrap();
+    assert!(matches!(home.try_open(), Err(StoreError::Newer { found: 99, .. })));
 }
 
 #[test]
 fn what_is_no_database_is_reported_and_not_overwritten() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    std::fs::write(&path, "precious notes, not a database".repeat(100)).unwrap();
-    assert!(matches!(open(Disk::of_this_thread(), &path, Anchor::none()), Err(StoreError::Damaged { .. })));
-    assert!(std::fs::read_to_string(&path).unwrap().starts_with("precious"));
+    let home = Home::new();
+    std::fs::write(home.database(), "precious notes, not a database".repeat(100)).unwrap();
+    assert!(matches!(home.try_open(), Err(StoreError::Damaged { .. })));
+    assert!(std::fs::read_to_string(home.database()).unwrap().starts_with("precious"));
 }
 
 /// A full disk, as SQLite sees it: no page more than there is.
 #[test]
 fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    drop(open(Disk::of_this_thread(), &path, Anchor::none()).unwrap());
-    let connection = Connection::open(&path).unwrap();
+    let home = Home::new();
+    drop(home.open());
+    let connection = home.other();
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
     connection.pragma_update(None, "max_page_count", pages).unwrap();
-    let ledger = audit::Ledger::open(Disk::of_this_thread(), &connection, &path, Anchor::none()).unwrap();
+    let ledger = audit::Ledger::open(Disk::of_this_thread(), &connection, &home.database(), Anchor::none()).unwrap();
     let writer = Writer::start(connection, ledger);
     let big = || {
         let mut record = record(1);
         record.command = vec!["x".repeat(100_000)];
         vec![Change::Put(Box::new(record)), event("big", None)]
     };
-    assert!(matches!(write(&writer, big()), Outcome::Refused(why) if why.contains("full")));
+    assert!(matches!(write(&writer, big()), Err(why) if why.to_string().contains("full")));
     let (told, outcome) = channel();
-    writer.write_surely(big(), move |outcome| told.send(outcome).unwrap());
-    assert!(matches!(outcome.recv().unwrap(), Outcome::Refused(_)));
-    assert!(matches!(write(&writer, vec![event("small", None)]), Outcome::Written(_)), "the rest goes on");
+    writer.write_surely(big(), move |result| told.send(result).unwrap(), || ());
+    assert!(outcome.recv().unwrap().is_err());
+    assert!(write(&writer, vec![event("small", None)]).is_ok(), "the rest goes on");
     drop(writer);
-    assert_eq!(titles(&path, Slice { limit: 9, ..Slice::default() }), ["small"]);
+    assert_eq!(titles(&home.database(), Slice { limit: 9, ..Slice::default() }), ["small"]);
 }
 
 /// What is newer never waits in vain behind what is older, and is never written over by it.
 #[test]
 fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
-    write(&writer, vec![Change::Put(Box::new(record(1))), Change::Put(Box::new(record(2)))]);
+    let home = Home::new();
+    let (writer, _) = home.open();
+    write(&writer, vec![Change::Put(Box::new(record(1))), Change::Put(Box::new(record(2)))]).unwrap();
     let (told, heard) = channel();
     let put = |number, exit| {
         let record = Record { exit: Some(Exit::Code(exit)), ..record(number) };
         let (told, written) = (told.clone(), told.clone());
-        let tell = move |outcome| told.send((exit, matches!(outcome, Outcome::Written(_)))).unwrap();
-        writer
-            .write_surely_then(vec![Change::Put(Box::new(record))], tell, move || written.send((exit, true)).unwrap());
+        let tell = move |result: WriteResult| told.send((exit, result.is_ok())).unwrap();
+        let changes = vec![Change::Put(Box::new(record))];
+        writer.write_surely(changes, tell, move || written.send((exit, true)).unwrap());
     };
-    let other = Connection::open(&path).unwrap();
+    let other = home.other();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     put(1, 1);
     assert_eq!(heard.recv().unwrap(), (1, false), "somebody else writes for too long");
@@ -168,25 +142,27 @@ fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
     rest.sort_unstable();
     assert_eq!(rest, [(1, true), (2, true), (3, true), (3, true)], "told, and written");
     drop(writer);
-    let (_writer, found) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+    let (_writer, found) = home.open();
     let exits: Vec<_> = found.terminals.iter().map(|record| record.exit).collect();
     assert_eq!(exits, [Some(Exit::Code(2)), Some(Exit::Code(3))]);
 }
 
 #[test]
 fn old_events_and_too_many_go() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
-    write(&writer, (0..100).map(|_| event("x", None)).collect());
-    write(&writer, vec![Change::Trim { before: 0, keep: 10 }]);
-    let seqs: Vec<_> =
-        read_events(DISK, &path, Slice { limit: 99, ..Slice::default() }).unwrap().iter().map(|e| e.seq).collect();
+    let home = Home::new();
+    let (writer, _) = home.open();
+    write(&writer, (0..100).map(|_| event("x", None)).collect()).unwrap();
+    write(&writer, vec![Change::Trim { before: 0, keep: 10 }]).unwrap();
+    let seqs: Vec<_> = read_events(DISK, &home.database(), Slice { limit: 99, ..Slice::default() })
+        .unwrap()
+        .iter()
+        .map(|e| e.seq)
+        .collect();
     assert_eq!(seqs, (91..=100).map(Some).collect::<Vec<_>>());
-    assert_eq!(figures(DISK, &path).unwrap().events, 10);
-    write(&writer, vec![Change::Trim { before: i64::MAX, keep: 10 }]);
-    assert_eq!(figures(DISK, &path).unwrap().events, 0);
-    assert!(matches!(write(&writer, vec![event("y", None)]), Outcome::Written(seqs) if seqs == [101]), "numbers go on");
+    assert_eq!(figures(DISK, &home.database()).unwrap().events, 10);
+    write(&writer, vec![Change::Trim { before: i64::MAX, keep: 10 }]).unwrap();
+    assert_eq!(figures(DISK, &home.database()).unwrap().events, 0);
+    assert!(matches!(write(&writer, vec![event("y", None)]), Ok(seqs) if seqs == [101]), "numbers go on");
 }
 
 /// Every total is a sum over these; none is ever changed.
@@ -195,9 +171,8 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
     use posse_core::plan::budget::{Phase, Total, Usage};
     use posse_core::time::Wall;
 
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("posse.db");
-    let (writer, _) = open(Disk::of_this_thread(), &path, Anchor::none()).unwrap();
+    let home = Home::new();
+    let (writer, _) = home.open();
     let id = |number: u32| posse_core::ids::RunId::from_random(number);
     let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
         let row = Some(RunRow {
@@ -235,11 +210,11 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
         };
         vec![Change::Journal(Box::new(entry))]
     };
-    assert!(matches!(write(&writer, entry(1, 1, 10, "/p/a", Some(1.0))), Outcome::Written(_)));
-    assert!(matches!(write(&writer, entry(1, 2, 20, "/p/a", None)), Outcome::Written(_)));
-    assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(0.5))), Outcome::Written(_)));
-    assert!(matches!(write(&writer, entry(2, 1, 30, "/p/b", Some(9.0))), Outcome::Refused(_)), "nothing is said twice");
-    let total = |of: UsageOf| Total::of(&usage(DISK, &path, &of).unwrap());
+    assert!(write(&writer, entry(1, 1, 10, "/p/a", Some(1.0))).is_ok());
+    assert!(write(&writer, entry(1, 2, 20, "/p/a", None)).is_ok());
+    assert!(write(&writer, entry(2, 1, 30, "/p/b", Some(0.5))).is_ok());
+    assert!(write(&writer, entry(2, 1, 30, "/p/b", Some(9.0))).is_err(), "nothing is said twice");
+    let total = |of: UsageOf| Total::of(&usage(DISK, &home.database(), &of).unwrap());
     let all = total(UsageOf::default());
     assert_eq!((all.sessions, all.cost_usd, all.cost_unknown), (3, 1.5, 1));
     assert_eq!(total(UsageOf { plan: Some("/p/a".into()), ..UsageOf::default() }).sessions, 2);

@@ -7,7 +7,7 @@ use posse_core::time::Wall;
 use rusqlite::{Transaction, params};
 
 use super::runs::JournalEntry;
-use super::{StoreError, json, query};
+use super::{StoreError, json, query_rows};
 use crate::disk::Disk;
 
 /// Which of them. What is not said does not matter.
@@ -33,15 +33,11 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
 
 /// Sessions, oldest first. Blocking: for a thread that may wait.
 pub(crate) fn usage(disk: &Disk, path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> {
-    query(disk, path, |connection| {
-        let select = "SELECT line FROM usage
-                      WHERE at >= ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR project = ?3)
-                        AND (?4 IS NULL OR plan = ?4) AND (?5 IS NULL OR item = ?5)
-                      ORDER BY at, run, seq";
-        let mut statement = connection.prepare(select)?;
-        let since = of.since.map_or(i64::MIN, |since| since.0);
-        let rows =
-            statement.query_map(params![since, of.run, of.project, of.plan, of.item], |row| json(row, "line"))?;
-        rows.collect::<rusqlite::Result<_>>()
-    })
+    let select = "SELECT line FROM usage
+                  WHERE at >= ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR project = ?3)
+                    AND (?4 IS NULL OR plan = ?4) AND (?5 IS NULL OR item = ?5)
+                  ORDER BY at, run, seq";
+    let since = of.since.map_or(i64::MIN, |since| since.0);
+    let parameters = params![since, of.run, of.project, of.plan, of.item];
+    query_rows(disk, path, select, parameters, |row| json(row, "line"))
 }

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
-use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use posse_api::ProblemKind;
 use posse_core::audit::Chain;
 use posse_core::ids::TerminalId;
 use rusqlite::{Connection, Transaction, params};
@@ -15,7 +16,7 @@ use rusqlite::{Connection, Transaction, params};
 use super::Change;
 use super::audit::{self, Ledger};
 use crate::anchor::AnchorProblem;
-use crate::record::Record;
+use crate::api::ApiProblem;
 
 /// How often what the disk refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -23,34 +24,40 @@ const RETRY: Duration = Duration::from_secs(1);
 /// cannot be waited for in memory.
 const BACKLOG: usize = 10_000;
 
-type Tell = Box<dyn FnOnce(Outcome) + Send>;
+/// The result of writing one batch: the numbers that the log and the audit gave to their entries, in order.
+pub(crate) type WriteResult = Result<Vec<i64>, StoreRefusal>;
 
-/// What became of one batch.
-#[derive(Debug)]
-pub(crate) enum Outcome {
-    /// Committed. The numbers that the log and the audit gave to their entries, in order.
-    Written(Vec<i64>),
-    /// The disk refused, for this reason.
-    Refused(String),
+type Tell = Box<dyn FnOnce(WriteResult) + Send>;
+
+/// The reason why a batch was not written.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the database cannot be written: {0}")]
+pub(crate) struct StoreRefusal(#[source] pub(crate) Arc<WriteError>);
+
+impl From<WriteError> for StoreRefusal {
+    fn from(error: WriteError) -> Self {
+        Self(Arc::new(error))
+    }
 }
 
-impl Outcome {
-    pub(crate) fn refusal(&self) -> Option<String> {
-        match self {
-            Self::Written(_) => None,
-            Self::Refused(why) => Some(why.clone()),
-        }
+impl ApiProblem for StoreRefusal {
+    fn problem(&self) -> (ProblemKind, Option<&str>) {
+        (ProblemKind::Disk, Some("free some space and try again"))
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WriteError {
+pub(crate) enum WriteError {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     #[error(transparent)]
     Text(#[from] serde_json::Error),
     #[error("cannot write {path}: {error}")]
     Head { path: PathBuf, error: io::Error },
+    #[error("what came before it is not written yet")]
+    Blocked,
+    #[error("the thread that writes the database has ended")]
+    ThreadEnded,
 }
 
 struct Batch {
@@ -73,7 +80,7 @@ impl Batch {
     }
 
     fn tell_written(mut self, numbers: Vec<i64>) {
-        tell(self.tell.take(), Outcome::Written(numbers));
+        tell(self.tell.take(), Ok(numbers));
         if let Some(written) = self.written {
             written();
         }
@@ -102,20 +109,16 @@ impl Writer {
     }
 
     /// Written together or not at all; not tried again when the disk refuses.
-    pub(crate) fn write(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
+    pub(crate) fn write(&self, changes: Vec<Change>, tell: impl FnOnce(WriteResult) + Send + 'static) {
         self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)), written: None });
     }
 
-    /// As `write`, but tried again until the disk takes it. Told once, of the first try.
-    pub(crate) fn write_surely(&self, changes: Vec<Change>, tell: impl FnOnce(Outcome) + Send + 'static) {
-        self.write_surely_then(changes, tell, || {});
-    }
-
-    /// As `write_surely`, and does something more when it is written, however late that is.
-    pub(crate) fn write_surely_then(
+    /// Like `write`, but tried again until the disk takes it. `tell` gets the result of the first attempt; `written` runs after
+    /// the commit, however late that is.
+    pub(crate) fn write_surely(
         &self,
         changes: Vec<Change>,
-        tell: impl FnOnce(Outcome) + Send + 'static,
+        tell: impl FnOnce(WriteResult) + Send + 'static,
         written: impl FnOnce() + Send + 'static,
     ) {
         self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)), written: Some(Box::new(written)) });
@@ -125,7 +128,7 @@ impl Writer {
         if let Some(Err(unsent)) = self.batches.as_ref().map(|batches| batches.send(batch))
             && let Some(tell) = unsent.0.tell
         {
-            tell(Outcome::Refused("the thread that writes the database has ended".into()));
+            tell(Err(WriteError::ThreadEnded.into()));
         }
     }
 }
@@ -170,7 +173,7 @@ struct Desk {
     /// What the disk refused and must not be lost.
     backlog: VecDeque<Batch>,
     /// Why the last try was refused, if it was; said once, not each time.
-    refusing: Option<String>,
+    refusing: Option<StoreRefusal>,
 }
 
 impl Desk {
@@ -181,7 +184,7 @@ impl Desk {
             && self.backlog.is_empty()
             && let Ok(numbers) = self.write(&group)
         {
-            self.note(None);
+            self.taken();
             for (batch, numbers) in group.into_iter().zip(numbers) {
                 batch.tell_written(numbers);
             }
@@ -189,7 +192,7 @@ impl Desk {
         }
         for batch in group {
             if let Err((mut batch, why)) = self.commit_one(batch) {
-                tell(batch.tell.take(), Outcome::Refused(why));
+                tell(batch.tell.take(), Err(why));
                 if batch.keep {
                     self.backlog.push_back(batch);
                     if self.backlog.len() > BACKLOG {
@@ -202,21 +205,24 @@ impl Desk {
 
     /// Gives it back, with the reason, if the disk refuses it; also if an older record of its terminal still waits, which would
     /// be written over it later.
-    fn commit_one(&mut self, batch: Batch) -> Result<(), (Batch, String)> {
+    fn commit_one(&mut self, batch: Batch) -> Result<(), (Batch, StoreRefusal)> {
         let older = |kept: &Batch| kept.records().any(|id| batch.records().any(|own| own == id));
         if self.backlog.iter().any(older) {
-            let why = self.refusing.clone().unwrap_or_else(|| "what came before it is not written yet".into());
+            let why = self.refusing.clone().unwrap_or_else(|| WriteError::Blocked.into());
             return Err((batch, why));
         }
         match self.write(std::slice::from_ref(&batch)) {
             Ok(mut numbers) => {
-                self.note(None);
+                self.taken();
                 batch.tell_written(numbers.pop().unwrap_or_default());
                 Ok(())
             }
             Err(error) => {
-                let why = error.to_string();
-                self.note(Some(&why));
+                if self.refusing.is_none() {
+                    tracing::warn!("the database refuses to be written: {error}");
+                }
+                let why = StoreRefusal::from(error);
+                self.refusing = Some(why.clone());
                 Err((batch, why))
             }
         }
@@ -252,19 +258,16 @@ impl Desk {
         Ok(numbers)
     }
 
-    fn note(&mut self, refused: Option<&str>) {
-        match refused {
-            Some(why) if self.refusing.is_none() => tracing::warn!("the database refuses to be written: {why}"),
-            None if self.refusing.is_some() => tracing::info!("the database can be written again"),
-            _ => {}
+    fn taken(&mut self) {
+        if self.refusing.take().is_some() {
+            tracing::info!("the database can be written again");
         }
-        self.refusing = refused.map(str::to_owned);
     }
 }
 
-fn tell(tell: Option<Tell>, outcome: Outcome) {
+fn tell(tell: Option<Tell>, result: WriteResult) {
     if let Some(tell) = tell {
-        tell(outcome);
+        tell(result);
     }
 }
 
@@ -292,7 +295,10 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
             insert.execute(params![event.at.as_millisecond(), terminal, offset, json(&event.body)?])?;
             return Ok(Some(transaction.last_insert_rowid()));
         }
-        Change::Put(record) => put(transaction, record)?,
+        Change::Put(record) => {
+            let put = "INSERT OR REPLACE INTO terminals (id, record) VALUES (?1, ?2)";
+            transaction.prepare_cached(put)?.execute(params![record.id.as_str(), json(record)?])?;
+        }
         Change::Drop(id) => {
             transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
             transaction.prepare_cached("DELETE FROM inputs WHERE terminal = ?1")?.execute([id.as_str()])?;
@@ -331,32 +337,6 @@ fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> R
         }
     }
     Ok(None)
-}
-
-fn put(transaction: &Transaction<'_>, record: &Record) -> rusqlite::Result<()> {
-    let mut put = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO terminals
-         (id, name, session, provider, agent_profile, directory, command, rows, cols, created, last_active, pid, exit, status, confirmed)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-    )?;
-    put.execute(params![
-        record.id.as_str(),
-        record.name.as_str(),
-        record.session.as_str(),
-        record.provider,
-        record.agent_profile,
-        record.directory,
-        json(&record.command)?,
-        record.size.rows(),
-        record.size.cols(),
-        record.created.0,
-        record.last_active.0,
-        record.pid,
-        record.exit.as_ref().map(json).transpose()?,
-        json(&record.status)?,
-        record.confirmed.as_ref().map(json).transpose()?,
-    ])?;
-    Ok(())
 }
 
 pub(super) fn json<T: serde::Serialize>(value: &T) -> rusqlite::Result<String> {

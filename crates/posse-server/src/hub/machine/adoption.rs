@@ -9,7 +9,7 @@ use posse_core::ids::TerminalId;
 use posse_core::status::{Event as StatusEvent, Exit, Life};
 use posse_term::client::Untaken;
 use posse_term::emulator::Emulator;
-use posse_term::wire::{KeeperRequest, TerminalSummary};
+use posse_term::wire::{KeeperEvent, KeeperRequest, TerminalSummary};
 
 use super::{HubMachine, TerminalEntry};
 use crate::hub::GRACE_MS;
@@ -39,10 +39,7 @@ impl HubMachine {
                 self.keeper_pid = link.keeper().or(self.keeper_pid);
                 self.keeper_up(held, &saved_screens);
             }
-            KeeperReport::Spawned { id, pid } => self.spawned(id, pid),
-            KeeperReport::SpawnFailed { id, why, message } => self.spawn_failed(id, CreateError::Refused(why, message)),
-            KeeperReport::Ended { id, left } => self.family_ended(id, left),
-            KeeperReport::Resting => self.rested(),
+            KeeperReport::Event(event) => self.keeper_event(event),
             KeeperReport::Unreachable(why) => self.keeper_unreachable(why),
             KeeperReport::Lost(why) => self.keeper_lost(&why),
             KeeperReport::Untaken(untaken, why) => self.untaken(untaken, KeeperSilent(why)),
@@ -54,6 +51,18 @@ impl HubMachine {
                 self.emit(self.event(body), vec![]);
                 self.problems.keeper_silent = why;
             }
+        }
+    }
+
+    fn keeper_event(&mut self, event: KeeperEvent) {
+        match event {
+            KeeperEvent::Spawned { id, pid } => self.spawned(id, pid),
+            KeeperEvent::SpawnFailed { id, why, message } => {
+                self.spawn_failed(id, CreateError::Refused(why, message));
+            }
+            KeeperEvent::Ended { id, left } => self.family_ended(id, left),
+            KeeperEvent::Resting => self.rested(),
+            _ => {}
         }
     }
 
@@ -171,11 +180,6 @@ impl HubMachine {
         let record = entry.record.clone();
         let known_inputs = self.inputs.remove(&id).unwrap_or_default();
         self.push(HubEffect::StartPump(Box::new(PumpStart { record, provider, known_inputs, beginning })));
-    }
-
-    /// Whether the pump of this number still serves the terminal.
-    pub(super) fn has_pump(&self, id: TerminalId, number: u64) -> bool {
-        self.terminals.get(&id).is_some_and(|entry| matches!(entry.pump, PumpState::Started(pump) if pump == number))
     }
 
     /// Answers the callers that wait for a pump which runs by now, or never will.

@@ -12,12 +12,12 @@ use posse_core::ids::{Name, TerminalId};
 use posse_core::status::{Event as StatusEvent, Life, StatusKind};
 use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal};
 
-use super::{HubMachine, TerminalEntry};
+use super::{HubMachine, TerminalEntry, logged};
 use crate::environment;
 use crate::hub::messages::*;
 use crate::pump::PumpBeginning;
 use crate::record::Record;
-use crate::store::{Change, Outcome};
+use crate::store::{Change, WriteResult};
 
 /// A terminal whose record is being written, or whose program is being started.
 pub(super) struct PendingTerminal {
@@ -154,8 +154,8 @@ impl HubMachine {
         };
         let mcp = agent.profile.as_ref().and_then(|profile| profile.mcp_config(id.as_str()));
         let model = agent.model.as_deref().or_else(|| agent.profile.as_ref()?.model.as_deref());
-        let hook_command = format!("{} hook", shell_quoted(&self.executable.to_string_lossy()));
-        let events = agent.provider.writes_events().then(|| self.events_directory.join(id.as_str()));
+        let hook_command = format!("{} hook", shell_quoted(&self.host.executable.to_string_lossy()));
+        let events = agent.provider.writes_events().then(|| self.host.events_directory.join(id.as_str()));
         let events = events.map(|file| file.to_string_lossy().into_owned());
         let wish = LaunchRequest {
             mode: agent.confirmed.mode,
@@ -193,8 +193,8 @@ impl HubMachine {
             command: record.command.clone(),
         };
         let event = self.event_of(id, created);
-        let changes = vec![Change::Put(Box::new(record)), Change::Event(Box::new(event.clone()))];
-        self.write(changes, false, AfterWrite::Created(id, Box::new(event)));
+        let changes = vec![Change::Put(Box::new(record)), logged(&event)];
+        self.write(changes, false, move |machine, result| machine.creation_stored(id, event, result));
     }
 
     pub(super) fn events_file_made(&mut self, id: TerminalId) {
@@ -205,8 +205,8 @@ impl HubMachine {
         }
     }
 
-    pub(super) fn creation_stored(&mut self, id: TerminalId, event: LogEvent, outcome: Outcome) {
-        if let Outcome::Refused(why) = outcome {
+    fn creation_stored(&mut self, id: TerminalId, event: LogEvent, result: WriteResult) {
+        if let Err(why) = result {
             self.problems.disk = Some(why.clone());
             self.terminals.remove(&id);
             self.push(HubEffect::RemoveEventsFile(id));
@@ -215,7 +215,7 @@ impl HubMachine {
             }
             return;
         }
-        self.publish_stored(event, outcome);
+        self.publish_stored(event, result);
         if self.shutdown.is_some() {
             return self.spawn_failed(id, CreateError::Ended);
         }

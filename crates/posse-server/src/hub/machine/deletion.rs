@@ -46,12 +46,13 @@ impl HubMachine {
         }
         self.push(HubEffect::RemoveFiles(id));
         let deleted = EventBody::TerminalDeleted { reason: DeleteReason::Asked, processes_left: left };
-        let event = self.event_of(id, deleted);
-        let changes = vec![Change::Drop(id), Change::Event(Box::new(event.clone()))];
-        let then = AfterWrite::Deleted { event: Box::new(event), left, replies };
-        // The keeper keeps the terminal until then: the next daemon must find both or neither.
+        // The keeper keeps the terminal until this is written: the next daemon must find both or neither.
         let forget = self.connected.then_some(id);
-        self.push(HubEffect::Write { changes, retry: true, then, forget });
+        self.emit_and(self.event_of(id, deleted), vec![Change::Drop(id)], forget, move |machine| {
+            for reply in replies {
+                machine.reply(reply, Ok(Some(left)));
+            }
+        });
     }
 
     /// The keeper does not end this terminal: callers that wanted it deleted, or everything stopped, may ask again.

@@ -9,7 +9,6 @@ use posse_term::wire::KeeperRequest;
 use super::HubMachine;
 use crate::hub::GRACE_MS;
 use crate::hub::messages::*;
-use crate::store::Change;
 
 #[derive(Default)]
 pub(super) struct ShutdownState {
@@ -61,13 +60,12 @@ impl HubMachine {
         if std::mem::replace(&mut shutdown.resting, true) {
             return;
         }
-        let event = self.event(EventBody::DaemonStopped {});
-        self.write(vec![Change::Event(Box::new(event.clone()))], true, AfterWrite::Farewell(Box::new(event)));
+        self.emit_and(self.event(EventBody::DaemonStopped {}), vec![], None, Self::farewell_published);
     }
 
     /// Tells the keeper that the daemon leaves and waits for its answer, so that the keeper does not start another daemon.
     /// The keeper was told before to forget what has ended.
-    pub(super) fn farewell_published(&mut self) {
+    fn farewell_published(&mut self) {
         let connected = self.connected;
         let Some(shutdown) = self.shutdown.as_mut().filter(|shutdown| shutdown.resting) else { return };
         shutdown.published = true;
@@ -99,7 +97,7 @@ impl HubMachine {
             let stopped = StoppedDaemon {
                 running: running.clone(),
                 keeper_silent: shutdown.keeper_silent.clone(),
-                unsaved: self.problems.disk.clone(),
+                unsaved: self.problems.disk.as_ref().map(|StoreRefusal(why)| why.to_string()),
             };
             self.reply(reply, Ok(stopped));
         }

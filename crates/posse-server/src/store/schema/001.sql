@@ -10,22 +10,8 @@ CREATE INDEX events_of_terminal ON events (terminal, seq);
 
 -- The terminals as they are now.
 CREATE TABLE terminals (
-    id            TEXT PRIMARY KEY,
-    name          TEXT    NOT NULL,
-    session       TEXT    NOT NULL,
-    provider      TEXT    NOT NULL,
-    agent_profile TEXT,
-    directory     TEXT    NOT NULL,
-    command       TEXT    NOT NULL,      -- JSON array
-    rows          INTEGER NOT NULL,
-    cols          INTEGER NOT NULL,
-    created       INTEGER NOT NULL,
-    last_active   INTEGER NOT NULL,
-    pid           INTEGER,
-    exit          TEXT,                  -- JSON, null while it runs
-    status        TEXT    NOT NULL,      -- JSON
-    -- JSON: how much the operator lets the agent do, and whether the directory is trusted.
-    confirmed     TEXT
+    id     TEXT PRIMARY KEY,
+    record TEXT NOT NULL                 -- JSON
 ) STRICT;
 
 -- What the daemon must remember to do after a restart, such as where to listen.
