@@ -57,19 +57,19 @@ use requester::{OverTcp, PeerProcess};
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
 
-/// How long a body may take between two of its parts.
+/// The maximum pause between two parts of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many events may wait for a follower. One that falls further behind reads the log instead.
+/// The maximum number of events that wait for a follower. A follower that is further behind reads the log.
 const EVENTS_WAITING: usize = 1024;
 
-/// How long to wait before a keeper that did not answer is asked again: there is no event for that.
+/// The pause before a silent keeper is asked again: no event reports that it answers.
 const KEEPER_RETRY: Duration = Duration::from_secs(1);
 
 /// The answer to a request: a value, or why there is none.
 type Answer<T> = Result<Json<T>, ApiError>;
 
-/// What every handler may use.
+/// The state shared by all handlers.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
@@ -119,7 +119,7 @@ impl App {
         disk::run(move |disk| providers.load(disk, &id)).await
     }
 
-    /// What terminals get whose maker says nothing about it.
+    /// The environment and directory of terminals whose creator gave none.
     pub(crate) fn defaults(&self) -> Defaults {
         self.listeners.defaults()
     }
@@ -161,7 +161,7 @@ impl App {
 /// neither builds nor carries it.
 macro_rules! api {
     ($($path:literal => $($method:ident $module:ident::$handler:ident),+;)*) => {
-        /// What everyone may ask who may come in.
+        /// The routes for every client that is admitted.
         fn routes() -> Router<App> {
             Router::new()$(.route($path, MethodRouter::new()$(.$method($module::$handler))+))*
         }

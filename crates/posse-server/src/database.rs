@@ -1,4 +1,4 @@
-//! Whether the database can be used, and how to go on without it.
+//! Checks the database, and moves a damaged one away.
 
 use std::ffi::OsString;
 use std::io;
@@ -43,7 +43,7 @@ fn check(disk: &Disk, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether an error says that the content of the database is at fault, not the disk or the permissions.
+/// Returns whether an error is due to the content of the database, not to the disk or the permissions.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error as E;
     match error {

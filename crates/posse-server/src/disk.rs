@@ -29,7 +29,7 @@ pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce(&Disk) -> T + Send 
     *done.downcast().expect("the result has the type that `work` returns")
 }
 
-/// What [`run`] does, compiled once and not for each of its closures.
+/// The part of [`run`] that is compiled once, not for each closure.
 async fn run_boxed(work: Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>) -> Box<dyn Any + Send> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -33,7 +33,7 @@ use machine::log_audit;
 pub(crate) use machine::{HubHost, HubMachine};
 pub(crate) use messages::*;
 
-/// How long a family is given to end by itself before it is killed.
+/// The time in which a family may end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
 
 /// Carries out what the machine decides.

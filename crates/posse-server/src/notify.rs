@@ -17,7 +17,7 @@ use ureq::tls::{RootCerts, TlsConfig};
 
 use posse_files::child::{self, ChildError, Leftovers};
 
-/// How long a channel may take.
+/// The time limit of a channel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An ntfy server makes an attachment of a longer text, and refuses it without a store for those.
 const NTFY_TEXT: usize = 4096;
@@ -28,7 +28,7 @@ const VARIABLE: usize = 32 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Notice {
-    /// What happened, in one word for programs.
+    /// The event in one word, for programs.
     pub event: &'static str,
     /// From 1, for later, to 5, for now.
     pub priority: u8,

@@ -43,17 +43,17 @@ use crate::watch::{Item, Start, Tail, Watchers};
 use crate::watched_files::{FileWatch, WatchedFiles};
 use crate::{disk, event_files, session_files};
 
-/// How much output may pass between two checkpoints, as a part of the ring. A checkpoint must never be older
-/// than the ring, and costs about as much as printing the screen and its history once.
+/// The number of checkpoints per ring of output. A checkpoint must never be older than the ring, and costs about as much as
+/// printing the screen and its history once.
 const CHECKPOINTS_PER_RING: u64 = 2;
 /// Output that comes in pieces this large is a flood: it takes long enough that others should not wait for all of it.
 const FLOOD: usize = 8 << 10;
-/// How many messages of a terminal are remembered to have arrived.
+/// The number of arrived messages remembered per terminal.
 const KNOWN_INPUTS: usize = 1024;
-/// How long the end of an answer may take to be drawn after the agent has said that it is over: three times the 180 ms
+/// The time in which an agent draws the end of an answer after it has reported that end: three times the 180 ms
 /// that Claude Code took at most.
 const DRAWING: Duration = Duration::from_millis(600);
-/// How long a terminal keeps another size so that its program notices and repaints. Long enough for a busy
+/// The time for which a terminal keeps another size so that its program repaints. Long enough for a busy
 /// program to handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
 
@@ -149,16 +149,16 @@ struct Pump {
     /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
-    /// Who waits for the last answer to be on the screen, and how long.
+    /// Callers that wait for the last answer to be on the screen, and until when.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
-    /// What others typed while something was being delivered, and the question that was open then.
+    /// Input that came during a delivery, and the question that was open then.
     held_back: VecDeque<(PumpInput, Option<Showing>)>,
-    /// Who types what the agent gets from us, and how often.
+    /// The writer of the keys that the pump types, and their number so far.
     writer: WriterId,
     typed: u64,
     emulator: Emulator,
     life: Life,
-    /// What is pushed to drivers.
+    /// The observation that is pushed to drivers.
     observed: watch::Sender<Observation>,
     base_size: Size,
     last_screen: PathBuf,
@@ -185,7 +185,7 @@ struct Pump {
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
-    /// What was there before the last message to the agent. Nothing if another daemon sent it.
+    /// The screen before the last message to the agent; `None` if another daemon sent it.
     before: Option<Before>,
     exit: Option<Exit>,
 }

@@ -27,12 +27,11 @@ use writer::{Outcome, Writer};
 
 /// The setting that is remembered: "off", or nothing.
 pub(crate) const SETTING: &str = "recordings";
-/// How long the thread lets things come together. A crash costs so much of a recording.
+/// The time in which the thread collects items before it writes. A crash loses this much of a recording.
 const DELAY: Duration = Duration::from_millis(250);
-/// The most one terminal may have waiting. What prints more than this in that time is a flood nobody reads; of 100 MB
-/// the last few would be kept anyway.
+/// The maximum number of bytes that wait for one terminal. More than this in `DELAY` is a flood that nobody reads.
 const OF_ONE: usize = 1 << 20;
-/// The most all may have waiting.
+/// The maximum number of bytes that wait for all terminals.
 const OF_ALL: usize = 16 << 20;
 
 /// Something to record.
@@ -44,11 +43,11 @@ struct Item {
 }
 
 enum What {
-    /// What follows goes on from a screen that looks like this. Nothing is to be drawn if nothing was printed yet.
+    /// The screen from which the recording continues. Empty if nothing was printed yet.
     Picture {
         size: Size,
         bytes: Vec<u8>,
-        /// So much output before it was left out.
+        /// The number of output bytes left out before it.
         lost: u64,
     },
     Output(Bytes),
@@ -77,7 +76,7 @@ struct Queue {
     items: Vec<Item>,
     waiting: HashMap<TerminalId, usize>,
     bytes: usize,
-    /// Those for whom there was no room.
+    /// Terminals for whose items there was no room.
     refused: BTreeSet<TerminalId>,
     on: bool,
     closing: bool,
@@ -96,7 +95,7 @@ impl Shared {
     }
 }
 
-/// What the thread has to say to the daemon.
+/// A message of the thread to the daemon.
 pub(crate) enum Word {
     /// A picture of this terminal's screen is needed to go on.
     PictureWanted(TerminalId),

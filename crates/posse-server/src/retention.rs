@@ -16,9 +16,9 @@ use crate::record::Record;
 pub(crate) const AGE: Duration = Duration::from_secs(14 * 24 * 3600);
 /// The most events kept, whatever their age: about 50 MB of them.
 pub(crate) const EVENTS: i64 = 200_000;
-/// How many events come between two rounds of tidying.
+/// The number of events between two rounds of tidying.
 pub(crate) const ROUND: u64 = 10_000;
-/// How large the log file may become, and how much of its end is kept beside it then.
+/// The maximum size of the log file, and the size of its end that is kept.
 const LOG: u64 = 4 << 20;
 const LOG_KEPT: u64 = 1 << 20;
 

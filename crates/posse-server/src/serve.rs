@@ -25,9 +25,9 @@ use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
 use crate::{hub, pump};
 
-/// How long open answers may take when the daemon stops.
+/// The time for open responses when the daemon stops.
 const FAREWELL: Duration = Duration::from_millis(500);
-/// How long a daemon before us may take to be gone for good.
+/// The time in which the previous daemon must have exited.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
 
 async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), ServeError> {
     let (paths, executable) = (settings.paths.clone(), settings.executable.clone());
-    // Before anybody can look.
+    // Before a client can read the audit.
     hub::complete_unfinished(&store, found.unfinished).await;
     let socket = paths.daemon_socket();
     let _ = disk::at(&socket, Disk::remove_file).await;
@@ -114,7 +114,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     {
         tracing::error!("cannot listen on {} again: {error}", place.address);
     }
-    // Connected only now that the socket accepts: whoever waits for a daemon hears of us through the keeper.
+    // Connected only now that the socket accepts: a client that waits for a daemon learns of it from the keeper.
     keeper.connect().await?;
     crate::spawn(keeper.run(reconnects));
     let (stop_serving, stopped_serving) = oneshot::channel::<()>();
@@ -138,12 +138,12 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     hub.run(queue).await;
     recorder_thread.finish();
     let _ = disk::at(&socket, Disk::remove_file).await;
-    // Goes if the keeper has left too; whoever leaves last closes the door.
+    // Fails while the keeper runs: the last of the two removes the directory.
     let _ = disk::at(&paths.runtime, Disk::remove_dir).await;
     let _ = stop_serving.send(());
     let farewell = async {
         let _ = server.await;
-        // Whoever follows the events, over TCP too, has been told of our end.
+        // All followers of the events have received the last one.
         events.closed().await;
     };
     let _ = tokio::time::timeout(FAREWELL, farewell).await;

@@ -1,9 +1,7 @@
 //! The journal: one SQLite database, written by one thread.
 //!
-//! Nobody waits for the disk but whoever asked for something that must be durable first. Changes are handed
-//! over with a ticket; what has piled up is committed together, and the outcome of each ticket is told back.
-//! When the disk refuses, the outcome says so, what must not be lost is kept and tried again, and the daemon
-//! goes on.
+//! Callers hand over batches of changes and do not wait. The thread commits the batches that have piled up together and
+//! reports the result of each. If the disk refuses, the batches that must not be lost are kept and tried again.
 
 mod audit;
 mod runs;
@@ -105,7 +103,7 @@ pub(crate) enum Change {
     },
 }
 
-/// What is in the database when it is opened.
+/// The content of the database when it is opened.
 pub(crate) struct Found {
     pub(crate) terminals: Vec<Record>,
     /// The number of the newest event.
@@ -169,7 +167,7 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, Sto
     Ok(found)
 }
 
-/// All that a daemon needs to go on.
+/// Reads everything that a new daemon needs.
 pub(crate) fn read_everything(connection: &Connection) -> rusqlite::Result<Found> {
     Ok(Found {
         terminals: rows(connection, "SELECT record FROM terminals ORDER BY id", [], |row| json(row, "record"))?,
@@ -198,7 +196,7 @@ fn rows<T, C: FromIterator<T>>(
     connection.prepare(select)?.query_map(parameters, read)?.collect()
 }
 
-/// How much there is, in figures.
+/// The size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) events: i64,

@@ -1,4 +1,4 @@
-//! Those who follow a terminal live: a stream of its bytes for each, bounded, and the size they agree on.
+//! The live followers of a terminal: a bounded stream of its bytes for each, and the size they agree on.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,26 +8,26 @@ use posse_core::screen::Size;
 use posse_core::status::Exit;
 use tokio::sync::mpsc;
 
-/// How many items may wait for a watcher. One that falls further behind is let go; it may come back and
-/// begin with a fresh picture. At most 64 KiB each, usually far less.
+/// The maximum number of items that wait for a watcher. A watcher that falls further behind is dropped and may begin again
+/// with a picture. An item has at most 64 KiB, usually far less.
 const WAITING: usize = 256;
 
-/// How much of the output is kept so that a watcher who was cut off can go on where it was.
+/// The number of output bytes kept, so that a watcher can reconnect and continue where it was.
 pub(crate) const TAIL: usize = 256 << 10;
 
-/// What a watcher gets to see.
+/// An item for a watcher.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Output { offset: u64, bytes: Bytes },
     Message(StreamMessage),
 }
 
-/// How a watcher begins.
+/// The beginning of a watcher's stream.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) watcher: u64,
     pub(crate) size: Size,
-    /// What to show first, and the offset that the items continue from.
+    /// The first bytes to show, and the offset from which the items continue.
     pub(crate) offset: u64,
     pub(crate) bytes: Vec<u8>,
     /// `bytes` is output from the offset asked for, not a picture of the screen.
@@ -66,7 +66,7 @@ impl Watchers {
         self.all.is_empty()
     }
 
-    /// Tells everyone. Who cannot take it is let go. True if somebody was.
+    /// Sends an item to all watchers and drops those that are too far behind. Returns whether one was dropped.
     pub(crate) fn tell(&mut self, item: &Item) -> bool {
         let before = self.all.len();
         self.all.retain(|_, watcher| watcher.items.try_send(item.clone()).is_ok());

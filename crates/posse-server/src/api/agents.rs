@@ -18,15 +18,15 @@ use crate::hook_files;
 use crate::hub::{AgentStart, CreateError, HubCommand, KeeperSilent, NewTerminal, ProgramChoice};
 use crate::pump::{self, TextPart};
 
-/// How long an agent may take to be ready when its manifest does not say.
+/// The time in which an agent must be ready if its manifest does not set one.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the keeper is asked for a sign of life while an agent starts. With the time that the keeper has to answer this
+/// The interval at which the keeper is probed while an agent starts. With the time that the keeper has to answer this
 /// stays below the 10 s in which every command answers.
 const PROBE: Duration = Duration::from_secs(1);
 /// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
 const LAST_WORDS: usize = 5;
 
-/// What a request says of an agent.
+/// The agent of a request.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) provider: String,
@@ -120,7 +120,7 @@ async fn keeper_falls_silent(app: &App) -> KeeperSilent {
     }
 }
 
-/// Why it ended, and what it said about it.
+/// Adds the last rows of a failed agent to the reason of its end.
 async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> String {
     let pump = app.ask(|reply| HubCommand::Find(terminal, reply)).await.ok().flatten();
     let said = match pump {

@@ -17,7 +17,7 @@ use super::ApiError;
 use super::listen::Visitor;
 use crate::disk::Disk;
 
-/// What is asked of a visitor.
+/// The requirements for a TCP client.
 #[derive(Clone)]
 pub(crate) struct Door {
     /// `None`: everyone on this machine may come in.
@@ -61,7 +61,7 @@ fn equal(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
-/// Whether a host, with or without a port, is this machine by a name that cannot lead elsewhere.
+/// Returns whether a host, with or without a port, is this machine by a name that cannot lead elsewhere.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,

@@ -19,7 +19,7 @@ pub(crate) trait ApiProblem: std::error::Error {
     fn problem(&self) -> (ProblemKind, Option<&str>);
 }
 
-/// What to do next, where several errors say the same.
+/// Hints that several errors share.
 pub(crate) mod hint {
     /// About a question that is in the way, whatever kind of question it is.
     pub(crate) const ANSWERS: &str =
@@ -111,7 +111,7 @@ impl From<QueryRejection> for ApiError {
 }
 
 impl ApiError {
-    /// What happened and what to do next, for where only one text goes.
+    /// The error and its hint in one text.
     pub(crate) fn in_full(&self) -> String {
         let (_, hint) = self.problem();
         hint.map_or_else(|| self.to_string(), |hint| format!("{self} ({hint})"))

@@ -1,4 +1,4 @@
-//! What happens, as it happens and as it was written down.
+//! Events: live, and from the log.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use super::{Answer, ApiError, App};
 use crate::disk;
 use crate::store::{self, Slice};
 
-/// How many events are read off the log at once.
+/// The number of events read from the log at once.
 const PAGE: usize = 500;
 /// The most events one request for the log gets.
 const MOST: usize = 10_000;
-/// How often a silent stream says that it is alive.
+/// The interval between two signs of life on a silent stream.
 const ALIVE: Duration = Duration::from_secs(15);
 
 /// Read the journal

@@ -25,7 +25,7 @@ use crate::disk;
 use crate::hub::HubCommand;
 use crate::run::journal::Failed;
 
-/// How long a client may take to say what it wants.
+/// The time in which a client must have sent the head of its request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most clients that may be connected at once. Each costs memory, and none of ours needs hundreds.
 const CONNECTIONS: usize = 256;
@@ -35,7 +35,7 @@ const STRANGERS: usize = 256;
 /// The setting that is remembered.
 pub(crate) const SETTING: &str = "listen";
 
-/// What terminals get whose maker says nothing about it: the requester's of `posse serve --listen`. Never stored.
+/// The environment and directory of terminals whose creator gave none: those of `posse serve --listen`. Never stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
     pub(crate) environment: BTreeMap<String, String>,
@@ -53,7 +53,7 @@ impl Default for Defaults {
     }
 }
 
-/// Where to listen, as it is remembered.
+/// A remembered address to listen on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Place {
     pub(crate) address: SocketAddr,

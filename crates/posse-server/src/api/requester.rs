@@ -1,4 +1,4 @@
-//! Who asks: the process at the other end of the private socket, or a client over TCP.
+//! The sender of a request: a process at the other end of the private socket, or a client over TCP.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OverTcp;
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Requester {
     /// A program that came over TCP.
@@ -72,7 +72,7 @@ impl FromRequestParts<App> for Requester {
 }
 
 impl Requester {
-    /// Whether the requester is a process that may answer only if the operator has allowed it.
+    /// Returns whether the requester is a process that may answer only if the operator has allowed it.
     fn is_held(self) -> bool {
         matches!(self, Requester::Process(whereabouts) if !whereabouts.is_outside())
     }
@@ -127,17 +127,17 @@ impl Requester {
         if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
     }
 
-    /// Whether keys of this requester may reach an agent.
+    /// Returns whether keys of this requester may reach an agent.
     pub(super) async fn may_type(self, app: &App) -> bool {
         !self.is_held() || allowed(app).await
     }
 
-    /// Whether the requester certainly is a process of this terminal.
+    /// Returns whether the requester certainly is a process of this terminal.
     pub(super) fn belongs_to(self, id: TerminalId) -> bool {
         matches!(self, Requester::Process(Whereabouts::Terminal(terminal)) if terminal == id)
     }
 
-    /// Who answers a question in this terminal, and whether they may.
+    /// Returns the requester as the sender of an answer in this terminal.
     pub(super) async fn answerer(self, app: &App, id: TerminalId) -> Answerer {
         let (by, from) = match self {
             Requester::Client => (By::Client, None),
@@ -150,7 +150,7 @@ impl Requester {
     }
 }
 
-/// Where the process runs that asks. Only on the private socket.
+/// Shows where the requesting process runs. Only on the private socket.
 pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<posse_api::RequesterView> {
     let terminal = match requester {
         Requester::Client => None,

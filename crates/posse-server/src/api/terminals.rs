@@ -27,19 +27,19 @@ use crate::pump::{self, Answerer, InputError, InputOrigin, PumpHandle, TextPart}
 
 type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
 
-/// How much output survives the daemon when nobody says otherwise.
+/// The default number of output bytes that survive the daemon.
 pub(crate) const RING: u32 = 1 << 20;
-/// The least that makes sense and the most that one terminal may take.
+/// The valid numbers of output bytes.
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
-/// Lines of `tail` when nobody says how many.
+/// The default number of lines of `tail`.
 const TAIL_LINES: usize = 5;
-/// How long a request waits for the keeper, which a daemon that has just started may still be looking for.
+/// The time for which a request waits for the keeper, to which a new daemon may not be connected yet.
 const FINDING: Duration = Duration::from_secs(20);
-/// How long a terminal may take to catch up with what its program has printed. The longest ring takes a second or two.
+/// The time in which a terminal must have processed its output. The longest ring takes a second or two.
 const CATCHING_UP: Duration = Duration::from_secs(8);
-/// How long an agent may take to be ready for the reason of a refusal.
+/// The time in which an agent must be ready for the reason of a refusal.
 const REASON_PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is tried again although no change of its status was seen.
+/// The interval at which the reason is sent again although the status did not change.
 const REASON_RETRY: Duration = Duration::from_secs(2);
 /// The longest answer in words: it must fit on a screen to be seen there.
 const MAX_WORDS: usize = 1000;
@@ -149,7 +149,7 @@ async fn snapshot(app: &App, id: TerminalId) -> Result<TerminalSnapshot, ApiErro
     app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))
 }
 
-/// Whether an agent is in a terminal, which is talked to with proof.
+/// Returns whether an agent is in a terminal.
 async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
     Ok(snapshot(app, id).await?.record.confirmed.is_some())
 }

@@ -1,7 +1,7 @@
 //! The decisions of the hub, without IO: [`HubMachine::handle`] takes an event and the time, and returns effects.
 //!
-//! Two orders hold throughout. What is announced was written first, or was refused by the disk, which is a problem of its own.
-//! What is started was written first: after a crash in between, the record says that the terminal is missing.
+//! Two orders hold throughout. An event is written, or refused by the disk, before it is announced.
+//! A terminal is written before it is started: after a crash in between, its record shows that it is missing.
 
 mod adoption;
 mod creation;
@@ -151,7 +151,7 @@ impl HubMachine {
         std::mem::take(&mut self.effects)
     }
 
-    /// Whether the daemon may exit. No event is handled after that.
+    /// Returns whether the daemon may exit. No event is handled after that.
     pub(super) fn has_finished(&self) -> bool {
         self.finished
     }

@@ -45,7 +45,7 @@ pub(crate) enum HubEvent {
     RecordingsGrown,
     /// The file for an agent's events was made, as far as possible.
     EventsFileMade(TerminalId),
-    /// What [`HubEffect::LoadTerminal`] has read.
+    /// The result of [`HubEffect::LoadTerminal`].
     TerminalLoaded {
         id: TerminalId,
         load: u64,
@@ -64,7 +64,7 @@ pub(crate) struct HubTime {
 /// An answer, ready to be sent to the caller that waits for it.
 pub(crate) type ReplyThunk = Box<dyn FnOnce() + Send>;
 
-/// What the hub wants done, in this order.
+/// An action of the hub. Actions are carried out in order.
 pub(crate) enum HubEffect {
     Write {
         changes: Vec<store::Change>,
@@ -101,14 +101,14 @@ pub(crate) enum HubEffect {
 /// The machine's next step after the store has written a batch or refused it.
 pub(crate) type AfterWrite = Box<dyn FnOnce(&mut HubMachine, WriteResult) + Send>;
 
-/// What a pump needs from the disk.
+/// Files that a pump needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LoadTerminal {
     pub(crate) id: TerminalId,
     /// Tells this load from another one of the same terminal.
     pub(crate) number: u64,
     pub(crate) provider: Option<String>,
-    /// Whether the last screen is wanted.
+    /// Read the last screen too.
     pub(crate) screen: bool,
 }
 
@@ -129,7 +129,7 @@ pub(crate) enum TidyScope {
     Startup,
 }
 
-/// What a pump reports.
+/// A report of a pump.
 pub(crate) enum PumpReport {
     Status(Box<Status>),
     Title(String),
@@ -137,7 +137,7 @@ pub(crate) enum PumpReport {
     Signal(Signal),
     /// An event for the log.
     Event(Box<EventBody>),
-    /// Whether a viewer is attached.
+    /// A viewer is attached, or none any more.
     Watched(bool),
     /// This input must be written down before it is sent.
     InputAhead {
@@ -179,7 +179,7 @@ pub(crate) enum KeeperReport {
     Lost(String),
     /// The keeper did not take this request in time, for this reason, and will not carry it out.
     Untaken(Untaken, String),
-    /// Why the keeper does not answer; `None` if it does again.
+    /// The reason why the keeper does not answer; `None` if it answers again.
     Silent(Option<String>),
 }
 
@@ -241,7 +241,7 @@ pub(crate) enum HubCommand {
     Resize(TerminalId, Size),
     Touch(TerminalId),
     HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
-    /// Whether the keeper answers.
+    /// Ask the keeper for a sign of life.
     ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
     Delete {
         id: TerminalId,
@@ -260,7 +260,7 @@ pub(crate) enum HubCommand {
     },
     /// Record what terminals print from now on, or stop.
     Record(bool),
-    /// What keeps the daemon from working as it should, in words.
+    /// The problem that keeps the daemon from working, in words.
     Health(oneshot::Sender<Option<String>>),
     /// An entry of a run's journal. Answered when it is written, or cannot be.
     Journal {
@@ -359,7 +359,7 @@ impl ApiProblem for CreateError {
     }
 }
 
-/// Why the keeper did not take a request. The request is not carried out later either.
+/// The reason why the keeper did not take a request. The keeper does not execute the request later either.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct KeeperSilent(pub(crate) String);
@@ -375,7 +375,7 @@ pub(crate) type DeleteReply = oneshot::Sender<Result<Option<u32>, KeeperSilent>>
 
 pub(crate) type StopReply = oneshot::Sender<Result<StoppedDaemon, KeeperSilent>>;
 
-/// What remains when the daemon stops.
+/// The terminals that remain when the daemon stops.
 #[derive(Debug)]
 pub(crate) struct StoppedDaemon {
     pub(crate) running: Vec<TerminalSnapshot>,
@@ -385,13 +385,13 @@ pub(crate) struct StoppedDaemon {
     pub(crate) unsaved: Option<String>,
 }
 
-/// What the machine knows of problems.
+/// The problems known to the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HubProblems {
-    /// Why the keeper that is connected does not answer.
+    /// The reason why the connected keeper does not answer.
     pub(crate) keeper_silent: Option<String>,
-    /// Why there is no keeper and none can be started.
+    /// The reason why there is no keeper and none can be started.
     pub(crate) no_keeper: Option<String>,
-    /// Why the last write was refused.
+    /// The error of the last write.
     pub(crate) disk: Option<StoreRefusal>,
 }

@@ -29,14 +29,14 @@ use super::{Answerer, InputError};
 /// A question of the start that comes back is answered this often. Then a person has to look.
 const START_ANSWERS: usize = 3;
 
-/// How long an automatic answer waits for the agent's report of a question that is on the screen. Reports of Claude Code come
+/// The time for which an automatic answer waits for the agent's report of a question on the screen. Reports of Claude Code come
 /// before it draws the question; on a busy machine the process that brings them may take a second.
 const REPORT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// How often a job that waits for a question is looked after, when nothing happens: the announcement expires.
+/// The interval at which a job that waits for a question is checked: the announcement of the question expires.
 const HOLD: Duration = Duration::from_millis(250);
 
-/// What is being done.
+/// The job at work.
 struct Work {
     machine: Machine,
     by: By,
@@ -65,7 +65,7 @@ pub(super) struct Agent {
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
     showing: Option<Showing>,
-    /// What the agent reports about its questions.
+    /// The agent's reports of its questions.
     reports: QuestionReports,
     work: Option<Work>,
     queue: VecDeque<Queued>,
@@ -139,25 +139,25 @@ impl Agent {
         &self.provider.manifest.session_file
     }
 
-    /// What the screen said last.
+    /// The status that the screen showed last.
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status
     }
 
-    /// What a source said of the agent. Returns whether the screen has to be read again.
+    /// Takes in a claim about the agent. Returns whether the screen has to be read again.
     pub(super) fn heard(&mut self, source: Source, claim: &Claim) -> bool {
         self.reports.hear(source, claim);
         self.showing.is_some() && matches!(source, Source::Osc | Source::Hook | Source::SessionFile)
     }
 
-    /// What a source tells about questions. Returns whether the screen has to be read again.
+    /// Takes in a report of a question. Returns whether the screen has to be read again.
     pub(super) fn reported(&mut self, event: ReportEvent) -> bool {
         let showing = self.showing.is_some();
         self.reports.take(event, showing);
         showing
     }
 
-    /// What is on the screen of a prompt that may have arrived.
+    /// The traces on the screen of a prompt that may have arrived.
     pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
         let text = Recognised::new(text, self.provider.manifest.submit.pasted.clone());
         let draft = self.reading.as_ref().and_then(|reading| reading.draft.as_deref());
@@ -185,7 +185,7 @@ impl Agent {
         }
     }
 
-    /// Whether something is being delivered or answered.
+    /// Returns whether a job is at work.
     pub(super) fn works(&self) -> bool {
         self.work.is_some()
     }
@@ -195,7 +195,7 @@ impl Agent {
         self.showing.as_ref()
     }
 
-    /// Whether a job waits for something that a look may show.
+    /// Returns whether a job waits for something that a look may show.
     pub(super) fn holds(&self) -> bool {
         self.held.is_some()
     }
@@ -269,7 +269,7 @@ impl Agent {
         acts
     }
 
-    /// Whether this is about a question whose report, or whose text, may still come. An automatic yes needs the report; a
+    /// Returns whether this is about a question whose report, or whose text, may still come. An automatic yes needs the report; a
     /// person should read what is reported, and name the question by it.
     fn waits_for_report(&self, queued: &Queued, now: Mono) -> bool {
         let evidence = self.evidence();
@@ -288,7 +288,7 @@ impl Agent {
         waits && self.showing.as_ref().is_some_and(|showing| now < showing.since + REPORT_PATIENCE)
     }
 
-    /// How the open question compares with what the agent reports.
+    /// Compares the open question with the agent's reports.
     fn evidence(&self) -> QuestionEvidence {
         let Some(reading) = self.reading.as_ref().filter(|reading| question(reading).is_some()) else {
             return QuestionEvidence::default();
@@ -381,7 +381,7 @@ impl Agent {
         Machine::Prompt { prompt: Box::new(prompt), characters }
     }
 
-    /// Tells the machine at work what happened.
+    /// Hands an event to the machine at work.
     pub(super) fn drive(&mut self, happened: &DeliveryEvent, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let echo;

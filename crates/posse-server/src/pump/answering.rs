@@ -32,7 +32,7 @@ impl Answering {
         Self { decision, dialog: dialog.cloned(), answerer, given: None }
     }
 
-    /// What is to be written down before the first key.
+    /// The entry of the audit to be written before the first key.
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
         let machine = Answer::new(self.decision.clone(), provider.manifest.answer.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();

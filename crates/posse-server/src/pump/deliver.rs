@@ -43,7 +43,7 @@ impl Pump {
         self.tell_status(change);
     }
 
-    /// What the manifest says of the agent's signals.
+    /// The manifest's rules for the agent's signals.
     pub(super) fn signals(&self) -> Option<&SignalRules> {
         self.agent.as_ref().map(|agent| &agent.provider.manifest.signals)
     }
@@ -95,7 +95,7 @@ impl Pump {
         }
     }
 
-    /// What was held back while something was being delivered. It was typed at what was on the screen then: at another
+    /// Types the input that was held back during a delivery. It was meant for the screen of that time: at another
     /// question it would mean something else, and choose an option that was not on the screen.
     fn let_others_type(&mut self) {
         while !self.agent.as_ref().is_some_and(Agent::works)
@@ -109,7 +109,7 @@ impl Pump {
         }
     }
 
-    /// Whether another question is open than this one, or is about to be. One that was answered in vain counts as
+    /// Returns whether another question is open than this one, or is about to be. One that was answered in vain counts as
     /// another: the key may still be unread, and what comes after it would reach the next question.
     fn has_moved_on(&self, at: Option<&Showing>) -> bool {
         let showing = self.agent.as_ref().and_then(Agent::showing);

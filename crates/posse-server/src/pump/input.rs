@@ -17,12 +17,12 @@ impl Pump {
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
 
-    /// Why nothing reads what is typed.
+    /// The reason why nothing reads what is typed.
     pub(super) fn no_reader(&self) -> InputError {
         if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended }
     }
 
-    /// Whether this message is known to have arrived; `None` if nothing is known of it.
+    /// Returns whether this message has arrived; `None` if nothing is known of it.
     pub(super) fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
         let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
         if let Some(known) = of_writer().find(|known| known.sequence == sequence) {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::messages::{Answerer, InputError};
 
-/// What a request wants of the agent.
+/// The content of a request for the agent.
 pub(super) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order, Answerer),
@@ -17,13 +17,13 @@ pub(super) enum Wanted {
     Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
 }
 
-/// A request, and who hears how it went.
+/// A request and its caller.
 pub(super) struct Job {
     pub(super) wanted: Wanted,
     pub(super) by: By,
 }
 
-/// What waits for its turn.
+/// An entry of the queue.
 pub(super) enum Queued {
     Job(Box<Job>),
     /// A caller wants to know what is asked.
@@ -41,7 +41,7 @@ pub(super) enum By {
     Ourselves,
 }
 
-/// What to do now, for the pump.
+/// An action for the pump.
 pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
@@ -55,9 +55,9 @@ pub(super) struct Over {
     pub(super) by: By,
     pub(super) result: Result<(), InputError>,
     pub(super) log: Option<Box<EventBody>>,
-    /// What it means for the terminal's life.
+    /// Its meaning for the terminal's life.
     pub(super) life: Option<LifeEvent>,
-    /// What completes its entry in the audit.
+    /// The completion of its entry in the audit.
     pub(super) ended: Option<(Who, audit::Ended)>,
 }
 
@@ -94,7 +94,7 @@ impl Queued {
         }
     }
 
-    /// Whether this makes sense only while a question is open.
+    /// Returns whether this makes sense only while a question is open.
     pub(super) fn is_about_a_question(&self) -> bool {
         match self {
             Queued::Look(_) => true,

@@ -26,7 +26,7 @@ use crate::store::KnownInput;
 use crate::watch::Start;
 use crate::watched_files::WatchedFiles;
 
-/// Why input did not reach the program. Nothing of it did.
+/// The reason why input did not reach the program. No part of it did.
 #[derive(Debug, thiserror::Error, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputError {
     #[error("the program has ended")]
@@ -110,12 +110,12 @@ impl ApiProblem for InputError {
     }
 }
 
-/// What text of a terminal.
+/// A part of a terminal's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextPart {
-    /// What has scrolled off, and the screen.
+    /// The lines that have scrolled off, and the screen.
     Full,
-    /// What came since input was last sent.
+    /// The output since input was last sent.
     Last,
     /// The last filled rows.
     Tail(usize),
@@ -123,12 +123,12 @@ pub(crate) enum TextPart {
     Answer,
 }
 
-/// Who answers a question, and whether they may. An attempt that is not allowed is written down and refused.
+/// The sender of an answer, and their permission. An attempt that is not allowed is written to the audit and refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Answerer {
     pub(crate) who: Who,
     pub(crate) allowed: bool,
-    /// Why they refuse, for the audit.
+    /// The reason for a refusal, for the audit.
     pub(crate) reason: Option<String>,
 }
 
@@ -143,11 +143,11 @@ impl Answerer {
     }
 }
 
-/// Who hears what became of an input.
+/// The receiver of an input's result.
 pub(crate) enum InputOrigin {
     Request(oneshot::Sender<Result<(), InputError>>),
     Watcher(u64),
-    /// What is being done with the agent.
+    /// The job at work.
     Agent(KeyId),
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct PumpInput {
     pub(crate) bytes: Vec<u8>,
     /// Type nothing unless this is the status.
     pub(crate) expect: Option<StatusKind>,
-    /// Whether an agent may get these keys, which could answer its question.
+    /// An agent may get these keys, which could answer its question.
     pub(crate) may_answer: bool,
     pub(crate) origin: InputOrigin,
 }
@@ -183,23 +183,23 @@ impl Observation {
 pub(crate) enum PumpCommand {
     /// Subscribe to the observation: its value now, and each change of it.
     Observe(oneshot::Sender<watch::Receiver<Observation>>),
-    /// Whether its program runs. Known here before the hub hears of the end.
+    /// Ask whether the program runs. The pump knows of the end before the hub.
     Alive(oneshot::Sender<bool>),
     Screen(oneshot::Sender<Screen>),
     Text(TextPart, oneshot::Sender<Option<String>>),
-    /// Whether the program asked for pastes to be marked as such.
+    /// Ask whether the program wants pastes to be bracketed.
     BracketedPaste(oneshot::Sender<bool>),
     Input(PumpInput),
     /// A message for the agent, or, in a terminal without one, text and Enter.
     Message {
         order: Order,
-        /// Who it comes from, should it be an answer.
+        /// The sender, should the message be an answer.
         answerer: Answerer,
         writer: WriterId,
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
     },
-    /// What the agent asks.
+    /// Ask for the open question.
     Question(oneshot::Sender<Result<Question, InputError>>),
     /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
     Answer {
@@ -210,9 +210,9 @@ pub(crate) enum PumpCommand {
         answerer: Answerer,
         reply: oneshot::Sender<Result<Option<i64>, InputError>>,
     },
-    /// How the screen is read now; `None` in a terminal without an agent.
+    /// Ask how the screen is read now; `None` in a terminal without an agent.
     Explain(oneshot::Sender<Option<Explained>>),
-    /// What is seen of a message that may have arrived; `None` in a terminal without an agent.
+    /// Ask for the traces of a message that may have arrived; `None` in a terminal without an agent.
     Traces {
         text: String,
         reply: oneshot::Sender<Option<Shown>>,
@@ -233,20 +233,20 @@ pub(crate) enum PumpCommand {
     },
 }
 
-/// How a screen is read, and what the agent said of itself last.
+/// The reading of a screen, and the agent's last claims about itself.
 pub(crate) type Explained = (Explanation, Vec<(Source, Claim)>);
 
 pub(crate) enum PumpEvent {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(PumpCommand),
-    /// What a hook of the agent reports.
+    /// A report of the agent's hook.
     Hook(serde_json::Value),
-    /// What the agent has written down of itself.
+    /// The content of the agent's session file.
     SessionFile(serde_json::Value),
-    /// Where the agent's session file is; `None` if it does not exist yet.
+    /// The path of the agent's session file; `None` if it does not exist yet.
     SessionFileLocated(Option<PathBuf>),
-    /// What a line means that it has written about what it does: for its state, and about questions.
+    /// The meaning of a line in the agent's events: for its state, and about questions.
     Said(Option<(Source, Claim)>, Option<ReportEvent>),
     /// The store has written down that this message is about to be sent, or could not.
     InputNoted {
@@ -286,7 +286,7 @@ pub(crate) struct PumpStart {
     pub(crate) beginning: PumpBeginning,
 }
 
-/// How a pump begins.
+/// The state in which a pump begins.
 pub(crate) enum PumpBeginning {
     /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
     /// everything up to `caught_up_at` has been seen.
@@ -297,13 +297,13 @@ pub(crate) enum PumpBeginning {
     Ended(Option<Box<Emulator>>, Exit),
 }
 
-/// What a pump works with.
+/// The surroundings of a pump.
 pub(crate) struct PumpSettings {
     /// The connection to the keeper, if the program runs.
     pub(crate) link: Option<KeeperLink>,
-    /// Where the last screen goes when the program ends.
+    /// The file for the last screen, written when the program ends.
     pub(crate) last_screen: PathBuf,
-    /// Where the agent writes its events, if it does.
+    /// The file for the agent's events, if it writes any.
     pub(crate) events_file: PathBuf,
     pub(crate) files: WatchedFiles,
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,

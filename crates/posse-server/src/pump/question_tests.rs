@@ -75,15 +75,21 @@ impl Played {
         }
     }
 
-    /// Waits until the answer is to be written down, and says whether it could be.
-    async fn note(&mut self, seq: Option<i64>) {
+    /// Returns the first event for the hub that `pick` takes.
+    async fn hub_event<T>(&mut self, mut pick: impl FnMut(HubEvent) -> Option<T>) -> T {
         loop {
-            let message =
-                tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("nothing is noted").unwrap();
-            if matches!(message, HubEvent::Pump(_, _, PumpReport::Answering(_))) {
-                return self.scene.pump.send(PumpEvent::AnswerNoted(seq));
+            let event = tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("no such event comes");
+            if let Some(picked) = pick(event.unwrap()) {
+                return picked;
             }
         }
+    }
+
+    /// Waits until the answer is to be written down, and says whether it could be.
+    async fn note(&mut self, seq: Option<i64>) {
+        let is_answering = |event| matches!(event, HubEvent::Pump(_, _, PumpReport::Answering(_)));
+        self.hub_event(|event| is_answering(event).then_some(())).await;
+        self.scene.pump.send(PumpEvent::AnswerNoted(seq));
     }
 
     /// Why an answer was refused. It fails at once if the answer is about to be given.
@@ -102,13 +108,18 @@ impl Played {
 
     /// Waits until an answer is over, and completes it.
     async fn over(&mut self) {
-        loop {
-            let message =
-                tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("it is never over").unwrap();
-            if let HubEvent::AnswerOver(_, then) = message {
-                return then();
-            }
-        }
+        let completion = |event| if let HubEvent::AnswerOver(_, complete) = event { Some(complete) } else { None };
+        let complete = self.hub_event(completion).await;
+        complete();
+    }
+
+    /// Writes an answer down, sees it typed and the question gone, and completes it.
+    async fn is_given(&mut self, answer: oneshot::Receiver<Result<Option<i64>, InputError>>) {
+        self.note(Some(1)).await;
+        assert_eq!(self.keys().await.1, b"1");
+        self.print(QUIET);
+        self.over().await;
+        assert_eq!(heard(answer).await, None);
     }
 }
 
@@ -295,11 +306,7 @@ async fn a_run_accepts_what_the_hook_and_the_screen_agree_on() {
     let asked = played.asked().await.unwrap();
     assert_eq!(asked.full, ["Bash:", "  ls", "the agent calls it: \"Run it\""]);
     let answered = played.accepts();
-    played.note(Some(1)).await;
-    assert_eq!(played.keys().await.1, b"1");
-    played.print(QUIET);
-    played.over().await;
-    assert_eq!(heard(answered).await, None);
+    played.is_given(answered).await;
     // The same screen again, of which the hook says nothing: it was answered.
     played.print(&dialog("ls"));
     let accepted = played.accepts();
@@ -314,11 +321,7 @@ async fn a_run_waits_for_a_report_that_is_late() {
     played.print(&dialog("ls"));
     let answered = played.accepts();
     played.reports("Bash", &json!({ "command": "ls" }));
-    played.note(Some(1)).await;
-    assert_eq!(played.keys().await.1, b"1");
-    played.print(QUIET);
-    played.over().await;
-    assert_eq!(heard(answered).await, None);
+    played.is_given(answered).await;
 }
 
 /// opencode draws the frame of a question first, and the command a moment later.
@@ -365,11 +368,7 @@ async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
         assert!(full.iter().any(|line| *line == format!("warning: {why}")), "{what}: {full:?}");
         // No key was pressed. A person has read it, and may.
         let answered = played.scene.answer(None);
-        played.note(Some(1)).await;
-        assert_eq!(played.keys().await.1, b"1", "{what}");
-        played.print(QUIET);
-        played.over().await;
-        assert_eq!(heard(answered).await, None, "{what}");
+        played.is_given(answered).await;
     }
 }
 
@@ -427,12 +426,11 @@ async fn a_screen_without_the_input_field_of_today_can_be_prompted() {
     let mut played = Played { scene: scene(0), printed: 0 };
     played.print("● Welcome.\n\n❯ ");
     // A text counts when it has stood for a moment.
-    loop {
-        match tokio::time::timeout(PATIENCE, played.scene.hub.recv()).await.expect("it is never ready").unwrap() {
-            HubEvent::Pump(_, _, PumpReport::Status(status)) if status.kind == StatusKind::Completed => break,
-            _ => {}
-        }
-    }
+    let is_ready = |event| match event {
+        HubEvent::Pump(_, _, PumpReport::Status(status)) => status.kind == StatusKind::Completed,
+        _ => false,
+    };
+    played.hub_event(|event| is_ready(event).then_some(())).await;
     let mut message = played.scene.message();
     played.scene.pump.send(PumpEvent::InputNoted { writer: WriterId(7), sequence: 1, written: true });
     let (_, text) = tokio::select! {

@@ -1,4 +1,4 @@
-//! What is on a terminal, as text: all of it, the end of it, what is new.
+//! The text of a terminal: all of it, its end, and what is new.
 
 use posse_core::status::StatusKind;
 use tokio::time::Instant;
@@ -8,7 +8,7 @@ use super::{Observation, Pump, TextPart};
 /// Lines of an excerpt, in which a driver looks for the words of a failure.
 const EXCERPT: usize = 20;
 
-/// What an agent showed before it got a message.
+/// The screen of an agent before it got a message.
 pub(super) struct Before {
     answer: Option<String>,
     rows: Vec<String>,
@@ -42,7 +42,7 @@ impl Pump {
         }
     }
 
-    /// Whether the agent has said more than its screen shows so far: it says that a turn is over before it draws the end.
+    /// Returns whether the screen is behind the agent's reports: an agent reports the end of a turn before it draws it.
     pub(super) fn is_drawing(&self) -> bool {
         let status = self.life.status();
         let quiet = matches!(status.kind, StatusKind::Idle | StatusKind::Completed) && !status.awaiting_reaction;
@@ -50,7 +50,7 @@ impl Pump {
         self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
     }
 
-    /// Answers who waits for the last answer, when it is there or does not come.
+    /// Answers the callers that wait for the last answer, once it is there or does not come.
     pub(super) fn tell_last_answer(&mut self) {
         let (drawing, now) = (self.is_drawing(), Instant::now());
         for (reply, until) in std::mem::take(&mut self.last_wanted) {
@@ -102,7 +102,7 @@ impl Pump {
         self.agent.as_ref()?.last_answer(&lines)
     }
 
-    /// What is there now is not what comes of the message that is about to be delivered.
+    /// Remembers the screen before a message is delivered.
     pub(super) fn remember_before(&mut self) {
         let rows = self.emulator.screen().filled_rows().to_vec();
         self.before = Some(Before { answer: self.last_answer(), rows });

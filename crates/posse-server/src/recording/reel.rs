@@ -13,11 +13,11 @@ use posse_term::cast::{Encoder, Header, MAX_LINE};
 use super::What;
 use crate::disk::Disk;
 
-/// How large one file becomes before the next begins; there are two.
+/// The size at which the next file is begun; there are two.
 pub(super) const SEGMENT: u64 = 8 << 20;
-/// When so much has been written without a picture to begin the next with, something is wrong, and the rest is left out.
+/// The size at which the rest is left out, because no picture has come to begin the next file with.
 const MOST: u64 = SEGMENT + SEGMENT / 2;
-/// How much is put together before it is written.
+/// The number of bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
 /// Ends whatever was unfinished, and clears everything: a picture is for a fresh terminal.
 const RESET: &[u8] = b"\x18\x1bc";

@@ -1,4 +1,4 @@
-//! What the thread does with what it took off the queue.
+//! Writes the items of the queue to files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -11,15 +11,15 @@ use super::reel::{self, Reel};
 use super::{Item, What};
 use crate::disk::Disk;
 
-/// How long nothing is tried after the disk refused.
+/// The pause after the disk has refused.
 const PAUSE: Duration = Duration::from_secs(60);
-/// As much as is kept for the next time.
+/// The capacity of the buffer that is kept for the next time.
 const SCRATCH: usize = 512 << 10;
 
-/// What came of it.
+/// The result of writing some items.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// Those that cannot go on without a picture.
+    /// Terminals whose recording needs a picture to continue.
     pub(super) wanted: BTreeSet<TerminalId>,
     /// A file was finished.
     pub(super) grown: bool,
@@ -29,9 +29,9 @@ pub(super) struct Writer {
     disk: Disk,
     directory: PathBuf,
     reels: HashMap<TerminalId, Reel>,
-    /// Those that were asked for a picture and have not given it.
+    /// Terminals that were asked for a picture and have not sent it.
     asked: BTreeSet<TerminalId>,
-    /// The disk refused; said once, not each time. Nothing is tried before then.
+    /// The disk has refused, which is logged once. Nothing is tried before this time.
     refused_until: Option<Instant>,
     scratch: Vec<u8>,
 }
@@ -131,7 +131,7 @@ impl Writer {
         }
     }
 
-    /// A recording is not worth a word each time, and never a terminal.
+    /// Logs the first of several errors in a row.
     fn refused(&mut self, error: &io::Error) {
         if self.refused_until.is_none() {
             tracing::warn!("terminals are not recorded while the disk refuses: {error}");
@@ -142,7 +142,7 @@ impl Writer {
         self.asked.clear();
     }
 
-    /// Writes what is held back in each.
+    /// Writes the held beginnings of characters.
     pub(super) fn finish(mut self) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for reel in self.reels.values_mut() {

@@ -13,14 +13,14 @@ use super::{StoreError, query, query_rows, rows};
 use crate::anchor::{Anchor, AnchorProblem};
 use crate::disk::Disk;
 
-/// How often a check is begun anew because something was written meanwhile.
+/// The number of times a check is repeated because an entry was written meanwhile.
 const TRIES: usize = 20;
 
 pub(crate) fn head_path(database: &Path) -> PathBuf {
     database.with_file_name("audit.head")
 }
 
-/// What cannot be read is as good as missing.
+/// Reads the head. A head that cannot be read counts as missing.
 fn read_head(disk: &Disk, database: &Path) -> Option<Head> {
     serde_json::from_slice(&disk.read(&head_path(database)).ok()?).ok()
 }
@@ -57,12 +57,12 @@ impl Ledger {
         Ok(Self { disk, chain, head: head_path(database), anchor })
     }
 
-    /// What keeps the audit from being anchored, if anything.
+    /// The reason why the audit cannot be anchored, if there is one.
     pub(super) fn anchor_problem(&self) -> AnchorProblem {
         self.anchor.problem()
     }
 
-    /// What is being added by one transaction.
+    /// A copy of the chain for one transaction to extend.
     pub(super) fn draft(&self) -> Chain {
         self.chain
     }
@@ -160,7 +160,7 @@ pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result
     Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
 }
 
-/// What the check has found.
+/// The result of a check.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) entries: usize,

@@ -24,7 +24,7 @@ pub(crate) struct JournalEntry {
     /// The events that publish the entry.
     pub(crate) events: Vec<EventBody>,
     pub(crate) row: Option<RunRow>,
-    /// What a session has used, if the entry tells of the end of one.
+    /// The usage of a session, if the entry reports the end of one.
     pub(crate) usage: Option<Line>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(disk: &Disk, path: &Path, kind: RunKind, run: RunId) -> Result
     find_one(disk, path, find, (kind.as_str(), run.as_str()), |row| row.get(0))
 }
 
-/// What a run carries out. Blocking.
+/// The kind of a run. Blocking.
 pub(crate) fn kind_of(disk: &Disk, path: &Path, run: RunId) -> Result<Option<RunKind>, StoreError> {
     find_one(disk, path, "SELECT kind FROM runs WHERE id = ?1", [run.as_str()], |row| text(row, "kind"))
 }

@@ -1,4 +1,4 @@
-//! What sessions have used: rows that come with the journal and stay.
+//! The usage of sessions: rows that are written with the journal and never removed.
 
 use std::path::Path;
 

@@ -18,10 +18,10 @@ use super::audit::{self, Ledger};
 use crate::anchor::AnchorProblem;
 use crate::api::ApiProblem;
 
-/// How often what the disk refused is tried again.
+/// The interval between two attempts to write refused batches.
 const RETRY: Duration = Duration::from_secs(1);
-/// How many refused batches are kept for that. Past it the oldest go: a disk that stays full for this long
-/// cannot be waited for in memory.
+/// The maximum number of refused batches kept. Beyond it the oldest are dropped: memory cannot wait for a disk that stays
+/// full for this long.
 const BACKLOG: usize = 10_000;
 
 /// The result of writing one batch: the numbers that the log and the audit gave to their entries, in order.
@@ -79,8 +79,15 @@ impl Batch {
         })
     }
 
+    /// Tells the result of the first attempt.
+    fn tell(&mut self, result: WriteResult) {
+        if let Some(tell) = self.tell.take() {
+            tell(result);
+        }
+    }
+
     fn tell_written(mut self, numbers: Vec<i64>) {
-        tell(self.tell.take(), Ok(numbers));
+        self.tell(Ok(numbers));
         if let Some(written) = self.written {
             written();
         }
@@ -103,7 +110,7 @@ impl Writer {
         Self { batches: Some(batches), thread, anchor_problem }
     }
 
-    /// What keeps the audit from being anchored, if anything.
+    /// The reason why the audit cannot be anchored, if there is one.
     pub(crate) fn anchor_problem(&self) -> Option<String> {
         self.anchor_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -125,10 +132,8 @@ impl Writer {
     }
 
     fn send(&self, batch: Batch) {
-        if let Some(Err(unsent)) = self.batches.as_ref().map(|batches| batches.send(batch))
-            && let Some(tell) = unsent.0.tell
-        {
-            tell(Err(WriteError::ThreadEnded.into()));
+        if let Some(Err(mut unsent)) = self.batches.as_ref().map(|batches| batches.send(batch)) {
+            unsent.0.tell(Err(WriteError::ThreadEnded.into()));
         }
     }
 }
@@ -170,9 +175,9 @@ fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
 struct Desk {
     connection: Connection,
     ledger: Ledger,
-    /// What the disk refused and must not be lost.
+    /// Refused batches that must not be lost.
     backlog: VecDeque<Batch>,
-    /// Why the last try was refused, if it was; said once, not each time.
+    /// The error of the last attempt, if it failed. Logged once, not each time.
     refusing: Option<StoreRefusal>,
 }
 
@@ -192,7 +197,7 @@ impl Desk {
         }
         for batch in group {
             if let Err((mut batch, why)) = self.commit_one(batch) {
-                tell(batch.tell.take(), Err(why));
+                batch.tell(Err(why));
                 if batch.keep {
                     self.backlog.push_back(batch);
                     if self.backlog.len() > BACKLOG {
@@ -262,12 +267,6 @@ impl Desk {
         if self.refusing.take().is_some() {
             tracing::info!("the database can be written again");
         }
-    }
-}
-
-fn tell(tell: Option<Tell>, result: WriteResult) {
-    if let Some(tell) = tell {
-        tell(result);
     }
 }
 
