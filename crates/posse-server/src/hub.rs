@@ -6,7 +6,7 @@
 mod machine;
 mod messages;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
@@ -23,7 +23,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::disk::{self, Disk};
 use crate::keeper::Routes;
-use crate::pump::{self, PumpBeginning, PumpHandle, PumpStart};
+use crate::pump::{self, PumpBeginning, PumpStart};
 use crate::recording::Recorder;
 use crate::store::{Change, Writer};
 use crate::watched_files::WatchedFiles;
@@ -51,7 +51,6 @@ pub(crate) struct Hub {
     pub(crate) reconnect: mpsc::UnboundedSender<()>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) files: WatchedFiles,
-    pub(crate) pumps: HashMap<TerminalId, PumpHandle>,
 }
 
 fn hub_time() -> HubTime {
@@ -117,16 +116,9 @@ impl Hub {
             HubEffect::Health(problems, reply) => drop(reply.send(self.health(problems))),
             HubEffect::LoadTerminal(load) => self.load_terminal(load),
             HubEffect::StartPump(start) => self.start_pump(*start),
-            HubEffect::ToPump(id, event) => {
-                if let Some(pump) = self.pumps.get(&id) {
-                    pump.send(*event);
-                }
-            }
-            HubEffect::DropPump(id) => {
-                self.routes.remove(id);
-                self.pumps.remove(&id);
-            }
-            HubEffect::Find(id, reply) => drop(reply.send(self.pumps.get(&id).cloned())),
+            HubEffect::ToPump(id, event) => self.routes.send(id, *event),
+            HubEffect::DropPump(id) => self.routes.remove(id),
+            HubEffect::Find(id, reply) => drop(reply.send(self.routes.get(id))),
             HubEffect::Record(on) => {
                 self.recorder.switch(on);
                 for pump in self.routes.handles().into_iter().filter(|_| on) {
@@ -192,14 +184,13 @@ impl Hub {
         });
     }
 
-    fn start_pump(&mut self, start: PumpStart) {
+    fn start_pump(&self, start: PumpStart) {
         let id = start.record.id;
         let link = match start.beginning {
             PumpBeginning::Live { .. } if self.link.is_none() => return, // The loss of the keeper is the next event.
             PumpBeginning::Live { .. } => self.link.clone(),
             PumpBeginning::Ended(..) => None,
         };
-        let is_live = link.is_some();
         let settings = pump::PumpSettings {
             link,
             last_screen: self.paths.screens().join(id.as_str()),
@@ -209,11 +200,7 @@ impl Hub {
             files: self.files.clone(),
         };
         // The route must exist before the keeper answers `Attach`.
-        let handle = pump::start(start, settings);
-        if is_live {
-            self.routes.insert(id, handle.clone());
-        }
-        self.pumps.insert(id, handle);
+        self.routes.insert(id, pump::start(start, settings));
     }
 
     /// Says whether the keeper answers. Without a connection there is none to ask.

@@ -17,7 +17,7 @@ use crate::serve::Settings;
 /// The delay between two attempts to reach the keeper.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The pump of each running terminal.
+/// The pump of each terminal that has one.
 #[derive(Clone, Default)]
 pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, PumpHandle>>>);
 
@@ -30,14 +30,16 @@ impl Routes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Tells the pump of a running terminal.
+    pub(crate) fn get(&self, id: TerminalId) -> Option<PumpHandle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
     pub(crate) fn send(&self, id: TerminalId, event: PumpEvent) {
-        if let Some(handle) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
+        if let Some(handle) = self.get(id) {
             handle.send(event);
         }
     }
 
-    /// All those whose terminals run.
     pub(crate) fn handles(&self) -> Vec<PumpHandle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

@@ -1,6 +1,5 @@
 //! Putting the daemon together, and taking it apart.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,7 +105,6 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
         reconnect,
         providers: app.providers.clone(),
         files,
-        pumps: HashMap::new(),
     };
     let events = app.events.clone();
     if let Some(place) = found.settings.get(listen::SETTING).and_then(|place| serde_json::from_str::<Place>(place).ok())

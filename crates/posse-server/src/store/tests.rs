@@ -175,14 +175,6 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
     let (writer, _) = home.open();
     let id = |number: u32| posse_core::ids::RunId::from_random(number);
     let entry = |run: u32, seq: i64, at: i64, plan: &str, cost: Option<f64>| {
-        let row = Some(RunRow {
-            id: id(run),
-            kind: posse_api::RunKind::Plan,
-            status: "running".into(),
-            state_file: plan.into(),
-            created: Wall(0),
-            view: "{}".into(),
-        });
         let line = posse_core::plan::budget::Line {
             at: Wall(at),
             run: id(run).to_string(),
@@ -205,7 +197,7 @@ fn what_sessions_use_is_written_with_the_journal_and_stays() {
             at: Wall(at),
             entry: "{}".into(),
             events: Vec::new(),
-            row,
+            row: None,
             usage: Some(line),
         };
         vec![Change::Journal(Box::new(entry))]
