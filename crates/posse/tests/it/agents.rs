@@ -108,6 +108,7 @@ fn a_turn(provider: &str, scenario: &str) {
     assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
     env.run(["deny", "a", "--question", shown["dialog"]["id"].as_str().unwrap()]).ok();
     env.run(["wait", "a", "--until", "idle,completed", "--timeout", "300s"]).ok();
+    assert_eq!(logged(&log, "dialog_closed", 2), 2);
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":false"));
     let log = env.run(["logs"]).ok();
     assert!(log.contains("question_answered") && log.contains("prompt_delivered"), "{log}");
