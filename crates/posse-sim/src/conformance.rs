@@ -2,6 +2,7 @@
 //! measure whether posse's statuses are right. The cases are in `conformance/*.toml`.
 
 mod setup;
+mod soak;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::home::Maker;
 use crate::scenario::{OneOrSeveral, Scenario, ScriptTurn, duration, word_or_table};
 
 pub use setup::{STOP_HOOK_LOG, StopHook};
+pub use soak::soak;
 
 /// What the user does, or waits for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -240,7 +242,7 @@ mod tests {
             let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
             assert_eq!(names.len(), cases.len(), "{maker:?}: names are unique");
             assert!(["answer", "narrow_deny", "wide_tool", "api_401"].iter().all(|name| names.contains(name)));
-            for case in &cases {
+            for case in cases.iter().chain(&soak(120)) {
                 case.scenario().check_for(ScenarioPlayer::Model).unwrap();
                 for action in &case.actions {
                     if let UserAction::Dialog(topic) = action {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
-use posse_sim::conformance::cases;
+use posse_sim::conformance::{cases, soak};
 use posse_testkit::bench::report::machine;
 use posse_testkit::conformance::run::{Setup, run};
-use posse_testkit::conformance::subject::SUBJECTS;
+use posse_testkit::conformance::subject::{ConformanceSubject, SUBJECTS};
 use posse_testkit::conformance::{readme, report};
 
 /// Measures whether posse's statuses are right, with the real agents
@@ -17,7 +17,8 @@ use posse_testkit::conformance::{readme, report};
 /// Runs the `posse` beside this program, in homes of their own; nothing is left behind but recordings and timelines.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once
+    /// Only agents whose name (such as `codex-0.166.0`) begins with this; may be given more than once. A whole name may have
+    /// a version that is not played otherwise
     #[arg(long, value_name = "NAME")]
     agent: Vec<String>,
     /// Only scenarios whose name contains this; may be given more than once
@@ -26,6 +27,9 @@ struct Arguments {
     /// Only what is played on every commit
     #[arg(long)]
     smoke: bool,
+    /// Play long conversations with this many turns instead of the scenarios
+    #[arg(long, value_name = "TURNS")]
+    soak: Option<usize>,
     /// Write docs/conformance.md, from these runs and those kept before
     #[arg(long)]
     write: bool,
@@ -61,8 +65,11 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
     }
     let mut outcomes = Vec::new();
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
-    for subject in SUBJECTS.into_iter().filter(|subject| !arguments.no_run && wanted(&subject.name())) {
-        for scenario in cases(subject.maker) {
+    let listed = SUBJECTS.into_iter().filter(|subject| wanted(&subject.name()));
+    let is_other = |name: &&String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
+    let others = arguments.agent.iter().filter(is_other).filter_map(|name| ConformanceSubject::named(name));
+    for subject in listed.chain(others).filter(|_| !arguments.no_run) {
+        for scenario in arguments.soak.map_or_else(|| cases(subject.maker), soak) {
             let named = |part: &String| scenario.name.contains(part);
             if (arguments.smoke && !scenario.smoke)
                 || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))

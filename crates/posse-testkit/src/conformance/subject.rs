@@ -12,7 +12,7 @@ pub struct ConformanceSubject {
     pub required: bool,
 }
 
-/// The subjects of the report, in its order.
+/// The subjects of the report, in its order. [`ConformanceSubject::named`] knows others as well.
 pub const SUBJECTS: [ConformanceSubject; 11] = [
     ConformanceSubject { maker: Maker::Claude, version: CLAUDE[1], required: true },
     ConformanceSubject { maker: Maker::Claude, version: "2.1.310", required: true },
@@ -28,9 +28,16 @@ pub const SUBJECTS: [ConformanceSubject; 11] = [
 ];
 
 impl ConformanceSubject {
-    /// Returns the subject with this name, such as `claude_code-2.1.325`.
+    /// Returns the subject with this name, such as `claude_code-2.1.325`. A version that is not in [`SUBJECTS`] is played as
+    /// well, but need not be green.
     pub fn named(name: &str) -> Option<Self> {
-        SUBJECTS.into_iter().find(|subject| subject.name() == name)
+        let (provider, version) = name.rsplit_once('-')?;
+        let maker = SUBJECTS.into_iter().map(|subject| subject.maker).find(|maker| maker.provider() == provider)?;
+        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+        // A program plays a few versions in its life, so the leak is small.
+        let other = || ConformanceSubject { maker, version: version.to_owned().leak(), required: false };
+        known.or_else(|| is_version.then(other))
     }
 
     /// As it is called on the command line and in the report.
@@ -61,5 +68,20 @@ pub(super) mod by_name {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ConformanceSubject, D::Error> {
         let name = String::deserialize(from)?;
         ConformanceSubject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_found_by_name_whether_or_not_they_are_listed() {
+        let found = |name: &str| ConformanceSubject::named(name).map(|found| (found.name(), found.required));
+        for subject in SUBJECTS {
+            assert_eq!(found(&subject.name()), Some((subject.name(), subject.required)));
+        }
+        assert_eq!(found("claude_code-2.1.231"), Some(("claude_code-2.1.231".to_owned(), false)));
+        assert!(["claude_code", "mole-1.0", "codex-", "codex-x"].iter().all(|name| found(name).is_none()));
     }
 }
