@@ -10,10 +10,7 @@ use crate::keeper::{Keeper, new_id};
 
 #[test]
 fn the_newest_checkpoint_is_given_back_before_any_output() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
-    peer.follow(id, keeper.shell(id, "echo hello; exec sleep 1000"));
+    let (keeper, mut peer, id) = Keeper::running("echo hello; exec sleep 1000");
     peer.until_printed(id, "hello\r\n");
     let checkpoint = |offset, text: &str| KeeperRequest::Checkpoint { id, offset, blob: text.into() };
     peer.send_all(&[checkpoint(3, "three"), checkpoint(5, "five"), checkpoint(4, "four"), checkpoint(0, "")]);
@@ -39,8 +36,7 @@ fn the_newest_checkpoint_is_given_back_before_any_output() {
 
 #[test]
 fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     // So many that not all of it fits into what is sent at once.
     let ids: Vec<TerminalId> = (0..10).map(|_| new_id()).collect();
     for id in &ids {
@@ -70,8 +66,7 @@ fn a_checkpoint_comes_before_the_end_of_a_program_that_printed_nothing() {
 /// for the last. All their checkpoints together are more than the keeper holds for someone who does not read.
 #[test]
 fn a_returning_daemon_gets_the_checkpoints_of_all_its_terminals() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let ids: Vec<TerminalId> = (0..30).map(|_| new_id()).collect();
     let blob = |n: usize| vec![n as u8; (1 << 20) + n];
     for (n, id) in ids.iter().enumerate() {

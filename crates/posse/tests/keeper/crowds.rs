@@ -50,9 +50,7 @@ fn two_hundred_terminals_come_and_go_and_leave_nothing() {
 fn a_whisper_is_heard_among_floods() {
     let keeper = Keeper::start();
     let (mut daemon, mut typist) = (keeper.daemon(), keeper.peer());
-    let parrot = new_id();
-    typist.follow(parrot, keeper.parrot(parrot));
-    typist.until_printed(parrot, "ready");
+    let parrot = keeper.parrot(&mut typist);
     let floods: Vec<TerminalId> = (0..10).map(|_| new_id()).collect();
     for id in &floods {
         daemon.follow(*id, keeper.program(*id, &["yes", "a line of nothing much"]));

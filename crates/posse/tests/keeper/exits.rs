@@ -8,8 +8,7 @@ use crate::keeper::{Keeper, new_id, until};
 
 #[test]
 fn a_program_ends_with_its_code_or_by_a_signal() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let ends = [
         ("exit 0", Exit::Code(0)),
         ("exit 255", Exit::Code(255)),
@@ -26,10 +25,7 @@ fn a_program_ends_with_its_code_or_by_a_signal() {
 
 #[test]
 fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
-    peer.follow(id, keeper.shell(id, "seq 1 20000; echo that was it; exit 3"));
+    let (keeper, mut peer, id) = Keeper::running("seq 1 20000; echo that was it; exit 3");
     assert_eq!(peer.until_exit(id), Exit::Code(3));
     let end = peer.heard(id).end();
     assert!(peer.heard(id).text().ends_with("20000\r\nthat was it\r\n"));
@@ -47,11 +43,8 @@ fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
 
 #[test]
 fn a_child_that_holds_the_output_open_does_not_hide_the_end() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
     let script = "trap '' HUP; sleep 1000 & echo bye; exit 4";
-    let id = new_id();
-    peer.follow(id, keeper.shell(id, script));
+    let (_keeper, mut peer, id) = Keeper::running(script);
     assert_eq!(peer.until_exit(id), Exit::Code(4));
     assert_eq!(peer.heard(id).text().trim_end(), "bye");
     // The child is still there, and part of the family.
@@ -61,11 +54,8 @@ fn a_child_that_holds_the_output_open_does_not_hide_the_end() {
 /// Many programs close their files just before they exit. Their terminal must not be hung up under them meanwhile.
 #[test]
 fn a_program_that_lets_go_of_its_terminal_ends_as_it_means_to() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     let script = "exec </dev/null >/dev/null 2>&1; sleep 1; echo back >/dev/tty; sleep 0.2; exit 7";
-    peer.follow(id, keeper.shell(id, script));
+    let (keeper, mut peer, id) = Keeper::running(script);
     let before = keeper.ticks();
     peer.until_printed(id, "back\r\n");
     let ticks = keeper.ticks() - before;
@@ -76,8 +66,7 @@ fn a_program_that_lets_go_of_its_terminal_ends_as_it_means_to() {
 
 #[test]
 fn only_what_has_ended_can_be_forgotten() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let pid = peer.follow(id, keeper.shell(id, "echo here; exec sleep 1000"));
     peer.until_printed(id, "here");
@@ -104,12 +93,9 @@ fn only_what_has_ended_can_be_forgotten() {
 
 #[test]
 fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     // It ends when its child has, which nobody but the keeper tells to.
     let script = "sleep 1000 & trap 'wait $!; echo hung up; exit 8' HUP; echo ready; wait";
-    peer.follow(id, keeper.shell(id, script));
+    let (_keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready");
     peer.send(&KeeperRequest::HangUp { id });
     assert_eq!(peer.until_exit(id), Exit::Code(8));
@@ -121,8 +107,7 @@ fn a_program_that_is_hung_up_sees_what_closing_its_window_would_show() {
 
 #[test]
 fn a_stopped_program_can_be_hung_up() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let pid = peer.spawn(id, keeper.shell(id, "kill -STOP $$; echo never"));
     until("it has stopped", || crate::keeper::Stat::of(pid).is_some_and(|stat| stat.state == 'T'));

@@ -60,8 +60,7 @@ const HIDDEN: usize = 3;
 
 #[test]
 fn a_scattered_family_ends_whole_and_no_other_is_touched() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let (other, _) = start_family(&keeper, &mut peer, "sleep 1000 & echo all started; exec sleep 1000", 2, 0);
     let (id, hidden) = start_family(&keeper, &mut peer, SCATTERED, CARRYING, HIDDEN);
     assert!(hidden.iter().all(|pid| process::exists(*pid)), "{hidden:?}");
@@ -79,8 +78,7 @@ fn a_scattered_family_ends_whole_and_no_other_is_touched() {
 
 #[test]
 fn those_who_ignore_polite_signals_are_killed_after_the_grace() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let script = format!("trap '' TERM HUP; {SCATTERED}");
     let (id, hidden) = start_family(&keeper, &mut peer, &script, CARRYING, HIDDEN);
     let began = Instant::now();
@@ -93,11 +91,8 @@ fn those_who_ignore_polite_signals_are_killed_after_the_grace() {
 
 #[test]
 fn without_grace_nobody_gets_to_say_anything() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     let script = "trap 'echo I was asked; exit 1' TERM HUP; echo ready; while :; do sleep 1000; done";
-    peer.follow(id, keeper.shell(id, script));
+    let (_keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready");
     assert_eq!(peer.end(id, 0), 0);
     assert_eq!(peer.until_exit(id), Exit::Signal(9));
@@ -106,11 +101,8 @@ fn without_grace_nobody_gets_to_say_anything() {
 
 #[test]
 fn one_that_ends_politely_is_heard_to_the_last_word() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     let script = "sleep 1000 & trap 'echo saving; exit 5' TERM; trap '' HUP; echo ready; wait";
-    peer.follow(id, keeper.shell(id, script));
+    let (_keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready");
     assert_eq!(peer.end(id, 20_000), 0);
     assert_eq!(peer.until_exit(id), Exit::Code(5));
@@ -137,8 +129,7 @@ fn asked_twice_the_shorter_grace_holds_and_everyone_is_told() {
 
 #[test]
 fn a_program_that_never_stops_forking_is_ended_too() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let script = "trap '' TERM HUP; while :; do setsid sh -c 'sleep 1000 & exec sleep 1000' & sleep 0.005; done";
     peer.spawn(id, keeper.shell(id, script));
@@ -152,14 +143,11 @@ fn a_program_that_never_stops_forking_is_ended_too() {
 /// asking the newcomer too spares them both the kill.
 #[test]
 fn one_that_is_born_during_the_grace_is_asked_too() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     // Without the trap, as a shell that has just forked takes a signal it traps for its own and forgets it.
     let script = "
         sleep 1000 & trap 'trap - TERM; echo asked; sleep 1000; echo woken; exit 5' TERM
         trap '' HUP; echo ready; wait";
-    peer.follow(id, keeper.shell(id, script));
+    let (_keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready");
     assert_eq!(peer.end(id, 25_000), 0);
     assert_eq!(peer.until_exit(id), Exit::Code(5));
@@ -169,8 +157,7 @@ fn one_that_is_born_during_the_grace_is_asked_too() {
 /// Found by its parents at first, and by nothing once they have ended as they were asked to.
 #[test]
 fn one_that_only_its_parents_gave_away_is_not_lost_with_them() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let script = "
         setsid sh -c 'env -i setsid sh -c \"trap \\\"\\\" TERM HUP; echo pid \\$\\$; while :; do sleep 1; done\"; :' &
         echo all started; exec sleep 1000";
@@ -182,8 +169,7 @@ fn one_that_only_its_parents_gave_away_is_not_lost_with_them() {
 /// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.
 #[test]
 fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (_keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     assert_eq!(peer.end(id, 0), 0, "there is nobody");
     let stray = |arguments: &[&str]| {
@@ -203,12 +189,9 @@ fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
 
 #[test]
 fn orphans_are_reaped() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     // Fifty that outlive their parents, and then end.
     let script = "for n in $(seq 50); do (sh -c 'while [ ! -e go ]; do sleep 0.1; done' &) ; done; echo all started; exec sleep 1000";
-    peer.follow(id, keeper.shell(id, script));
+    let (keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "all started");
     let children = || {
         process::all()
@@ -226,8 +209,7 @@ fn orphans_are_reaped() {
 /// Its first thread has ended, so it looks like a zombie; it is ended all the same, and gone before that is said.
 #[test]
 fn a_program_without_its_first_thread_is_ended() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let program = "import ctypes, threading, time\n\
                    threading.Thread(target=time.sleep, args=(1000,)).start()\n\
                    print('all started', flush=True)\n\

@@ -90,11 +90,7 @@ fn honest_frames(peer_number: usize) -> Vec<u8> {
 
 #[test]
 fn garbage_costs_only_the_one_who_sent_it() {
-    let keeper = Keeper::start();
-    let mut witness = keeper.peer();
-    let id = new_id();
-    witness.follow(id, keeper.parrot(id));
-    witness.until_printed(id, "ready");
+    let (keeper, mut witness, id) = Keeper::with_parrot();
     let (memory, descriptors) = (keeper.memory(), keeper.descriptors());
 
     let mut dice = Dice(0x5eed);
@@ -141,11 +137,7 @@ fn a_giant_frame_is_not_waited_for() {
 
 #[test]
 fn half_a_frame_and_silence_costs_the_others_nothing() {
-    let keeper = Keeper::start();
-    let mut witness = keeper.peer();
-    let id = new_id();
-    witness.follow(id, keeper.parrot(id));
-    witness.until_printed(id, "ready");
+    let (keeper, mut witness, id) = Keeper::with_parrot();
 
     let mut frame = Vec::new();
     wire::encode(&KeeperRequest::Checkpoint { id, offset: 5, blob: vec![b'x'; 100_000] }, &mut frame);

@@ -11,9 +11,7 @@ use crate::keeper::{Keeper, new_id};
 fn input_with_the_same_number_is_typed_once_and_acknowledged_every_time() {
     let keeper = Keeper::start();
     let (mut peer, mut other) = (keeper.peer(), keeper.peer());
-    let id = new_id();
-    peer.follow(id, keeper.parrot(id));
-    peer.until_printed(id, "ready");
+    let id = keeper.parrot(&mut peer);
     for _ in 0..3 {
         peer.input(id, 7, 1, b"one ");
         assert_eq!(peer.receipt(id, 7, 1), Ok(()));
@@ -32,11 +30,7 @@ fn input_with_the_same_number_is_typed_once_and_acknowledged_every_time() {
 
 #[test]
 fn a_batch_is_typed_in_order() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
-    peer.follow(id, keeper.parrot(id));
-    peer.until_printed(id, "ready");
+    let (_keeper, mut peer, id) = Keeper::with_parrot();
     let mut expected = "ready".to_owned();
     for number in 1..=1000 {
         let typed = format!("{number},");
@@ -51,11 +45,10 @@ fn a_batch_is_typed_in_order() {
 fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
     let keeper = Keeper::start();
     let (mut peer, mut other) = (keeper.peer(), keeper.peer());
-    let (stuck, parrot) = (new_id(), new_id());
+    let stuck = new_id();
     peer.follow(stuck, keeper.shell(stuck, "stty raw -echo; printf ready; exec sleep 1000"));
     peer.until_printed(stuck, "ready");
-    other.follow(parrot, keeper.parrot(parrot));
-    other.until_printed(parrot, "ready");
+    let parrot = keeper.parrot(&mut other);
 
     peer.input(stuck, 9, 1, &vec![b'x'; MAX_INPUT + 1]);
     assert_eq!(peer.receipt(stuck, 9, 1), Err(InputRefusal::Full), "more than one input may carry");
@@ -82,10 +75,7 @@ fn a_program_that_does_not_read_is_refused_more_than_a_mebibyte() {
 /// A peer that repeats itself, or says nothing at length, must not fill the keeper's memory while a program is stuck.
 #[test]
 fn receipts_for_a_program_that_does_not_read_are_limited_too() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
-    peer.follow(id, keeper.shell(id, "stty raw -echo; printf ready; exec sleep 1000"));
+    let (_keeper, mut peer, id) = Keeper::running("stty raw -echo; printf ready; exec sleep 1000");
     peer.until_printed(id, "ready");
     peer.input(id, 1, 1, &vec![b'x'; 512 << 10]);
     let last = 10_000;
@@ -113,8 +103,7 @@ fn receipts_for_a_program_that_does_not_read_are_limited_too() {
 
 #[test]
 fn a_long_text_arrives_whole() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let text: Vec<u8> = (0..).flat_map(|line: u32| format!("line {line}\n").into_bytes()).take(500 << 10).collect();
     peer.follow(id, keeper.shell(id, &format!("stty raw -echo; printf ready; exec head -c {} >typed", text.len())));
@@ -134,9 +123,7 @@ fn a_long_text_arrives_whole() {
 fn a_long_text_flows_through_a_program_that_answers_to_all_of_it() {
     let keeper = Keeper::start();
     let mut daemon = keeper.daemon();
-    let id = new_id();
-    daemon.follow(id, keeper.parrot(id));
-    daemon.until_printed(id, "ready");
+    let id = keeper.parrot(&mut daemon);
     let text: Vec<u8> = (0..).flat_map(|line: u32| format!("{line} ").into_bytes()).take(900_000).collect();
     daemon.input(id, 1, 1, &text);
     daemon.input(id, 1, 2, b"<end>");
@@ -149,8 +136,7 @@ fn a_long_text_flows_through_a_program_that_answers_to_all_of_it() {
 
 #[test]
 fn nothing_can_be_typed_where_nobody_is() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     peer.input(id, 1, 1, b"x");
     assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NoSuchTerminal));

@@ -63,10 +63,7 @@ fn attack(keeper: &Keeper, victim: TerminalId) -> String {
 #[test]
 fn a_process_in_a_terminal_may_only_look() {
     for wrap in ["sh ./attack", "(setsid env -i PATH=$PATH sh ./attack &); exec cat"] {
-        let keeper = Keeper::start();
-        let mut peer = keeper.peer();
-        let victim = new_id();
-        peer.follow(victim, keeper.shell(victim, "cat"));
+        let (keeper, mut peer, victim) = Keeper::running("cat");
         std::fs::write(keeper.work().join("attack"), attack(&keeper, victim)).unwrap();
         let id = new_id();
         peer.follow(id, keeper.shell(id, wrap));
@@ -83,10 +80,7 @@ fn a_process_in_a_terminal_may_only_look() {
 
 #[test]
 fn a_process_outside_may_type() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let victim = new_id();
-    peer.follow(victim, keeper.shell(victim, "cat"));
+    let (_keeper, mut peer, victim) = Keeper::running("cat");
     peer.send(&KeeperRequest::Input { id: victim, writer: WriterId(1), sequence: 1, bytes: b"typed\r".to_vec() });
     peer.until_printed(victim, "typed");
 }

@@ -17,6 +17,9 @@ use crate::peer::{Closed, PATIENCE, Peer};
 /// What programs get that did not ask for another ring.
 pub(crate) const RING: u32 = 1 << 20;
 
+/// The script of a program that types back what is typed. It says `ready` first.
+pub(crate) const PARROT: &str = "stty raw -echo; printf ready; exec cat";
+
 pub(crate) struct Keeper {
     env: TestEnv,
     child: Child,
@@ -27,6 +30,27 @@ pub(crate) struct Keeper {
 impl Keeper {
     pub(crate) fn start() -> Self {
         Self::start_after(":")
+    }
+
+    pub(crate) fn with_peer() -> (Self, Peer) {
+        let keeper = Self::start();
+        let peer = keeper.peer();
+        (keeper, peer)
+    }
+
+    /// A keeper, and a program that a peer follows.
+    pub(crate) fn running(script: &str) -> (Self, Peer, TerminalId) {
+        let (keeper, mut peer) = Self::with_peer();
+        let id = new_id();
+        peer.follow(id, keeper.shell(id, script));
+        (keeper, peer, id)
+    }
+
+    /// A keeper, and a program that types back what a peer types.
+    pub(crate) fn with_parrot() -> (Self, Peer, TerminalId) {
+        let (keeper, mut peer) = Self::with_peer();
+        let id = keeper.parrot(&mut peer);
+        (keeper, peer, id)
     }
 
     /// Starts it from a shell that ran `prelude` first: what that sets, the keeper inherits.
@@ -107,9 +131,13 @@ impl Keeper {
         self.program(id, &["sh", "-c", script])
     }
 
-    /// Something that types back what is typed, byte by byte, and says `ready` first.
-    pub(crate) fn parrot(&self, id: TerminalId) -> ProgramSpec {
-        self.shell(id, "stty raw -echo; printf ready; exec cat")
+    /// Starts a program that types back what is typed, byte by byte, and waits until it is ready.
+    #[track_caller]
+    pub(crate) fn parrot(&self, peer: &mut Peer) -> TerminalId {
+        let id = new_id();
+        peer.follow(id, self.shell(id, PARROT));
+        peer.until_printed(id, "ready");
+        id
     }
 
     // ---- looking at it ----

@@ -3,7 +3,7 @@
 use posse_term::clock::monotonic_ns;
 use posse_term::wire::{KeeperEvent, KeeperRequest, LATE_AFTER, NEVER_LATE};
 
-use crate::keeper::{Keeper, new_id};
+use crate::keeper::{Keeper, PARROT, new_id};
 use crate::peer::Peer;
 
 /// The time of a request that has just become too old.
@@ -22,18 +22,16 @@ fn is_late(peer: &mut Peer, token: u64, sent: u64, request: KeeperRequest) -> bo
 
 #[test]
 fn a_request_that_is_too_old_is_not_carried_out() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let (running, late) = (new_id(), new_id());
-    peer.follow(running, keeper.parrot(running));
-    peer.until_printed(running, "ready");
+    let (keeper, mut peer) = Keeper::with_peer();
+    let late = new_id();
+    let running = keeper.parrot(&mut peer);
     let input = |sequence, bytes: &[u8]| KeeperRequest::Input {
         id: running,
         writer: posse_core::ids::WriterId(7),
         sequence,
         bytes: bytes.to_vec(),
     };
-    assert!(is_late(&mut peer, 1, too_old(), KeeperRequest::Spawn { id: late, program: keeper.parrot(late) }));
+    assert!(is_late(&mut peer, 1, too_old(), KeeperRequest::Spawn { id: late, program: keeper.shell(late, PARROT) }));
     assert!(is_late(&mut peer, 2, too_old(), input(1, b"late ")));
     assert!(is_late(&mut peer, 3, too_old(), KeeperRequest::HangUp { id: running }));
     assert!(is_late(&mut peer, 4, too_old(), KeeperRequest::End { id: running, grace_ms: 0 }));
@@ -49,11 +47,7 @@ fn a_request_that_is_too_old_is_not_carried_out() {
 
 #[test]
 fn the_end_of_a_line_is_not_typed_without_its_beginning() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
-    peer.follow(id, keeper.parrot(id));
-    peer.until_printed(id, "ready");
+    let (_keeper, mut peer, id) = Keeper::with_parrot();
     let typed = |sequence, text: &str| {
         let writer = posse_core::ids::WriterId(7);
         KeeperRequest::Input { id, writer, sequence, bytes: text.as_bytes().to_vec() }

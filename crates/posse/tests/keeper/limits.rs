@@ -61,9 +61,7 @@ fn when_descriptors_run_out_terminals_can_still_be_watched_and_ended() {
 fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work() {
     let keeper = Keeper::start_after("ulimit -n 64");
     let mut peer = keeper.peer();
-    let parrot = new_id();
-    peer.follow(parrot, keeper.parrot(parrot));
-    peer.until_printed(parrot, "ready");
+    let parrot = keeper.parrot(&mut peer);
     let (clock, doomed) = (new_id(), new_id());
     let pid = peer.spawn(doomed, keeper.program(doomed, &["sleep", "1000"]));
     peer.spawn(clock, keeper.program(clock, &["sleep", "1"]));

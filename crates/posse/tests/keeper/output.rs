@@ -19,8 +19,7 @@ fn seq(keeper: &Keeper, id: posse_core::ids::TerminalId, last: u32, ring: u32) -
 
 #[test]
 fn output_is_given_from_wherever_it_is_asked_for() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let all = numbers(2000);
     let end = all.len() as u64;
@@ -44,8 +43,7 @@ fn output_is_given_from_wherever_it_is_asked_for() {
 
 #[test]
 fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
-    let keeper = Keeper::start();
-    let mut steady = keeper.peer();
+    let (keeper, mut steady) = Keeper::with_peer();
     let id = new_id();
     let last = 60_000;
     let script = format!("while [ ! -e go ]; do sleep 0.01; done; exec seq 1 {last}");
@@ -85,8 +83,7 @@ fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
 
 #[test]
 fn what_nobody_came_for_is_overwritten_and_the_offsets_show_it() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let all = numbers(50_000);
     let (end, ring) = (all.len() as u64, 10_000);
@@ -177,9 +174,8 @@ fn a_daemon_that_attaches_late_has_missed_nothing() {
 fn one_who_never_reads_delays_nobody_else() {
     let keeper = Keeper::start();
     let (mut deaf, mut deaf_daemon, mut witness) = (keeper.peer(), keeper.daemon(), keeper.peer());
-    let (flood, parrot) = (new_id(), new_id());
-    witness.follow(parrot, keeper.parrot(parrot));
-    witness.until_printed(parrot, "ready");
+    let flood = new_id();
+    let parrot = keeper.parrot(&mut witness);
     // If it were held back whenever its ring is full, it would not end within the patience of this test.
     witness.spawn(flood, seq(&keeper, flood, 500_000, 16 << 10));
     for peer in [&mut deaf, &mut deaf_daemon] {
@@ -215,8 +211,7 @@ fn waiting_for_a_stuck_daemon_costs_no_time() {
 /// The last bytes of a program that ends while its daemon is a whole ring behind must wait like all before them.
 #[test]
 fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
-    let keeper = Keeper::start();
-    let mut witness = keeper.peer();
+    let (keeper, mut witness) = Keeper::with_peer();
     let give_up = Instant::now() + PATIENCE;
     for attempt in 0.. {
         assert!(Instant::now() < give_up, "the machine is too busy to tell");
@@ -269,8 +264,7 @@ fn an_ending_program_does_not_overwrite_what_its_daemon_has_yet_to_read() {
 /// but not while its own last words wait for room in the ring.
 #[test]
 fn the_end_is_not_told_before_the_last_words_that_wait_for_the_daemon() {
-    let keeper = Keeper::start();
-    let mut witness = keeper.peer();
+    let (keeper, mut witness) = Keeper::with_peer();
     let give_up = Instant::now() + PATIENCE;
     while Instant::now() < give_up {
         let mut daemon = keeper.daemon();

@@ -8,12 +8,9 @@ use crate::keeper::{Keeper, new_id};
 
 #[test]
 fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let id = new_id();
     // `wait` comes back for every signal that is trapped.
     let script = "trap 'stty size' WINCH; echo ready; sleep 1000 & while :; do wait; done";
-    peer.follow(id, keeper.shell(id, script));
+    let (keeper, mut peer, id) = Keeper::running(script);
     peer.until_printed(id, "ready\r\n");
     let mut expected = vec![(0, Size::clamped(24, 80))];
     for (rows, cols) in [(30, 100), (10, 20), (50, 132)] {
@@ -50,8 +47,7 @@ fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
 
 #[test]
 fn of_several_sizes_without_output_between_them_the_last_one_counts() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     peer.spawn(id, keeper.shell(id, "while [ ! -e go ]; do sleep 0.01; done; stty size"));
     let sizes = (1..=200).map(|n| Size::clamped(n, 2 * n));
@@ -67,10 +63,7 @@ fn of_several_sizes_without_output_between_them_the_last_one_counts() {
 
 #[test]
 fn what_has_no_size_is_left_alone() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let ended = new_id();
-    peer.follow(ended, keeper.shell(ended, "exit 0"));
+    let (_keeper, mut peer, ended) = Keeper::running("exit 0");
     peer.until_exit(ended);
     peer.send(&KeeperRequest::Resize { id: ended, size: Size::clamped(9, 9) });
     assert_eq!(peer.summary(ended).size, Size::clamped(24, 80));

@@ -10,8 +10,7 @@ use crate::keeper::{Keeper, Stat, new_id, until};
 
 #[test]
 fn what_cannot_be_started_is_refused_with_the_reason() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let taken = new_id();
     peer.spawn(taken, keeper.program(taken, &["sleep", "1000"]));
     fs::write(keeper.work().join("plain.txt"), "echo no").unwrap();
@@ -46,8 +45,7 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
 
 #[test]
 fn the_environment_is_exactly_what_was_sent() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let mut program = keeper.program(id, &["env"]);
     program.environment.push((b"EMPTY".to_vec(), Vec::new()));
@@ -65,8 +63,7 @@ fn the_environment_is_exactly_what_was_sent() {
 
 #[test]
 fn a_program_is_looked_up_in_the_path_that_was_sent() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let bin = keeper.work().join("bin");
     fs::create_dir(&bin).unwrap();
@@ -83,8 +80,7 @@ fn a_program_is_looked_up_in_the_path_that_was_sent() {
 
 #[test]
 fn a_program_leads_its_own_session_on_a_terminal_of_the_size_asked_for() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let program = keeper.program(id, &["sleep", "1000"]);
     let (sleeper, directory) = (peer.spawn(id, program.clone()), program.directory);
@@ -149,8 +145,7 @@ fn what_the_keepers_starter_ignored_its_programs_do_not() {
 
 #[test]
 fn the_notes_of_the_daemon_are_given_back_as_they_are() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     let label: Vec<u8> = (0..=255).collect();
     let program = ProgramSpec { label: label.clone(), ring: 4321, ..keeper.program(id, &["sleep", "1000"]) };

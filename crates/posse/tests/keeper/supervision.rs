@@ -129,8 +129,7 @@ fn a_daemon_that_dies_is_started_again_ever_more_slowly() {
 /// A run may be waiting between two terminals: that there is none right now is no reason to let the daemon lie.
 #[test]
 fn a_daemon_that_dies_without_terminals_is_started_again_too() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     // The one that is started stays up until it is killed; the test is connected in its place.
     write_daemon(&keeper, "exec sleep 1000");
     ask_for_daemon(&mut peer, "sh");
@@ -157,8 +156,7 @@ fn a_daemon_that_dies_without_terminals_is_started_again_too() {
 /// A daemon started by hand is one the keeper cannot start again. That must not keep it from starting another.
 #[test]
 fn after_a_daemon_of_unknown_origin_another_can_be_started() {
-    let keeper = Keeper::start();
-    let mut peer = keeper.peer();
+    let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     peer.spawn(id, keeper.program(id, &["sleep", "1000"]));
     drop(keeper.daemon());
