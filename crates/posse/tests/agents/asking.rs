@@ -255,35 +255,29 @@ fn painted_dialog_gets_no_automatic_yes(agent: &Agent) {
     stage.refuses_automatic_yes("does not report this one");
 }
 
-macro_rules! versions {
-    ($($name:ident: $version:expr;)*) => {$(
-        mod $name {
-            use super::*;
+fn on(version: &str, claim: fn(&Agent)) {
+    or_skip(Agent::installed(Maker::Claude, version)).iter().for_each(claim);
+}
+
+/// One module for each claim, one test for each version.
+macro_rules! claims {
+    ($($claim:ident),*) => {$(
+        mod $claim {
             #[test]
-            fn caption_is_not_the_command() {
-                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
-                super::caption_is_not_the_command(&agent);
+            fn older() {
+                super::on(super::CLAUDE[0], super::$claim);
             }
             #[test]
-            fn what_scrolled_off_is_audited() {
-                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
-                super::what_scrolled_off_is_audited(&agent);
-            }
-            #[test]
-            fn a_question_is_never_a_permission() {
-                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
-                super::a_question_is_never_a_permission(&agent);
-            }
-            #[test]
-            fn painted_dialog_gets_no_automatic_yes() {
-                let Some(agent) = or_skip(Agent::installed(Maker::Claude, $version)) else { return };
-                super::painted_dialog_gets_no_automatic_yes(&agent);
+            fn newer() {
+                super::on(super::CLAUDE[1], super::$claim);
             }
         }
     )*};
 }
 
-versions! {
-    older: CLAUDE[0];
-    newer: CLAUDE[1];
-}
+claims!(
+    caption_is_not_the_command,
+    what_scrolled_off_is_audited,
+    a_question_is_never_a_permission,
+    painted_dialog_gets_no_automatic_yes
+);

@@ -130,12 +130,8 @@ fn works_through_the_example(agent: &Agent) {
 
 #[test]
 #[ignore = "./test --full"]
-fn claude_2_1_197_works_through_the_example() {
-    or_skip(Agent::installed(Maker::Claude, CLAUDE[0])).iter().for_each(works_through_the_example);
-}
-
-#[test]
-#[ignore = "./test --full"]
-fn claude_2_1_325_works_through_the_example() {
-    or_skip(Agent::installed(Maker::Claude, CLAUDE[1])).iter().for_each(works_through_the_example);
+fn claude_code_works_through_the_example() {
+    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::installed(Maker::Claude, version))) {
+        works_through_the_example(&agent);
+    }
 }

@@ -69,37 +69,24 @@ fn finding<'a>(report: &'a Value, conversation: &str) -> &'a Value {
     findings.iter().find(|finding| finding["conversation"] == conversation).unwrap_or_else(|| panic!("{report:#}"))
 }
 
-#[track_caller]
-fn fits(agent: &Agent, provider: &str) {
-    let user = User::with(agent);
-    let (code, report) = user.report(provider);
-    assert_eq!(code, Some(0), "{report:#}");
-    assert_eq!(report["version"], agent.version());
-    let findings = report["findings"].as_array().unwrap();
-    assert_eq!(findings.len(), 4, "{report:#}");
-    assert!(findings.iter().all(|finding| finding["verdict"] == "fits"), "{report:#}");
-    user.nothing_is_left();
-}
-
 #[test]
 #[ignore = "./test --full"]
-fn claude_fits() {
-    let Some(agent) = or_skip(Agent::installed(Maker::Claude, CLAUDE[1])) else { return };
-    fits(&agent, "claude_code");
-}
-
-#[test]
-#[ignore = "./test --full"]
-fn codex_fits() {
-    let Some(agent) = or_skip(Agent::installed(Maker::Codex, CODEX[1])) else { return };
-    fits(&agent, "codex");
-}
-
-#[test]
-#[ignore = "./test --full"]
-fn an_older_codex_fits() {
-    let Some(agent) = or_skip(Agent::installed(Maker::Codex, CODEX[0])) else { return };
-    fits(&agent, "codex");
+fn every_agent_fits() {
+    for (maker, version, provider) in [
+        (Maker::Claude, CLAUDE[1], "claude_code"),
+        (Maker::Codex, CODEX[0], "codex"),
+        (Maker::Codex, CODEX[1], "codex"),
+    ] {
+        let Some(agent) = or_skip(Agent::installed(maker, version)) else { continue };
+        let user = User::with(&agent);
+        let (code, report) = user.report(provider);
+        assert_eq!(code, Some(0), "{report:#}");
+        assert_eq!(report["version"], agent.version());
+        let findings = report["findings"].as_array().unwrap();
+        assert_eq!(findings.len(), 4, "{report:#}");
+        assert!(findings.iter().all(|finding| finding["verdict"] == "fits"), "{report:#}");
+        user.nothing_is_left();
+    }
 }
 
 /// As if a new version drew its questions otherwise than our rules believe.

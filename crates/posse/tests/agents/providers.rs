@@ -56,11 +56,11 @@ fn a_turn(agent: &Agent, provider: &str) {
     env.run(["send", id, "make another"]).ok();
     wait(&env, id, "waiting_user_answer");
     env.run(["deny", id]).ok();
-    env.run(["wait", id, "--until", "idle,completed", "--timeout", "300s"]).ok();
+    wait(&env, id, "idle,completed");
     assert!(!home.directory.join("other.txt").exists());
 
     env.run(["exit", id]).ok();
-    env.run(["wait", id, "--until", "exited", "--timeout", "300s"]).ok();
+    wait(&env, id, "exited");
 }
 
 fn trust(agent: &Agent, provider: &str) {
@@ -74,7 +74,7 @@ fn trust(agent: &Agent, provider: &str) {
     let shown = env.run(["show", name]).ok();
     assert!(shown.contains(&format!("posse approve {name}")), "{shown}");
     env.run(["approve", name]).ok();
-    env.run(["wait", name, "--until", "idle", "--timeout", "300s"]).ok();
+    wait(&env, name, "idle");
     env.run(["kill", name]).ok();
     let refused = env.run(["launch", provider, "--directory", home.directory.to_str().unwrap()]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
