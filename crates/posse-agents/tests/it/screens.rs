@@ -1,12 +1,9 @@
 //! Every labelled screen, read by screen, title and foreground; and again by the screen alone.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{Folder, Labelled, detector, fixture, read};
+use crate::common::{Folder, Labelled, detector, fixture, read};
 use posse_agents::manifest::built_in;
 use posse_core::audit::By;
 use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};

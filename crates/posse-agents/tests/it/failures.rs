@@ -1,9 +1,6 @@
 //! What the screens of failed agents say about the service behind them.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Folder, fixture};
+use crate::common::{Folder, fixture};
 use posse_core::turn::ApiFailure;
 use posse_core::turn::failure::{classify, standing};
 

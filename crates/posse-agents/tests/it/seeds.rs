@@ -3,11 +3,8 @@
 //! Not here, because it is not a matter of one text: that a status must last (S-52, S-55, S-77), that `y` is refused
 //! where nothing can be accepted (S-56: the API; here: that no option accepts and is selected), that a terminal needs a
 //! profile (S-98) and reads its time limit (S-87). S-60 and S-86 no longer apply.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{case, check, detector, lines, read, shown, status};
+use crate::common::{case, check, detector, lines, read, shown, status};
 use posse_core::detect::NoAnswer;
 
 const QUIET: &str = "idle completed";

@@ -1,9 +1,6 @@
 //! Moments of which we have no recording, written down from how the interfaces work.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::Case;
+use crate::common::{self, Case};
 
 const RULE: &str = "────────────────────────────────────────";
 

@@ -1,11 +1,8 @@
 //! Screens of agents that cannot be installed here, where someone has put them. They are not ours to copy.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
-
-mod common;
 
 use std::path::Path;
 
-use common::{detector, read, shown, status};
+use crate::common::{detector, read, shown, status};
 
 fn check(provider: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference").join(provider);

@@ -1,11 +1,8 @@
 //! Whatever is on a screen: a reading never panics, and what was remembered never changes it.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::sync::{Arc, LazyLock};
 
-use common::detector;
+use crate::common::detector;
 use posse_agents::manifest::BUILT_IN;
 use posse_core::detect::{Detector, Look, Memo};
 use proptest::prelude::*;

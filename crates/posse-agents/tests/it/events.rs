@@ -1,9 +1,6 @@
 //! What agents write down of what they do, as a real one wrote it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Folder, detector, fixture, read};
+use crate::common::{Folder, detector, fixture, read};
 use posse_agents::manifest::built_in;
 use posse_core::status::Claim::{self, Asking, Nothing, Ready, Working};
 use posse_core::status::WaitingKind::Permission;

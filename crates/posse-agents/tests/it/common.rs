@@ -1,5 +1,4 @@
 //! Reading texts the way screens are read.
-#![allow(dead_code, clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

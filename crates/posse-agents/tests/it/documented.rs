@@ -1,5 +1,4 @@
 //! What docs/providers.md says of each agent is what its manifest says.
-#![allow(clippy::unwrap_used)]
 
 use posse_agents::launch::Mode;
 use posse_agents::manifest::{BUILT_IN, Provider};

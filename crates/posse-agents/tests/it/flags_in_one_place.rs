@@ -2,7 +2,6 @@
 //!
 //! Two kinds of files are not looked at. Manifests are data: they say how `launch` starts an agent in a terminal, where a
 //! person can answer. posse-testkit is not shipped, and starts agents in every mode there is. Tests say what they expect.
-#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 
