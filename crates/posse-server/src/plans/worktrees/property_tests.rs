@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
-use super::tests::{TestRepo, begin, merge, run, words};
+use super::tests::{begin, merge, run, words};
 use super::*;
+use crate::git::test_repo::{TestRepo, wait_for_gits, write};
 
 /// Some of them cannot be there together.
 pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "new"];
@@ -72,7 +72,7 @@ pub(super) fn apply(root: &Path, edit: Edit) {
                 fs::remove_file(parent).unwrap();
             }
             let _ = fs::remove_dir_all(&path);
-            super::tests::write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
+            write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
         }
         Edit::Delete(name) => drop(fs::remove_file(root.join(name))),
     }
@@ -118,17 +118,6 @@ pub(super) fn state(repo: &TestRepo) -> State {
     }
 }
 
-/// A git that was told to end is still there for a moment.
-pub(crate) fn wait_for_gits(place: &Path) {
-    let within =
-        |process: fs::DirEntry| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
-    let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&std::process::id().to_string());
-    let busy = || fs::read_dir("/proc").unwrap().flatten().filter(others).any(within);
-    while busy() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// What may have changed in the user's checkout by something of ours.
 fn compare(before: &State, after: &State, killed: bool, what: &str) {
     assert_eq!(before.stash, after.stash, "the stash: {what}");
@@ -160,7 +149,6 @@ async fn play(acts: &[Act]) {
     for task in TASKS {
         made.push(begin(&worktrees, task).await);
     }
-    let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
     let mut commits = BTreeSet::new();
     for act in acts {
         let before = state(&repo);
@@ -169,9 +157,9 @@ async fn play(acts: &[Act]) {
             // A session is over when its work is committed, and its work tree may be gone when that is merged.
             Act::Work(task, edit) if made[*task].directory.exists() => apply(&made[*task].directory, *edit),
             Act::User(edit) => apply(&repo.root, *edit),
-            Act::UserStages(name) => drop(git(&["--literal-pathspecs", "add", "--", name])),
-            Act::UserCommits => drop(git(&["commit", "--quiet", "-m", "by hand"])),
-            Act::UserStashes => drop(git(&["stash", "--quiet"])),
+            Act::UserStages(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--", name]),
+            Act::UserCommits => _ = repo.try_git(&["commit", "--quiet", "-m", "by hand"]),
+            Act::UserStashes => _ = repo.try_git(&["stash", "--quiet"]),
             Act::Seal(task) if made[*task].directory.exists() => {
                 commits.extend(worktrees.commit_leftovers(&made[*task], &words(&made[*task])).await);
             }
