@@ -98,10 +98,10 @@ mod tests {
         let recent = Accepts::new(3, Some(at(10_000)));
         let full = Accepts::new(20, Some(at(10_000)));
         for (case, accepts, status, on, ms, expected) in [
-            ("nobody asks", fresh, Processing, true, 0, AcceptVerdict::NotAsked),
-            ("nobody asks any more", full, Idle, true, 90_000, AcceptVerdict::NotAsked),
+            ("no question is open", fresh, Processing, true, 0, AcceptVerdict::NotAsked),
+            ("the question is gone", full, Idle, true, 90_000, AcceptVerdict::NotAsked),
             ("off", fresh, WaitingUserAnswer, false, 0, AcceptVerdict::Off),
-            ("off, whatever else", full, WaitingUserAnswer, false, 90_000, AcceptVerdict::Off),
+            ("auto-accept is off", full, WaitingUserAnswer, false, 90_000, AcceptVerdict::Off),
             ("S-141, the clock is young", fresh, WaitingUserAnswer, true, 2_000, AcceptVerdict::Accept { n: 1 }),
             ("S-7, 4.9 s", recent, WaitingUserAnswer, true, 14_900, AcceptVerdict::Cooldown(at(15_000))),
             ("exactly 5.0 s have elapsed", recent, WaitingUserAnswer, true, 15_000, AcceptVerdict::Accept { n: 4 }),

@@ -137,7 +137,7 @@ pub enum Standing {
     Parked,
     /// Archived or moved out.
     Ended,
-    /// Removed from the backlog by somebody else.
+    /// A user removed the item from the backlog.
     Gone,
 }
 

@@ -23,7 +23,7 @@ pub fn question(item: &Item) -> Option<&'static str> {
     Some(match item.kind {
         Kind::Defect => {
             "What exactly goes wrong, and where is it seen? Describe what you did, what happened and what you expected, \
-             so that somebody else can see it and later see that it is gone (sections Actual Behavior and Expected Behavior)."
+             so that others can reproduce it and later confirm that it is gone (sections Actual Behavior and Expected Behavior)."
         }
         Kind::Feature => {
             "How will one see that it is done? Name at least one thing that can be checked (a list in a section \

@@ -26,7 +26,7 @@ impl Quota {
         self.hold.as_ref()
     }
 
-    /// The number of limits in a row whose end nobody knew (`limits::detect`).
+    /// The number of limits in a row whose end is unknown (`limits::detect`).
     pub fn probes(&self) -> u32 {
         self.probes
     }

@@ -1,4 +1,4 @@
-//! Pauses between attempts, and the bound on failures that are nobody's fault.
+//! Pauses between attempts, and the bound on failures that no task caused.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ fn look(path: &Path) -> io::Result<LockStatus> {
 async fn health() -> Result<Health, Error> {
     let answer = async {
         let Some(mut client) = Client::connect_if_running().await? else {
-            return Err(Error::failed("nobody listens on its socket"));
+            return Err(Error::failed("no process listens on its socket"));
         };
         // One that ends now must not be started again.
         client.only_running();

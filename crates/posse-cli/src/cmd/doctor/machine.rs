@@ -115,7 +115,7 @@ fn writable_by_others(path: &Path, mode: u32) -> Option<ReportLine> {
     let advice = format!("chmod go-w {}", path.display());
     let by = |who: &str| line(shown(path), format!("{who} can write it, and so decide what your agents may do"));
     match mode {
-        mode if mode & 0o002 != 0 => Some(by("everybody").bad(advice)),
+        mode if mode & 0o002 != 0 => Some(by("every user").bad(advice)),
         mode if mode & 0o020 != 0 => Some(by("its group").warn(advice)),
         _ => None,
     }
@@ -256,7 +256,7 @@ mod tests {
             (configuration(&absent, None), Fine, "the defaults count", "posse config init"),
             (configuration(here, None), Fine, "sound", ""),
             (configuration(here, Some("line 1\nodd".into())), Bad, "line 1 odd", "mend it"),
-            (writable(0o666).unwrap(), Bad, "everybody can write it", "chmod go-w /p.toml"),
+            (writable(0o666).unwrap(), Bad, "every user can write it", "chmod go-w /p.toml"),
             (writable(0o664).unwrap(), Warn, "its group can write it", "chmod go-w /p.toml"),
         ]);
     }

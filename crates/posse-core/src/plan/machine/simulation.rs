@@ -301,7 +301,7 @@ impl Sim {
                 }
                 TaskStatus::Failed if ended => {
                     self.answers.remove(&task);
-                    // From the beginning, whatever work of it is there.
+                    // A retry starts from the beginning, even if work of an earlier attempt exists.
                     self.wanted_again.insert(task.clone());
                     last.handle(Event::Retry { task }, Wall(self.clock));
                 }
