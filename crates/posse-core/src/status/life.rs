@@ -257,8 +257,9 @@ impl Life {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
                 if self.word.is_none() && self.hook_claims_end() {
-                    // A source that spoke in between does not take the claim back.
-                    self.word = Some(Word { by: Speaker::Agent(Source::Hook), claim: Claim::TurnOver, at: now });
+                    // A source that spoke in between does not take the claim back, or make it younger.
+                    let at = self.said_at[Source::Hook as usize];
+                    self.word = Some(Word { by: Speaker::Agent(Source::Hook), claim: Claim::TurnOver, at });
                 }
                 return;
             }

@@ -32,8 +32,8 @@ pub(super) const FRAME: Duration = Duration::from_millis(150);
 /// draws the row of an error 6 ms after the frame that ends the turn, and Codex 0.163 after it said that it is idle.
 const ROW: Duration = Duration::from_millis(40);
 /// How long a title that turned must be plain to confirm a hook's claim that the turn is over. Claude Code turns it once
-/// more for 50 ms while it runs its Stop hooks.
-pub(super) const REST: Duration = Duration::from_millis(75);
+/// more while it runs its Stop hooks, at most 22 ms after it was plain.
+pub(super) const REST: Duration = Duration::from_millis(60);
 /// A word that the screen does not bear out holds for this long. A wrong status must not stand for more than 2 s
 /// whatever one source does; this leaves half a second for the look. Codex says that it asks about 0.92 s before it
 /// draws the question.

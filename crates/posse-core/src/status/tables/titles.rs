@@ -150,7 +150,7 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
     check_idle(&[&begun[..], std::slice::from_ref(&over), &agreed, &again].concat(), &[working, completed]);
     // 2.1.275 says by its title that it is ready.
     let ready = [(4_890, Said(Title, Ready)), (4_892, Said(Progress, Ready)), (4_893, nothing()), (9_000, nothing())];
-    let rested = (4_967, Completed, "the agent said ready (progress)");
+    let rested = (4_952, Completed, "the agent said ready (progress)");
     check_idle(&[&begun[..], std::slice::from_ref(&over), &ready].concat(), &[working, rested]);
     // The hook runs in the middle of that: title, progress and the session file have spoken after it.
     let files = [(100, Said(SessionFile, Working)), (4_900, Said(SessionFile, Ready))];
@@ -164,7 +164,7 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
         (5_000, Said(SessionFile, Claim::Nothing)),
         (9_000, nothing()),
     ];
-    let completed = (5_075, Completed, "the agent said turn over (hook)");
+    let completed = (5_023, Completed, "the agent said turn over (hook)");
     check_idle(&[&files[..1], &begun[..], &agreed, &files[1..], &later].concat(), &[working, completed]);
     // The hook runs a little earlier, and progress speaks after it.
     let earlier = [
@@ -174,7 +174,7 @@ fn turn_that_ends_behind_a_menu_ends_when_two_sources_agree() {
         (4_963, Said(Title, Claim::Nothing)),
         (9_000, nothing()),
     ];
-    let completed = (5_038, Completed, "the agent said turn over (hook)");
+    let completed = (5_023, Completed, "the agent said turn over (hook)");
     check_idle(&[&begun[..], &agreed, &earlier].concat(), &[working, completed]);
     // The user's own Stop hook still runs: title and progress say so, and nobody else has told the end.
     check_idle(&[&begun[..], &[over], &[(9_000, turning())]].concat(), &[working]);
