@@ -156,6 +156,9 @@ impl Family {
         let (tell, end) = oneshot::channel();
         let (started, starts) = oneshot::channel();
         let watch = move || {
+            if started.is_closed() {
+                return;
+            }
             let child = match Disk::of_this_thread().spawn(&mut command) {
                 Ok(child) => child,
                 Err(error) => return drop(started.send(Err(error))),

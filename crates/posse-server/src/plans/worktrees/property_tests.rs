@@ -120,10 +120,19 @@ pub(super) fn state(repo: &TestRepo) -> State {
 
 /// A git that was told to end is still there for a moment.
 pub(crate) fn wait_for_gits(place: &Path) {
-    let within =
-        |process: fs::DirEntry| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
-    let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&std::process::id().to_string());
-    let busy = || fs::read_dir("/proc").unwrap().flatten().filter(others).any(within);
+    let me = std::process::id().to_string();
+    let (ours, parent) = (fs::read_link("/proc/self/exe").unwrap(), format!("\nPPid:\t{me}\n"));
+    let within = |process: &Path| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
+    // A child that has not become git yet may become one of this place.
+    let unborn = |process: &Path| {
+        let is_child = || fs::read_to_string(process.join("status")).is_ok_and(|text| text.contains(&parent));
+        fs::read_link(process.join("exe")).is_ok_and(|exe| exe == ours) && is_child()
+    };
+    let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&me);
+    let busy = || {
+        let mut processes = fs::read_dir("/proc").unwrap().flatten().filter(others).map(|process| process.path());
+        processes.any(|process| within(&process) || unborn(&process))
+    };
     while busy() {
         std::thread::sleep(Duration::from_millis(2));
     }
