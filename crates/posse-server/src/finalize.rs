@@ -1,5 +1,5 @@
-//! What is done after a run that passed, if the user wants it: the OpenSpec change is archived, the work is committed. What
-//! is committed and what is left is decided in `posse_core::finalize`.
+//! The steps after a run that passed, if the user wants them: archive the OpenSpec change, commit the work.
+//! `posse_core::finalize` decides what is committed and what is left.
 //!
 //! The commit is put together in an index of its own, from HEAD and the run's paths. So the user's index stays as it is,
 //! byte for byte, until the commit is made, also when a hook refuses it; then the committed paths, and only those, are
@@ -28,11 +28,11 @@ use posse_files::child::{self, ChildError, Leftovers};
 
 /// For `openspec archive`.
 const ARCHIVE: Duration = Duration::from_secs(120);
-/// So much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
+/// How much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
 const HASHED: u64 = 64 << 20;
-/// So often somebody else may commit at the same moment.
+/// How often the user may commit at the same moment.
 const TRIES: usize = 5;
-/// So many paths are named in a text.
+/// How many paths are named in a text.
 const NAMED: usize = 10;
 
 /// Archives the OpenSpec change in this directory, if there is exactly one.
@@ -42,19 +42,18 @@ pub(crate) async fn openspec_archive(directory: &Path, environment: &Environment
 
 async fn archive_with(program: &OsStr, directory: &Path, environment: &Environment) -> Step {
     let changes = directory.join("openspec/changes");
+    let shown = changes.display();
     let name = match disk::at(&changes, open_changes).await {
-        Ok(names) => match <[_; 1]>::try_from(names) {
-            Ok([name]) => name,
-            Err(names) if names.is_empty() => return Step::Skipped(format!("no change in {}", changes.display())),
-            Err(names) => {
+        Ok(mut names) => match (names.pop(), names.len()) {
+            (Some(name), 0) => name,
+            (None, _) => return Step::Skipped(format!("no change in {shown}")),
+            (Some(_), others) => {
                 let text = "changes, and posse does not know which one is done; archive it yourself";
-                return Step::Skipped(format!("{} has {} {text}", changes.display(), names.len()));
+                return Step::Skipped(format!("{shown} has {} {text}", others + 1));
             }
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Step::Skipped(format!("there is no {}", changes.display()));
-        }
-        Err(error) => return Step::Failed(format!("cannot read {}: {error}", changes.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Step::Skipped(format!("there is no {shown}")),
+        Err(error) => return Step::Failed(format!("cannot read {shown}: {error}")),
     };
     if name.as_encoded_bytes().starts_with(b"-") {
         return Step::Skipped(format!("{} looks like an option, not like a change", name.display()));
@@ -96,9 +95,16 @@ pub(crate) async fn begin(directory: &Path, environment: &Environment) -> Result
 
 /// What is the user's own now; `None` outside of a repository. To be kept as long as the run.
 pub(crate) async fn snapshot(directory: &Path, environment: &Environment) -> Result<Option<Snapshot>, GitError> {
-    let Some(tree) = WorkTree::find_in(environment, directory).await? else { return Ok(None) };
+    match WorkTree::find_in(environment, directory).await? {
+        Some(tree) => Ok(Some(snapshot_of(&tree).await?.0)),
+        None => Ok(None),
+    }
+}
+
+/// The same, of a work tree, with the changes in it.
+pub(crate) async fn snapshot_of(tree: &WorkTree) -> Result<(Snapshot, Vec<Change>), GitError> {
     let (changes, ignored) = tree.status_and_ignored().await?;
-    let paths: BTreeSet<GitPath> = changes.into_iter().map(|change| change.path).collect();
+    let paths: BTreeSet<GitPath> = changes.iter().map(|change| change.path.clone()).collect();
     let root = tree.root.clone();
     let dirty = disk::run(move |disk| {
         let mut left_to_hash = HASHED;
@@ -111,7 +117,7 @@ pub(crate) async fn snapshot(directory: &Path, environment: &Environment) -> Res
         };
         paths.into_iter().map(was).collect()
     });
-    Ok(Some(Snapshot { root: git_path(&tree.root), dirty: dirty.await, ignored }))
+    Ok((Snapshot { root: git_path(&tree.root), dirty: dirty.await, ignored }, changes))
 }
 
 /// Commits what has changed since the run began. Suspicious new files go to the quarantine.
@@ -131,32 +137,29 @@ pub(crate) async fn git_commit(
         Ok(changed) => changed,
         Err(error) => return Step::Failed(error.to_string()),
     };
-    let told = |text: String| match changed.is_empty() {
-        true => text,
-        false => format!("{text}; changed in the repository during the run, and not used: {}", changed.join(", ")),
+    let told = |mut text: String| {
+        if !changed.is_empty() {
+            text += &format!("; changed in the repository during the run, and not used: {}", changed.join(", "));
+        }
+        text
     };
-    match commit_in(&tree, CommitIn::Users, message, quarantine, before).await.step {
+    let request = CommitRequest { tree: &tree, is_sessions: false, message, quarantine, before };
+    match request.commit(None).await.step {
         Step::Done(text) => Step::Done(told(text)),
         Step::Skipped(text) => Step::Skipped(told(text)),
         Step::Failed(text) => Step::Failed(told(text)),
     }
 }
 
-/// What became of a commit, and where that leaves the work tree.
+/// The result of a commit, and where that leaves the work tree.
 pub(crate) struct Committed {
     pub(crate) step: Step,
     /// The last commit, if it got so far that this is known.
     pub(crate) head: Option<String>,
     /// How everything stood before.
     pub(crate) before: Status,
-    /// LeftBecause it failed, if it did.
+    /// The error, if it failed, if it did.
     pub(crate) error: Option<GitError>,
-}
-
-impl Committed {
-    fn failed(error: GitError) -> Self {
-        Self { step: Step::Failed(error.to_string()), head: None, before: Status::default(), error: Some(error) }
-    }
 }
 
 impl From<Step> for Committed {
@@ -165,126 +168,120 @@ impl From<Step> for Committed {
     }
 }
 
-/// Whose work tree something is committed in.
-pub(crate) enum CommitIn {
-    /// In its index only the committed paths are brought up to date.
-    Users,
-    /// All that is in its index is committed. How everything stood when its session ended, if that is known.
-    Worktree(Option<(Status, Draft)>),
+/// A commit of what has changed in a work tree since a snapshot was taken.
+pub(crate) struct CommitRequest<'a> {
+    pub(crate) tree: &'a WorkTree,
+    /// Only a session works in this work tree: all that is in its index is committed. In the user's index only the committed
+    /// paths are brought up to date.
+    pub(crate) is_sessions: bool,
+    pub(crate) message: &'a str,
+    /// The directory for suspicious new files.
+    pub(crate) quarantine: &'a Path,
+    pub(crate) before: Option<&'a Snapshot>,
 }
 
-/// The same, in a work tree that is known.
-pub(crate) async fn commit_in(
-    tree: &WorkTree,
-    whose: CommitIn,
-    message: &str,
-    quarantine: &Path,
-    before: Option<&Snapshot>,
-) -> Committed {
-    let (is_area, mut seen) = match whose {
-        CommitIn::Users => (false, None),
-        CommitIn::Worktree(seen) => (true, seen),
-    };
-    let mut put_aside = Vec::new();
-    let mut tries = TRIES;
-    loop {
-        let was_seen = seen.is_some();
-        let committed = try_to_commit(tree, (is_area, seen.take()), message, quarantine, before, &mut put_aside).await;
-        tries -= 1;
-        // Perhaps by a git of ours that went on when a daemon before us died: then there is nothing left to do. And what was
-        // seen earlier may not be there now.
-        let again = matches!(committed.error, Some(GitError::Moved)) || (was_seen && committed.error.is_some());
-        if tries == 0 || !again {
-            return committed;
+impl CommitRequest<'_> {
+    /// `seen`: how everything stood when the session ended, if that is known.
+    pub(crate) async fn commit(&self, mut seen: Option<(Status, Draft)>) -> Committed {
+        let mut put_aside = Vec::new();
+        let mut tries = TRIES;
+        loop {
+            let was_seen = seen.is_some();
+            let committed = self.attempt(seen.take(), &mut put_aside).await;
+            tries -= 1;
+            // Perhaps a git that outlived its daemon has moved HEAD: then there is nothing left to do. And what was seen earlier
+            // may not be there now.
+            let again = matches!(committed.error, Some(GitError::Moved)) || (was_seen && committed.error.is_some());
+            if tries == 0 || !again {
+                return committed;
+            }
         }
     }
-}
 
-/// What was put aside is told even if it takes several tries.
-async fn try_to_commit(
-    tree: &WorkTree,
-    (is_area, seen): (bool, Option<(Status, Draft)>),
-    message: &str,
-    quarantine: &Path,
-    before: Option<&Snapshot>,
-    put_aside: &mut Vec<String>,
-) -> Committed {
-    let Some(before) = before.filter(|before| before.root == git_path(&tree.root)) else {
-        let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
-        return Step::Skipped(format!("{} {text}", tree.root.display())).into();
-    };
-    if let Some(what) = tree.under_way().await {
-        return Step::Skipped(format!("{what} is under way in {}; finish it, then commit", tree.root.display())).into();
-    }
-    let look = async {
-        tree.unlocked().await?;
-        match seen {
-            Some(seen) => Ok(seen),
-            None => tree.look().await,
+    /// What was put aside is reported even if it takes several attempts.
+    async fn attempt(&self, seen: Option<(Status, Draft)>, put_aside: &mut Vec<String>) -> Committed {
+        let Self { tree, quarantine, .. } = self;
+        let Some(before) = self.before.filter(|before| before.root == git_path(&tree.root)) else {
+            let text = "was not a repository when the run began: posse cannot tell what is yours; commit it yourself";
+            return Step::Skipped(format!("{} {text}", tree.root.display())).into();
+        };
+        if let Some(what) = tree.under_way().await {
+            let text = format!("{what} is under way in {}; finish it, then commit", tree.root.display());
+            return Step::Skipped(text).into();
         }
-    };
-    let (status, draft) = match look.await {
-        Ok(seen) => seen,
-        Err(error) => return Committed::failed(error),
-    };
-    if let Some(conflict) = status.changes.iter().find(|change| change.unmerged) {
-        let step = Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
-        return Committed { step, head: None, before: status, error: None };
-    }
-    let mut notes = Vec::new();
-    // Git's root has no links in it.
-    let aside = disk::at(quarantine, Disk::canonicalize).await.unwrap_or_else(|_| quarantine.to_owned());
-    let within = aside.strip_prefix(&tree.root).ok().map(git_path);
-    let plan = finalize::plan(&status.changes, before, within.as_ref());
-    let result = async {
-        tell_what_is_left(tree, &plan, before, &mut notes).await;
-        put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;
-        commit(tree, is_area, message, (&status, &draft), &plan, &mut notes).await
-    };
-    let result = result.await;
-    let text = |begin: String| [vec![begin], notes, put_aside.clone()].concat().join("; ");
-    let (step, head, error) = match result {
-        Ok(Some(id)) => {
-            let branch = status.branch.as_ref().map_or("a detached HEAD".into(), |name| format!("branch {name}"));
-            let count = plan.add.len() + plan.remove.len();
-            let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
-            let done = format!("committed {files} as {} on {branch}", &id[..id.len().min(10)]);
-            (Step::Done(text(done)), Some(id), None)
+        let look = async {
+            tree.unlocked().await?;
+            match seen {
+                Some(seen) => Ok(seen),
+                None => tree.look().await,
+            }
+        };
+        let (status, draft) = match look.await {
+            Ok(seen) => seen,
+            Err(error) => {
+                let step = Step::Failed(error.to_string());
+                return Committed { error: Some(error), ..step.into() };
+            }
+        };
+        if let Some(conflict) = status.changes.iter().find(|change| change.unmerged) {
+            let step = Step::Skipped(format!("{} has conflicts; resolve them, then commit", conflict.path));
+            return Committed { before: status, ..step.into() };
         }
-        Ok(None) => (Step::Skipped(text("nothing to commit".into())), status.commit.clone(), None),
-        Err(error) => (Step::Failed(text(error.to_string())), None, Some(error)),
-    };
-    Committed { step, head, before: status, error }
-}
+        let mut notes = Vec::new();
+        // Git's root has no links in it.
+        let aside = disk::at(*quarantine, Disk::canonicalize).await.unwrap_or_else(|_| quarantine.to_path_buf());
+        let within = aside.strip_prefix(&tree.root).ok().map(git_path);
+        let plan = finalize::plan(&status.changes, before, within.as_ref());
+        let result = async {
+            tell_what_is_left(tree, &plan, before, &mut notes).await;
+            put_all_aside(tree, &plan, &status.changes, quarantine, put_aside).await?;
+            self.commit_plan((&status, &draft), &plan, &mut notes).await
+        };
+        let result = result.await;
+        let text = |begin: String| [vec![begin], notes, put_aside.clone()].concat().join("; ");
+        let (step, head, error) = match result {
+            Ok(Some(id)) => {
+                let branch = status.branch.as_ref().map_or("a detached HEAD".into(), |name| format!("branch {name}"));
+                let count = plan.add.len() + plan.remove.len();
+                let files = if count == 1 { "1 file".into() } else { format!("{count} files") };
+                let done = format!("committed {files} as {} on {branch}", &id[..id.len().min(10)]);
+                (Step::Done(text(done)), Some(id), None)
+            }
+            Ok(None) => (Step::Skipped(text("nothing to commit".into())), status.commit.clone(), None),
+            Err(error) => (Step::Failed(text(error.to_string())), None, Some(error)),
+        };
+        Committed { step, head, before: status, error }
+    }
 
-/// The commit; `None` if there was nothing. What else the user should know goes to `notes`.
-async fn commit(
-    tree: &WorkTree,
-    is_area: bool,
-    message: &str,
-    seen: (&Status, &Draft),
-    plan: &CommitPlan,
-    notes: &mut Vec<String>,
-) -> Result<Option<String>, GitError> {
-    if plan.add.is_empty() && plan.remove.is_empty() {
-        return Ok(None);
-    }
-    let id = tree.commit_seen(seen, &plan.add, &plan.remove, message).await?;
-
-    // Also if there was nothing: perhaps an earlier call came no further than this.
-    let stage = async {
-        tree.unlocked().await?;
-        if is_area && id.is_some() {
-            return tree.adopt(seen.1).await;
+    /// The commit; `None` if there was nothing. What else the user should know goes to `notes`.
+    async fn commit_plan(
+        &self,
+        (status, draft): (&Status, &Draft),
+        plan: &CommitPlan,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<String>, GitError> {
+        let Self { tree, message, .. } = self;
+        let CommitPlan { add, remove, .. } = plan;
+        if add.is_empty() && remove.is_empty() {
+            return Ok(None);
         }
-        tree.stage(None, &plan.add, &plan.remove).await
-    };
-    let staged = stage.await;
-    let Some(id) = id else { return staged.map(|()| None) };
-    if let Err(error) = staged {
-        notes.push(format!("git shows them as staged changes until `git add` is run on them, because: {error}"));
+        let id = tree.commit_only(draft, status.staged, add, remove, message).await?;
+
+        // Also if there was nothing: perhaps an earlier call came no further than this.
+        let stage = async {
+            tree.unlocked().await?;
+            if self.is_sessions && id.is_some() {
+                return tree.adopt(draft).await;
+            }
+            tree.stage(None, add, remove).await
+        };
+        let staged = stage.await;
+        let Some(id) = id else { return staged.map(|()| None) };
+        if let Err(error) = staged {
+            notes.push(format!("git shows them as staged changes until `git add` is run on them, because: {error}"));
+        }
+        Ok(Some(id))
     }
-    Ok(Some(id))
 }
 
 async fn tell_what_is_left(tree: &WorkTree, plan: &CommitPlan, before: &Snapshot, notes: &mut Vec<String>) {

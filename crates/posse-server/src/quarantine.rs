@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_its_path_and_never_covers_another() {
+    fn file_put_aside_keeps_its_path_and_overwrites_nothing() {
         let (_place, root, aside) = place();
         for (round, expected) in ["d/x = 1", "d/x = 1.1", "d/x = 1.2"].into_iter().enumerate() {
             fs::write(root.join("d/x = 1"), round.to_string()).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn to_another_disk_it_is_copied() {
+    fn file_is_copied_to_another_disk() {
         let (_place, root, aside) = place();
         fs::create_dir_all(&aside).unwrap();
         fs::write(root.join("a"), "content").unwrap();

@@ -137,16 +137,14 @@ impl Executor<BacklogWork> {
     }
 
     async fn sweep_on(&self, disk: &Disk) -> Vec<String> {
-        let (project, shelves) = (Path::new(&self.spec.directory), &self.spec.shelves);
-        let found = scan(disk, project, shelves);
+        let found = scan(disk, Path::new(&self.spec.directory), &self.spec.shelves);
         let remembered =
             |item: &Item| self.spec.carried.items.get(&item.slug).is_some_and(|known| known.ended.is_some());
         let archived =
             |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug) && !remembered(item);
         let mut said = Vec::new();
         for FoundItem { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
-            let of = (item.kind, &item.slug);
-            match remove_returned(disk, project, self.spec.home.as_deref(), shelves, of, path).await {
+            match remove_returned(disk, &self.item_place(item.kind, &item.slug, path)).await {
                 Ok(true) => said.push(format!("{path} was done and archived already, and is removed")),
                 Ok(false) => {}
                 Err(error) => said.push(format!("{path} is archived already, and could not be removed: {error}")),

@@ -21,7 +21,7 @@ use posse_term::text_file::MAX_TEXT;
 
 use super::scan::plan_file;
 use crate::disk::Disk;
-use crate::git;
+use crate::git::WorkTree;
 use crate::plans::worktrees::{Gates, TaskWorktree, Worktrees, WorktreesParams};
 use crate::run::StepError;
 
@@ -257,13 +257,14 @@ impl Draft<'_> {
     /// What was taken goes from the planner's work tree. If nothing else is in it, all of it can go.
     async fn clear(&self, disk: &Disk, area: &TaskWorktree) {
         for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
-            let tracked = git::holds(&area.directory, &["ls-files", "--error-unmatch", "--", path]).await;
-            let cleared = match tracked {
-                Ok(true) => git::write_files(&area.directory, &["checkout", "--quiet", "--", path])
-                    .await
-                    .map_err(StepError::from),
-                _ => disk.remove_file(&area.directory.join(path)).map_err(StepError::from),
+            let restore = async {
+                let tree = WorkTree::at(&area.directory).await?;
+                if tree.holds(&["ls-files", "--error-unmatch", "--", path]).await? {
+                    return Ok(tree.write_files(&["checkout", "--quiet", "--", path]).await?);
+                }
+                Ok::<_, StepError>(disk.remove_file(&area.directory.join(path))?)
             };
+            let cleared = restore.await;
             if let Err(error) = cleared {
                 tracing::debug!("{path} stays in {}: {error}", area.directory.display());
             }

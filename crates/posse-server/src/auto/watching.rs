@@ -49,7 +49,7 @@ pub(super) async fn watch(
     }
     // Where git records what is checked out.
     if let Some(tree) = WorkTree::find(&project).await.ok().flatten() {
-        watches.push(files.watch(tree.directory(), WatchScope::Directory, move |_, hint| {
+        watches.push(files.watch(&tree.directory, WatchScope::Directory, move |_, hint| {
             let matters = match hint {
                 FileHint::Scan => true,
                 FileHint::Changed(path) | FileHint::Renamed(path) => {

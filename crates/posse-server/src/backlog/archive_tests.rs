@@ -1,6 +1,7 @@
 //! With the real git, in repositories of the tests' own; killed wherever it hurts.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use posse_core::backlog::ItemOutcome;
@@ -11,7 +12,7 @@ use proptest::prelude::*;
 
 use super::archive::*;
 use crate::disk::DISK;
-use crate::plans::worktrees::tests::{TestRepo, write};
+use crate::git::test_repo::{TestRepo, wait_for_gits, write};
 
 const SOURCE: &str = "docs/defect-backlog/7-foo.md";
 const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
@@ -60,22 +61,26 @@ fn users(repo: &TestRepo) -> Vec<String> {
 }
 
 async fn archive_it(repo: &TestRepo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
-    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
-    let wanted = Wanted {
-        project: &repo.root,
-        shelves: &shelves,
-        slug: &slug,
-        kind: Kind::Defect,
-        source: SOURCE,
-        block,
-        home: Some("main"),
-        report: &|item| format!("# Report on {}\n", item.title),
-    };
     let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
-    match archive_with(DISK, &wanted, &after).await {
+    match archive_in(&repo.root, block, &after).await {
         Err(ArchiveError::Ended) => Ok(None),
         done => done.map(Some),
     }
+}
+
+async fn archive_in(
+    root: &Path,
+    block: &OutcomeBlock,
+    after: &(dyn Fn(Step) -> Result<(), ArchiveError> + Sync),
+) -> Result<Done, ArchiveError> {
+    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
+    let report = |item: &posse_core::backlog::Item| format!("# Report on {}\n", item.title);
+    let request = ArchiveRequest { place: place(root, &shelves, &slug), block, report: &report };
+    archive_with(DISK, &request, after).await
+}
+
+fn place<'a>(project: &'a Path, shelves: &'a BacklogDirs, slug: &'a Slug) -> ItemPlace<'a> {
+    ItemPlace { project, shelves, slug, kind: Kind::Defect, source: SOURCE, home: Some("main") }
 }
 
 fn commits(repo: &TestRepo) -> usize {
@@ -158,9 +163,7 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
 }
 
 async fn remove_returned_of(repo: &TestRepo, slug: &Slug) -> bool {
-    remove_returned(DISK, &repo.root, Some("main"), &BacklogDirs::default(), (Kind::Defect, slug), SOURCE)
-        .await
-        .unwrap()
+    remove_returned(DISK, &place(&repo.root, &BacklogDirs::default(), slug)).await.unwrap()
 }
 
 #[tokio::test]
@@ -180,7 +183,7 @@ async fn another_item_of_the_name_is_not_overwritten() {
 }
 
 #[tokio::test]
-async fn what_is_given_up_goes_elsewhere() {
+async fn item_that_was_given_up_goes_to_the_failed_backlog() {
     for (outcome, status) in
         [(ItemOutcome::Exhausted, "Exhausted"), (ItemOutcome::Failed, "Failed"), (ItemOutcome::Deadlocked, "Failed")]
     {
@@ -213,25 +216,14 @@ async fn another_branch_gets_nothing() {
     let (before, theirs) = (commits(&repo), users(&repo));
     // In the middle of it: nothing is committed there, and the rest is done when they are back.
     let branch = |name: &str| repo.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]);
-    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
-    let wanted = Wanted {
-        project: &repo.root,
-        shelves: &shelves,
-        slug: &slug,
-        kind: Kind::Defect,
-        source: SOURCE,
-        block: &block,
-        home: Some("main"),
-        report: &|item| format!("# Report on {}\n", item.title),
-    };
     let root = repo.root.clone();
     let after = move |step| {
         if step == Step::ReportWritten {
-            crate::plans::worktrees::tests::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
+            crate::git::test_repo::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
         }
         Ok(())
     };
-    let error = archive_with(DISK, &wanted, &after).await.unwrap_err();
+    let error = archive_in(&repo.root, &block, &after).await.unwrap_err();
     assert!(matches!(error, ArchiveError::Away(_)), "{error}");
     assert_eq!(commits(&repo), before);
     branch("main");
@@ -267,19 +259,8 @@ async fn without_git_it_is_moved() {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
     write(&root, SOURCE, TEXT);
-    let (slug, shelves, block) =
-        ("7-foo".parse().unwrap(), BacklogDirs::default(), block(ItemOutcome::Completed, "R1"));
-    let wanted = Wanted {
-        project: &root,
-        shelves: &shelves,
-        slug: &slug,
-        kind: Kind::Defect,
-        source: SOURCE,
-        block: &block,
-        home: Some("main"),
-        report: &|_| String::new(),
-    };
-    let done = archive(DISK, &wanted).await.unwrap();
+    let block = block(ItemOutcome::Completed, "R1");
+    let done = archive_in(&root, &block, &|_| Ok(())).await.unwrap();
     assert_eq!((done.path.as_str(), done.commit), (TARGET, None));
     assert!(root.join(TARGET).exists() && !root.join(SOURCE).exists());
 }
@@ -325,7 +306,7 @@ async fn play(item: Item, kills: &[u64]) {
     let block = block(ItemOutcome::Completed, "R1");
     for kill in kills {
         let _ = tokio::time::timeout(Duration::from_millis(*kill), archive_it(&repo, &block, None)).await;
-        crate::plans::worktrees::property_tests::wait_for_gits(&repo.root);
+        wait_for_gits(&repo.root);
     }
     archive_it(&repo, &block, None).await.unwrap();
     assert_eq!(commits(&repo), before + 1, "one commit");

@@ -28,7 +28,7 @@ pub(crate) async fn away(tree: &WorkTree, home: Option<&str>) -> Result<Option<A
     })
 }
 
-/// The same in words, for a project that is a repository. What cannot be told counts as away.
+/// The same as text, for a project that is a repository. A checkout that cannot be inspected counts as away.
 pub(crate) async fn why_away(project: &Path, home: Option<&str>) -> Option<String> {
     let away = async {
         match WorkTree::find(project).await? {

@@ -7,8 +7,8 @@ use std::fs;
 use posse_core::finalize::is_suspicious;
 use proptest::prelude::*;
 
-use super::tests::Repo;
 use super::*;
+use crate::git::test_repo::TestRepo;
 
 /// Some of them cannot be there together.
 const NAMES: [&str; 10] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "[id].tsx", "x = 1", "d/f(x)"];
@@ -37,10 +37,7 @@ fn acts(most: usize) -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// What cannot be done is not done.
-fn play(repo: &Repo, acts: &[Act]) {
-    let git = |arguments: &[&str]| {
-        Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
-    };
+fn play(repo: &TestRepo, acts: &[Act]) {
     for act in acts {
         match act {
             Act::Write(name, content) => {
@@ -53,10 +50,10 @@ fn play(repo: &Repo, acts: &[Act]) {
                 repo.write(name, &format!("{content}\n"));
             }
             Act::Delete(name) => drop(fs::remove_file(repo.root.join(name))),
-            Act::Stage(name) => git(&["--literal-pathspecs", "add", "--", name]),
-            Act::Announce(name) => git(&["--literal-pathspecs", "add", "--intent-to-add", "--", name]),
-            Act::Forget(name) => git(&["--literal-pathspecs", "rm", "--cached", "--quiet", "--", name]),
-            Act::CommitStaged => git(&["commit", "--quiet", "-m", "by hand"]),
+            Act::Stage(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--", name]),
+            Act::Announce(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--intent-to-add", "--", name]),
+            Act::Forget(name) => _ = repo.try_git(&["--literal-pathspecs", "rm", "--cached", "--quiet", "--", name]),
+            Act::CommitStaged => _ = repo.try_git(&["commit", "--quiet", "-m", "by hand"]),
         }
     }
 }
@@ -70,7 +67,7 @@ struct State {
     changed: BTreeMap<String, String>,
 }
 
-fn state(repo: &Repo) -> State {
+fn state(repo: &TestRepo) -> State {
     let by_path = |said: String, before_path: char| -> BTreeMap<String, String> {
         let lines = said.split('\0').filter(|line| !line.is_empty());
         // The path is the last field, and may hold blanks itself.
@@ -101,13 +98,13 @@ fn within(one: &str, other: &str) -> bool {
 }
 
 fn check(users_acts: &[Act], runs_acts: &[Act]) {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     play(&repo, users_acts);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let snapshot = runtime.block_on(repo.begin());
+    let snapshot = runtime.block_on(repo.snapshot());
     play(&repo, runs_acts);
     let before = state(&repo);
-    let step = runtime.block_on(repo.commit(snapshot.as_ref()));
+    let step = runtime.block_on(repo.commit_work(snapshot.as_ref()));
     let after = state(&repo);
     assert!(!matches!(step, Step::Failed(_)), "{step:?}");
 

@@ -1,80 +1,22 @@
 //! With the real git, in repositories of the tests' own.
 
 use std::fs;
-use std::fs::File;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 use crate::disk::DISK;
+use crate::git::test_repo::{TestRepo, git_in};
 
-/// A repository with one commit in which are the files a, b, c and d/e.
-pub(super) struct Repo {
-    place: tempfile::TempDir,
-    pub(super) root: PathBuf,
-}
-
-impl Repo {
-    pub(super) fn empty() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap().join("project");
-        fs::create_dir(&root).unwrap();
-        let repo = Self { place, root };
-        repo.git(&["init", "--quiet", "-b", "main"]);
-        // No signature; and no hooks but the test's own, whatever the machine's configuration says.
-        let config =
-            "[user]\nname = T\nemail = t@example.org\n[commit]\ngpgsign = false\n[core]\nhooksPath = .git/hooks\n";
-        let mut file = File::options().append(true).open(repo.root.join(".git/config")).unwrap();
-        io::Write::write_all(&mut file, config.as_bytes()).unwrap();
-        repo
-    }
-
-    pub(super) fn new() -> Self {
-        let repo = Self::empty();
-        for name in ["a", "b", "c", "d/e"] {
-            repo.write(name, "first\n");
-        }
-        repo.git(&["add", "."]);
-        repo.git(&["commit", "--quiet", "-m", "first"]);
-        repo
-    }
-
-    #[track_caller]
-    pub(super) fn git(&self, arguments: &[&str]) -> String {
-        git_in(&self.root, arguments)
-    }
-
-    pub(super) fn write(&self, name: &str, content: &str) {
-        let path = self.root.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-
-    pub(super) fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.root.join(name)).unwrap()
-    }
-
-    fn remove(&self, name: &str) {
-        fs::remove_file(self.root.join(name)).unwrap();
-    }
-
-    fn hook(&self, name: &str, script: &str) {
-        let path = self.root.join(".git/hooks").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        // It is there before the run begins.
-        crate::git::guard::begin(DISK, &Environment::default(), &self.root).unwrap();
-    }
-
+impl TestRepo {
     pub(super) fn quarantine(&self) -> PathBuf {
-        self.place.path().canonicalize().unwrap().join("quarantine")
+        self.root.with_file_name("quarantine")
     }
 
-    pub(super) async fn begin(&self) -> Option<Snapshot> {
+    pub(super) async fn snapshot(&self) -> Option<Snapshot> {
         snapshot(&self.root, &Environment::default()).await.unwrap()
     }
 
-    pub(super) async fn commit(&self, before: Option<&Snapshot>) -> Step {
+    pub(super) async fn commit_work(&self, before: Option<&Snapshot>) -> Step {
         git_commit(&self.root, "the work", &self.quarantine(), before, &Environment::default()).await
     }
 
@@ -85,7 +27,7 @@ impl Repo {
     }
 
     /// What the last commit changed, with a letter in front.
-    pub(super) fn committed(&self) -> Vec<String> {
+    fn committed(&self) -> Vec<String> {
         let said =
             self.git(&["diff-tree", "--root", "-r", "-z", "--no-commit-id", "--no-renames", "--name-status", "HEAD"]);
         let words: Vec<&str> = said.split('\0').collect();
@@ -93,25 +35,6 @@ impl Repo {
         lines.sort_by_key(|line| line[2..].to_owned());
         lines
     }
-
-    fn head(&self) -> String {
-        self.git(&["rev-parse", "HEAD"])
-    }
-
-    pub(super) fn status(&self) -> String {
-        self.git(&["status", "--porcelain", "--untracked-files=all"])
-    }
-
-    fn index(&self) -> Vec<u8> {
-        fs::read(self.root.join(".git/index")).unwrap()
-    }
-}
-
-#[track_caller]
-fn git_in(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git").args(arguments).current_dir(directory).env("LC_ALL", "C").output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
 }
 
 fn text(step: &Step) -> &str {
@@ -122,40 +45,40 @@ fn text(step: &Step) -> &str {
 
 #[tokio::test]
 async fn only_the_work_of_the_run_is_committed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("a", "staged by the user\n");
     repo.git(&["add", "a"]);
     repo.write("a", "and changed again\n");
     repo.write("b", "changed by the user\n");
     repo.write("mine", "the user's, too\n");
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     let staged = repo.git(&["ls-files", "--stage", "a", "b"]);
 
     repo.write("c", "changed by the run\n");
     repo.remove("d/e");
     repo.write("new", "by the run\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M c", "D d/e", "A new"]);
     assert!(text(&step).starts_with("committed 3 files as ") && text(&step).ends_with(" on branch main"), "{step:?}");
     assert_eq!(repo.git(&["log", "-1", "--format=%B"]).trim(), "the work");
     assert_eq!(repo.git(&["ls-files", "--stage", "a", "b"]), staged);
     assert_eq!(repo.status(), "MM a\n M b\n?? mine");
-    assert_eq!(repo.read("a"), "and changed again\n");
+    assert_eq!(repo.read("a").as_deref(), Some("and changed again\n"));
 }
 
 #[tokio::test]
 async fn what_was_dirty_stays_whatever_the_run_did_to_it() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     for name in ["a", "b", "c", "mine"] {
         repo.write(name, "by the user\n");
     }
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "by both\n");
     repo.write("b", "by the user\n"); // only touched
-    repo.write("c", "first\n"); // undone
+    repo.write("c", "1\n2\n3\n4\n5\n"); // undone
     repo.remove("mine");
     let (head, index) = (repo.head(), repo.index());
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert_eq!(
         step,
         Step::Skipped(
@@ -171,8 +94,8 @@ async fn what_was_dirty_stays_whatever_the_run_did_to_it() {
 /// S-190, and every other name that has ever been a problem.
 #[tokio::test]
 async fn s_190_names_are_taken_as_they_are() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
     for name in
         ["[id].tsx", "two words", "two\nlines", "-f", "*", ":(top)a.rs", "\"q\"", "back\\slash", "größe", "d/(g).ts"]
     {
@@ -182,20 +105,27 @@ async fn s_190_names_are_taken_as_they_are() {
     fs::write(&odd, "new\n").unwrap();
     symlink("nowhere", repo.root.join("link")).unwrap();
     fs::set_permissions(repo.root.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     let committed = repo.committed();
     assert!(committed.contains(&"A [id].tsx".to_owned()) && committed.contains(&"A two\nlines".to_owned()));
     assert_eq!(committed.len(), 13, "{committed:?}\n{step:?}");
     assert_eq!(repo.status(), "");
-    assert_eq!(repo.read("[id].tsx"), "new\n");
+    assert_eq!(repo.read("[id].tsx").as_deref(), Some("new\n"));
     assert!(!repo.quarantine().exists());
     assert!(repo.git(&["ls-tree", "HEAD", "a", "link"]).starts_with("100755 blob"));
 }
 
 #[tokio::test]
 async fn what_the_run_has_staged_renamed_or_made_of_another_kind() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
+    fs::rename(repo.root.join("d"), repo.root.join("real")).unwrap();
+    symlink("real", repo.root.join("d")).unwrap();
+    let step = repo.commit_work(before.as_ref()).await;
+    repo.check_commit(&step, &["A d", "D d/e", "A real/e"]);
+    assert_eq!(repo.status(), "");
+
+    let before = repo.snapshot().await;
     repo.git(&["mv", "a", "moved"]);
     repo.git(&["rm", "--cached", "--quiet", "b"]); // still there: nothing has changed
     repo.write("announced", "x\n");
@@ -205,47 +135,36 @@ async fn what_the_run_has_staged_renamed_or_made_of_another_kind() {
     repo.write("half", "and more\n");
     repo.remove("c");
     repo.write("c/inside", "a directory now\n");
-    repo.remove("d/e");
-    fs::remove_dir(repo.root.join("d")).unwrap();
-    repo.write("d", "a file now\n");
-    let step = repo.commit(before.as_ref()).await;
-    repo.check_commit(&step, &["D a", "A announced", "D c", "A c/inside", "A d", "D d/e", "A half", "A moved"]);
+    repo.remove("real/e");
+    fs::remove_dir(repo.root.join("real")).unwrap();
+    repo.write("real", "a file now\n");
+    let step = repo.commit_work(before.as_ref()).await;
+    repo.check_commit(&step, &["D a", "A announced", "D c", "A c/inside", "A half", "A moved", "A real", "D real/e"]);
     assert_eq!(repo.status(), "");
     assert_eq!(repo.git(&["show", "HEAD:half"]), "and more");
 }
 
 #[tokio::test]
-async fn a_directory_that_became_a_link() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
-    fs::rename(repo.root.join("d"), repo.root.join("real")).unwrap();
-    symlink("real", repo.root.join("d")).unwrap();
-    let step = repo.commit(before.as_ref()).await;
-    repo.check_commit(&step, &["A d", "D d/e", "A real/e"]);
-    assert_eq!(repo.status(), "");
-}
-
-#[tokio::test]
 async fn uncommitted_work_is_not_deleted_by_what_took_its_place() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("a", "staged by the user\n");
     repo.git(&["add", "a"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     let staged = repo.git(&["ls-files", "--stage", "a"]);
     repo.remove("a");
     repo.write("a/new", "x\n");
     repo.write("b", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M b"]);
     assert!(text(&step).ends_with("which changed them too: a, a/new"), "{step:?}");
     assert_eq!(repo.git(&["ls-files", "--stage", "a"]), staged);
 
     repo.write("d/e", "by the user\n");
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     fs::rename(repo.root.join("d"), repo.place.path().join("elsewhere")).unwrap();
     repo.write("d", "x\n");
     let (head, index) = (repo.head(), repo.index());
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert!(matches!(&step, Step::Skipped(why) if why.ends_with("delete uncommitted work of yours: d")), "{step:?}");
     assert_eq!((repo.head(), repo.index()), (head, index));
 }
@@ -253,19 +172,19 @@ async fn uncommitted_work_is_not_deleted_by_what_took_its_place() {
 /// A run that changes the rules does not get at passwords.
 #[tokio::test]
 async fn what_was_ignored_before_the_run_is_not_committed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write(".gitignore", ".env\ntarget/\n*.log\n");
     repo.git(&["add", "."]);
     repo.git(&["commit", "--quiet", "-m", "rules"]);
     for name in [".env", "target/deep/out", "x.log", "d/y.log"] {
         repo.write(name, "secret\n");
     }
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     assert_eq!(before.as_ref().unwrap().ignored.len(), 4, "{before:?}");
     repo.write(".gitignore", "\n");
     repo.write("target/new", "x\n");
     repo.write("new.log", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M .gitignore", "A new.log"]);
     assert!(text(&step).ends_with("ignored them before the run: .env, d/y.log, target/deep/out, target/new, x.log"));
 }
@@ -273,14 +192,14 @@ async fn what_was_ignored_before_the_run_is_not_committed() {
 /// From the moment a commit begins, git itself sees to it that nobody's commit is taken back.
 #[tokio::test]
 async fn a_commit_of_somebody_else_is_not_taken_back() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
     repo.write("a", "by the run\n");
     // One that commits whenever we do.
     let commit = "git commit --quiet --no-verify --allow-empty -m theirs";
     repo.hook("pre-commit", &format!("unset GIT_INDEX_FILE; echo theirs > b; git add b; {commit}"));
     let first = repo.git(&["rev-parse", "HEAD"]);
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert!(
         matches!(&step, Step::Failed(why) if why.contains("somebody else committed at the same moment")),
         "{step:?}"
@@ -290,21 +209,21 @@ async fn a_commit_of_somebody_else_is_not_taken_back() {
     assert_eq!(repo.status(), " M a");
     // One that commits once: ours comes on top of it.
     repo.hook("pre-commit", &format!("unset GIT_INDEX_FILE; mkdir .git/once || exit 0; {commit}"));
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M a"]);
     assert_eq!(repo.git(&["rev-list", "--count", &theirs]), (TRIES + 2).to_string());
 }
 
 #[tokio::test]
 async fn suspicious_new_files_are_put_aside() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("f(x)", "the user's own\n");
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("x = 1", "a slip\n");
     repo.write("d/map.get(y)", "staged by the run\n");
     repo.git(&["add", "d/map.get(y)"]);
     repo.write("good", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["A good"]);
     let aside = repo.quarantine();
     assert_eq!(fs::read_to_string(aside.join("x = 1")).unwrap(), "a slip\n");
@@ -315,12 +234,12 @@ async fn suspicious_new_files_are_put_aside() {
 
 #[tokio::test]
 async fn what_cannot_be_put_aside_stays() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
     repo.write("x=1", "a slip\n");
     repo.write("a", "x\n");
     fs::write(repo.quarantine(), "in the way").unwrap();
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M a"]);
     assert!(text(&step).contains("x=1 looks like a slip; not committed, and not moved"), "{step:?}");
     assert_eq!(repo.status(), "?? x=1");
@@ -328,8 +247,8 @@ async fn what_cannot_be_put_aside_stays() {
 
 #[tokio::test]
 async fn our_own_and_what_is_ignored_is_never_committed() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
     for name in [".tmp/x=1", ".posse/state.json", "sub/.tmp/answer.md", "target/out"] {
         repo.write(name, "x\n");
     }
@@ -339,17 +258,17 @@ async fn our_own_and_what_is_ignored_is_never_committed() {
     repo.write("aside/y=1", "put aside before\n");
     let step = git_commit(&repo.root, "m", &aside, before.as_ref(), &Environment::default()).await;
     repo.check_commit(&step, &["A .gitignore"]);
-    assert_eq!(repo.read("aside/y=1"), "put aside before\n");
-    assert_eq!(repo.read(".tmp/x=1"), "x\n");
+    assert_eq!(repo.read("aside/y=1").as_deref(), Some("put aside before\n"));
+    assert_eq!(repo.read(".tmp/x=1").as_deref(), Some("x\n"));
 }
 
 #[tokio::test]
 async fn repositories_within_are_left_alone() {
-    let (repo, other) = (Repo::new(), Repo::new());
+    let (repo, other) = (TestRepo::new(), TestRepo::new());
     let other = other.root.to_str().unwrap();
     repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other, "sub"]);
     repo.git(&["commit", "--quiet", "-m", "with a submodule"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     let inside = repo.root.join("sub");
     for arguments in [["config", "user.name", "T"], ["config", "user.email", "t@example.org"]] {
         git_in(&inside, &arguments);
@@ -359,7 +278,7 @@ async fn repositories_within_are_left_alone() {
     let head = git_in(&inside, &["rev-parse", "HEAD"]);
     git_in(&repo.root, &["clone", "--quiet", other, "nested"]);
     repo.write("a", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M a"]);
     assert!(text(&step).ends_with("repositories of their own: nested, sub"), "{step:?}");
     assert_eq!(repo.status(), " M sub\n?? nested/");
@@ -374,10 +293,10 @@ async fn without_a_repository_nothing_is_done() {
     assert!(matches!(&step, Step::Skipped(why) if why.ends_with("is not in a git repository")), "{step:?}");
 
     // It has become one, or another one, during the run.
-    let (repo, other) = (Repo::new(), Repo::new());
+    let (repo, other) = (TestRepo::new(), TestRepo::new());
     repo.write("a", "x\n");
-    for before in [None, other.begin().await] {
-        let step = repo.commit(before.as_ref()).await;
+    for before in [None, other.snapshot().await] {
+        let step = repo.commit_work(before.as_ref()).await;
         assert!(matches!(&step, Step::Skipped(why) if why.contains("cannot tell what is yours")), "{step:?}");
     }
     let step = git_commit(&repo.root.join(".git"), "m", place.path(), None, &Environment::default()).await;
@@ -386,25 +305,25 @@ async fn without_a_repository_nothing_is_done() {
 
 #[tokio::test]
 async fn the_first_commit_of_a_repository() {
-    let repo = Repo::empty();
+    let repo = TestRepo::empty();
     repo.write("mine", "x\n");
     repo.write("staged", "x\n");
     repo.git(&["add", "staged"]);
-    let before = repo.begin().await;
-    assert_eq!(repo.commit(before.as_ref()).await, Step::Skipped("nothing to commit".into()));
+    let before = repo.snapshot().await;
+    assert_eq!(repo.commit_work(before.as_ref()).await, Step::Skipped("nothing to commit".into()));
     repo.write("new", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["A new"]);
     assert_eq!(repo.status(), "A  staged\n?? mine");
 }
 
 #[tokio::test]
 async fn detached_in_a_linked_work_tree_or_from_a_directory_within() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.git(&["checkout", "--quiet", "--detach"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "x\n");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M a"]);
     assert!(text(&step).ends_with("on a detached HEAD"), "{step:?}");
 
@@ -423,15 +342,15 @@ async fn detached_in_a_linked_work_tree_or_from_a_directory_within() {
 
 #[tokio::test]
 async fn a_hook_that_refuses_is_quoted_and_nothing_has_changed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("b", "staged\n");
     repo.git(&["add", "b"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "x\n");
     repo.write("new", "x\n");
     repo.hook("pre-commit", "echo looking; git diff --cached --name-only >&2; echo 'no tests, no commit' >&2; exit 1");
     let (head, index) = (repo.head(), repo.index());
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     let Step::Failed(why) = &step else { panic!("{step:?}") };
     assert_eq!(why, "git commit: looking\na\nnew\nno tests, no commit", "it saw what would be committed");
     assert_eq!((repo.head(), repo.index()), (head, index));
@@ -440,14 +359,14 @@ async fn a_hook_that_refuses_is_quoted_and_nothing_has_changed() {
 
 #[tokio::test]
 async fn a_hook_may_change_what_is_committed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("b", "staged\n");
     repo.git(&["add", "b"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "unformatted\n");
     repo.hook("pre-commit", "echo formatted > a; git add a");
     repo.hook("commit-msg", "echo 'Reviewed-by: hook' >> \"$1\"");
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["M a"]);
     assert_eq!(repo.git(&["show", "HEAD:a"]), "formatted");
     assert!(repo.git(&["log", "-1", "--format=%B"]).contains("Reviewed-by: hook"));
@@ -456,12 +375,12 @@ async fn a_hook_may_change_what_is_committed() {
 
 #[tokio::test]
 async fn a_held_index_is_waited_for_but_not_for_ever() {
-    let repo = Repo::new();
-    let before = repo.begin().await;
+    let repo = TestRepo::new();
+    let before = repo.snapshot().await;
     repo.write("a", "x\n");
     let (head, lock) = (repo.head(), repo.root.join(".git/index.lock"));
     fs::write(&lock, "").unwrap();
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert!(matches!(&step, Step::Failed(why) if why.contains("index.lock is there: another git")), "{step:?}");
     assert_eq!(repo.head(), head);
     assert!(lock.exists(), "it is not ours to remove");
@@ -470,30 +389,29 @@ async fn a_held_index_is_waited_for_but_not_for_ever() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         fs::remove_file(&lock).unwrap();
     };
-    let (step, ()) = tokio::join!(repo.commit(before.as_ref()), released);
+    let (step, ()) = tokio::join!(repo.commit_work(before.as_ref()), released);
     repo.check_commit(&step, &["M a"]);
 }
 
 #[tokio::test]
 async fn a_merge_of_the_users_is_not_concluded() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.git(&["checkout", "--quiet", "-b", "side"]);
     repo.write("a", "side\n");
     repo.git(&["commit", "--quiet", "-a", "-m", "side"]);
     repo.git(&["checkout", "--quiet", "main"]);
     repo.write("a", "main\n");
     repo.git(&["commit", "--quiet", "-a", "-m", "main"]);
-    let merge = Command::new("git").args(["merge", "--quiet", "side"]).current_dir(&repo.root).output().unwrap();
-    assert!(!merge.status.success());
-    let before = repo.begin().await;
+    assert!(!repo.try_git(&["merge", "--quiet", "side"]));
+    let before = repo.snapshot().await;
     assert_eq!(before.as_ref().unwrap().dirty.len(), 1);
     repo.write("new", "x\n");
     let head = repo.head();
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert!(matches!(&step, Step::Skipped(why) if why.starts_with("a merge is under way")), "{step:?}");
     // Conflicts without a merge: a stash that did not fit.
     fs::remove_file(repo.root.join(".git/MERGE_HEAD")).unwrap();
-    let step = repo.commit(before.as_ref()).await;
+    let step = repo.commit_work(before.as_ref()).await;
     assert!(matches!(&step, Step::Skipped(why) if why.starts_with("a has conflicts")), "{step:?}");
     assert_eq!(repo.head(), head);
 }
@@ -501,19 +419,19 @@ async fn a_merge_of_the_users_is_not_concluded() {
 /// posse died after the commit, before the index was brought up to date. The next call does that.
 #[tokio::test]
 async fn a_commit_that_was_cut_short_is_finished() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("b", "staged\n");
     repo.git(&["add", "b"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "x\n");
     repo.write("new", "x\n");
     repo.remove("c");
     let index = repo.index();
-    repo.commit(before.as_ref()).await;
+    repo.commit_work(before.as_ref()).await;
     let (head, status) = (repo.head(), repo.status());
     fs::write(repo.root.join(".git/index"), index).unwrap();
     assert_ne!(repo.status(), status);
-    assert_eq!(repo.commit(before.as_ref()).await, Step::Skipped("nothing to commit".into()));
+    assert_eq!(repo.commit_work(before.as_ref()).await, Step::Skipped("nothing to commit".into()));
     assert_eq!((repo.head(), repo.status()), (head, "M  b".to_owned()));
 }
 
@@ -571,11 +489,11 @@ async fn exactly_one_change_is_archived() {
 
 #[tokio::test]
 async fn s_189_after_a_failed_archive_step_nothing_is_committed() {
-    let repo = Repo::new();
+    let repo = TestRepo::new();
     repo.write("openspec/changes/add-it/tasks.md", "x\n");
     repo.git(&["add", "."]);
     repo.git(&["commit", "--quiet", "-m", "a change"]);
-    let before = repo.begin().await;
+    let before = repo.snapshot().await;
     repo.write("a", "by the run\n");
     let (head, status) = (repo.head(), repo.status());
     let archive = async |program: &Path| archive_with(program.as_os_str(), &repo.root, &Environment::default()).await;

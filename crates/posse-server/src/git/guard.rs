@@ -258,14 +258,17 @@ fn owned(disk: &Disk, root: &Path, common: &Path) -> Result<(), GitError> {
     if disk.metadata(common).is_ok_and(|found| found.uid() == us) {
         return Ok(());
     }
-    let mut command = bare_git(None);
-    command.current_dir(root).args(["rev-parse", "--git-dir"]);
-    let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
+    succeed(disk, bare_git(None).current_dir(root).args(["rev-parse", "--git-dir"]), "rev-parse").map(drop)
+}
+
+/// The output of a git that must succeed.
+fn succeed(disk: &Disk, command: &mut Command, name: &str) -> Result<Vec<u8>, GitError> {
+    let output = disk.output(command).map_err(failed("cannot run git"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(GitError::Failed { command: "rev-parse".into(), words })
+    Err(GitError::Failed { command: name.into(), words })
 }
 
 /// A git without the variables that speak of another repository.
@@ -299,12 +302,7 @@ fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
     let mut command = bare_git(None);
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
-    let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
-    if output.status.success() {
-        return Ok(git_config::read(&output.stdout));
-    }
-    let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(GitError::Failed { command: "config".into(), words })
+    Ok(git_config::read(&succeed(disk, &mut command, "config")?))
 }
 
 /// A regular file, and nothing that could block or lead elsewhere.

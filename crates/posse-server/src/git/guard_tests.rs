@@ -10,7 +10,8 @@ use super::guard;
 use crate::disk::DISK;
 use crate::environment::Environment;
 use crate::finalize;
-use crate::plans::worktrees::tests::{TestRepo, begin, git_in, merge, words, write};
+use crate::git::test_repo::{TestRepo, git_in, write};
+use crate::plans::worktrees::tests::{begin, merge, words};
 
 /// What posse itself does not ask git for, and for what git starts a program that nothing else starts.
 const NICKNAME: &[&str] = &["nickname"];
@@ -95,11 +96,12 @@ impl Attacked {
             worktrees.done_with(&worktree.run).await.unwrap();
         }
         assert_eq!(self.repo.read("b").unwrap(), "b of area\n2\n3\n4\nb of area\n");
-        let top = super::ask(&self.repo.root, &["rev-parse", "--show-toplevel"]).await.unwrap();
+        let tree = super::WorkTree::at(&self.repo.root).await.unwrap();
+        let top = tree.ask(&["rev-parse", "--show-toplevel"]).await.unwrap();
         assert_eq!(top, self.repo.root.to_str().unwrap());
-        super::hear(&self.repo.root, None, NICKNAME, b"").await.unwrap_err();
+        tree.hear(NICKNAME).await.unwrap_err();
         for arguments in [DIFF, AMEND] {
-            let _ = super::hear(&self.repo.root, None, arguments, b"").await;
+            let _ = tree.hear(arguments).await;
         }
         told
     }

@@ -1,5 +1,5 @@
-//! Gits that are at work though nobody waits for them: a daemon that is killed does not take them along. And what they leave
-//! when they are killed themselves: the lock on an index, because of which every git after them fails.
+//! Gits that outlive the daemon that started them, and what a killed git leaves: the lock on an index, because of which every
+//! later git fails.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +12,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::{COMMIT, WorkTree};
 use crate::disk::{self, Disk};
 
-/// A git that nobody waits for.
+/// A git that no daemon waits for.
 #[derive(Debug)]
 pub(crate) struct Outlived {
-    /// Where it works: git goes to the root of its work tree first.
+    /// Its current directory: git changes to the root of its work tree first.
     directory: PathBuf,
     process: Arc<OwnedFd>,
 }
@@ -32,7 +32,7 @@ impl Outlived {
     }
 }
 
-/// All that run below this directory now.
+/// All gits that run below this directory now.
 pub(crate) fn in_directory(disk: &Disk, directory: &Path) -> Vec<Outlived> {
     let processes = disk.read_dir(Path::new("/proc")).into_iter().flatten().flatten();
     processes
@@ -51,8 +51,8 @@ pub(crate) fn in_directory(disk: &Disk, directory: &Path) -> Vec<Outlived> {
 }
 
 impl WorkTree {
-    /// Removes the lock on its index if whoever made it is gone. Only for work trees of ours: in the user's we cannot know who
-    /// is at work.
+    /// Removes the lock on its index if the git that made it is gone. Only for work trees of ours: in the user's checkout it may
+    /// belong to a git that is at work.
     pub(crate) async fn unlock(&self) {
         let lock = self.lock();
         let found = |disk: &Disk, lock: &Path| {

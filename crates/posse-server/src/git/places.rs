@@ -1,11 +1,11 @@
-//! Where work trees are, as the files say with which git ties them to their repository. Git is not asked: it would obey what a
-//! session wrote there.
+//! Finds work trees by the files with which git ties them to their repository. Git is not asked: it would obey what a session
+//! wrote there.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::guard::{self, Found};
+use super::guard::{self, Found, Places};
 use super::{GitError, WorkTree};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
@@ -18,16 +18,10 @@ impl WorkTree {
 
     /// The same, in this environment; what is done there later is done in it too.
     pub(crate) async fn find_in(environment: &Environment, directory: &Path) -> Result<Option<Self>, GitError> {
-        let found = disk::at(directory, guard::resolve).await?;
-        let Found::Tree(places) = found else { return Ok(None) };
-        let index = places.directory.join("index");
-        Ok(Some(Self {
-            root: places.root,
-            directory: places.directory,
-            common: places.common,
-            index,
-            environment: environment.clone(),
-        }))
+        Ok(match disk::at(directory, guard::resolve).await? {
+            Found::Tree(places) => Some(Self { places, environment: environment.clone() }),
+            Found::Bare | Found::Nothing => None,
+        })
     }
 
     /// This one, or another one of its repository, by the files with which git ties it to that. `None` where they are not
@@ -47,9 +41,8 @@ impl WorkTree {
         let tied = directory.parent()? == self.common.join("worktrees")
             && read(&directory.join("gitdir"))? == dot_git.as_os_str().as_bytes()
             && read(&directory.join("commondir"))? == b"../..";
-        let index = directory.join("index");
-        let (common, environment) = (self.common.clone(), self.environment.clone());
-        tied.then(|| Self { root: root.to_owned(), directory, common, index, environment })
+        let places = Places { root: root.to_owned(), directory, common: self.common.clone() };
+        tied.then(|| Self { places, environment: self.environment.clone() })
     }
 
     /// Whether another work tree is of the same repository.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::guard::{Places, read_file};
-use super::{GitError, WorkTree, line};
+use super::{GitError, WorkTree, as_line};
 use crate::disk::{self, Disk};
 
 /// What the files say of a ref.
@@ -100,7 +100,7 @@ impl WorkTree {
         &self,
         read: impl FnOnce(&Disk, &Places) -> T + Send + 'static,
     ) -> Result<T, GitError> {
-        let places = self.places();
+        let places = self.places.clone();
         disk::run(move |disk| {
             places.guarded(disk)?;
             Ok(read(disk, &places))
@@ -109,11 +109,8 @@ impl WorkTree {
     }
 
     async fn id_of(&self, what: &str) -> Result<Option<String>, GitError> {
-        let ended = self.git(None, &["rev-parse", "--verify", "--quiet", what], b"").await?;
-        if ended.status.code() == Some(1) {
-            return Ok(None);
-        }
-        line(ended).map(|id| Some(id.to_string_lossy().into_owned()))
+        let (found, said) = self.hear_either(&["rev-parse", "--verify", "--quiet", what]).await?;
+        Ok(found.then(|| as_line(said)))
     }
 
     /// The branch that is checked out; `None` if HEAD is detached.
@@ -122,11 +119,8 @@ impl WorkTree {
             HeadFile::Branch(name) => Ok(name.strip_prefix("refs/heads/").map(str::to_owned)),
             HeadFile::Commit(_) => Ok(None),
             HeadFile::Unknown => {
-                let ended = self.git(None, &["symbolic-ref", "--quiet", "--short", "HEAD"], b"").await?;
-                if ended.status.code() == Some(1) {
-                    return Ok(None);
-                }
-                line(ended).map(|name| Some(name.to_string_lossy().into_owned()))
+                let (is_branch, said) = self.hear_either(&["symbolic-ref", "--quiet", "--short", "HEAD"]).await?;
+                Ok(is_branch.then(|| as_line(said)))
             }
         }
     }
@@ -134,12 +128,12 @@ impl WorkTree {
     /// The roots of all work trees that the repository has a record of, and the branch that is checked out in each, as far as
     /// the files say it. They may be gone.
     pub(crate) async fn recorded(&self) -> Result<Vec<(PathBuf, Option<String>)>, GitError> {
-        let (home, main) = (self.clone(), Places { directory: self.common.clone(), ..self.places() });
+        let (home, main) = (self.clone(), Places { directory: self.common.clone(), ..self.places.clone() });
         let list = move |disk: &Disk| {
             // Each with the directory of what belongs to it alone.
             let mut found: Vec<(PathBuf, PathBuf)> = Vec::new();
             if home.directory == home.common {
-                found.push((home.root, home.directory));
+                found.push((home.root.clone(), home.directory.clone()));
             } else if home.common.file_name() == Some(OsStr::new(".git")) && !main.is_bare(disk)? {
                 found.extend(home.common.parent().map(|root| (root.to_owned(), home.common.clone())));
             }

@@ -1,5 +1,5 @@
 //! What an earlier run left done but not judged, or not merged: it was stopped before the validators came, or something of the
-//! user's was in the way. The next run goes on with that work and does not do it again.
+//! user's was in the way. The next run continues that work and does not do it again.
 
 use posse_api::PlanSpec;
 use posse_core::plan::file::Isolation;
@@ -14,7 +14,7 @@ use crate::run::SupervisorError;
 
 impl Plans {
     /// Makes the work trees of such tasks this run's too. A task whose work tree is gone is done again, as if it had not been tried.
-    /// To be cut off here harms nobody: what the earlier run knows of its work trees stays.
+    /// May be interrupted: the records of the earlier run stay.
     pub(super) async fn adopt(
         &self,
         worktrees: &Worktrees,
@@ -32,7 +32,7 @@ impl Plans {
         let resume = move |disk: &Disk| {
             let there = |task: &TaskId| match (&adoption, starts.get(task)) {
                 (Some(adoption), Some(&start)) => {
-                    adoption.adopt(disk, &RunId { task: task.clone(), start, part: Part::Work })
+                    adoption(disk, &RunId { task: task.clone(), start, part: Part::Work })
                 }
                 _ => Ok(false),
             };

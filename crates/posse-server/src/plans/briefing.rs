@@ -1,5 +1,4 @@
-//! What a session is told, what it may do, and the files it is given: all of it decided before it starts, and kept beside
-//! what it says.
+//! The prompt of a session, its permissions and its files: all of it decided before it starts, and kept beside its output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -184,7 +183,7 @@ fn prompt(
         return brief.render(&setting.spec.prompts);
     }
     let gates: Vec<(String, String)> = of_task.map(|gate| (gate.name.clone(), gate.command.clone())).collect();
-    // Somebody may have checked something else out meanwhile, where it is not.
+    // The user may have checked out a branch without it meanwhile.
     let places = [Path::new(&setting.spec.directory), setting.worktree];
     let item = plan
         .meta

@@ -8,9 +8,10 @@ use posse_core::plan::keep::Fate;
 
 use super::Plans;
 use super::worktrees::{Keeping, Kept, Sweep, WorktreeError, has_records};
+use crate::disk;
+use crate::git::WorkTree;
 use crate::run::SupervisorError;
 use crate::run::retention::ALL;
-use crate::{disk, git};
 
 impl Plans {
     /// What runs that are over have left, of one plan or of all, and what of it may go, or is gone now. Cut off at any moment it
@@ -24,7 +25,7 @@ impl Plans {
         self.left_by_runs(file, sweep).await
     }
 
-    /// When the daemon starts and when a run is over. Nobody waits for it.
+    /// Called when the daemon starts and when a run is over. Errors are only logged.
     pub(crate) async fn clean_up(&self, file: Option<&str>) {
         match self.clean(file, Sweep::Remove).await {
             Ok(works) => {
@@ -64,8 +65,8 @@ impl Plans {
         if let Some(branch) = &spec.branch {
             // To look must not make it.
             let full = format!("refs/heads/{branch}");
-            let there = git::holds(spec.directory.as_ref(), &["rev-parse", "--verify", "--quiet", &full]).await;
-            if !there.map_err(WorktreeError::from)? {
+            let there = async { WorkTree::at(&spec.directory).await?.last_of(&full).await };
+            if there.await.map_err(WorktreeError::from)?.is_none() {
                 return Err(WorktreeError::BranchGone(full).into());
             }
         }

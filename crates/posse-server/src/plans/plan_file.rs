@@ -41,13 +41,13 @@ pub(super) struct PlanFile {
 /// A text that lies beside the plan, ready to be put in its place.
 pub(crate) struct Prepared {
     text: Arc<str>,
-    /// The text that it replaces. If the file has another one, somebody has edited it.
+    /// The text that it replaces. If the file has another one, it was edited.
     over: Arc<str>,
     /// Nothing if the plan has the text already.
     file: Option<NamedTempFile>,
 }
 
-/// An edit of somebody else.
+/// An edit by the user or a session.
 #[derive(Debug, PartialEq)]
 pub(super) enum Edited {
     Text {
@@ -75,7 +75,7 @@ impl PlanFile {
         disk::run(open).await
     }
 
-    /// The text that the run left there, and the text there now, if somebody has changed it. Each edit is returned once.
+    /// The text that the run left there, and the text there now, if it was edited. Each edit is returned once.
     pub(super) async fn edited(&mut self) -> Option<Edited> {
         let there = disk::at(&self.path, |disk, path| disk.read_bounded(path, MAX_TEXT)).await.ok()?;
         if is(&there, &self.last) {
@@ -120,7 +120,7 @@ impl PlanFile {
         }
     }
 
-    /// Puts a text in its place, whole or not at all. `false`: somebody has edited the file, which has to be taken over first.
+    /// Puts a text in its place, whole or not at all. `false`: the file was edited, and the edit has to be taken over first.
     pub(super) async fn put(&mut self, prepared: Prepared) -> io::Result<bool> {
         let Prepared { text, over, file } = prepared;
         let persist = move |disk: &Disk, path: &Path| {
@@ -182,7 +182,7 @@ fn is(there: &[u8], text: &str) -> bool {
     String::from_utf8_lossy(there) == text
 }
 
-/// The text of a run that somebody's edit began with. A daemon that died may have left any of them in the file.
+/// The text of a run that an edit began with. A daemon that died may have left any of them in the file.
 fn basis(run: &Run, there: &str) -> Arc<str> {
     let earlier = run.earlier_texts().iter().filter_map(|text| PlanText::parse(text).ok());
     if run.text().is_same_plan(there) || earlier.clone().any(|text| text.is_same_plan(there)) {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn our_hand_is_told_from_others() {
+    async fn own_writes_are_told_from_edits() {
         let mut scene = Scene::new();
         let mut file = scene.open().await;
         assert_eq!(file.edited().await, None, "as it was read");
@@ -362,7 +362,7 @@ mod tests {
 
     /// What could not be put there is not there, also when it is asked for again.
     #[tokio::test]
-    async fn who_cannot_write_says_so_every_time() {
+    async fn write_errors_are_reported_every_time() {
         let mut scene = Scene::new();
         let mut file = scene.open().await;
         scene.starts();

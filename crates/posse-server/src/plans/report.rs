@@ -113,7 +113,7 @@ fn refused(out: &mut String, ledger: &PlanLedger, task: &TaskId) {
     }
 }
 
-/// On one line, whatever it was.
+/// The text on one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

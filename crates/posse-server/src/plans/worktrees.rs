@@ -1,42 +1,41 @@
-//! Where tasks are worked on: a work tree of its own for each session, on a branch of its own, and how what was done there
-//! gets back into the user's branch. Or, if the user wants that, their own checkout (`in_place`).
+//! The work trees of a run: each session works in one of its own, on a branch of its own, and its work is merged into the
+//! user's branch. Or, if the user wants that, sessions work in the user's checkout (`in_place`).
 //!
-//! The user's checkout is never stashed, reset, cleaned or checked out over. Their git brings a result into it, the way it
-//! does for them, and only if nothing of theirs is in the way. Everything may be asked for again after a crash: a record per
-//! work tree (`record`) says how far it had come, and git itself whether it is merged.
+//! The user's checkout is never stashed, reset, cleaned or checked out over. Their git fast-forwards it, the way it does for
+//! them, and only if nothing of theirs is in the way. Every operation may be repeated after a crash: a record per work tree
+//! (`record`) says how far it had come, and git itself whether it is merged.
 //!
 //! - `make` and `find`: the work tree of a session. `work`: what was done in it.
-//! - `commit_leftovers`: the end of the work. What the session left uncommitted is committed; what checks and validators leave behind
-//!   later is not the task's.
-//! - `gates`: commands that check the work, or what it gives together with others'.
-//! - `merge`: the way back. `tidy`: what can go when it is merged, what is kept, and for how long.
+//! - `commit_leftovers`: the end of the work. What the session left uncommitted is committed; what checks and validators leave
+//!   behind later is not the task's.
+//! - `gates`: commands that check the work, or the result of merging it.
+//! - `merge`: the way back. `tidy`: removes what is merged; the rest is kept for a while, and reported.
 
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use posse_core::finalize::{self, Change, GitPath, Snapshot, Status};
 use posse_core::plan::fast_forward::{Difference, difference};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId};
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 use crate::disk::{self, Disk};
 use crate::git::outlived::Outlived;
 use crate::git::{self, Draft, GitError, WorkTree};
-use record::WorktreeRecord;
 
 mod after_plan;
 pub(crate) mod gates;
-mod identity;
 mod in_place;
 mod leftovers;
 mod make;
 mod merge;
 mod obstacle;
+mod outlived_checks;
 mod record;
-mod running;
 mod tidy;
 
 pub(crate) use gates::{Gates, NotChecked, Stopped};
@@ -111,10 +110,19 @@ pub(crate) enum WorktreeError {
     #[error("cannot write {}: {error}", path.display())]
     Write { path: PathBuf, error: io::Error },
     #[error("{} does not say what posse wrote into it: {error}", path.display())]
-    WorktreeRecord { path: PathBuf, error: serde_json::Error },
+    Record { path: PathBuf, error: serde_json::Error },
 }
 
-/// Where a work tree goes on its way out, within the directory of a run.
+impl WorktreeError {
+    fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::Write { path, error }
+    }
+}
+
+type Result<T, E = WorktreeError> = std::result::Result<T, E>;
+
+/// The directory, within that of a run, through which work trees are removed.
 const TRASH: &str = "trash";
 
 /// What a run of a plan works on.
@@ -128,7 +136,7 @@ pub(crate) struct WorktreesParams {
     pub plan_slug: String,
     /// The branch that gathers the results. `None`: the one that is checked out.
     pub branch: Option<String>,
-    /// Whether that branch is made if it is not there. Not for a run that has begun: then somebody has removed it.
+    /// Whether that branch is made if it is missing. Not for a run that has begun: then the user has removed it.
     pub make_branch: bool,
     /// Whether sessions work in the checkout itself.
     pub isolation: Isolation,
@@ -139,8 +147,6 @@ pub(crate) struct WorktreesParams {
 /// The work trees of one run of a plan.
 #[derive(Debug)]
 pub(crate) struct Worktrees {
-    /// The root of the user's checkout.
-    root: PathBuf,
     /// The user's checkout, as it was found.
     home: WorkTree,
     state: PathBuf,
@@ -148,47 +154,36 @@ pub(crate) struct Worktrees {
     /// In full: `refs/heads/main`.
     target: String,
     isolation: Isolation,
-    /// Stays as the target has it, whatever a task did to it.
+    /// A merge keeps this file as the target has it.
     plan_file: Option<GitPath>,
     /// Held while the list of work trees is changed.
     list: Mutex<()>,
     /// Held while a result is merged: the next one is merged with it.
     merging: Mutex<()>,
-    /// Held by whoever uses the scratch work tree.
+    /// Held while the scratch work tree is used.
     scratch: Mutex<()>,
-    /// Held by whoever looks at the user's checkout and writes down whose is what.
+    /// Held between a look at the user's checkout and the record of who owns which change.
     checkout: Mutex<()>,
-    facts: Facts,
-    /// Gits in directories of ours that a daemon before us has started.
+    facts: std::sync::Mutex<Facts>,
+    /// Gits in directories of this run that an earlier daemon started.
     outlived: Vec<Outlived>,
 }
 
-/// What was found out last, and need not be asked again. Of commits nothing ever changes.
+/// The last answers of git that need not be asked for again: a commit never changes.
 #[derive(Debug, Default)]
 struct Facts {
-    /// The last one that was found to have no submodule.
-    simple: std::sync::Mutex<String>,
-    /// The last one whose tree was asked for, and that tree.
-    tree: std::sync::Mutex<(String, String)>,
-    /// The last one that was made, behind its parent.
-    child: std::sync::Mutex<(String, String)>,
-    /// How the work tree of the session that ended last stood then.
-    seen: std::sync::Mutex<Option<(PathBuf, (Status, Draft))>>,
-}
-
-impl Facts {
-    /// How a work tree stood when its session ended. Told once.
-    fn take_seen(&self, root: &Path) -> Option<(Status, Draft)> {
-        locked(&self.seen).take_if(|(of, _)| of.as_path() == root).map(|(_, seen)| seen)
-    }
-}
-
-fn locked<T>(fact: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    fact.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A commit without submodules.
+    simple: String,
+    /// A commit and its tree.
+    tree: (String, String),
+    /// A commit that was made here, behind its parent.
+    child: (String, String),
+    /// The status of the work tree whose session ended last.
+    seen: Option<(PathBuf, (Status, Draft))>,
 }
 
 /// Where one session works.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TaskWorktree {
     pub run: RunId,
     pub directory: PathBuf,
@@ -218,27 +213,26 @@ impl Work {
 }
 
 impl Worktrees {
-    pub(crate) async fn open(params: WorktreesParams) -> Result<Self, WorktreeError> {
+    pub(crate) async fn open(params: WorktreesParams) -> Result<Self> {
         let WorktreesParams { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = params;
-        let Some(tree) = WorkTree::find(&directory).await? else {
+        let Some(home) = WorkTree::find(&directory).await? else {
             let bare = git::is_bare(&directory).await;
             return Err(if bare { WorktreeError::Bare(directory) } else { WorktreeError::NoRepository(directory) });
         };
-        let root = tree.root.clone();
-        if tree.is_bare().await? {
+        if home.is_bare().await? {
             return Err(WorktreeError::Bare(directory));
         }
-        let Some(head) = tree.head().await? else { return Err(WorktreeError::NoCommit(root)) };
+        let Some(head) = home.head().await? else { return Err(WorktreeError::NoCommit(home.root.clone())) };
         let target = match branch {
-            None => tree.branch().await?.ok_or_else(|| WorktreeError::Detached(root.clone()))?,
+            None => home.branch().await?.ok_or_else(|| WorktreeError::Detached(home.root.clone()))?,
             Some(branch) => {
                 let full = format!("refs/heads/{branch}");
-                if branch.starts_with('-') || !git::holds(&root, &["check-ref-format", &full]).await? {
+                if branch.starts_with('-') || !home.holds(&["check-ref-format", &full]).await? {
                     return Err(WorktreeError::BadBranch(branch));
                 }
-                if make_branch && isolation == Isolation::Worktree && tree.last_of(&full).await?.is_none() {
-                    // Made only if nobody else has made it meanwhile.
-                    git::ask(&root, &["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
+                if make_branch && isolation == Isolation::Worktree && home.last_of(&full).await?.is_none() {
+                    // Fails if it was made meanwhile.
+                    home.ask(&["update-ref", "-m", "posse: for a plan", &full, &head, ""]).await?;
                 }
                 branch
             }
@@ -246,24 +240,21 @@ impl Worktrees {
         let prepare = move |disk: &Disk| {
             let plan_file = plan_file.map(|file| disk.canonicalize(&file).unwrap_or(file));
             private(disk, &state)?;
-            let state =
-                disk.canonicalize(&state).map_err(|error| WorktreeError::Write { path: state.clone(), error })?;
+            let state = disk.canonicalize(&state).map_err(WorktreeError::write(&state))?;
             for name in ["worktrees", "records", "gates", TRASH] {
                 private(disk, &state.join(name))?;
             }
             for left in disk.read_dir(&state.join(TRASH)).into_iter().flatten().flatten() {
                 let _ = disk.remove_dir_all(&left.path());
             }
-            Ok::<_, WorktreeError>((plan_file, state))
+            outlived_checks::end(disk, &state);
+            let outlived = git::outlived::in_directory(disk, &state);
+            Ok::<_, WorktreeError>((plan_file, state, outlived))
         };
-        let (plan_file, state) = disk::run(prepare).await?;
-        let within = |file: PathBuf| Some(GitPath(file.strip_prefix(&root).ok()?.as_os_str().as_bytes().to_vec()));
-        let plan_file = plan_file.and_then(within);
-        running::end_all(&state).await;
-        let outlived = disk::at(&state, git::outlived::in_directory).await;
+        let (plan_file, state, outlived) = disk::run(prepare).await?;
+        let plan_file = plan_file.and_then(|file| home.path_of(&file).ok());
         Ok(Self {
-            root,
-            home: tree,
+            home,
             state,
             plan_slug,
             target: format!("refs/heads/{target}"),
@@ -273,9 +264,21 @@ impl Worktrees {
             merging: Mutex::default(),
             scratch: Mutex::default(),
             checkout: Mutex::default(),
-            facts: Facts::default(),
+            facts: std::sync::Mutex::default(),
             outlived,
         })
+    }
+
+    /// Fails if git does not know who commits: without that no work can be kept, so a run asks before it begins.
+    pub(crate) async fn knows_who_commits(&self) -> Result<()> {
+        for who in ["GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"] {
+            match self.home.ask(&["var", who]).await {
+                Ok(_) => {}
+                Err(GitError::Failed { .. }) => return Err(WorktreeError::Nobody),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// The name of the branch that gathers the results.
@@ -285,11 +288,11 @@ impl Worktrees {
 
     /// The root of the user's checkout.
     pub(crate) fn root(&self) -> &Path {
-        &self.root
+        &self.home.root
     }
 
     /// Makes sure that a session has a place to work in, with all that is done so far.
-    pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree, WorktreeError> {
+    pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree> {
         match self.isolation {
             Isolation::Worktree => self.make_on(run, None).await,
             Isolation::InPlace => self.begin_in_place(run, gates).await,
@@ -297,21 +300,21 @@ impl Worktrees {
     }
 
     /// The last commit of the branch that gathers the results.
-    pub(crate) async fn tip(&self) -> Result<String, WorktreeError> {
+    pub(crate) async fn tip(&self) -> Result<String> {
         let tip = self.home.last_of(&self.target).await?;
         tip.ok_or_else(|| WorktreeError::BranchGone(self.target.clone()))
     }
 
     /// The work tree of a session, or of the session whose work a validator looks at.
-    pub(crate) async fn find(&self, run: &RunId) -> Result<TaskWorktree, WorktreeError> {
+    pub(crate) async fn find(&self, run: &RunId) -> Result<TaskWorktree> {
         match self.record(run).await? {
-            Some(record) if record.ready => Ok(worktree(run, record)),
+            Some(record) if record.ready => Ok(record.worktree),
             _ => Err(WorktreeError::NotMade(run.to_string())),
         }
     }
 
-    /// The work tree of a work tree, if it still is one. Where it is none, git would find the user's.
-    async fn tree(&self, worktree: &TaskWorktree) -> Result<WorkTree, WorktreeError> {
+    /// git's work tree in a directory of ours, if it still is one. Where it is none, git would find the user's.
+    async fn tree(&self, worktree: &TaskWorktree) -> Result<WorkTree> {
         let broken =
             || WorktreeError::Broken { directory: worktree.directory.clone(), branch: worktree.branch.clone() };
         if !disk::at(worktree.directory.join(".git"), Disk::is_file).await {
@@ -320,8 +323,8 @@ impl Worktrees {
         self.tree_in(&worktree.directory).await?.ok_or_else(broken)
     }
 
-    /// Before we write into a work tree of ours: a git that outlived the daemon which started it there is waited for, and
-    /// the lock of one that died goes.
+    /// Waits for a git that an earlier daemon left running in a work tree of ours, and removes the lock of one that died.
+    /// Called before we write there.
     async fn settle(&self, tree: &WorkTree) {
         for git in self.outlived.iter().filter(|git| git.is_in(&tree.root)) {
             git.ends().await;
@@ -343,7 +346,7 @@ impl Worktrees {
     }
 
     /// Whether there is evidence in a work tree that something was done.
-    pub(crate) async fn has_work(&self, worktree: &TaskWorktree) -> Result<bool, WorktreeError> {
+    pub(crate) async fn has_work(&self, worktree: &TaskWorktree) -> Result<bool> {
         if self.isolation == Isolation::InPlace {
             return Ok(self.work_in_place(worktree).await?.is_there());
         }
@@ -351,7 +354,7 @@ impl Worktrees {
         let (status, draft) = tree.look().await?;
         let is_dirty = !self.dirty(&tree, &status.changes).is_empty();
         let head = status.commit.clone();
-        *locked(&self.facts.seen) = Some((tree.root, (status, draft)));
+        self.facts().seen = Some((tree.root.clone(), (status, draft)));
         match head {
             _ if is_dirty => Ok(true),
             Some(head) if head != worktree.base => Ok(!self.commits(&worktree.base, &head).await?.is_empty()),
@@ -365,88 +368,70 @@ impl Worktrees {
         plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect()
     }
 
-    pub(crate) async fn work(&self, worktree: &TaskWorktree) -> Result<Work, WorktreeError> {
+    pub(crate) async fn work(&self, worktree: &TaskWorktree) -> Result<Work> {
         if self.isolation == Isolation::InPlace {
             return self.work_in_place(worktree).await;
         }
         let tree = self.tree(worktree).await?;
-        let status = tree.status_and_head().await?;
+        let (status, _) = tree.look().await?;
         let head = status.commit.unwrap_or_else(|| worktree.base.clone());
         let dirty = self.dirty(&tree, &status.changes);
-        let mut files = self.changed(&worktree.base, &head).await?.paths;
+        self.work_between(&tree, worktree, &head, dirty, &[&worktree.base]).await
+    }
+
+    /// The work from the beginning of a session to this commit, with what is not committed. `shown` is a commit, or two, as
+    /// `git diff` takes them.
+    async fn work_between(
+        &self,
+        tree: &WorkTree,
+        worktree: &TaskWorktree,
+        head: &str,
+        dirty: Vec<GitPath>,
+        shown: &[&str],
+    ) -> Result<Work> {
+        let mut files = self.changed(&worktree.base, head).await?.paths;
         files.extend(dirty.iter().cloned());
         files.sort();
         files.dedup();
-        let arguments = [
-            "diff",
-            "--no-ext-diff",
-            "--no-textconv",
-            git::NOT_INSIDE,
-            "--no-color",
-            "--stat=100",
-            &worktree.base,
-            "--",
-        ];
-        let stat = git::hear(&worktree.directory, None, &arguments, b"").await?;
+        let arguments = ["diff", "--no-ext-diff", "--no-textconv", git::NOT_INSIDE, "--no-color", "--stat=100"];
+        let stat = tree.hear(&[&arguments[..], shown, &["--"]].concat()).await?;
         let stat = String::from_utf8_lossy(&stat).into_owned();
-        Ok(Work { commits: self.commits(&worktree.base, &head).await?, files, dirty, stat })
+        Ok(Work { commits: self.commits(&worktree.base, head).await?, files, dirty, stat })
     }
 
-    /// What the second has and the first has not, oldest first.
-    async fn commits(&self, from: &str, to: &str) -> Result<Vec<String>, WorktreeError> {
-        let said =
-            git::ask(&self.root, &["rev-list", "--reverse", "--topo-order", to, &format!("^{from}"), "--"]).await?;
+    /// The commits that the second has and the first has not, oldest first.
+    async fn commits(&self, from: &str, to: &str) -> Result<Vec<String>> {
+        let said = self.home.ask(&["rev-list", "--reverse", "--topo-order", to, &format!("^{from}"), "--"]).await?;
         Ok(said.lines().map(str::to_owned).collect())
     }
 
-    /// In what two commits, or trees, differ.
-    async fn changed(&self, from: &str, to: &str) -> Result<Difference, WorktreeError> {
+    /// The difference of two commits, or trees.
+    async fn changed(&self, from: &str, to: &str) -> Result<Difference> {
         let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to, "--"];
-        let said = git::hear(&self.root, None, &arguments, b"").await?;
-        let words = || "it said something else than what differs".to_owned();
-        let failed = || GitError::Failed { command: "diff-tree".into(), words: words() };
-        Ok(difference(&said).ok_or_else(failed)?)
+        let said = self.home.hear(&arguments).await?;
+        Ok(difference(&said).ok_or_else(|| GitError::unexpected("diff-tree"))?)
     }
 
-    async fn has(&self, descendant: &str, commit: &str) -> Result<bool, WorktreeError> {
+    async fn has(&self, descendant: &str, commit: &str) -> Result<bool> {
         if descendant == commit {
             return Ok(true);
         }
-        Ok(git::holds(&self.root, &["merge-base", "--is-ancestor", commit, descendant]).await?)
+        Ok(self.home.holds(&["merge-base", "--is-ancestor", commit, descendant]).await?)
     }
 
-    async fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
-        let known = locked(&self.facts.tree).clone();
-        if known.0 == commit {
-            return Ok(known.1);
+    async fn tree_of(&self, commit: &str) -> Result<String> {
+        let (of, tree) = self.facts().tree.clone();
+        if of == commit {
+            return Ok(tree);
         }
-        let tree = git::ask(&self.root, &["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
-        *locked(&self.facts.tree) = (commit.to_owned(), tree.clone());
+        let tree = self.home.ask(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]).await?;
+        self.facts().tree = (commit.to_owned(), tree.clone());
         Ok(tree)
     }
 
-    /// Whether a commit is known to have no submodule.
-    fn is_simple(&self, commit: &str) -> bool {
-        *locked(&self.facts.simple) == commit
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Whether the second commit is known to be the first one and one more.
-    fn is_child(&self, parent: &str, commit: &str) -> bool {
-        let child = locked(&self.facts.child);
-        child.0 == parent && child.1 == commit
-    }
-
-    fn found_child(&self, parent: &str, commit: &str) {
-        *locked(&self.facts.child) = (parent.to_owned(), commit.to_owned());
-    }
-
-    fn found_simple(&self, commit: &str) {
-        commit.clone_into(&mut locked(&self.facts.simple));
-    }
-}
-
-fn worktree(run: &RunId, record: WorktreeRecord) -> TaskWorktree {
-    TaskWorktree { run: work_of(run), directory: record.directory, branch: record.branch, base: record.base }
 }
 
 /// The session that did the work which this one is about.
@@ -460,17 +445,16 @@ fn nothing_of_the_users(tree: &WorkTree) -> Snapshot {
     Snapshot { root, dirty: Vec::new(), ignored: Vec::new() }
 }
 
-fn text(path: &Path) -> Result<&str, WorktreeError> {
+fn text(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| WorktreeError::NotText(path.to_owned()))
 }
 
 /// A directory of ours alone. A link in its place could lead anywhere.
-fn private(disk: &Disk, path: &Path) -> Result<(), WorktreeError> {
-    let write = |error| WorktreeError::Write { path: path.to_owned(), error };
+fn private(disk: &Disk, path: &Path) -> Result<()> {
     match disk.symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(WorktreeError::Link(path.to_owned())),
         Ok(_) => Ok(()),
-        Err(_) => disk.create_private_dir(path).map_err(write),
+        Err(_) => disk.create_private_dir(path).map_err(WorktreeError::write(path)),
     }
 }
 

@@ -7,20 +7,25 @@ use posse_core::auto::messages::{Candidate, DeedId, Retirement};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
-use posse_core::backlog::{Item, ItemOutcome, Slug};
+use posse_core::backlog::{Item, ItemOutcome, Kind, Slug};
 use posse_core::plan::budget::Line;
 use posse_files::backlog::scan;
 
 use super::BacklogWork;
 use crate::auto::place::plan_path;
 use crate::auto::scan::plan_file;
-use crate::backlog::archive::{self, ArchiveError, archive};
+use crate::backlog::archive::{ArchiveError, ArchiveRequest, ItemPlace, archive};
 use crate::disk::Disk;
-use crate::git;
+use crate::git::WorkTree;
 use crate::run::{Executor, StepError};
 use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
+    pub(super) fn item_place<'a>(&'a self, kind: Kind, slug: &'a Slug, source: &'a str) -> ItemPlace<'a> {
+        let home = self.spec.home.as_deref();
+        ItemPlace { project: Path::new(&self.spec.directory), shelves: &self.spec.shelves, slug, kind, source, home }
+    }
+
     /// The tasks of the plan of an item, and their commits.
     pub(super) async fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
@@ -49,7 +54,7 @@ impl Executor<BacklogWork> {
         let mut arguments = vec!["show", "--no-ext-diff", "--no-color", "--stat=100", "--format=%h %s"];
         arguments.extend(commits.iter().map(String::as_str));
         arguments.push("--");
-        let said = git::hear(Path::new(&self.spec.directory), None, &arguments, b"").await;
+        let said = async { WorkTree::at(&self.spec.directory).await?.hear(&arguments).await }.await;
         said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
     }
 
@@ -78,11 +83,11 @@ impl Executor<BacklogWork> {
 
     async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, StepError> {
         let tip = self.desk(id).await?.worktrees.tip().await?;
+        let tree = WorkTree::at(&self.spec.directory).await?;
         let mut missing = Vec::new();
         for commit in commits {
-            let directory = Path::new(&self.spec.directory);
-            let known = git::holds(directory, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
-            let reached = known? && git::holds(directory, &["merge-base", "--is-ancestor", commit, &tip]).await?;
+            let known = tree.holds(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).await;
+            let reached = known? && tree.holds(&["merge-base", "--is-ancestor", commit, &tip]).await?;
             if !reached {
                 missing.push(commit.clone());
             }
@@ -129,17 +134,8 @@ impl Executor<BacklogWork> {
             };
             markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
         };
-        let wanted = archive::Wanted {
-            project: Path::new(&self.spec.directory),
-            shelves: &self.spec.shelves,
-            slug: &id.item,
-            kind: candidate.kind,
-            source: &candidate.path,
-            block: &block,
-            home: self.spec.home.as_deref(),
-            report: &report,
-        };
-        let done = archive(disk, &wanted).await?;
+        let place = self.item_place(candidate.kind, &id.item, &candidate.path);
+        let done = archive(disk, &ArchiveRequest { place, block: &block, report: &report }).await?;
         let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
         let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
         for warning in done.warnings {

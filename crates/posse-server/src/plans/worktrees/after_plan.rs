@@ -1,14 +1,21 @@
-//! Commands that look at the plan as a whole, on what the branch has become. On the scratch work tree; or, where sessions work in the
-//! user's checkout, there.
+//! Commands that check the plan as a whole, on what the branch has become: in the scratch work tree or, where sessions work in
+//! the user's checkout, there.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use posse_core::plan::file::{Gate, GateWhen, Isolation};
 use posse_core::plan::gates::{GateRun, GateVerdict, compare};
 use posse_core::plan::machine::{GateFailure, PlanCheck};
 
 use super::gates::{Base, Place};
-use super::{Gates, Stopped, WorktreeError, Worktrees, record};
+use super::{Gates, Result, Stopped, WorktreeError, Worktrees, record};
+use crate::disk::{self, Disk};
+
+/// The file with the results of the plan's checks before the first session in the user's checkout.
+const PLAN_BASE: &str = "plan-base.json";
+
+/// Commands and their results.
+type PlanBase = Vec<(String, GateRun)>;
 
 impl Worktrees {
     #[cfg(test)]
@@ -42,10 +49,10 @@ impl Worktrees {
         Ok(checks)
     }
 
-    async fn check_branch(&self, base: Option<&str>, gate: &Gate, gates: &Gates) -> Result<GateVerdict, WorktreeError> {
+    async fn check_branch(&self, base: Option<&str>, gate: &Gate, gates: &Gates) -> Result<GateVerdict> {
         let tip = self.tip().await?;
         let tree = self.tree_of(&tip).await?;
-        // Of a branch that was rewritten nobody knows what was red before.
+        // What was red before is unknown if the branch was rewritten.
         let base = match base {
             Some(base) if self.has(&tip, base).await? => Base::Commit(base),
             _ => Base::Seen(""),
@@ -53,43 +60,35 @@ impl Worktrees {
         self.verdict(&tree, base, gate, gates, Place::Scratch(&tip)).await
     }
 
-    async fn check_checkout(&self, gate: &Gate, gates: &Gates) -> Result<GateVerdict, WorktreeError> {
-        let before = self.plan_base().await?.unwrap_or_default();
+    async fn check_checkout(&self, gate: &Gate, gates: &Gates) -> Result<GateVerdict> {
+        let before = disk::at(self.state.join(PLAN_BASE), record::read::<PlanBase>).await?.unwrap_or_default();
         let before = before.iter().find(|(command, _)| *command == gate.command).map(|(_, run)| run);
-        let directory = self.root.clone();
-        let run = self.checking(|| self.run(gate, gates, Place::Worktree(&directory))).await?;
+        let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
         Ok(compare(before, &run))
     }
 
-    fn plan_base_path(&self) -> PathBuf {
-        self.state.join("plan-base.json")
-    }
-
-    /// What the commands said before the first session.
-    async fn plan_base(&self) -> Result<Option<Vec<(String, GateRun)>>, WorktreeError> {
-        record::read(&self.plan_base_path()).await
-    }
-
-    /// Runs them in the user's checkout before anything is done in it: later nobody can tell any more what was red before.
-    pub(super) async fn look_at_plan_before(&self, gates: &Gates) -> Result<(), WorktreeError> {
+    /// Runs the checks of the plan in the user's checkout before the first session: what was red before cannot be found out later.
+    pub(super) async fn look_at_plan_before(&self, gates: &Gates) -> Result<()> {
         let of_plan = || gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
-        if of_plan().next().is_none() || self.plan_base().await?.is_some() {
+        let file = self.state.join(PLAN_BASE);
+        if of_plan().next().is_none() || disk::at(&file, Disk::exists).await {
             return Ok(());
         }
-        let mut said = Vec::new();
+        let mut said = PlanBase::new();
         for gate in of_plan() {
-            let directory = self.root.clone();
-            let run = self.checking(|| self.run(gate, gates, Place::Worktree(&directory))).await?;
+            let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
             said.push((gate.command.clone(), run));
         }
-        record::write(self.plan_base_path(), &said).await
+        disk::at(file, move |disk, file| record::write(disk, file, &said, true)).await
     }
 
-    /// A run that goes on with the plan of an earlier one compares with what that one began with.
-    pub(super) async fn inherit_plan_base(&self, earlier: &std::path::Path) -> Result<(), WorktreeError> {
-        let Some(said) = record::read::<Vec<(String, GateRun)>>(&earlier.join("plan-base.json")).await? else {
-            return Ok(());
+    /// Takes over the results from before an earlier run of the plan, which this run continues.
+    pub(super) async fn inherit_plan_base(&self, earlier: &Path) -> Result<()> {
+        let file = self.state.join(PLAN_BASE);
+        let copy = move |disk: &Disk, earlier: &Path| match record::read::<PlanBase>(disk, earlier)? {
+            Some(said) => record::write(disk, &file, &said, true),
+            None => Ok(()),
         };
-        record::write(self.plan_base_path(), &said).await
+        disk::at(earlier.join(PLAN_BASE), copy).await
     }
 }

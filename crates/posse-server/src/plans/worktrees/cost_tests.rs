@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::time::SystemTime;
 
-use super::tests::{TestRepo, gates, git_in, merged, run, words, write};
+use super::tests::{gates, merged, run, words};
 use super::*;
 use crate::git::ASKED;
+use crate::git::test_repo::{TestRepo, git_in, write};
 
 /// A task from its work tree to its end, and what git was asked for in it.
 async fn task(worktrees: &Worktrees, name: &str, gates: &Gates, work: impl FnOnce(&TaskWorktree)) -> Vec<String> {

@@ -1,11 +1,11 @@
-//! The user's commands that check work: in the work tree, and on what it gives together with the work of others. Which of their
-//! failures count is decided in `posse_core::plan::gates`.
+//! The user's commands that check work: in the work tree of a session, and on the result of merging it. Which of their failures
+//! count is decided in `posse_core::plan::gates`.
 //!
-//! What a command said about a tree is kept, so that it is not run twice on the same files. The commit that a task began
-//! with is looked at only if a command fails: then it tells what was red before.
+//! The result of a command on a tree is kept, so that it is not run twice on the same files. The commit that a task began with is
+//! checked only if a command fails: then it tells what was red before.
 //!
-//! For everything but the work tree itself there is one more work tree, the scratch work tree. Nobody works in it, it has no branch, and what
-//! commands leave there (caches, build results) stays for the next time.
+//! Everything but the session's own work tree is checked in the scratch work tree. No session works there, it has no branch, and what
+//! commands leave in it (caches, build results) stays for the next time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,9 +20,9 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::merge::at_fault;
+use super::outlived_checks::CHECK_OF;
 use super::record::{self, PlannedMerge};
-use super::running::Running;
-use super::{TaskWorktree, WorktreeError, Worktrees, text};
+use super::{Result, TaskWorktree, WorktreeError, Worktrees, text};
 use crate::disk::{self, Disk};
 use crate::git;
 use posse_files::child::{self, ChildError, Leftovers};
@@ -38,7 +38,7 @@ const NOT_RUN: i32 = 77;
 #[error("the checks were stopped")]
 pub(crate) struct Stopped;
 
-/// Why nobody can say whether work is good.
+/// Why work could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotChecked {
     Stopped,
@@ -62,7 +62,7 @@ impl Gates {
         self.commands.iter().any(|gate| gate.when == GateWhen::AfterTask)
     }
 
-    /// Comes when they are to be ended.
+    /// Waits until the commands are to be ended.
     async fn stopped(&self) {
         if let Some(mut stop) = self.stop.clone()
             && stop.wait_for(|stop| *stop).await.is_ok()
@@ -126,11 +126,7 @@ impl Worktrees {
     }
 
     /// Checks what a merge gives, before anybody sees it.
-    pub(super) async fn check_result(
-        &self,
-        planned: &PlannedMerge,
-        gates: &Gates,
-    ) -> Result<Option<GateFailure>, WorktreeError> {
+    pub(super) async fn check_result(&self, planned: &PlannedMerge, gates: &Gates) -> Result<Option<GateFailure>> {
         if !gates.look_at_tasks() {
             return Ok(None);
         }
@@ -144,7 +140,7 @@ impl Worktrees {
         base: Base<'_>,
         gates: &Gates,
         place: Place<'_>,
-    ) -> Result<Option<GateFailure>, WorktreeError> {
+    ) -> Result<Option<GateFailure>> {
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
             match self.verdict(tree, base, gate, gates, place).await? {
                 GateVerdict::Red(failure) => return Ok(Some(failure)),
@@ -164,7 +160,7 @@ impl Worktrees {
         gate: &Gate,
         gates: &Gates,
         place: Place<'_>,
-    ) -> Result<GateVerdict, WorktreeError> {
+    ) -> Result<GateVerdict> {
         let passed = |run: &GateRun| run.result == GateResult::Passed;
         if self.said(tree, gate).await?.as_ref().is_some_and(passed) {
             return Ok(GateVerdict::Green);
@@ -179,7 +175,7 @@ impl Worktrees {
     }
 
     /// What a command says about what the work was built on.
-    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>, WorktreeError> {
+    async fn baseline(&self, base: Base<'_>, gate: &Gate, gates: &Gates) -> Result<Option<GateRun>> {
         let (tree, commit) = match base {
             Base::Seen(tree) => return self.said(tree, gate).await,
             Base::Commit(commit) => (self.tree_of(commit).await?, commit),
@@ -192,34 +188,29 @@ impl Worktrees {
         Ok(Some(run))
     }
 
-    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun, WorktreeError> {
-        let commit = match place {
-            Place::Worktree(directory) => return self.run_in(gate, gates, directory).await,
-            Place::Scratch(commit) => commit,
+    pub(super) async fn run(&self, gate: &Gate, gates: &Gates, place: Place<'_>) -> Result<GateRun> {
+        let _scratch;
+        let directory = match place {
+            Place::Worktree(directory) => directory.to_owned(),
+            Place::Scratch(commit) => {
+                _scratch = self.scratch.lock().await;
+                self.scratch_at(commit).await?
+            }
         };
-        let _scratch = self.scratch.lock().await;
+        Ok(run(gate, gates, &directory, &self.state).await?)
+    }
+
+    /// The scratch work tree, with the files of a commit.
+    async fn scratch_at(&self, commit: &str) -> Result<PathBuf> {
         let directory = self.scratch_directory();
         if !disk::at(directory.join(".git"), Disk::exists).await {
             let _list = self.list.lock().await;
             let arguments = ["worktree", "add", "--quiet", "--no-checkout", "--force", "--force", "--detach", "--"];
-            let arguments = [&arguments[..], &[text(&directory)?, commit]].concat();
-            git::write_files(&self.root, &arguments).await?;
+            self.home.write_files(&[&arguments[..], &[text(&directory)?, commit]].concat()).await?;
         }
-        // By force: what a command has changed in these files is nobody's work.
-        Running::in_directory(&self.state, &directory).end().await;
-        if let Some(tree) = self.tree_in(&directory).await? {
-            self.settle(&tree).await;
-        }
-        git::write_files(&directory, &["checkout", "--quiet", "--force", "--detach", commit, "--"]).await?;
-        self.run_in(gate, gates, &directory).await
-    }
-
-    async fn run_in(&self, gate: &Gate, gates: &Gates, directory: &Path) -> Result<GateRun, WorktreeError> {
-        let running = Running::in_directory(&self.state, directory);
-        running.end().await;
-        let done = run(gate, gates, directory, &running.words()).await;
-        running.over().await;
-        Ok(done?)
+        // By force: changes that a command made to these files are no work.
+        self.check_out(&directory, &["--force", "--detach", commit]).await?;
+        Ok(directory)
     }
 
     pub(super) fn scratch_directory(&self) -> PathBuf {
@@ -233,17 +224,18 @@ impl Worktrees {
     }
 
     /// What a command said about these files.
-    pub(super) async fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>, WorktreeError> {
-        record::read(&self.kept_at(tree, gate)).await
+    pub(super) async fn said(&self, tree: &str, gate: &Gate) -> Result<Option<GateRun>> {
+        disk::at(self.kept_at(tree, gate), record::read).await
     }
 
-    pub(super) async fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<(), WorktreeError> {
-        record::write(self.kept_at(tree, gate), run).await
+    pub(super) async fn keep(&self, tree: &str, gate: &Gate, run: &GateRun) -> Result<()> {
+        let run = run.clone();
+        disk::at(self.kept_at(tree, gate), move |disk, path| record::write(disk, path, &run, true)).await
     }
 }
 
 /// Runs a command of the user's. What it started ends with it.
-async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) -> Result<GateRun, Stopped> {
+async fn run(gate: &Gate, gates: &Gates, directory: &Path, state: &Path) -> Result<GateRun, Stopped> {
     let done = |result, output| Ok(GateRun { gate: gate.name.clone(), result, output });
     if gates.stop.as_ref().is_some_and(|stop| *stop.borrow()) {
         return Err(Stopped);
@@ -253,16 +245,16 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path, first_words: &str) ->
     }
     let mut command = Command::new("sh");
     // One stream, so that what it says stays in order.
-    command.args(["-c", &format!("exec 2>&1\n{first_words}{}", gate.command)]).current_dir(directory).env_clear();
+    command.args(["-c", &format!("exec 2>&1\n{}", gate.command)]).current_dir(directory).env_clear();
     let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
-    command.envs(variables.map(|(name, value)| (name, value)));
+    command.envs(variables.map(|(name, value)| (name, value))).env(CHECK_OF, state);
     match child::run_until(command, b"", gates.limit, Leftovers::End, gates.stopped()).await {
         Ok(ended) => {
             let output = String::from_utf8_lossy(&ended.stdout);
             let output = masked(&output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..]).into_owned();
             let result = match ended.status.code() {
                 Some(0) => GateResult::Passed,
-                // Only where it is told and not a pass. A check of a task that may be left out would be none.
+                // Only for checks whose result is reported and is not a pass. A check of a task must not be skipped.
                 Some(NOT_RUN) if gate.when == GateWhen::AfterPlan => {
                     GateResult::NotRun(format!("it says that it cannot be run here (exit code {NOT_RUN})"))
                 }

@@ -1,15 +1,15 @@
-//! Tasks that are worked on in the user's own checkout, one after the other. Nothing is merged: what a session commits is on
-//! the user's branch at once, and what it leaves is committed there for it, by explicit paths and past the user's index.
+//! Tasks that are worked on in the user's own checkout, one after the other. Nothing is merged: what a session commits is on the
+//! user's branch at once, and what it leaves is committed there for it, by explicit paths and past the user's index.
 //!
-//! The checkout is never stashed, reset, cleaned or checked out over, so what an attempt did stays there, and the next one goes
-//! on with it. Before a session begins, everything that is not committed is kept under a ref of its own (`refs/posse/…`):
-//! whatever a session does to it, nothing is lost. What belongs to whom is decided in `posse_core::plan::checkout` and written
-//! down in `loose.json`; whatever no task and no check is known to have left is the user's, and no session may commit it.
+//! The checkout is never stashed, reset, cleaned or checked out over, so the work of an attempt stays there, and the next one
+//! continues it. Before a session begins, everything that is not committed is kept under a ref of its own (`refs/posse/…`):
+//! whatever a session does to it, nothing is lost. `posse_core::plan::checkout` decides who owns which change, and `loose.json`
+//! records it; a change that neither a task nor a check is known to have left is the user's, and no session may commit it.
 //!
-//! What was red before a session can only be told before it, so the checks are run then too, if nobody has seen these files.
+//! What was red before a session can only be found out before it, so the checks are run then too, if these files are new to them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use posse_core::finalize::{self, Change, GitPath, Snapshot, Step, Was};
 use posse_core::plan::checkout::Loose;
@@ -22,10 +22,9 @@ use serde::{Deserialize, Serialize};
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::record::WorktreeRecord;
-use super::{Gates, TaskWorktree, Work, WorktreeError, Worktrees, not_committed, record};
+use super::{Gates, Result, TaskWorktree, Work, WorktreeError, Worktrees, not_committed, record};
 use crate::disk::{self, Disk};
-use crate::environment::Environment;
-use crate::finalize::{CommitIn, TreeEntryKind, commit_in, inspect, named, on_disk, snapshot};
+use crate::finalize::{CommitRequest, TreeEntryKind, inspect, named, on_disk, snapshot_of};
 use crate::git::{self, WorkTree};
 
 /// So much may be uncommitted. It is copied into the repository before every session.
@@ -41,7 +40,7 @@ pub(super) struct Start {
     /// Of that: what earlier sessions of this task have left.
     own: Vec<GitPath>,
     /// The ref under which it is kept.
-    saved: String,
+    pub(super) saved: String,
     /// The files that the checks were run on.
     files: String,
     /// The last commit when the session was over.
@@ -67,20 +66,19 @@ pub(crate) struct Traces {
 
 impl Worktrees {
     /// Whether tasks may be worked on in the checkout, before a run begins.
-    pub(crate) async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<(), WorktreeError> {
+    pub(crate) async fn may_begin(&self, allow_dirty: bool, earlier: Option<&Earlier>) -> Result<()> {
         if self.isolation == Isolation::Worktree {
             return Ok(());
         }
-        self.fit().await?;
-        let now = self.uncommitted().await?;
+        let (_, now, _) = self.fit().await?;
         let mut loose = match earlier {
-            Some(earlier) => record::read(&earlier.state.join("loose.json")).await?.unwrap_or_default(),
+            Some(earlier) => loose_of(&earlier.state).await?,
             None => Loose::default(),
         };
         loose.refresh(&now.dirty);
         let users = loose.users(&now.dirty);
         if !allow_dirty && !users.is_empty() {
-            return Err(WorktreeError::NotClean { directory: self.root.clone(), files: named(&users) });
+            return Err(WorktreeError::NotClean { directory: self.root().to_owned(), files: named(&users) });
         }
         if let Some(path) = self.dirty_submodule().await? {
             return Err(WorktreeError::DirtySubmodule(path));
@@ -89,17 +87,17 @@ impl Worktrees {
         if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
             self.inherit_plan_base(&earlier.state).await?;
         }
-        self.write_loose(&loose).await
+        self.write_loose(loose).await
     }
 
     /// A repository within this one that has changes of its own. Git is not let into it by itself: it would obey the
     /// configuration in there.
-    async fn dirty_submodule(&self) -> Result<Option<GitPath>, WorktreeError> {
-        let said = git::hear(&self.root, None, &["ls-files", "--stage", "-z"], b"").await?;
+    async fn dirty_submodule(&self) -> Result<Option<GitPath>> {
+        let said = self.home.hear(&["ls-files", "--stage", "-z"]).await?;
         for line in said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
             let Some(path) = line.splitn(2, |byte| *byte == b'\t').nth(1) else { continue };
             let path = GitPath(path.to_vec());
-            let root = on_disk(&self.root, &path);
+            let root = on_disk(self.root(), &path);
             if disk::at(root.join(".git"), Disk::symlink_metadata).await.is_err() {
                 continue;
             }
@@ -112,95 +110,107 @@ impl Worktrees {
         Ok(None)
     }
 
-    /// The checkout, if a session can begin in it.
-    async fn fit(&self) -> Result<(WorkTree, Vec<Change>), WorktreeError> {
+    /// The checkout, if a session can begin in it, and what is not committed there.
+    async fn fit(&self) -> Result<(WorkTree, Snapshot, Vec<Change>)> {
         let tree = self.stands().await?;
         if let Some(what) = tree.under_way().await {
-            return Err(WorktreeError::UnderWay { directory: self.root.clone(), what });
+            return Err(WorktreeError::UnderWay { directory: tree.root.clone(), what });
         }
-        let changes = tree.status().await?;
+        let (now, changes) = self.uncommitted(&tree).await?;
         match changes.iter().find(|change| change.unmerged) {
             Some(change) => Err(WorktreeError::Conflicts(change.path.clone())),
-            None => Ok((tree, changes)),
+            None => Ok((tree, now, changes)),
         }
     }
 
+    /// The checkout, as it is now.
+    async fn checkout(&self) -> Result<WorkTree> {
+        let found = WorkTree::find(self.root()).await?.filter(|tree| tree.root == self.root());
+        found.ok_or_else(|| WorktreeError::NoRepository(self.root().to_owned()))
+    }
+
     /// The checkout, if it is on the branch that it was on.
-    async fn stands(&self) -> Result<WorkTree, WorktreeError> {
-        let gone = || WorktreeError::NoRepository(self.root.clone());
-        let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
+    async fn stands(&self) -> Result<WorkTree> {
+        let tree = self.checkout().await?;
         if tree.branch().await?.as_deref() != Some(self.branch()) {
-            return Err(WorktreeError::OtherBranch { directory: self.root.clone(), branch: self.branch().to_owned() });
+            return Err(WorktreeError::OtherBranch {
+                directory: self.root().to_owned(),
+                branch: self.branch().to_owned(),
+            });
         }
         tree.unlocked().await?;
         Ok(tree)
     }
 
-    /// All that is not committed, but for what is posse's own.
-    async fn uncommitted(&self) -> Result<Snapshot, WorktreeError> {
-        let found = snapshot(&self.root, &Environment::default()).await?;
-        let mut found = found.ok_or_else(|| WorktreeError::NoRepository(self.root.clone()))?;
-        found.dirty.retain(|was| !self.is_ours(&was.path));
-        Ok(found)
+    /// All that is not committed, but for what is posse's own; and all changes.
+    async fn uncommitted(&self, tree: &WorkTree) -> Result<(Snapshot, Vec<Change>)> {
+        let (mut now, changes) = snapshot_of(tree).await?;
+        now.dirty.retain(|was| !self.is_ours(&was.path));
+        Ok((now, changes))
     }
 
     fn is_ours(&self, path: &GitPath) -> bool {
-        let in_state = on_disk(&self.root, path).starts_with(&self.state);
+        let in_state = on_disk(self.root(), path).starts_with(&self.state);
         in_state || finalize::is_ours(path) || self.plan_file.as_ref() == Some(path)
     }
 
-    async fn small_enough(&self, now: &Snapshot) -> Result<(), WorktreeError> {
-        let files: Vec<PathBuf> = now.dirty.iter().map(|was| on_disk(&self.root, &was.path)).collect();
+    async fn small_enough(&self, now: &Snapshot) -> Result<()> {
+        let files: Vec<PathBuf> = now.dirty.iter().map(|was| on_disk(self.root(), &was.path)).collect();
         let length = |disk: &Disk, file: &PathBuf| disk.symlink_metadata(file).map_or(0, |found| found.len());
         let bytes = disk::run(move |disk| files.iter().map(|file| length(disk, file)).sum()).await;
         match bytes > KEPT_MAX {
-            true => Err(WorktreeError::TooMuch { directory: self.root.clone(), bytes }),
+            true => Err(WorktreeError::TooMuch { directory: self.root().to_owned(), bytes }),
             false => Ok(()),
         }
     }
 
-    async fn loose(&self) -> Result<Loose, WorktreeError> {
-        Ok(record::read(&self.state.join("loose.json")).await?.unwrap_or_default())
+    async fn write_loose(&self, loose: Loose) -> Result<()> {
+        disk::at(loose_in(&self.state), move |disk, file| record::write(disk, file, &loose, true)).await
     }
 
-    async fn write_loose(&self, loose: &Loose) -> Result<(), WorktreeError> {
-        record::write(self.state.join("loose.json"), loose).await
+    /// Brings the record of who owns which change up to date with what is not committed now.
+    async fn change_loose<T>(&self, change: impl FnOnce(&mut Loose, &[Was]) -> T) -> Result<(T, Snapshot)> {
+        let mut loose = loose_of(&self.state).await?;
+        let (now, _) = self.uncommitted(&self.checkout().await?).await?;
+        let done = change(&mut loose, &now.dirty);
+        self.write_loose(loose).await?;
+        Ok((done, now))
     }
 
     /// Asked again, it looks anew: no session was there yet.
-    pub(super) async fn begin_in_place(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree, WorktreeError> {
+    pub(super) async fn begin_in_place(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree> {
         self.fit().await?;
-        let guarded = {
+        let (guarded, _) = {
             let _checkout = self.checkout.lock().await;
-            let (mut loose, now) = (self.loose().await?, self.uncommitted().await?);
-            loose.refresh(&now.dirty);
-            self.write_loose(&loose).await?;
-            // Before the checks: what they leave may be committed by mistake, what is the user's may not.
-            loose.guarded(&now.dirty, &run.task)
+            let guarded = |loose: &mut Loose, dirty: &[Was]| {
+                loose.refresh(dirty);
+                // Before the checks: what they leave may be committed by mistake, what is the user's may not.
+                loose.guarded(dirty, &run.task)
+            };
+            self.change_loose(guarded).await?
         };
         let files = self.look_before(gates).await?;
         self.look_at_plan_before(gates).await?;
 
-        let (tree, changes) = self.fit().await?;
-        let Some(base) = tree.head().await? else { return Err(WorktreeError::NoCommit(self.root.clone())) };
-        let before = self.uncommitted().await?;
+        let (tree, before, changes) = self.fit().await?;
+        let Some(base) = tree.head().await? else { return Err(WorktreeError::NoCommit(tree.root.clone())) };
         self.small_enough(&before).await?;
-        let own = self.loose().await?.of(&run.task);
+        let own = loose_of(&self.state).await?.of(&run.task);
         let saved = match self.record(run).await?.and_then(|record| record.in_place) {
             Some(start) => start.saved,
             None => self.unused_ref(run).await?,
         };
-        let mut record = WorktreeRecord::new(run, self.branch().to_owned(), self.root.clone(), base.clone());
+        let mut record = WorktreeRecord::new(run, self.branch().to_owned(), tree.root.clone(), base.clone());
         record.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
-        // Not ready yet, but whoever comes after a crash knows that the ref is ours.
-        self.write_record(run, &record).await?;
+        // Not ready yet, but after a crash the ref is known to be ours.
+        self.write_record(&record).await?;
         self.save(&tree, &saved, &base, &before, &changes, run).await?;
         record.ready = true;
-        self.write_record(run, &record).await?;
-        Ok(super::worktree(run, record))
+        self.write_record(&record).await?;
+        Ok(record.worktree)
     }
 
-    async fn unused_ref(&self, run: &RunId) -> Result<String, WorktreeError> {
+    async fn unused_ref(&self, run: &RunId) -> Result<String> {
         for number in 1..=NAMES {
             let end = if number == 1 { String::new() } else { format!("-{number}") };
             let name = format!("refs/posse/{}/{run}{end}", self.plan_slug);
@@ -220,7 +230,7 @@ impl Worktrees {
         before: &Snapshot,
         changes: &[Change],
         run: &RunId,
-    ) -> Result<(), WorktreeError> {
+    ) -> Result<()> {
         let mut commit = base.to_owned();
         if !before.dirty.is_empty() {
             let message = |what: &str| format!("posse: what was {what} when task {} began", run.task);
@@ -230,16 +240,16 @@ impl Worktrees {
             let index = self.commit_tree(&staged, &[base], &message("staged")).await?;
             commit = self.commit_tree(&files, &[base, &index], &message("not committed")).await?;
         }
-        git::ask(&self.root, &["update-ref", "-m", "posse: kept safe", name, &commit]).await?;
+        self.home.ask(&["update-ref", "-m", "posse: kept safe", name, &commit]).await?;
         Ok(())
     }
 
     /// What is committed, with these files as they are on disk. What is in repositories of their own cannot be had.
-    async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String, WorktreeError> {
+    async fn tree_with(&self, tree: &WorkTree, paths: &[GitPath], changes: &[Change]) -> Result<String> {
         let repositories: BTreeSet<&GitPath> =
             changes.iter().filter(|change| change.repository).map(|change| &change.path).collect();
         let files = paths.iter().filter(|path| !repositories.contains(path));
-        let found = inspect(&self.root, files.cloned().collect()).await;
+        let found = inspect(self.root(), files.cloned().collect()).await;
         let draft = tree.draft().await?;
         // git reports the file, and a directory is in its place: the file is deleted.
         let deleted = found.of(TreeEntryKind::Missing).chain(found.of(TreeEntryKind::Directory));
@@ -247,57 +257,51 @@ impl Worktrees {
         Ok(tree.tree(&draft).await?)
     }
 
-    async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, WorktreeError> {
-        // Nobody's commit: it is never part of a branch.
+    async fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String> {
+        // By posse itself: the commit is never part of a branch.
         let mut arguments = vec!["-c", "user.name=posse", "-c", "user.email=posse@localhost", "commit-tree", tree];
         parents.iter().for_each(|parent| arguments.extend(["-p", *parent]));
         arguments.extend(["-m", message]);
-        Ok(git::ask(&self.root, &arguments).await?)
+        Ok(self.home.ask(&arguments).await?)
     }
 
     /// The files as they are, without what checks have left: so they are the same before a check and after it.
-    async fn files_now(&self) -> Result<String, WorktreeError> {
+    async fn files_now(&self) -> Result<String> {
         let tree = self.stands().await?;
-        let (loose, now, changes) = (self.loose().await?, self.uncommitted().await?, tree.status().await?);
-        let of_checks = loose.of_checks();
+        let (now, changes) = self.uncommitted(&tree).await?;
+        let of_checks = loose_of(&self.state).await?.of_checks();
         let paths: Vec<GitPath> =
             now.dirty.into_iter().map(|was| was.path).filter(|path| !of_checks.contains(path)).collect();
         self.tree_with(&tree, &paths, &changes).await
     }
 
-    /// Runs the checks of tasks where nobody has. What they say now is what later failures are compared with.
-    async fn look_before(&self, gates: &Gates) -> Result<String, WorktreeError> {
+    /// Runs the checks of tasks that have no result for these files. Later failures are compared with the results.
+    async fn look_before(&self, gates: &Gates) -> Result<String> {
         let files = self.files_now().await?;
         for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
             if self.said(&files, gate).await?.is_none() {
-                let run = self.checking(|| self.run(gate, gates, Place::Worktree(&self.root))).await?;
+                let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
                 self.keep(&files, gate, &run).await?;
             }
         }
         Ok(files)
     }
 
-    /// Does something that may leave files behind which are nobody's work.
-    pub(super) async fn checking<T, F: Future<Output = Result<T, WorktreeError>>>(
-        &self,
-        check: impl FnOnce() -> F,
-    ) -> Result<T, WorktreeError> {
+    /// Runs a check, which may leave files behind that are no task's work.
+    pub(super) async fn checking<T, F: Future<Output = Result<T>>>(&self, check: impl FnOnce() -> F) -> Result<T> {
         let _checkout = self.checkout.lock().await;
-        let mut loose = self.loose().await?;
-        loose.check_begins(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose).await?;
+        self.change_loose(Loose::check_begins).await?;
         let done = check().await;
-        loose.check_ended(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose).await?;
+        self.change_loose(Loose::check_ended).await?;
         done
     }
 
-    async fn start(&self, run: &RunId) -> Result<Start, WorktreeError> {
+    async fn start(&self, run: &RunId) -> Result<Start> {
         self.known_record(run).await?.in_place.ok_or_else(|| WorktreeError::NotMade(run.to_string()))
     }
 
     /// What a session of this work tree may not commit.
-    pub(crate) async fn not_its_own(&self, worktree: &TaskWorktree) -> Result<Vec<String>, WorktreeError> {
+    pub(crate) async fn not_its_own(&self, worktree: &TaskWorktree) -> Result<Vec<String>> {
         match self.isolation {
             Isolation::Worktree => Ok(Vec::new()),
             Isolation::InPlace => {
@@ -306,38 +310,35 @@ impl Worktrees {
         }
     }
 
-    /// To be told before a validator is started: what it leaves is nobody's work. Told again while it runs, it is the same.
-    pub(crate) async fn validator_begins(&self) -> Result<(), WorktreeError> {
-        if self.isolation == Isolation::Worktree {
-            return Ok(());
+    /// Called before a validator is started: what it leaves is no task's work. A second call while it runs changes nothing.
+    pub(crate) async fn validator_begins(&self) -> Result<()> {
+        if self.isolation == Isolation::InPlace {
+            let _checkout = self.checkout.lock().await;
+            self.change_loose(Loose::check_begins).await?;
         }
-        let _checkout = self.checkout.lock().await;
-        let mut loose = self.loose().await?;
-        loose.check_begins(&self.uncommitted().await?.dirty);
-        self.write_loose(&loose).await
+        Ok(())
     }
 
-    /// To be asked as soon as a session is over: what it left is its own, and what it did to the user's is told.
-    pub(crate) async fn session_over(&self, id: &RunId, worktree: &TaskWorktree) -> Result<Traces, WorktreeError> {
+    /// Called as soon as a session is over. Records what it left as its own, and returns what it did to the user's work.
+    pub(crate) async fn session_over(&self, id: &RunId, worktree: &TaskWorktree) -> Result<Traces> {
         if self.isolation == Isolation::Worktree {
             return Ok(Traces::default());
         }
         let _checkout = self.checkout.lock().await;
         let mut record = self.known_record(id).await?;
         let Some(start) = &mut record.in_place else { return Err(WorktreeError::NotMade(id.to_string())) };
-        let (mut loose, now) = (self.loose().await?, self.uncommitted().await?);
         if id.part != Part::Work {
-            loose.check_ended(&now.dirty);
-            self.write_loose(&loose).await?;
+            self.change_loose(Loose::check_ended).await?;
             return Ok(Traces::default());
         }
-        let (head, tip) = match &start.end {
+        let (head, tip, now) = match &start.end {
             // Asked again after a crash: what came on top since, in files and in commits, is the user's.
-            Some(end) => (end.clone(), end.clone()),
+            Some(end) => (end.clone(), end.clone(), self.uncommitted(&self.checkout().await?).await?.0),
             None => {
-                loose.session_ended(&id.task, &start.before.dirty, &now.dirty);
-                self.write_loose(&loose).await?;
-                (git::ask(&self.root, &["rev-parse", "--verify", "HEAD^{commit}"]).await?, self.tip().await?)
+                let ended =
+                    |loose: &mut Loose, dirty: &[Was]| loose.session_ended(&id.task, &start.before.dirty, dirty);
+                let ((), now) = self.change_loose(ended).await?;
+                (self.home.ask(&["rev-parse", "--verify", "HEAD^{commit}"]).await?, self.tip().await?, now)
             }
         };
         start.end = Some(head.clone());
@@ -345,18 +346,12 @@ impl Worktrees {
             Some(text) => Traces { trespass: Some(text), notes: Vec::new() },
             None => Traces { trespass: None, notes: changed_since(start, &now).into_iter().collect() },
         };
-        self.write_record(id, &record).await?;
+        self.write_record(&record).await?;
         Ok(traces)
     }
 
     /// What it committed and must not have, or what it took away.
-    async fn trespass(
-        &self,
-        worktree: &TaskWorktree,
-        start: &Start,
-        head: &str,
-        tip: &str,
-    ) -> Result<Option<String>, WorktreeError> {
+    async fn trespass(&self, worktree: &TaskWorktree, start: &Start, head: &str, tip: &str) -> Result<Option<String>> {
         if !self.has(tip, &worktree.base).await? {
             let error = WorktreeError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
@@ -369,10 +364,8 @@ impl Worktrees {
         for commit in commits {
             let arguments =
                 ["diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--name-only", "--no-renames", &commit];
-            let said = git::hear(&self.root, None, &arguments, b"").await?;
-            let paths = said.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-            let paths: Vec<GitPath> = paths.map(|path| GitPath(path.to_vec())).collect();
-            let taken = in_the_way(&paths, &guarded, &[]);
+            let written: Vec<GitPath> = git::paths(&self.home.hear(&arguments).await?).collect();
+            let taken = in_the_way(&written, &guarded, &[]);
             if let Some(first) = taken.first() {
                 return Ok(Some(format!(
                     "commit {} has files that had uncommitted changes before the session began: {}. As they were then they \
@@ -388,12 +381,11 @@ impl Worktrees {
     }
 
     /// What this attempt did; what was there before it is no evidence.
-    pub(super) async fn work_in_place(&self, worktree: &TaskWorktree) -> Result<Work, WorktreeError> {
+    pub(super) async fn work_in_place(&self, worktree: &TaskWorktree) -> Result<Work> {
         let start = self.start(&worktree.run).await?;
-        let gone = || WorktreeError::NoRepository(self.root.clone());
-        let tree = WorkTree::find(&self.root).await?.filter(|tree| tree.root == self.root).ok_or_else(gone)?;
+        let tree = self.checkout().await?;
         let head = tree.head().await?.unwrap_or_else(|| worktree.base.clone());
-        let (now, changes) = (self.uncommitted().await?, tree.status().await?);
+        let (now, changes) = self.uncommitted(&tree).await?;
         let before = |was: &Was| start.before.dirty.iter().find(|before| before.path == was.path);
         let new = |was: &&Was| match before(was) {
             None => true,
@@ -402,17 +394,9 @@ impl Worktrees {
         let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
         let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
         let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
-        let mut files = self.changed(&worktree.base, &head).await?.paths;
-        files.extend(dirty.iter().cloned());
-        files.sort();
-        files.dedup();
         let shown: Vec<GitPath> = dirty.iter().chain(&start.own).cloned().collect();
         let shown = self.tree_with(&tree, &shown, &changes).await?;
-        let arguments =
-            ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--stat=100", &worktree.base, &shown, "--"];
-        let stat = git::hear(&self.root, None, &arguments, b"").await?;
-        let stat = String::from_utf8_lossy(&stat).into_owned();
-        Ok(Work { commits: self.commits(&worktree.base, &head).await?, files, dirty, stat })
+        self.work_between(&tree, worktree, &head, dirty, &[&worktree.base, &shown]).await
     }
 
     /// Commits what sessions of the task have left, by explicit paths, past the user's index.
@@ -421,21 +405,22 @@ impl Worktrees {
         worktree: &TaskWorktree,
         start: &Start,
         words: &CommitWords,
-    ) -> Result<String, WorktreeError> {
+    ) -> Result<String> {
         let tree = self.stands().await?;
-        let unfinished = |what| WorktreeError::Unfinished { directory: self.root.clone(), what };
+        let unfinished = |what| WorktreeError::Unfinished { directory: self.root().to_owned(), what };
         if let Some(what) = tree.under_way().await {
             return Err(unfinished(what));
         }
         let _checkout = self.checkout.lock().await;
-        let own = self.loose().await?.of(&worktree.run.task);
-        let found = snapshot(&self.root, &Environment::default())
-            .await?
-            .ok_or_else(|| WorktreeError::NoRepository(self.root.clone()))?;
-        let others = found.dirty.into_iter().filter(|was| !own.contains(&was.path)).collect();
-        let before = Snapshot { root: found.root, dirty: others, ignored: start.before.ignored.clone() };
+        let own = loose_of(&self.state).await?.of(&worktree.run.task);
+        let (mut before, _) = snapshot_of(&tree).await?;
+        before.dirty.retain(|was| !own.contains(&was.path));
+        before.ignored.clone_from(&start.before.ignored);
         let quarantine = self.state.join("quarantine").join(worktree.run.to_string());
-        let committed = commit_in(&tree, CommitIn::Users, &words.message(), &quarantine, Some(&before)).await;
+        let (message, before) = (words.message(), Some(&before));
+        let request =
+            CommitRequest { tree: &tree, is_sessions: false, message: &message, quarantine: &quarantine, before };
+        let committed = request.commit(None).await;
         match committed.step {
             Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", worktree.run),
@@ -453,7 +438,7 @@ impl Worktrees {
                 named(&left)
             )));
         }
-        let Some(head) = tree.head().await? else { return Err(WorktreeError::NoCommit(self.root.clone())) };
+        let Some(head) = tree.head().await? else { return Err(WorktreeError::NoCommit(self.root().to_owned())) };
         if !self.has(&head, &worktree.base).await? {
             return Err(WorktreeError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() });
         }
@@ -461,22 +446,14 @@ impl Worktrees {
     }
 
     /// Checks the work where it is. It is committed already.
-    pub(super) async fn check_in_place(
-        &self,
-        worktree: &TaskWorktree,
-        gates: &Gates,
-    ) -> Result<Option<GateFailure>, WorktreeError> {
+    pub(super) async fn check_in_place(&self, worktree: &TaskWorktree, gates: &Gates) -> Result<Option<GateFailure>> {
         let start = self.start(&worktree.run).await?;
         let files = self.files_now().await?;
-        self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Worktree(&self.root))).await
+        self.checking(|| self.first_red(&files, Base::Seen(&start.files), gates, Place::Worktree(self.root()))).await
     }
 
     /// There is nothing to merge: when it is committed, it is where it belongs.
-    pub(super) async fn merge_in_place(
-        &self,
-        worktree: &TaskWorktree,
-        words: &CommitWords,
-    ) -> Result<MergeResult, WorktreeError> {
+    pub(super) async fn merge_in_place(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<MergeResult> {
         let final_commit = self.commit_leftovers(worktree, words).await?;
         if !self.has(&self.tip().await?, &final_commit).await? {
             let text = "does not have the commits of the task any more; bring them back";
@@ -486,21 +463,16 @@ impl Worktrees {
     }
 
     /// What this attempt and those before it have committed.
-    async fn commits_of_task(&self, run: &RunId, final_commit: &str) -> Result<Vec<String>, WorktreeError> {
-        let of_task = |(_, record): (PathBuf, WorktreeRecord)| {
-            Some((record.run.clone()?, record)).filter(|(of, _)| of.task == run.task)
-        };
-        let mut notes: Vec<(RunId, WorktreeRecord)> = self.records().await?.into_iter().filter_map(of_task).collect();
-        notes.sort_by_key(|(of, _)| of.start);
+    async fn commits_of_task(&self, run: &RunId, final_commit: &str) -> Result<Vec<String>> {
+        let mut records: Vec<WorktreeRecord> = self.records().await?.into_iter().map(|(_, record)| record).collect();
+        records.retain(|record| record.worktree.run.task == run.task);
+        records.sort_by_key(|record| record.worktree.run.start);
         let mut commits = Vec::new();
-        for (of, record) in notes {
-            let end = if of.start == run.start {
-                Some(final_commit.to_owned())
-            } else {
-                record.in_place.and_then(|start| start.end)
-            };
+        for WorktreeRecord { worktree, in_place, .. } in records {
+            let is_this = worktree.run.start == run.start;
+            let end = if is_this { Some(final_commit.to_owned()) } else { in_place.and_then(|start| start.end) };
             if let Some(end) = end {
-                commits.extend(self.commits(&record.base, &end).await?);
+                commits.extend(self.commits(&worktree.base, &end).await?);
             }
         }
         let mut seen = BTreeSet::new();
@@ -509,10 +481,12 @@ impl Worktrees {
     }
 }
 
-impl Start {
-    pub(super) fn saved(&self) -> &str {
-        &self.saved
-    }
+fn loose_in(state: &Path) -> PathBuf {
+    state.join("loose.json")
+}
+
+async fn loose_of(state: &Path) -> Result<Loose> {
+    Ok(disk::at(loose_in(state), record::read).await?.unwrap_or_default())
 }
 
 /// What had uncommitted changes and is not as it was.

@@ -2,16 +2,16 @@
 //! commit is lost, nothing that we do changes a file, and what the user had not committed when a session began can be had again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 use std::time::Duration;
 
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
 use super::in_place_tests::in_place;
-use super::property_tests::{Edit, NAMES, State, apply, edit, state, wait_for_gits};
-use super::tests::{TestRepo, gates, merge, run};
+use super::property_tests::{Edit, NAMES, State, apply, edit, state};
+use super::tests::{gates, merge, run};
 use super::*;
+use crate::git::test_repo::{TestRepo, wait_for_gits};
 
 const TASKS: [&str; 2] = ["1", "2"];
 
@@ -89,7 +89,7 @@ fn hold(repo: &TestRepo, commits: &BTreeSet<String>, what: &str) {
 /// What was not committed when it began is there under its ref, file by file.
 async fn kept(repo: &TestRepo, worktrees: &Worktrees, session: &Session, what: &str) {
     let record = worktrees.known_record(&session.worktree.run).await.unwrap();
-    let saved = record.in_place.as_ref().unwrap().saved();
+    let saved = record.in_place.as_ref().unwrap().saved.as_str();
     let listed = repo.git(&["ls-tree", "-r", "-z", "--name-only", saved]);
     let listed: BTreeSet<&str> = listed.split('\0').collect();
     for (name, has) in session.before.names.iter().filter(|(_, has)| has.dirty) {
@@ -115,7 +115,6 @@ async fn play(acts: &[Act], allow_dirty: bool) {
     let open = async || Worktrees::open(in_place(&repo)).await.unwrap();
     let mut worktrees = open().await;
     worktrees.may_begin(allow_dirty, None).await.unwrap();
-    let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
     let mut session: Option<Session> = None;
     let mut starts: BTreeMap<usize, u32> = BTreeMap::new();
     let mut commits = BTreeSet::new();
@@ -124,8 +123,8 @@ async fn play(acts: &[Act], allow_dirty: bool) {
         let before = state(&repo);
         match act {
             Act::User(edit) => apply(&repo.root, *edit),
-            Act::UserStages(name) => drop(git(&["--literal-pathspecs", "add", "--", name])),
-            Act::UserCommits => drop(git(&["commit", "--quiet", "-m", "by hand"])),
+            Act::UserStages(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--", name]),
+            Act::UserCommits => _ = repo.try_git(&["commit", "--quiet", "-m", "by hand"]),
             Act::Restart => worktrees = open().await,
             Act::Begin(task, kill) if session.is_none() => {
                 let start = starts.entry(*task).or_default();
@@ -145,10 +144,10 @@ async fn play(acts: &[Act], allow_dirty: bool) {
             }
             Act::Session(edit) if session.is_some() => apply(&repo.root, *edit),
             Act::SessionCommits(name) if session.is_some() => {
-                git(&["--literal-pathspecs", "add", "--", name]);
-                git(&["--literal-pathspecs", "commit", "--quiet", "-m", "by the session", "--", name]);
+                repo.try_git(&["--literal-pathspecs", "add", "--", name]);
+                repo.try_git(&["--literal-pathspecs", "commit", "--quiet", "-m", "by the session", "--", name]);
             }
-            Act::SessionGoesWild(arguments) if session.is_some() => drop(git(arguments)),
+            Act::SessionGoesWild(arguments) if session.is_some() => _ = repo.try_git(arguments),
             Act::End(kill) => {
                 let Some(ending) = session.take() else { continue };
                 let end = async {

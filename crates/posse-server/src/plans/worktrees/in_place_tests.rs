@@ -11,8 +11,9 @@ use posse_core::plan::{Record, State, TaskStatus};
 use posse_core::time::Wall;
 
 use super::in_place::Traces;
-use super::tests::{TestRepo, begin, gates, git_in, merge, merged, run, words, write};
+use super::tests::{begin, gates, merge, merged, run, words};
 use super::*;
+use crate::git::test_repo::{TestRepo, git_in, write};
 
 pub(super) fn in_place(repo: &TestRepo) -> WorktreesParams {
     WorktreesParams { isolation: Isolation::InPlace, ..repo.params() }
@@ -33,7 +34,7 @@ async fn over(worktrees: &Worktrees, worktree: &TaskWorktree) -> Traces {
 }
 
 async fn saved(worktrees: &Worktrees, worktree: &TaskWorktree) -> String {
-    worktrees.known_record(&worktree.run).await.unwrap().in_place.unwrap().saved().to_owned()
+    worktrees.known_record(&worktree.run).await.unwrap().in_place.unwrap().saved
 }
 
 #[tokio::test]
@@ -66,7 +67,7 @@ async fn work_is_committed_where_it_was_done() {
 
 /// After a crash it is asked again how a session ended. What the user has begun meanwhile is not the session's.
 #[tokio::test]
-async fn who_asks_again_after_a_crash_takes_nothing_of_the_users() {
+async fn changes_made_after_a_crash_stay_the_users() {
     let repo = TestRepo::new();
     write(&repo.root, "a", "of the user\n");
     let worktrees = open(&repo, true).await;
@@ -306,7 +307,7 @@ async fn checks_of_the_whole_plan() {
 }
 
 #[tokio::test]
-async fn where_no_session_can_begin() {
+async fn unfit_checkouts_are_refused_for_work_in_place() {
     let refused = async |repo: &TestRepo, allow_dirty| {
         let worktrees = Worktrees::open(in_place(repo)).await.unwrap();
         worktrees.may_begin(allow_dirty, None).await.unwrap_err().to_string()
@@ -324,8 +325,7 @@ async fn where_no_session_can_begin() {
     let text = Worktrees::open(params).await.unwrap().may_begin(true, None).await.unwrap_err().to_string();
     assert!(text.starts_with("other is not checked out in"), "{text}");
     repo.commit("a", "main\n");
-    let conflict = std::process::Command::new("git").args(["merge", "other"]).current_dir(&repo.root).output().unwrap();
-    assert!(!conflict.status.success());
+    assert!(!repo.try_git(&["merge", "other"]));
     let text = refused(&repo, true).await;
     assert!(text.starts_with("a merge is under way in"), "{text}");
 

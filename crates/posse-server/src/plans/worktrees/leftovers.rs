@@ -1,20 +1,18 @@
 //! The end of the work on a task. What the session left uncommitted is committed for it, and the last commit is written
 //! down: what checks, validators or curious people leave in the work tree afterwards does not become part of the result.
 
-use posse_core::finalize::Step;
+use std::path::Path;
+
+use posse_core::finalize::{Status, Step};
 use posse_core::plan::names::CommitWords;
 
-use super::{TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
-use crate::finalize::{CommitIn, commit_in};
-use crate::git;
+use super::{Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
+use crate::finalize::CommitRequest;
+use crate::git::Draft;
 
 impl Worktrees {
     /// The last commit of the work. To be asked as soon as the session is over, before anything else runs in the work tree.
-    pub(crate) async fn commit_leftovers(
-        &self,
-        worktree: &TaskWorktree,
-        words: &CommitWords,
-    ) -> Result<String, WorktreeError> {
+    pub(crate) async fn commit_leftovers(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<String> {
         let mut record = self.known_record(&worktree.run).await?;
         if let Some(final_commit) = record.final_commit {
             return Ok(final_commit);
@@ -24,17 +22,13 @@ impl Worktrees {
             None => self.commit_in_worktree(worktree, words).await?,
         };
         record.final_commit = Some(final_commit.clone());
-        self.write_record(&worktree.run, &record).await?;
+        self.write_record(&record).await?;
         Ok(final_commit)
     }
 
     /// Commits, with explicit paths, what the session has not committed, but for files whose names look like a slip: these
     /// are put aside. A commit that is refused, by a hook of the user's for example, is an error.
-    pub(super) async fn commit_in_worktree(
-        &self,
-        worktree: &TaskWorktree,
-        words: &CommitWords,
-    ) -> Result<String, WorktreeError> {
+    pub(super) async fn commit_in_worktree(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<String> {
         let tree = self.tree(worktree).await?;
         self.settle(&tree).await;
         let unfinished = |what| WorktreeError::Unfinished { directory: worktree.directory.clone(), what };
@@ -43,8 +37,10 @@ impl Worktrees {
         }
         let quarantine = self.state.join("quarantine").join(worktree.run.to_string());
         let nothing = nothing_of_the_users(&tree);
-        let seen = CommitIn::Worktree(self.facts.take_seen(&tree.root));
-        let committed = commit_in(&tree, seen, &words.message(), &quarantine, Some(&nothing)).await;
+        let (message, before) = (words.message(), Some(&nothing));
+        let request =
+            CommitRequest { tree: &tree, is_sessions: true, message: &message, quarantine: &quarantine, before };
+        let committed = request.commit(self.take_seen(&tree.root)).await;
         match committed.step {
             Step::Failed(text) => return Err(not_committed(committed.error, text)),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", worktree.run),
@@ -52,7 +48,7 @@ impl Worktrees {
         if committed.before.changes.iter().any(|change| change.unmerged) {
             return Err(unfinished("a merge with conflicts"));
         }
-        // Nothing was committed, and nobody knows why.
+        // Nothing was committed, for an unknown reason.
         let Some(head) = committed.head else {
             return Err(WorktreeError::Broken {
                 directory: worktree.directory.clone(),
@@ -60,7 +56,7 @@ impl Worktrees {
             });
         };
         if let Some(parent) = committed.before.commit.filter(|parent| *parent != head) {
-            self.found_child(&parent, &head);
+            self.facts().child = (parent, head.clone());
         }
         // What is committed on the work tree's branch is there already.
         if committed.before.branch.as_ref() != Some(&worktree.branch) {
@@ -69,8 +65,13 @@ impl Worktrees {
         Ok(head)
     }
 
+    /// The status of a work tree when its session ended. Returned once.
+    fn take_seen(&self, root: &Path) -> Option<(Status, Draft)> {
+        self.facts().seen.take_if(|(of, _)| of.as_path() == root).map(|(_, seen)| seen)
+    }
+
     /// A session may have gone to a branch of its own, or to none. Ours then follows, so that it holds all of the work.
-    async fn lead_branch(&self, worktree: &TaskWorktree, head: &str) -> Result<(), WorktreeError> {
+    async fn lead_branch(&self, worktree: &TaskWorktree, head: &str) -> Result<()> {
         let branch = format!("refs/heads/{}", worktree.branch);
         let strayed =
             || WorktreeError::Strayed { directory: worktree.directory.clone(), branch: worktree.branch.clone() };
@@ -82,8 +83,7 @@ impl Worktrees {
         if !tip.is_empty() && !self.has(head, &tip).await? {
             return Err(strayed());
         }
-        git::ask(&worktree.directory, &["update-ref", "-m", "posse: the work of the session", &branch, head, &tip])
-            .await?;
+        self.home.ask(&["update-ref", "-m", "posse: the work of the session", &branch, head, &tip]).await?;
         Ok(())
     }
 }

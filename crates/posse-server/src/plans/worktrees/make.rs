@@ -1,24 +1,26 @@
-//! A work tree for a session. Everything may have been begun by somebody who was interrupted.
+//! Makes the work tree of a session. An earlier, interrupted call may have done any part of it.
+
+use std::path::Path;
 
 use posse_core::plan::machine::RunId;
 use posse_core::plan::names;
 
 use super::record::WorktreeRecord;
-use super::{TaskWorktree, WorktreeError, Worktrees, obstacle, private, text, worktree};
+use super::{Result, TaskWorktree, WorktreeError, Worktrees, obstacle, private, text};
 use crate::disk::{self, Disk};
-use crate::git;
+use crate::git::GitError;
 
-/// So many names are tried for one work tree; then something else is wrong.
+/// How many names are tried for one work tree; then something else is wrong.
 pub(super) const NAMES: u32 = 100;
 
 impl Worktrees {
-    /// Makes the work tree of a session, with the files of this commit. Asked again, it is the same work tree, whatever the commit.
-    pub(crate) async fn make(&self, run: &RunId, base: &str) -> Result<TaskWorktree, WorktreeError> {
+    /// Makes the work tree of a session, with the files of this commit. A second call returns the same work tree, also for another commit.
+    pub(crate) async fn make(&self, run: &RunId, base: &str) -> Result<TaskWorktree> {
         self.make_on(run, Some(base)).await
     }
 
     /// On this commit, or on the last one of the branch that gathers the results.
-    pub(super) async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<TaskWorktree, WorktreeError> {
+    pub(super) async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<TaskWorktree> {
         let _list = self.list.lock().await;
         let mut record = match self.record(run).await? {
             Some(record) => record,
@@ -28,25 +30,25 @@ impl Worktrees {
                     None => self.tip().await?,
                 };
                 let record = self.unused(run, &base).await?;
-                self.write_record(run, &record).await?;
+                self.write_record(&record).await?;
                 record
             }
         };
-        if !record.ready || !disk::at(&record.directory, Disk::exists).await {
-            self.furnish(&record).await?;
+        if !record.ready || !disk::at(&record.worktree.directory, Disk::exists).await {
+            self.furnish(&record.worktree).await?;
             record.ready = true;
-            self.write_record(run, &record).await?;
+            self.write_record(&record).await?;
         }
-        Ok(worktree(run, record))
+        Ok(record.worktree)
     }
 
-    /// A name that nobody has used. What is there under a name, from a run of which nothing else is known, may be work.
-    pub(super) async fn unused(&self, run: &RunId, base: &str) -> Result<WorktreeRecord, WorktreeError> {
-        if !self.is_simple(base) {
-            if let Some(path) = obstacle::submodule(&self.root, base).await? {
+    /// Returns a record with an unused name. A branch or directory that exists may be the work of a forgotten run.
+    pub(super) async fn unused(&self, run: &RunId, base: &str) -> Result<WorktreeRecord> {
+        if self.facts().simple != base {
+            if let Some(path) = obstacle::submodule(&self.home, base).await? {
                 return Err(WorktreeError::Submodule(path));
             }
-            self.found_simple(base);
+            base.clone_into(&mut self.facts().simple);
         }
         let branch = names::branch(&self.plan_slug, &run.task, run.start);
         let directory = names::area(&self.plan_slug, &run.task, run.start);
@@ -63,28 +65,31 @@ impl Worktrees {
     }
 
     /// Every step may have been done already, or half. No session was there yet.
-    async fn furnish(&self, record: &WorktreeRecord) -> Result<(), WorktreeError> {
-        let (directory, branch) = (&record.directory, record.branch.as_str());
+    async fn furnish(&self, TaskWorktree { directory, branch, base, .. }: &TaskWorktree) -> Result<()> {
         if let Some(parent) = directory.parent() {
             disk::at(parent, private).await?;
         }
         if !disk::at(directory.join(".git"), Disk::exists).await {
-            let place = text(directory)?;
-            // Without files yet: git locks the work tree until it has written them, and one who is killed leaves it locked.
-            // Twice --force: git may have a record of this directory although it is gone, from one who was interrupted.
+            // Without files yet: git locks the work tree until it has written them, and a killed git leaves it locked.
+            // Twice --force: an interrupted run may have left a record of this directory in git although it is gone.
             let mut arguments = vec!["worktree", "add", "--quiet", "--no-checkout", "--force", "--force"];
+            let place = text(directory)?;
             if self.home.last_of(&format!("refs/heads/{branch}")).await?.is_some() {
                 arguments.extend(["--", place, branch]);
             } else {
-                arguments.extend(["--no-track", "-b", branch, "--", place, &record.base]);
+                arguments.extend(["--no-track", "-b", branch, "--", place, base]);
             }
-            git::write_files(&self.root, &arguments).await?;
-        }
-        if let Some(tree) = self.tree_in(directory).await? {
-            self.settle(&tree).await;
+            self.home.write_files(&arguments).await?;
         }
         // By force, because half of the files may be there already.
-        git::write_files(directory, &["checkout", "--quiet", "--force", branch, "--"]).await?;
-        Ok(())
+        self.check_out(directory, &["--force", branch]).await
+    }
+
+    /// Checks out files in a directory of ours that is a work tree, without a look at what is there.
+    pub(super) async fn check_out(&self, directory: &Path, what: &[&str]) -> Result<()> {
+        let broken = || GitError::Elsewhere(directory.join(".git"));
+        let tree = self.tree_in(directory).await?.ok_or_else(broken)?;
+        self.settle(&tree).await;
+        Ok(tree.write_files(&[&["checkout", "--quiet"], what, &["--"]].concat()).await?)
     }
 }

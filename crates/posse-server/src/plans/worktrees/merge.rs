@@ -1,8 +1,8 @@
 //! The way back: a real three-way merge, made by git without any checkout; checked; and only then the user's branch moves.
 //!
-//! If that branch is checked out somewhere, the user's own git takes it forward there, as `git merge --ff-only`: it writes
-//! the files, the index and the branch, and refuses as a whole if it would have to write over anything that is not
-//! committed. Elsewhere only the branch moves, if nobody else has moved it meanwhile.
+//! If that branch is checked out somewhere, the user's own git fast-forwards it there, as `git merge --ff-only`: it writes the
+//! files, the index and the branch, and refuses as a whole if it would have to overwrite anything that is not committed.
+//! Elsewhere only the branch moves, unless it has moved meanwhile.
 
 use std::path::Path;
 
@@ -13,17 +13,18 @@ use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
 use super::record::PlannedMerge;
-use super::{Gates, TaskWorktree, WorktreeError, Worktrees};
+use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
 use crate::finalize::{TreeEntryKind, inspect, named};
-use crate::git::{self, GitError, WorkTree};
+use crate::git::{GitError, WorkTree};
 
-/// So often somebody else may move the branch while we merge into it.
+/// How often the branch may move while we merge into it.
 const TRIES: usize = 5;
-/// How an attempt to move the user's branch ended.
+
+/// The result of an attempt to move the user's branch.
 enum FastForward {
     Yes,
-    /// Somebody else moved it.
+    /// The branch has moved meanwhile.
     Moved,
     NotNow(String),
 }
@@ -41,7 +42,7 @@ impl Worktrees {
         match self.try_to_merge(worktree, words, gates).await {
             Ok(result) => result,
             Err(WorktreeError::Stopped(_)) => MergeResult::Stopped,
-            // The work is not fit to be committed: its author can mend that, nobody else.
+            // The work is not fit to be committed: only its author can mend that.
             Err(error) => match at_fault(&error) {
                 Some(failure) => MergeResult::RedTogether(failure),
                 None => MergeResult::NotNow { why: error.to_string() },
@@ -49,12 +50,7 @@ impl Worktrees {
         }
     }
 
-    async fn try_to_merge(
-        &self,
-        worktree: &TaskWorktree,
-        words: &CommitWords,
-        gates: &Gates,
-    ) -> Result<MergeResult, WorktreeError> {
+    async fn try_to_merge(&self, worktree: &TaskWorktree, words: &CommitWords, gates: &Gates) -> Result<MergeResult> {
         if self.isolation == Isolation::InPlace {
             return self.merge_in_place(worktree, words).await;
         }
@@ -68,7 +64,7 @@ impl Worktrees {
             }
             let mut record = self.known_record(&worktree.run).await?;
             let (planned, difference) = match record.planned.take() {
-                // Somebody was here before us, and has perhaps written half of it.
+                // An earlier attempt was interrupted, and has perhaps written half of it.
                 Some(planned) if planned.onto == tip => {
                     let difference = self.changed(&planned.onto, &planned.result).await?;
                     (planned, difference)
@@ -85,12 +81,10 @@ impl Worktrees {
                 return Ok(MergeResult::RedTogether(failure));
             }
             record.planned = Some(planned.clone());
-            self.write_record(&worktree.run, &record).await?;
+            self.write_record(&record).await?;
             match self.fast_forward(&planned, &difference, words).await? {
                 FastForward::Yes => {
-                    if self.is_simple(&planned.onto) && !difference.repositories {
-                        self.found_simple(&planned.result);
-                    }
+                    self.remember_simple(&planned, &difference);
                     let commits = match planned.result == final_commit {
                         true => ahead_behind.ahead,
                         false => self.commits(&planned.onto, &planned.result).await?,
@@ -106,24 +100,18 @@ impl Worktrees {
     }
 
     /// How the user's branch and the work stand to each other.
-    async fn ahead_behind(&self, tip: &str, final_commit: &str) -> Result<AheadBehind, WorktreeError> {
-        if self.is_child(tip, final_commit) {
+    async fn ahead_behind(&self, tip: &str, final_commit: &str) -> Result<AheadBehind> {
+        let child = self.facts().child.clone();
+        if child == (tip.to_owned(), final_commit.to_owned()) {
             return Ok(AheadBehind { behind: Vec::new(), ahead: vec![final_commit.to_owned()] });
         }
         let both = format!("{tip}...{final_commit}");
-        let said =
-            git::ask(&self.root, &["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"]).await?;
-        let words = || "it said something else than commits".to_owned();
-        Ok(ahead_behind(&said).ok_or_else(|| GitError::Failed { command: "rev-list".into(), words: words() })?)
+        let arguments = ["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"];
+        Ok(ahead_behind(&self.home.ask(&arguments).await?).ok_or_else(|| GitError::unexpected("rev-list"))?)
     }
 
-    /// What came with a merge that is done already: by us before a crash, or by somebody's hand.
-    async fn merged_commits(
-        &self,
-        worktree: &TaskWorktree,
-        tip: &str,
-        final_commit: &str,
-    ) -> Result<Vec<String>, WorktreeError> {
+    /// The commits of a merge that is done already: by us before a crash, or by the user.
+    async fn merged_commits(&self, worktree: &TaskWorktree, tip: &str, final_commit: &str) -> Result<Vec<String>> {
         match self.known_record(&worktree.run).await?.planned {
             Some(planned) if self.has(tip, &planned.result).await? => {
                 self.commits(&planned.onto, &planned.result).await
@@ -139,7 +127,7 @@ impl Worktrees {
         final_commit: &str,
         ahead_behind: &AheadBehind,
         words: &CommitWords,
-    ) -> Result<Joined, WorktreeError> {
+    ) -> Result<Joined> {
         let is_plan = |path: &GitPath| self.plan_file.as_ref() == Some(path);
         if ahead_behind.behind.is_empty() {
             let difference = self.changed(tip, final_commit).await?;
@@ -148,11 +136,8 @@ impl Worktrees {
             }
         }
         let arguments = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, final_commit];
-        let (_, said) = git::hear_either(&self.root, &arguments).await?;
-        let Some(mut both) = together(&said) else {
-            let words = "it said nothing".to_owned();
-            return Err(GitError::Failed { command: "merge-tree".into(), words }.into());
-        };
+        let (_, said) = self.home.hear_either(&arguments).await?;
+        let mut both = together(&said).ok_or_else(|| GitError::unexpected("merge-tree"))?;
         both.conflicts.retain(|path| !is_plan(path));
         if !both.conflicts.is_empty() {
             return Ok(Joined::Conflict(both.conflicts));
@@ -161,40 +146,24 @@ impl Worktrees {
         if let Some(file) = &self.plan_file
             && difference.paths.contains(file)
         {
-            both.tree = self.with_entry_of(&both.tree, tip, file).await?;
+            both.tree = self.home.with_file_of(&both.tree, tip, file).await?;
             difference.paths.retain(|path| path != file);
         }
         let message = words.message();
         let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", final_commit, "-m", message.trim_end()];
         let signs = ["config", "--type=bool", "--get", "commit.gpgSign"];
-        if matches!(git::hear_either(&self.root, &signs).await?, (true, said) if said.trim_ascii() == b"true") {
+        if matches!(self.home.hear_either(&signs).await?, (true, said) if said.trim_ascii() == b"true") {
             arguments.push("-S");
         }
-        Ok(Joined::Commit(git::ask(&self.root, &arguments).await?, difference))
+        Ok(Joined::Commit(self.home.ask(&arguments).await?, difference))
     }
 
-    /// Mode, kind and id of a file in a commit; empty if it is not there.
-    async fn entry(&self, commit: &str, file: &GitPath) -> Result<Vec<u8>, WorktreeError> {
-        let path = String::from_utf8_lossy(&file.0);
-        let arguments = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", &path];
-        Ok(git::hear(&self.root, None, &arguments, b"").await?)
-    }
-
-    /// The tree, but for one file, which is as that commit has it.
-    async fn with_entry_of(&self, tree: &str, commit: &str, file: &GitPath) -> Result<String, WorktreeError> {
-        let entry = self.entry(commit, file).await?;
-        let (arguments, input) = if entry.is_empty() {
-            (["update-index", "--force-remove", "-z", "--stdin"].as_slice(), [file.0.as_slice(), b"\0"].concat())
-        } else {
-            (["update-index", "-z", "--index-info"].as_slice(), entry)
-        };
-        let draft = disk::run(|disk| disk::scratch_dir(disk, "posse-index-")).await;
-        let draft = draft.map_err(|error| GitError::Io { what: "cannot make an index", error })?;
-        let index = draft.path().join("index");
-        git::hear(&self.root, Some(&index), &["read-tree", tree], b"").await?;
-        git::hear(&self.root, Some(&index), arguments, &input).await?;
-        let said = git::hear(&self.root, Some(&index), &["write-tree"], b"").await?;
-        Ok(String::from_utf8_lossy(&said).trim().to_owned())
+    /// A commit without submodules stays so with changes that have none.
+    fn remember_simple(&self, planned: &PlannedMerge, difference: &Difference) {
+        let mut facts = self.facts();
+        if facts.simple == planned.onto && !difference.repositories {
+            facts.simple.clone_from(&planned.result);
+        }
     }
 
     /// Moves the user's branch, with whatever checkout it is in.
@@ -203,7 +172,7 @@ impl Worktrees {
         planned: &PlannedMerge,
         difference: &Difference,
         words: &CommitWords,
-    ) -> Result<FastForward, WorktreeError> {
+    ) -> Result<FastForward> {
         let mut checkout: Option<WorkTree> = None;
         for (path, branch) in self.home.recorded().await? {
             if !disk::at(path.join(".git"), Disk::exists).await {
@@ -230,7 +199,7 @@ impl Worktrees {
             None => {
                 let log = format!("posse: task {}", words.task);
                 let arguments = ["update-ref", "-m", &log, &self.target, &planned.result, &planned.onto];
-                match git::ask(&self.root, &arguments).await {
+                match self.home.ask(&arguments).await {
                     Ok(_) => Ok(FastForward::Yes),
                     Err(GitError::Failed { .. }) if self.tip().await? != planned.onto => Ok(FastForward::Moved),
                     Err(error) => Err(error.into()),
@@ -251,7 +220,7 @@ impl Worktrees {
         checkout: &WorkTree,
         planned: &PlannedMerge,
         written: &[GitPath],
-    ) -> Result<FastForward, WorktreeError> {
+    ) -> Result<FastForward> {
         let place = checkout.root.display();
         if let Some(what) = checkout.under_way().await {
             return Ok(FastForward::NotNow(format!("{what} is under way in {place}; finish it")));
@@ -266,9 +235,6 @@ impl Worktrees {
             return Ok(FastForward::NotNow(format!("in {place} {text}: {}", named(&users))));
         }
         let arguments = [
-            // Git has looked after its store when the work was committed.
-            "-c",
-            "maintenance.auto=false",
             "merge",
             "--ff-only",
             "--quiet",
@@ -279,7 +245,7 @@ impl Worktrees {
             "--no-overwrite-ignore",
             &planned.result,
         ];
-        let Err(error) = git::write_files(&checkout.root, &arguments).await else { return Ok(FastForward::Yes) };
+        let Err(error) = checkout.write_files(&arguments).await else { return Ok(FastForward::Yes) };
         match self.tip().await? {
             tip if tip == planned.result => Ok(FastForward::Yes),
             tip if tip == planned.onto => Err(error.into()),
@@ -288,7 +254,7 @@ impl Worktrees {
     }
 
     /// What of the user's would be written over.
-    async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>, WorktreeError> {
+    async fn in_the_way(&self, checkout: &WorkTree, written: &[GitPath]) -> Result<Vec<GitPath>> {
         let (changes, mut ignored) = checkout.status_and_ignored().await?;
         // Of an ignored directory git tells only the name. Other files in it may stay where they are.
         let ignored_too = written.iter().filter(|path| ignored.iter().any(|directory| path.is_in(directory)));
@@ -303,14 +269,14 @@ impl Worktrees {
 
     /// A git that was killed while it took the checkout forward has written some of the files, and nothing into the index.
     /// To git they look like changes of the user's. If all that is in the way is already as it will be, it is entered in
-    /// the index, and git goes on from there. Otherwise nothing is done.
+    /// the index, and git continues from there. Otherwise nothing is done.
     async fn take_up(
         &self,
         checkout: &WorkTree,
         planned: &PlannedMerge,
         written: &[GitPath],
         users: &[GitPath],
-    ) -> Result<bool, WorktreeError> {
+    ) -> Result<bool> {
         let found = inspect(&checkout.root, users.to_vec()).await;
         if found.iter().any(|(path, entry)| !written.contains(path) || *entry == TreeEntryKind::Directory) {
             return Ok(false);
@@ -336,7 +302,7 @@ pub(super) fn not_committed(error: Option<GitError>, text: String) -> WorktreeEr
     }
 }
 
-/// Failures of the work itself, told like those of a check.
+/// Failures of the work itself, in the form of a failed check.
 pub(in crate::plans) fn at_fault(error: &WorktreeError) -> Option<GateFailure> {
     let output = match error {
         WorktreeError::NotCommitted(text) => text.clone(),

@@ -7,8 +7,9 @@ use std::time::Duration;
 use posse_core::plan::machine::{GateFailure, MergeResult};
 
 use super::record::PlannedMerge;
-use super::tests::{TestRepo, begin, gates, git_in, merge, merged, words, write};
+use super::tests::{begin, gates, merge, merged, words};
 use super::*;
+use crate::git::test_repo::{TestRepo, git_in, write};
 
 #[track_caller]
 fn not_now(result: &MergeResult) -> &str {
@@ -156,7 +157,7 @@ async fn nothing_of_the_users_is_written_over() {
 }
 
 #[tokio::test]
-async fn what_the_user_is_in_the_middle_of_is_not_disturbed() {
+async fn merge_waits_for_an_operation_of_the_user() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1").await;
@@ -165,12 +166,8 @@ async fn what_the_user_is_in_the_middle_of_is_not_disturbed() {
     repo.commit("a", "other\n");
     repo.git(&["checkout", "--quiet", "main"]);
     repo.commit("a", "main\n");
-    let fails = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
-        assert!(!output.status.success());
-    };
     for (command, what) in [("merge", "a merge"), ("rebase", "a rebase")] {
-        fails(&[command, "other"]);
+        assert!(!repo.try_git(&[command, "other"]));
         let before = (repo.status(), repo.git(&["rev-parse", "refs/heads/main"]));
         let result = merge(&worktrees, &worktree).await;
         assert!(not_now(&result).starts_with(&format!("{what} is under way in ")), "{result:?}");
@@ -286,7 +283,7 @@ async fn a_merge_that_was_interrupted_is_finished() {
         let final_commit = worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
         let mut record = worktrees.known_record(&worktree.run).await.unwrap();
         record.planned = Some(PlannedMerge { onto: worktrees.tip().await.unwrap(), result: final_commit.clone() });
-        worktrees.write_record(&worktree.run, &record).await.unwrap();
+        worktrees.write_record(&record).await.unwrap();
         if half != "noted" {
             write(&repo.root, "new", "work\n");
         }

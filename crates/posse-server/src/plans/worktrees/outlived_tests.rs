@@ -9,8 +9,9 @@ use posse_core::plan::machine::MergeResult;
 
 use super::in_place::Traces;
 use super::in_place_tests::in_place;
-use super::tests::{TestRepo, begin, gates, git_in, merged, run, words, write};
+use super::tests::{begin, gates, merged, run, words};
 use super::*;
+use crate::git::test_repo::{TestRepo, git_in, write};
 
 /// Begins a commit whose hook waits for the file `go`, as a daemon before us did, and waits until the hook has begun.
 fn commit_that_waits(repo: &TestRepo, directory: &Path) -> Child {
@@ -57,7 +58,7 @@ fn lock(directory: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_lock_of_a_git_that_died_goes() {
+async fn lock_of_a_dead_git_is_removed() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let gates = gates(&["test -e a"]);
@@ -78,14 +79,14 @@ async fn the_lock_of_a_git_that_died_goes() {
     // While a work tree is furnished.
     let mut half = worktrees.known_record(&run("2", 1)).await.unwrap();
     half.ready = false;
-    worktrees.write_record(&run("2", 1), &half).await.unwrap();
+    worktrees.write_record(&half).await.unwrap();
     let in_half = lock(&two.directory);
     worktrees.make(&run("2", 1), &two.base).await.unwrap();
     assert!(!in_half.exists());
 }
 
 #[tokio::test]
-async fn the_lock_of_one_that_works_stays() {
+async fn lock_of_a_running_git_stays() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1").await;
@@ -103,7 +104,7 @@ async fn the_lock_of_one_that_works_stays() {
 
 /// In the user's checkout it may be the user's git, and is not touched. It is not the session's fault.
 #[tokio::test]
-async fn a_lock_in_the_users_checkout_is_nobodys_failure() {
+async fn lock_in_the_users_checkout_is_not_a_failed_check() {
     let repo = TestRepo::new();
     let worktrees = Worktrees::open(in_place(&repo)).await.unwrap();
     worktrees.may_begin(false, None).await.unwrap();
@@ -120,7 +121,7 @@ async fn a_lock_in_the_users_checkout_is_nobodys_failure() {
 
 /// Whose fault it is that work was not committed: of all that git may say, only what it says about the work is the author's.
 #[test]
-fn only_a_refusal_is_the_authors_fault() {
+fn only_a_refused_commit_is_the_authors_fault() {
     let refused = GitError::Failed { command: "commit".into(), words: "no".into() };
     for (error, authors) in [
         (refused, true),
@@ -131,16 +132,4 @@ fn only_a_refusal_is_the_authors_fault() {
         let text = error.to_string();
         assert_eq!(at_fault(&not_committed(Some(error), text.clone())).is_some(), authors, "{text}");
     }
-}
-
-/// What a hook says about the work is for its author.
-#[tokio::test]
-async fn a_hook_that_refuses_the_work_is_a_failed_check() {
-    let repo = TestRepo::new();
-    let worktrees = repo.worktrees().await;
-    let worktree = begin(&worktrees, "1").await;
-    write(&worktree.directory, "new", "work\n");
-    repo.hook("pre-commit", "echo no; exit 1");
-    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
-    assert_eq!((failure.gate.as_str(), failure.output.ends_with("no")), ("commit", true), "{failure:?}");
 }

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
-use super::tests::{TestRepo, begin, merge, run, words};
+use super::tests::{begin, merge, run, words};
 use super::*;
+use crate::git::test_repo::{TestRepo, wait_for_gits, write};
 
 /// Some of them cannot be there together.
 pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "new"];
@@ -72,7 +72,7 @@ pub(super) fn apply(root: &Path, edit: Edit) {
                 fs::remove_file(parent).unwrap();
             }
             let _ = fs::remove_dir_all(&path);
-            super::tests::write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
+            write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
         }
         Edit::Delete(name) => drop(fs::remove_file(root.join(name))),
     }
@@ -118,26 +118,6 @@ pub(super) fn state(repo: &TestRepo) -> State {
     }
 }
 
-/// A git that was told to end is still there for a moment.
-pub(crate) fn wait_for_gits(place: &Path) {
-    let me = std::process::id().to_string();
-    let (ours, parent) = (fs::read_link("/proc/self/exe").unwrap(), format!("\nPPid:\t{me}\n"));
-    let within = |process: &Path| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(place));
-    // A child that has not become git yet may become one of this place.
-    let unborn = |process: &Path| {
-        let is_child = || fs::read_to_string(process.join("status")).is_ok_and(|text| text.contains(&parent));
-        fs::read_link(process.join("exe")).is_ok_and(|exe| exe == ours) && is_child()
-    };
-    let others = |process: &fs::DirEntry| process.file_name().to_str() != Some(&me);
-    let busy = || {
-        let mut processes = fs::read_dir("/proc").unwrap().flatten().filter(others).map(|process| process.path());
-        processes.any(|process| within(&process) || unborn(&process))
-    };
-    while busy() {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// What may have changed in the user's checkout by something of ours.
 fn compare(before: &State, after: &State, killed: bool, what: &str) {
     assert_eq!(before.stash, after.stash, "the stash: {what}");
@@ -169,7 +149,6 @@ async fn play(acts: &[Act]) {
     for task in TASKS {
         made.push(begin(&worktrees, task).await);
     }
-    let git = |arguments: &[&str]| Command::new("git").args(arguments).current_dir(&repo.root).output().unwrap();
     let mut commits = BTreeSet::new();
     for act in acts {
         let before = state(&repo);
@@ -178,9 +157,9 @@ async fn play(acts: &[Act]) {
             // A session is over when its work is committed, and its work tree may be gone when that is merged.
             Act::Work(task, edit) if made[*task].directory.exists() => apply(&made[*task].directory, *edit),
             Act::User(edit) => apply(&repo.root, *edit),
-            Act::UserStages(name) => drop(git(&["--literal-pathspecs", "add", "--", name])),
-            Act::UserCommits => drop(git(&["commit", "--quiet", "-m", "by hand"])),
-            Act::UserStashes => drop(git(&["stash", "--quiet"])),
+            Act::UserStages(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--", name]),
+            Act::UserCommits => _ = repo.try_git(&["commit", "--quiet", "-m", "by hand"]),
+            Act::UserStashes => _ = repo.try_git(&["stash", "--quiet"]),
             Act::Seal(task) if made[*task].directory.exists() => {
                 commits.extend(worktrees.commit_leftovers(&made[*task], &words(&made[*task])).await);
             }

@@ -1,4 +1,5 @@
-//! What is written down about a work tree, so that whoever comes after a crash goes on where we stopped.
+//! What is written down about a work tree, so that the next daemon continues after a crash. git does not know these facts: which
+//! commit a session began with, which commit its work ends with, and what was the user's in a shared checkout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,25 +9,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::in_place::Start;
-use super::{WorktreeError, Worktrees, work_of};
+use super::{Result, TaskWorktree, WorktreeError, Worktrees, work_of};
 use crate::disk::{self, Disk};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WorktreeRecord {
-    pub(super) branch: String,
-    pub(super) directory: PathBuf,
-    pub(super) base: String,
+    pub(super) worktree: TaskWorktree,
     /// The directory has all its files. Before that no session was in it.
     pub(super) ready: bool,
     /// The last commit of the work. What comes after it is not merged.
     pub(super) final_commit: Option<String>,
-    /// What the branch of the user is about to become, or has become.
+    /// What the user's branch is about to become, or has become.
     pub(super) planned: Option<PlannedMerge>,
-    /// Whose it is. Notes of older versions do not say.
-    #[serde(default)]
-    pub(super) run: Option<RunId>,
-    /// It is no work tree of its own: the session works in the user's checkout.
-    #[serde(default)]
+    /// Set if the session works in the user's checkout.
     pub(super) in_place: Option<Start>,
 }
 
@@ -38,8 +33,16 @@ pub(super) struct PlannedMerge {
 
 impl WorktreeRecord {
     pub(super) fn new(run: &RunId, branch: String, directory: PathBuf, base: String) -> Self {
-        let run = Some(work_of(run));
-        Self { branch, directory, base, ready: false, final_commit: None, planned: None, run, in_place: None }
+        let worktree = TaskWorktree { run: work_of(run), directory, branch, base };
+        Self { worktree, ready: false, final_commit: None, planned: None, in_place: None }
+    }
+
+    /// The ref that holds the work; in the user's checkout, the ref of what was there before.
+    pub(super) fn kept_at(&self) -> String {
+        match &self.in_place {
+            Some(start) => start.saved.clone(),
+            None => format!("refs/heads/{}", self.worktree.branch),
+        }
     }
 
     /// Until something of the user's is at stake, all of it can be found out again or done anew.
@@ -48,60 +51,62 @@ impl WorktreeRecord {
     }
 }
 
-/// Takes over work trees of an earlier run.
-pub(crate) struct Adoption {
-    earlier: PathBuf,
-    state: PathBuf,
-    in_place: bool,
-}
-
-impl Adoption {
-    /// Knows this work tree too. Both runs have the record then: the work is there as long as one of them needs it. Whether there is
-    /// one.
-    pub(in crate::plans) fn adopt(&self, disk: &Disk, run: &RunId) -> Result<bool, WorktreeError> {
-        let known: Option<WorktreeRecord> = read_on(disk, &record_path(&self.earlier, run))?;
-        match known.filter(|record| record.ready && record.in_place.is_some() == self.in_place) {
-            Some(record) => write_on(disk, &record_path(&self.state, run), &record, record.needs_sync()).map(|()| true),
-            None => Ok(false),
-        }
-    }
-}
-
-fn record_path(state: &Path, run: &RunId) -> PathBuf {
+fn path_in(state: &Path, run: &RunId) -> PathBuf {
     state.join("records").join(format!("{}.json", work_of(run)))
 }
 
 impl Worktrees {
     pub(super) fn record_path(&self, run: &RunId) -> PathBuf {
-        record_path(&self.state, run)
+        path_in(&self.state, run)
     }
 
-    pub(super) async fn record(&self, run: &RunId) -> Result<Option<WorktreeRecord>, WorktreeError> {
-        read(&self.record_path(run)).await
+    pub(super) async fn record(&self, run: &RunId) -> Result<Option<WorktreeRecord>> {
+        disk::at(self.record_path(run), read).await
     }
 
-    /// Of a work tree that was made.
-    pub(super) async fn known_record(&self, run: &RunId) -> Result<WorktreeRecord, WorktreeError> {
+    /// The record of a work tree that was made.
+    pub(super) async fn known_record(&self, run: &RunId) -> Result<WorktreeRecord> {
         self.record(run).await?.ok_or_else(|| WorktreeError::NotMade(run.to_string()))
     }
 
-    pub(super) async fn write_record(&self, run: &RunId, record: &WorktreeRecord) -> Result<(), WorktreeError> {
-        let sync = record.needs_sync();
-        write_as(self.record_path(run), record, sync).await
+    pub(super) async fn write_record(&self, record: &WorktreeRecord) -> Result<()> {
+        let (path, record) = (self.record_path(&record.worktree.run), record.clone());
+        disk::at(path, move |disk, path| write(disk, path, &record, record.needs_sync())).await
     }
 
-    /// For work trees that an earlier run of the plan has made, in the user's checkout or not as this run wants it.
-    pub(crate) fn adoption(&self, earlier: PathBuf, in_place: bool) -> Adoption {
-        Adoption { earlier, state: self.state.clone(), in_place }
+    /// Returns a function that takes over a work tree of an earlier run, if there is one, in the user's checkout or not as this
+    /// run wants it. Both runs have the record then: the work is kept as long as one of them needs it.
+    pub(crate) fn adoption(
+        &self,
+        earlier: PathBuf,
+        in_place: bool,
+    ) -> impl Fn(&Disk, &RunId) -> Result<bool> + Send + use<> {
+        let state = self.state.clone();
+        move |disk, run| {
+            let known: Option<WorktreeRecord> = read(disk, &path_in(&earlier, run))?;
+            match known.filter(|record| record.ready && record.in_place.is_some() == in_place) {
+                Some(record) => write(disk, &path_in(&state, run), &record, record.needs_sync()).map(|()| true),
+                None => Ok(false),
+            }
+        }
     }
 
-    /// All of them, with their files.
-    pub(super) async fn records(&self) -> Result<Vec<(PathBuf, WorktreeRecord)>, WorktreeError> {
-        disk::at(self.state.join("records"), all_in).await
+    /// All records, with their files.
+    pub(super) async fn records(&self) -> Result<Vec<(PathBuf, WorktreeRecord)>> {
+        let read_all = |disk: &Disk, directory: &Path| {
+            let mut files: Vec<PathBuf> = Vec::new();
+            for entry in disk.read_dir(directory).map_err(WorktreeError::write(directory))? {
+                files.extend(entry.map(|entry| entry.path()).ok().filter(|path| is_record(path)));
+            }
+            files.sort();
+            let record = |file: PathBuf| Ok(read(disk, &file)?.map(|record| (file, record)));
+            files.into_iter().filter_map(|file| record(file).transpose()).collect()
+        };
+        disk::at(self.state.join("records"), read_all).await
     }
 }
 
-/// Whether there are notes of work trees in the directory of a run. What cannot be looked at may hold anything.
+/// Whether there are records of work trees in the directory of a run. A directory that cannot be read may hold any.
 pub(crate) fn has_records(disk: &Disk, state: &Path) -> bool {
     match disk.read_dir(&state.join("records")) {
         Ok(mut entries) => entries.any(|entry| entry.map_or(true, |entry| is_record(&entry.path()))),
@@ -109,63 +114,25 @@ pub(crate) fn has_records(disk: &Disk, state: &Path) -> bool {
     }
 }
 
-/// A record, and not what a crash has left of the writing of one.
+/// Distinguishes a record from what a crash has left of the writing of one.
 fn is_record(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
 
-fn all_in(disk: &Disk, directory: &Path) -> Result<Vec<(PathBuf, WorktreeRecord)>, WorktreeError> {
-    let failed = |error| WorktreeError::Write { path: directory.to_owned(), error };
-    let mut records = Vec::new();
-    for entry in disk.read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if is_record(&path)
-            && let Some(record) = read_on(disk, &path)?
-        {
-            records.push((path, record));
-        }
-    }
-    records.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(records)
-}
-
-pub(super) async fn read<T: DeserializeOwned + Send + 'static>(path: &Path) -> Result<Option<T>, WorktreeError> {
-    disk::at(path, read_on).await
-}
-
-fn read_on<T: DeserializeOwned>(disk: &Disk, path: &Path) -> Result<Option<T>, WorktreeError> {
+pub(super) fn read<T: DeserializeOwned>(disk: &Disk, path: &Path) -> Result<Option<T>> {
     let text = match disk.read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text.map_err(|error| WorktreeError::Write { path: path.to_owned(), error })?,
+        text => text.map_err(WorktreeError::write(path))?,
     };
-    serde_json::from_slice(&text)
-        .map(Some)
-        .map_err(|error| WorktreeError::WorktreeRecord { path: path.to_owned(), error })
+    serde_json::from_slice(&text).map(Some).map_err(|error| WorktreeError::Record { path: path.to_owned(), error })
 }
 
-/// As a whole or not at all, and not lost when the power goes.
-pub(super) async fn write(
-    path: PathBuf,
-    value: &(impl Serialize + Clone + Send + 'static),
-) -> Result<(), WorktreeError> {
-    write_as(path, value, true).await
-}
-
-async fn write_as(
-    path: PathBuf,
-    value: &(impl Serialize + Clone + Send + 'static),
-    sync: bool,
-) -> Result<(), WorktreeError> {
-    let value = value.clone();
-    disk::at(path, move |disk, path| write_on(disk, path, &value, sync)).await
-}
-
-fn write_on(disk: &Disk, path: &Path, value: &impl Serialize, sync: bool) -> Result<(), WorktreeError> {
-    let text =
-        serde_json::to_vec(value).map_err(|error| WorktreeError::WorktreeRecord { path: path.to_owned(), error })?;
+/// Writes a file as a whole or not at all. With `sync` it is not lost when the power goes.
+pub(super) fn write(disk: &Disk, path: &Path, value: &impl Serialize, sync: bool) -> Result<()> {
+    let text = serde_json::to_vec(value).map_err(|error| WorktreeError::Record { path: path.to_owned(), error })?;
     let written = match sync {
         true => disk.write_private(path, &text).and_then(|()| disk.sync_dir(path.parent().unwrap_or(path))),
         false => disk.write_private_unsynced(path, &text),
     };
-    written.map_err(|error| WorktreeError::Write { path: path.to_owned(), error })
+    written.map_err(WorktreeError::write(path))
 }

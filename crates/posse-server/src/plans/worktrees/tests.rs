@@ -10,48 +10,9 @@ use posse_core::plan::machine::{GateFailure, MergeResult};
 use posse_core::plan::names::CommitWords;
 
 use super::*;
-use crate::disk::DISK;
-
-/// A checkout with one commit in which are the files a, b, c and d/e, and room for the work trees beside it.
-pub(crate) struct TestRepo {
-    place: tempfile::TempDir,
-    pub(crate) root: PathBuf,
-}
+use crate::git::test_repo::{TestRepo, git_in, write};
 
 impl TestRepo {
-    pub(crate) fn empty() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap().join("project");
-        fs::create_dir(&root).unwrap();
-        git_in(&root, &["init", "--quiet", "-b", "main"]);
-        // No signature; and no hooks but the test's own, whatever the machine's configuration says.
-        let hooks = root.join(".git/hooks");
-        for (key, value) in [
-            ("user.name", "T"),
-            ("user.email", "t@example.org"),
-            ("commit.gpgSign", "false"),
-            ("core.hooksPath", hooks.to_str().unwrap()),
-        ] {
-            git_in(&root, &["config", key, value]);
-        }
-        Self { place, root }
-    }
-
-    pub(crate) fn new() -> Self {
-        let repo = Self::empty();
-        for name in ["a", "b", "c", "d/e"] {
-            write(&repo.root, name, "1\n2\n3\n4\n5\n");
-        }
-        repo.git(&["add", "."]);
-        repo.git(&["commit", "--quiet", "-m", "first"]);
-        repo
-    }
-
-    #[track_caller]
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        git_in(&self.root, arguments)
-    }
-
     pub(crate) fn params(&self) -> WorktreesParams {
         WorktreesParams {
             directory: self.root.clone(),
@@ -67,43 +28,6 @@ impl TestRepo {
     pub(crate) async fn worktrees(&self) -> Worktrees {
         Worktrees::open(self.params()).await.unwrap()
     }
-
-    pub(crate) fn commit(&self, name: &str, content: &str) {
-        write(&self.root, name, content);
-        self.git(&["add", "--", name]);
-        self.git(&["commit", "--quiet", "-m", name, "--", name]);
-    }
-
-    pub(crate) fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.root.join(name)).ok()
-    }
-
-    pub(crate) fn hook(&self, name: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.root.join(".git/hooks").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        // It is there before the run begins.
-        crate::git::guard::begin(DISK, &crate::environment::Environment::default(), &self.root).unwrap();
-    }
-
-    pub(crate) fn status(&self) -> String {
-        self.git(&["status", "--porcelain", "--untracked-files=all"])
-    }
-}
-
-#[track_caller]
-pub(crate) fn git_in(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git").args(arguments).current_dir(directory).env("LC_ALL", "C").output().unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned()
-}
-
-pub(crate) fn write(directory: &Path, name: &str, content: &str) {
-    let path = directory.join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, content).unwrap();
 }
 
 pub(crate) fn run(task: &str, start: u32) -> RunId {
@@ -148,7 +72,7 @@ pub(crate) fn merged(result: &MergeResult) -> &[String] {
 }
 
 #[tokio::test]
-async fn an_area_is_made_once() {
+async fn work_tree_is_made_once() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1.1").await;
@@ -169,27 +93,40 @@ async fn an_area_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_half_made_area_is_finished() {
+async fn half_made_work_tree_is_completed() {
     for half in ["the note", "the branch", "the directory", "some files"] {
         let repo = TestRepo::new();
         let worktrees = repo.worktrees().await;
         let base = worktrees.tip().await.unwrap();
         let record = worktrees.unused(&run("1", 1), &base).await.unwrap();
-        worktrees.write_record(&run("1", 1), &record).await.unwrap();
-        let directory = record.directory.to_str().unwrap();
+        worktrees.write_record(&record).await.unwrap();
+        let directory = record.worktree.directory.to_str().unwrap();
         match half {
-            "the branch" => drop(repo.git(&["branch", &record.branch, &base])),
+            "the branch" => drop(repo.git(&["branch", &record.worktree.branch, &base])),
             "the directory" | "some files" => {
-                fs::create_dir_all(record.directory.parent().unwrap()).unwrap();
-                repo.git(&["worktree", "add", "--quiet", "--no-checkout", "-b", &record.branch, directory, &base]);
+                fs::create_dir_all(record.worktree.directory.parent().unwrap()).unwrap();
+                repo.git(&[
+                    "worktree",
+                    "add",
+                    "--quiet",
+                    "--no-checkout",
+                    "-b",
+                    &record.worktree.branch,
+                    directory,
+                    &base,
+                ]);
             }
             _ => {}
         }
         if half == "some files" {
-            write(&record.directory, "a", "1\n2\n");
+            write(&record.worktree.directory, "a", "1\n2\n");
         }
         let worktree = begin(&worktrees, "1").await;
-        assert_eq!((worktree.directory.to_str().unwrap(), &worktree.branch), (directory, &record.branch), "{half}");
+        assert_eq!(
+            (worktree.directory.to_str().unwrap(), &worktree.branch),
+            (directory, &record.worktree.branch),
+            "{half}"
+        );
         assert_eq!(git_in(&worktree.directory, &["status", "--porcelain"]), "", "{half}");
         fs::remove_dir_all(&worktree.directory).unwrap();
         begin(&worktrees, "1").await;
@@ -222,29 +159,27 @@ async fn t82_two_plans_do_not_meet() {
 }
 
 #[tokio::test]
-async fn where_no_area_can_be() {
-    let opened = async |params| Worktrees::open(params).await.map(drop).unwrap_err().to_string();
-    let bare = TestRepo::new();
+async fn unfit_checkouts_are_refused() {
+    let (bare, empty, detached) = (TestRepo::new(), TestRepo::empty(), TestRepo::new());
     bare.git(&["config", "core.bare", "true"]);
-    let text = opened(bare.params()).await;
-    assert!(text.ends_with("is a bare repository; run the plan in a checkout of it"), "{text}");
-    let text = opened(TestRepo::empty().params()).await;
-    assert!(text.ends_with("has no commit yet; make the first one, then run the plan"), "{text}");
-    let detached = TestRepo::new();
     detached.git(&["checkout", "--quiet", "--detach"]);
-    let text = opened(detached.params()).await;
-    assert!(text.ends_with("check one out, or name one with --branch"), "{text}");
     let nowhere = tempfile::tempdir().unwrap();
-    let text = opened(WorktreesParams { directory: nowhere.path().into(), ..detached.params() }).await;
-    assert!(text.contains("is not in a git repository"), "{text}");
-    for name in ["-x", "a..b", "a b"] {
-        let text = opened(WorktreesParams { branch: Some(name.into()), ..detached.params() }).await;
-        assert!(text.ends_with("cannot be the name of a branch"), "{text}");
+    let link = detached.place.path().join("link");
+    std::os::unix::fs::symlink(nowhere.path(), &link).unwrap();
+    let on = |branch: &str| WorktreesParams { branch: Some(branch.into()), ..detached.params() };
+    for (params, expected) in [
+        (bare.params(), "is a bare repository; run the plan in a checkout of it"),
+        (empty.params(), "has no commit yet; make the first one, then run the plan"),
+        (detached.params(), "check one out, or name one with --branch"),
+        (WorktreesParams { directory: nowhere.path().into(), ..detached.params() }, "is not in a git repository"),
+        (on("-x"), "cannot be the name of a branch"),
+        (on("a..b"), "cannot be the name of a branch"),
+        (on("a b"), "cannot be the name of a branch"),
+        (WorktreesParams { state: link, ..on("main") }, "is a link"),
+    ] {
+        let text = Worktrees::open(params).await.unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}");
     }
-    let elsewhere = detached.place.path().join("link");
-    std::os::unix::fs::symlink(nowhere.path(), &elsewhere).unwrap();
-    let text = opened(WorktreesParams { state: elsewhere, branch: Some("main".into()), ..detached.params() }).await;
-    assert!(text.contains("is a link"), "{text}");
 
     let repo = TestRepo::new();
     let head = repo.git(&["rev-parse", "HEAD"]);
@@ -256,7 +191,7 @@ async fn where_no_area_can_be() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_seen() {
+async fn work_lists_commits_and_uncommitted_files() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1").await;
@@ -331,7 +266,7 @@ async fn work_on_another_branch_is_found() {
 }
 
 #[tokio::test]
-async fn a_session_that_breaks_its_area_does_not_get_to_the_users() {
+async fn broken_work_tree_does_not_lead_to_the_users_checkout() {
     let repo = TestRepo::new();
     // Ignored, but within: git would find the user's checkout from there.
     let worktrees =
@@ -347,26 +282,35 @@ async fn a_session_that_breaks_its_area_does_not_get_to_the_users() {
 }
 
 #[tokio::test]
-async fn what_a_session_left_unfinished_is_told() {
+async fn unfinished_merge_and_refused_commit_are_reported() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1").await;
     write(&worktree.directory, "a", "mine\n");
     git_in(&worktree.directory, &["commit", "--quiet", "-am", "mine"]);
     repo.commit("a", "theirs\n");
-    let conflict = Command::new("git").args(["merge", "--quiet", "main"]).current_dir(&worktree.directory).output();
-    assert!(!conflict.unwrap().status.success());
+    assert!(
+        !Command::new("git")
+            .args(["merge", "--quiet", "main"])
+            .current_dir(&worktree.directory)
+            .status()
+            .unwrap()
+            .success()
+    );
     let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
     assert!(failure.message.starts_with("the session left a merge unfinished in "), "{failure:?}");
     repo.hook("pre-commit", "echo the hook says no; exit 1");
     let worktree = begin(&worktrees, "2").await;
     write(&worktree.directory, "b", "mine\n");
-    let MergeResult::RedTogether(failure) = merge(&worktrees, &worktree).await else { panic!("merged") };
-    assert!(failure.gate == "commit" && failure.output.contains("the hook says no"), "{failure:?}");
+    let MergeResult::RedTogether(at_merge) = merge(&worktrees, &worktree).await else { panic!("merged") };
+    let at_check = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
+    for failure in [at_merge, at_check] {
+        assert!(failure.gate == "commit" && failure.output.ends_with("the hook says no"), "{failure:?}");
+    }
 }
 
 #[tokio::test]
-async fn only_what_is_merged_and_clean_goes() {
+async fn only_merged_and_clean_work_trees_are_removed() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     for task in ["merged", "dirty", "unmerged", "uncommitted", "used"] {
@@ -401,7 +345,7 @@ async fn only_what_is_merged_and_clean_goes() {
 }
 
 #[tokio::test]
-async fn an_area_goes_when_its_work_is_merged_and_not_before() {
+async fn work_tree_is_removed_once_its_work_is_merged() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let worktree = begin(&worktrees, "1").await;

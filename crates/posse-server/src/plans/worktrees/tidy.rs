@@ -1,7 +1,7 @@
-//! What can go: work trees whose work is merged and in which nothing else is; and, when its time is over, what failed attempts of
-//! tasks left that are done all the same (`posse_core::plan::keep`). Everything else is kept, and named.
+//! Removes work trees whose work is merged and in which nothing else is; and, after a while, what failed attempts left of tasks
+//! that are done all the same (`posse_core::plan::keep`). Everything else is kept, and reported.
 //!
-//! Everything here may be cut off at any moment and asked for again: the note goes last.
+//! Any removal may be cut off and repeated: the record goes last.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,9 +15,9 @@ use posse_core::plan::{State, TaskStatus};
 use posse_core::time::Wall;
 
 use super::record::WorktreeRecord;
-use super::{TRASH, TaskWorktree, WorktreeError, Worktrees, text, work_of};
+use super::{Result, TRASH, WorktreeError, Worktrees, text};
 use crate::disk::{self, Disk};
-use crate::git::{self, GitError, WorkTree};
+use crate::git::{GitError, WorkTree};
 
 /// A work tree that stays, for a person to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(crate) struct Keeping<'a> {
 impl Keeping<'_> {
     /// Whether the next run needs to know what was done in the user's checkout: git does not tell.
     fn waits(&self, record: &WorktreeRecord) -> Option<Why> {
-        let status =
-            record.run.as_ref().filter(|_| record.in_place.is_some()).map(|run| self.state.status(&run.task))?;
+        record.in_place.as_ref()?;
+        let status = self.state.status(&record.worktree.run.task);
         matches!(status, TaskStatus::Completed | TaskStatus::Suspended).then_some(Why::Unfinished)
     }
 }
@@ -75,224 +75,195 @@ impl fmt::Display for Why {
 /// What is done about what may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sweep {
-    /// Nothing; only to be told.
+    /// Nothing; only report.
     Look,
     Remove,
 }
 
 impl Worktrees {
     /// Removes what is done with. What these sessions use stays.
-    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>, WorktreeError> {
+    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>> {
         self.sweep(in_use, None, Sweep::Remove).await
     }
 
-    /// What is there of a run that is over, and what becomes of it. What is told of with `Fate::Goes` is gone, or may go.
-    pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>, WorktreeError> {
+    /// The work trees of a run that is over, and what becomes of them. Those with `Fate::Goes` are gone, or may go.
+    pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>> {
         self.sweep(&BTreeSet::new(), Some(keeping), sweep).await
     }
 
-    async fn sweep(
-        &self,
-        in_use: &BTreeSet<RunId>,
-        keeping: Option<&Keeping<'_>>,
-        sweep: Sweep,
-    ) -> Result<Vec<Kept>, WorktreeError> {
-        let in_use: BTreeSet<String> = in_use.iter().map(|run| work_of(run).to_string()).collect();
+    async fn sweep(&self, in_use: &BTreeSet<RunId>, keeping: Option<&Keeping<'_>>, sweep: Sweep) -> Result<Vec<Kept>> {
+        let used: BTreeSet<PathBuf> = in_use.iter().map(|run| self.record_path(run)).collect();
         let tip = self.tip().await?;
         let mut kept = Vec::new();
-        for (file, record) in self.records().await? {
-            if file.file_stem().is_some_and(|name| in_use.contains(name.to_string_lossy().as_ref())) {
-                continue;
-            }
+        for (file, record) in self.records().await?.into_iter().filter(|(file, _)| !used.contains(file)) {
             let _list = self.list.lock().await;
             // A merged work tree may have been removed while this sweep waited for the lock.
-            if !disk::at(&file, Disk::exists).await {
-                continue;
-            }
-            let found = |why: String, fate| Kept {
-                directory: record.directory.clone(),
-                branch: record.in_place.as_ref().map_or(&*record.branch, |start| start.saved()).to_owned(),
-                why,
-                fate,
-            };
-            // Before it is looked at: what comes on top meanwhile is not removed.
-            let held = self.held(&record, &tip).await?;
-            let waits = || keeping.and_then(|keeping| keeping.waits(&record));
-            let why = self.why_kept(&record, &held, &tip).await?.or_else(waits);
-            let fate = match (&why, keeping) {
-                (Some(why), Some(keeping)) => Some(self.fate(&record, why, keeping, sweep).await?),
-                (None, Some(_)) => Some(Fate::Goes),
-                (_, None) => None,
-            };
-            if let Some(why) = why.as_ref().filter(|_| fate != Some(Fate::Goes)) {
-                let later = fate.map(|fate| format!("; {fate}")).unwrap_or_default();
-                kept.push(found(format!("{why}{later}"), fate));
-                continue;
-            }
-            if sweep == Sweep::Remove {
-                match self.remove(&record, held.last.as_deref()).await {
-                    Ok(()) => forget(file).await?,
-                    Err(WorktreeError::Git(error @ GitError::Failed { .. })) => {
-                        kept.push(found(error.to_string(), Some(Fate::Needed).filter(|_| keeping.is_some())));
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if keeping.is_some() {
-                kept.push(found(why.map_or("it is merged".into(), |why| why.to_string()), fate));
+            if disk::at(&file, Disk::exists).await {
+                kept.extend(self.remove_or_keep(record, &tip, keeping, sweep).await?);
             }
         }
         let scratch = self.scratch_directory();
         if sweep == Sweep::Remove && in_use.is_empty() && disk::at(&scratch, Disk::exists).await {
             let _scratch = self.scratch.lock().await;
-            // By force: nobody ever worked there, and commands always leave something.
-            git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(&scratch)?]).await?;
+            // By force: no session works there, and commands always leave something.
+            self.remove_by_git(&scratch).await?;
         }
         Ok(kept)
     }
 
-    /// Removes the work tree of a session whose work is merged, while others may be at work. What is kept all the same is said.
-    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>, WorktreeError> {
+    /// Removes the work tree of a session whose work is merged, while others may be at work. Returns it if it stays.
+    pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>> {
         let _list = self.list.lock().await;
-        // Work trees in the user's checkout are swept at the end of the run, when no session works there.
-        let Some(record) = self.record(run).await?.filter(|record| record.in_place.is_none()) else { return Ok(None) };
-        let tip = self.tip().await?;
-        let held = self.held(&record, &tip).await?;
-        let (tree, why) = self.why_needed(&record, &held, &tip).await?;
-        let mut refused = None;
-        if why.is_none() {
-            // Whether all of it is committed, git looks itself before it removes it. Only if it is not we look what.
-            match self.remove(&record, held.last.as_deref()).await {
-                Ok(()) => return forget(self.record_path(run)).await.map(|()| None),
-                Err(error) => refused = Some(error),
+        match self.record(run).await? {
+            // The user's checkout is swept at the end of the run, when no session works there.
+            Some(record) if record.in_place.is_none() => {
+                self.remove_or_keep(record, &self.tip().await?, None, Sweep::Remove).await
             }
-        }
-        match (uncommitted(tree.as_ref()).await?.or(why), refused) {
-            (None, Some(error)) => Err(error),
-            (why, _) => {
-                let why = why.map(|why| why.to_string());
-                Ok(why.map(|why| Kept { directory: record.directory, branch: record.branch, why, fate: None }))
-            }
+            _ => Ok(None),
         }
     }
 
-    async fn why_kept(&self, record: &WorktreeRecord, held: &Held, tip: &str) -> Result<Option<Why>, WorktreeError> {
-        if record.in_place.is_some() {
-            return Ok((!held.merged).then_some(Why::Saved));
+    /// Removes a work tree that may go, and its record. Returns it if it stays, and for `keeping` also if it goes.
+    async fn remove_or_keep(
+        &self,
+        record: WorktreeRecord,
+        tip: &str,
+        keeping: Option<&Keeping<'_>>,
+        sweep: Sweep,
+    ) -> Result<Option<Kept>> {
+        // Before it is looked at: what comes on top meanwhile is not removed.
+        let last = self.home.last_of(&record.kept_at()).await?;
+        let mut why = self.why_kept(&record, last.as_deref(), tip, keeping.is_some()).await?;
+        let mut fate = None;
+        if let Some(keeping) = keeping {
+            why = why.or_else(|| keeping.waits(&record));
+            fate = Some(match &why {
+                Some(why) => self.fate(&record, why, keeping, sweep).await?,
+                None => Fate::Goes,
+            });
         }
-        let (tree, why) = self.why_needed(record, held, tip).await?;
-        Ok(uncommitted(tree.as_ref()).await?.or(why))
+        let mut goes = fate.map_or(why.is_none(), |fate| fate == Fate::Goes);
+        let later = fate.filter(|_| !goes).map(|fate| format!("; {fate}")).unwrap_or_default();
+        if goes
+            && sweep == Sweep::Remove
+            && let Some(refused) = self.remove(&record, last.as_deref()).await?
+        {
+            fate = fate.map(|_| Fate::Needed);
+            why = Some(refused);
+            goes = false;
+        }
+        let why = why.map_or_else(|| "it is merged".into(), |why| format!("{why}{later}"));
+        let branch = if record.in_place.is_some() { record.kept_at() } else { record.worktree.branch };
+        let kept = Kept { directory: record.worktree.directory, branch, why, fate };
+        Ok((!goes || keeping.is_some()).then_some(kept))
     }
 
-    /// Why a work tree is kept whatever its files are like, and its work tree, if it is one.
-    async fn why_needed(
+    /// Why a work tree stays. `with_files`: also for what is not committed in a merged one, which `remove` finds in any case.
+    async fn why_kept(
         &self,
         record: &WorktreeRecord,
-        held: &Held,
+        last: Option<&str>,
         tip: &str,
-    ) -> Result<(Option<WorkTree>, Option<Why>), WorktreeError> {
-        let odd = |text: &str| Ok((None, Some(Why::Odd(text.to_owned()))));
-        let not_merged = (!held.merged).then_some(Why::NotMerged);
-        if !disk::at(record.directory.join(".git"), Disk::is_file).await {
-            return match disk::at(&record.directory, Disk::exists).await {
+        with_files: bool,
+    ) -> Result<Option<Why>> {
+        let odd = |text: &str| Ok(Some(Why::Odd(text.to_owned())));
+        let merged = match last {
+            Some(last) => self.has(tip, last).await?,
+            // Nothing could be lost.
+            None => true,
+        };
+        if record.in_place.is_some() {
+            return Ok((!merged).then_some(Why::Saved));
+        }
+        let not_merged = (!merged).then_some(Why::NotMerged);
+        let directory = &record.worktree.directory;
+        if !disk::at(directory.join(".git"), Disk::is_file).await {
+            return match disk::at(directory, Disk::exists).await {
                 true => odd("it is not a work area any more, but something is there"),
-                false => Ok((None, not_merged)),
+                false => Ok(not_merged),
             };
         }
-        let Some(tree) = self.tree_in(&record.directory).await? else {
+        let Some(tree) = self.tree_in(directory).await? else {
             return odd("git does not know it any more");
         };
         if let Some(what) = tree.under_way().await {
             return odd(&format!("{what} is under way in it"));
         }
         // The session may have gone to a branch of its own, or to none.
-        let here = held.checked_out
-            || match &tree.head().await? {
-                Some(head) => self.has(tip, head).await? || self.has(&record.kept_at(), head).await.unwrap_or(false),
-                None => true,
-            };
-        if !here {
+        if let Some(head) = tree.head().await?
+            && !self.has(tip, &head).await?
+            && !self.has(last.unwrap_or(tip), &head).await?
+        {
             return odd("what is checked out in it is not merged");
         }
-        Ok((Some(tree), not_merged))
-    }
-
-    /// The ref that holds the work of a work tree.
-    async fn held(&self, record: &WorktreeRecord, tip: &str) -> Result<Held, WorktreeError> {
-        let name = record.kept_at();
-        // There is nothing that could be lost.
-        let Some(last) = self.home.last_of(&name).await? else {
-            return Ok(Held { last: None, merged: true, checked_out: false });
-        };
-        let checked_out = match self.home.beside(&record.directory).await {
-            Some(tree) => tree.branch().await?.as_ref() == Some(&record.branch),
-            None => false,
-        };
-        Ok(Held { merged: self.has(tip, &last).await?, last: Some(last), checked_out })
+        match not_merged {
+            None if !with_files => Ok(None),
+            _ => Ok(uncommitted(Some(&tree)).await?.or(not_merged)),
+        }
     }
 
     /// What becomes of work that is not merged. What is not committed is, before its time is over; then it begins anew.
-    async fn fate(
-        &self,
-        record: &WorktreeRecord,
-        why: &Why,
-        keeping: &Keeping<'_>,
-        sweep: Sweep,
-    ) -> Result<Fate, WorktreeError> {
-        let (Some(run), false) = (&record.run, matches!(why, Why::Odd(_))) else { return Ok(Fate::Needed) };
+    async fn fate(&self, record: &WorktreeRecord, why: &Why, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Fate> {
+        if matches!(why, Why::Odd(_)) {
+            return Ok(Fate::Needed);
+        }
         let commit = record.kept_at();
         let touched = match self.home.last_of(&commit).await?.is_some() {
             true => {
-                let seconds = git::ask(&self.root, &["log", "-1", "--format=%ct", &commit, "--"]).await?;
+                let seconds = self.home.ask(&["log", "-1", "--format=%ct", &commit, "--"]).await?;
                 Wall(seconds.parse::<i64>().map_or(i64::MAX, |seconds| seconds.saturating_mul(1000)))
             }
             // Nothing was committed there.
             false => Wall(0),
         };
-        let attempt = Attempt { in_use: false, touched, record: keeping.state.get(&run.task) };
+        let task = &record.worktree.run.task;
+        let attempt = Attempt { in_use: false, touched, record: keeping.state.get(task) };
         let decided = fate(&attempt, keeping.keep, keeping.now);
         if decided != Fate::Goes || !matches!(why, Why::Uncommitted(_)) {
             return Ok(decided);
         }
-        if sweep == Sweep::Remove
-            && let Err(error) = self.commit_before_it_goes(record, run).await
-        {
-            tracing::warn!("{}: {error}", record.directory.display());
-            return Ok(Fate::Needed);
+        if sweep == Sweep::Remove {
+            let words = CommitWords {
+                plan: self.plan_slug.clone(),
+                task: task.clone(),
+                task_name: "what was left uncommitted".into(),
+                run: record.worktree.run.to_string(),
+                attempt: record.worktree.run.start,
+            };
+            if let Err(error) = self.commit_in_worktree(&record.worktree, &words).await {
+                tracing::warn!("{}: {error}", record.worktree.directory.display());
+                return Ok(Fate::Needed);
+            }
         }
         Ok(fate(&Attempt { touched: keeping.now, ..attempt }, keeping.keep, keeping.now))
     }
 
-    async fn commit_before_it_goes(&self, record: &WorktreeRecord, run: &RunId) -> Result<(), WorktreeError> {
-        let worktree = TaskWorktree {
-            run: run.clone(),
-            directory: record.directory.clone(),
-            branch: record.branch.clone(),
-            base: record.base.clone(),
+    /// Removes a work tree, its ref and its record, unless it has changed. Returns why it stays.
+    async fn remove(&self, record: &WorktreeRecord, last: Option<&str>) -> Result<Option<Why>> {
+        let remove = async {
+            if record.in_place.is_none()
+                && let Some(why) = self.remove_tree(&record.worktree.directory).await?
+            {
+                return Ok(Some(why));
+            }
+            if let Some(last) = last {
+                // git compares the ref with this commit.
+                self.home.ask(&["update-ref", "-d", &record.kept_at(), last]).await?;
+            }
+            Ok(None)
         };
-        let words = CommitWords {
-            plan: self.plan_slug.clone(),
-            task: run.task.clone(),
-            task_name: "what was left uncommitted".into(),
-            run: run.to_string(),
-            attempt: run.start,
-        };
-        self.commit_in_worktree(&worktree, &words).await.map(drop)
+        match remove.await {
+            Ok(None) => {}
+            Err(WorktreeError::Git(error @ GitError::Failed { .. })) => return Ok(Some(Why::Odd(error.to_string()))),
+            stays => return stays,
+        }
+        let file = self.record_path(&record.worktree.run);
+        // Another call may have removed it too.
+        let removed = disk::at(&file, Disk::remove_file_if_exists).await;
+        removed.map(|()| None).map_err(WorktreeError::write(&file))
     }
 
-    /// Looks once more whether the directory is clean; git looks whether this is still the last commit.
-    async fn remove(&self, record: &WorktreeRecord, last: Option<&str>) -> Result<(), WorktreeError> {
-        if record.in_place.is_none() {
-            self.remove_tree(&record.directory).await?;
-        }
-        if let Some(last) = last {
-            git::ask(&self.root, &["update-ref", "-d", &record.kept_at(), last]).await?;
-        }
-        Ok(())
-    }
-
-    async fn remove_tree(&self, directory: &Path) -> Result<(), WorktreeError> {
+    async fn remove_tree(&self, directory: &Path) -> Result<Option<Why>> {
         let known = self.home.beside(directory).await;
         let tree = match &known {
             Some(tree) => Some(tree.clone()),
@@ -300,47 +271,24 @@ impl Worktrees {
             None => None,
         };
         if let Some(why) = uncommitted(tree.as_ref()).await? {
-            return Err(GitError::Failed { command: "worktree".into(), words: why.to_string() }.into());
+            return Ok(Some(why));
         }
         if let (Some(tree), Some(name)) = (known, directory.file_name()) {
-            return Ok(tree.remove(self.state.join(TRASH).join(name)).await?);
+            tree.remove(self.state.join(TRASH).join(name)).await?;
+        } else if self.home.recorded().await?.iter().any(|(root, _)| root == directory) {
+            // git has a record of it though it is gone. By force, because git would look by a git of its own whether it is
+            // clean, which obeys what a session wrote.
+            self.remove_by_git(directory).await?;
         }
-        // Git may have a record of it though it is gone. By force, because git would look by a git of its own whether it is
-        // clean, which obeys what a session wrote.
-        if self.home.recorded().await?.iter().any(|(root, _)| root == directory) {
-            git::write_files(&self.root, &["worktree", "remove", "--force", "--", text(directory)?]).await?;
-        }
-        Ok(())
+        Ok(None)
+    }
+
+    async fn remove_by_git(&self, directory: &Path) -> Result<()> {
+        Ok(self.home.write_files(&["worktree", "remove", "--force", "--", text(directory)?]).await?)
     }
 }
 
-async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>, WorktreeError> {
+async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>> {
     let Some(tree) = tree else { return Ok(None) };
     Ok(tree.status().await?.first().map(|change| Why::Uncommitted(change.path.to_string())))
-}
-
-/// The ref that holds the work of a work tree.
-struct Held {
-    /// Its last commit.
-    last: Option<String>,
-    /// All of it is in the branch that gathers the results.
-    merged: bool,
-    /// It is what is checked out in the work tree. If that is not known, it is not.
-    checked_out: bool,
-}
-
-/// The end of a note. Somebody else may have been here too.
-async fn forget(file: PathBuf) -> Result<(), WorktreeError> {
-    let removed = disk::at(&file, Disk::remove_file_if_exists).await;
-    removed.map_err(|error| WorktreeError::Write { path: file, error })
-}
-
-impl WorktreeRecord {
-    /// The ref that holds the work.
-    fn kept_at(&self) -> String {
-        match &self.in_place {
-            Some(start) => start.saved().to_owned(),
-            None => format!("refs/heads/{}", self.branch),
-        }
-    }
 }
