@@ -42,10 +42,31 @@ impl Ran {
         self
     }
 
+    /// Asserts that all of these words are on standard output.
+    #[track_caller]
+    pub fn prints(self, words: &[&str]) -> Self {
+        assert_has(&self.stdout, words, &self);
+        self
+    }
+
+    /// Asserts that all of these words are on standard error.
+    #[track_caller]
+    pub fn complains(self, words: &[&str]) -> Self {
+        assert_has(&self.stderr, words, &self);
+        self
+    }
+
     #[track_caller]
     pub fn json(self) -> serde_json::Value {
         let text = self.ok();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("no JSON ({error}): {text}"))
+    }
+}
+
+#[track_caller]
+fn assert_has(text: &str, words: &[&str], ran: &Ran) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is missing: {ran:#?}");
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
 
 use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
-use posse_testkit::files::{records, when_changed};
+use posse_testkit::files::{records, when, when_changed};
 use serde_json::Value;
 
 use crate::env;
@@ -30,17 +29,26 @@ pub(crate) fn wait(env: &TestEnv, name: &str, until: &str) -> Value {
     env.run(["show", name, "--json"]).json()
 }
 
+/// Starts a scripted Claude Code named `a`. Returns its log too.
+#[track_caller]
+pub(crate) fn launched(scenario: &str) -> (TestEnv, PathBuf) {
+    let env = env();
+    let log = env.script_agent("claude_code", scenario);
+    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    (env, log)
+}
+
+/// Sends this prompt to `a`, and waits for the question that comes of it.
+#[track_caller]
+pub(crate) fn asked(env: &TestEnv, prompt: &str) -> Value {
+    env.run(["send", "a", prompt]).ok();
+    question(env, "a")
+}
+
 /// Waits for a question that is on the screen: some agents announce it before they draw it.
 #[track_caller]
 pub(crate) fn question(env: &TestEnv, name: &str) -> Value {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        let shown = wait(env, name, "waiting_user_answer");
-        if shown["dialog"] != Value::Null {
-            return shown;
-        }
-        assert!(Instant::now() < give_up, "it was never drawn: {shown}");
-    }
+    when("a drawn question", || Some(wait(env, name, "waiting_user_answer")).filter(|shown| !shown["dialog"].is_null()))
 }
 
 pub(crate) const CLAUDE: &str = r#"
@@ -92,9 +100,7 @@ fn a_turn(provider: &str, scenario: &str) {
     env.run(["send", "a", "something with danger"]).ok();
     let shown = wait(&env, "a", "waiting_user_answer");
     assert_eq!(shown["waiting_kind"], "permission", "{shown}");
-    let refused = env.run(["send", "a", "and another thing"]);
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("question") && refused.stderr.contains("posse approve"), "{}", refused.stderr);
+    env.run(["send", "a", "and another thing"]).ends(1).complains(&["question", "posse approve"]);
     assert_eq!(logged(&log, "submitted", 2), 2, "nothing was typed into the dialog");
     assert_eq!(count(&log, "dialog_closed"), 0);
     env.run(["send", "a", "y"]).ok();
@@ -102,19 +108,17 @@ fn a_turn(provider: &str, scenario: &str) {
     assert_eq!(logged(&log, "dialog_closed", 1), 1);
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":true"));
 
-    env.run(["send", "a", "danger again"]).ok();
-    let shown = question(&env, "a");
-    let wrong = env.run(["approve", "a", "--question", "0123"]);
-    assert!(wrong.stderr.contains("another question"), "{}", wrong.stderr);
+    let shown = asked(&env, "danger again");
+    env.run(["approve", "a", "--question", "0123"]).complains(&["another question"]);
     env.run(["deny", "a", "--question", shown["dialog"]["id"].as_str().unwrap()]).ok();
-    env.run(["wait", "a", "--until", "idle,completed", "--timeout", "300s"]).ok();
+    wait(&env, "a", "idle,completed");
     assert_eq!(logged(&log, "dialog_closed", 2), 2);
     assert!(fs::read_to_string(&log).unwrap().contains("\"accepted\":false"));
     let log = env.run(["logs"]).ok();
     assert!(log.contains("question_answered") && log.contains("prompt_delivered"), "{log}");
 
     env.run(["exit", "a"]).ok();
-    env.run(["wait", "a", "--until", "exited", "--timeout", "300s"]).ok();
+    wait(&env, "a", "exited");
 }
 
 #[test]
@@ -129,9 +133,7 @@ fn a_turn_of_codex() {
 
 #[test]
 fn an_error_of_the_service_is_an_error() {
-    let env = env();
-    env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    let (env, _) = launched(CLAUDE);
     env.run(["send", "a", "please fail"]).ok();
     let shown = wait(&env, "a", "error");
     assert!(shown["reason"].as_str().unwrap().contains("box.api_error"), "{shown}");
@@ -148,8 +150,7 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
     let env = env();
     let log = env.script_agent("claude_code", scenario);
     // Where nobody can be asked it is not even started.
-    let refused = env.run(["launch", "claude_code", "--name", "a"]);
-    assert_eq!(refused.code, Some(64), "{}", refused.stderr);
+    let refused = env.run(["launch", "claude_code", "--name", "a"]).ends(64);
     assert!(refused.stderr.contains("nobody is here to answer") && refused.stderr.contains("--trust"));
     assert_eq!(env.run(["ls", "--json"]).json(), serde_json::json!([]));
     // Other programs can, and a person answers later.
@@ -181,15 +182,11 @@ fn a_missing_agent_says_how_to_get_it() {
     let env = env();
     fs::create_dir_all(env.paths().providers()).unwrap();
     fs::write(env.paths().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
-    let missing = env.run(["launch", "claude_code", "--trust"]);
-    assert!(missing.stderr.contains("no-such-claude") && missing.stderr.contains("npm install"), "{}", missing.stderr);
-    let unknown = env.run(["launch", "claude"]);
-    assert!(unknown.stderr.contains("claude_code"), "{}", unknown.stderr);
+    env.run(["launch", "claude_code", "--trust"]).complains(&["no-such-claude", "npm install"]);
+    env.run(["launch", "claude"]).complains(&["claude_code"]);
     assert!(env.run(["provider", "check"]).ok().contains("claude_code"));
     fs::write(env.paths().providers().join("codex.toml"), "[launhc]\n").unwrap();
-    let broken = env.run(["provider", "check"]);
-    assert_eq!(broken.code, Some(1));
-    assert!(broken.stdout.contains("launhc") && broken.stdout.contains("codex.toml"), "{}", broken.stdout);
+    env.run(["provider", "check"]).ends(1).prints(&["launhc", "codex.toml"]);
 }
 
 /// A prompt would be typed into the menu.
@@ -239,11 +236,8 @@ fn a_live_check_without_a_model_says_what_it_can() {
 
 #[test]
 fn a_daemon_that_dies_in_the_middle_of_a_question_knows_it_again() {
-    let env = env();
-    let log = env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
-    env.run(["send", "a", "danger"]).ok();
-    let before = question(&env, "a");
+    let (env, log) = launched(CLAUDE);
+    let before = asked(&env, "danger");
     env.kill_daemon();
     let after = env.run(["show", "a", "--json"]).json();
     assert_eq!(after["dialog"]["id"], before["dialog"]["id"], "{after}");
@@ -268,8 +262,7 @@ fn only_the_question_that_was_read_is_answered() {
     let env = env();
     let log = env.script_agent("claude_code", scenario);
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
-    env.run(["send", "a", "go"]).ok();
-    let first = question(&env, "a")["dialog"]["id"].as_str().unwrap().to_owned();
+    let first = asked(&env, "go")["dialog"]["id"].as_str().unwrap().to_owned();
     let approved = env.run(["approve", "a", "--question", &first[..4]]).ends(0);
     assert_eq!(approved.stderr, format!("approve: Bash ls ({})\n", &first[..4]));
     let second = loop {
@@ -309,11 +302,8 @@ fn only_the_question_that_was_read_is_answered() {
 /// The reason is the agent's next prompt, and part of the audit.
 #[test]
 fn deny_with_a_reason_tells_the_agent_and_the_audit_why() {
-    let env = env();
-    let log = env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
-    env.run(["send", "a", "danger"]).ok();
-    question(&env, "a");
+    let (env, log) = launched(CLAUDE);
+    asked(&env, "danger");
     env.run(["deny", "a", "--reason", "Use the other directory."]).ok();
     logged(&log, "submitted", 2);
     let told = fs::read_to_string(&log).unwrap();
@@ -332,11 +322,8 @@ fn answer_chooses_the_option_that_is_named() {
         [[turn]]
         steps = [{ ask = { kind = "question", text = "Which one?", options = ["SQLite", "Postgres"] } }, { say = "Fine." }]
     "#;
-    let env = env();
-    let log = env.script_agent("claude_code", scenario);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
-    env.run(["send", "a", "go"]).ok();
-    let shown = question(&env, "a");
+    let (env, log) = launched(scenario);
+    let shown = asked(&env, "go");
     let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
     // What is suggested can be done: nothing in it is a yes or a no.
     let hint = env.run(["ls"]).stderr;
@@ -351,9 +338,7 @@ fn answer_chooses_the_option_that_is_named() {
 
 #[test]
 fn a_status_can_be_explained() {
-    let env = env();
-    env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    let (env, _) = launched(CLAUDE);
     let explained = env.run(["explain", "a"]).ok();
     assert!(explained.contains("box.idle") && explained.contains("decided"), "{explained}");
     let screen = env.work().join("screen.txt");
@@ -373,13 +358,10 @@ fn a_status_can_be_explained() {
 #[test]
 fn an_agent_that_needs_a_profile_is_not_started_without() {
     let env = env();
-    let refused = env.run(["launch", "kiro_cli", "--trust"]);
-    assert!(refused.stderr.contains("needs a profile"), "{}", refused.stderr);
+    env.run(["launch", "kiro_cli", "--trust"]).complains(&["needs a profile"]);
     // It knows its profiles itself; of ours there need be none of that name.
-    let missing = env.run(["launch", "kiro_cli", "--trust", "--profile", "developer"]);
-    assert!(missing.stderr.contains("kiro-cli is not installed"), "{}", missing.stderr);
-    let unknown = env.run(["launch", "claude_code", "--trust", "--profile", "developer"]);
-    assert!(unknown.stderr.contains("no profile \"developer\""), "{}", unknown.stderr);
+    env.run(["launch", "kiro_cli", "--trust", "--profile", "developer"]).complains(&["kiro-cli is not installed"]);
+    env.run(["launch", "claude_code", "--trust", "--profile", "developer"]).complains(&["no profile \"developer\""]);
 }
 
 #[test]

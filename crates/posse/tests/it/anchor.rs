@@ -7,7 +7,7 @@ use posse_core::audit::Hash;
 use posse_testkit::TestEnv;
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, question, wait};
+use crate::agents::{CLAUDE, asked, wait};
 use crate::env;
 
 /// A home whose audit is anchored in a file, with two answers in it.
@@ -18,8 +18,7 @@ fn anchored() -> (TestEnv, std::path::PathBuf) {
     env.script_agent("claude_code", CLAUDE);
     env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
     for _ in 0..2 {
-        env.run(["send", "a", "danger"]).ok();
-        question(&env, "a");
+        asked(&env, "danger");
         env.run(["approve", "a"]).ok();
         wait(&env, "a", "completed");
     }
@@ -101,8 +100,7 @@ fn what_cannot_be_anchored_is_audited_and_told() {
     let (env, anchor) = anchored();
     fs::remove_file(&anchor).unwrap();
     fs::create_dir(&anchor).unwrap();
-    env.run(["send", "a", "danger"]).ok();
-    question(&env, "a");
+    asked(&env, "danger");
     env.run(["approve", "a"]).ok();
     let health = env.http().call("GET", "/health", "").unwrap().json();
     assert!(health["problem"].as_str().unwrap().contains("the audit cannot be anchored"), "{health}");
@@ -116,8 +114,7 @@ fn what_cannot_be_anchored_is_audited_and_told() {
     // The next head covers the ones that are missing.
     fs::remove_dir(&anchor).unwrap();
     wait(&env, "a", "completed");
-    env.run(["send", "a", "danger"]).ok();
-    question(&env, "a");
+    asked(&env, "danger");
     env.run(["deny", "a"]).ok();
     assert_eq!(kinds(&env), []);
 }
@@ -126,9 +123,7 @@ fn what_cannot_be_anchored_is_audited_and_told() {
 fn without_an_anchor_there_is_nothing_to_compare_with() {
     let env = env();
     env.run(["ls"]).ok();
-    let refused = env.run(["audit", "verify", "--anchor"]);
-    assert!(refused.code == Some(64) && refused.stderr.contains("the audit is not anchored"), "{}", refused.stderr);
+    env.run(["audit", "verify", "--anchor"]).ends(64).complains(&["the audit is not anchored"]);
     fs::write(env.paths().config.join("config.toml"), "[audit]\nanchor = 'syslog'\n").unwrap();
-    let refused = env.run(["audit", "verify", "--anchor"]);
-    assert!(refused.stderr.contains("journalctl -t posse | posse audit verify --anchor -"), "{}", refused.stderr);
+    env.run(["audit", "verify", "--anchor"]).complains(&["journalctl -t posse | posse audit verify --anchor -"]);
 }

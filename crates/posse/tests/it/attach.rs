@@ -5,7 +5,7 @@ use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{env, text_when};
+use crate::{env, shell_until, text_when};
 
 const SMALL: (u16, u16) = (20, 60);
 const LARGE: (u16, u16) = (30, 100);
@@ -32,8 +32,7 @@ fn shows(text: &str) -> impl Fn(&Screen) -> bool {
 #[test]
 fn look_type_and_leave() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "printf 'name? '; read name; echo \"hello $name\"; exec sleep 1000"]);
-    text_when(&env, id, |text| text.contains("name?"));
+    let id = shell_until(&env, "printf 'name? '; read name; echo \"hello $name\"; exec sleep 1000", "name?");
     let seat = sit(&env, &["attach", id.as_str()], SMALL);
     let screen = seat.until(shows("name?"));
     assert!(screen.alternate, "a window of its own, not a mess in the shell's");
@@ -67,8 +66,7 @@ fn the_window_is_as_before_afterwards() {
 fn terminal_takes_the_smallest_size_that_a_window_asks_for() {
     let env = env();
     let script = "trap 'echo size $(stty size)' WINCH; echo ready; while :; do sleep 0.02; done";
-    let id = env.launch(&["sh", "-c", script]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, script, "ready");
     let large = sit(&env, &["attach", "--resize", id.as_str()], LARGE);
     large.until(shows("size 30 100"));
     let small = sit(&env, &["attach", "--resize", id.as_str()], SMALL);
@@ -142,8 +140,7 @@ fn a_signal_gives_the_window_back() {
 #[test]
 fn the_detach_key_is_a_key_and_not_a_byte() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "stty -echo -icanon; echo ready; exec cat -v"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "stty -echo -icanon; echo ready; exec cat -v", "ready");
     let seat = sit(&env, &["attach", id.as_str()], SMALL);
     seat.until(shows("ready"));
     seat.type_keys(b"\x1b[200~pasted \x1d\x1b[201~\n");
@@ -165,8 +162,7 @@ fn the_detach_key_is_a_key_and_not_a_byte() {
 #[test]
 fn a_lone_esc_reaches_the_program() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "stty -echo -icanon; echo ready; exec cat -v"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "stty -echo -icanon; echo ready; exec cat -v", "ready");
     let seat = sit(&env, &["attach", id.as_str()], SMALL);
     seat.until(shows("ready"));
     seat.type_keys(b"\x1b");
@@ -178,8 +174,7 @@ fn a_size_that_changed_while_the_connection_was_broken_is_noticed() {
     let env = env();
     let script = "trap 'echo size $(stty size)' WINCH; echo ready; while [ ! -e go ]; do sleep 0.02; done; \
                   printf '%070d\\n' 0; exec sleep 1000";
-    let id = env.launch(&["sh", "-c", script]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, script, "ready");
     let large = sit(&env, &["attach", "--resize", id.as_str()], LARGE);
     large.until(shows("size 30 100"));
     let process = attached(&env);

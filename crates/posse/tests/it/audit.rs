@@ -1,12 +1,12 @@
 //! Every answer to a dialog leaves a record that cannot be changed unnoticed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, count, logged, question, wait};
+use crate::agents::{CLAUDE, asked, count, launched, logged, wait};
 use crate::env;
 
 /// An agent whose dialogs take no key for longer than any test lasts.
@@ -24,27 +24,16 @@ fn entries(env: &TestEnv) -> Vec<Value> {
 /// The audit once it has so many entries: also of answers that nobody waits for.
 #[track_caller]
 fn when_written(env: &TestEnv, entries: usize) -> Value {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
+    when("the entries of the audit", || {
         let audit = env.http().call("GET", "/audit", "").unwrap().json();
-        if audit.as_array().is_some_and(|audit| audit.len() >= entries) {
-            return audit;
-        }
-        assert!(Instant::now() < give_up, "it was never written down: {audit}");
-        std::thread::sleep(Duration::from_millis(1)); // Nothing tells of an entry alone.
-    }
+        (audit.as_array()?.len() >= entries).then_some(audit)
+    })
 }
 
 #[track_caller]
 fn intact(env: &TestEnv, entries: u64) {
     let verdict = env.run(["audit", "verify", "--json"]).json();
     assert_eq!((&verdict["intact"], &verdict["entries"]), (&json!(true), &json!(entries)), "{verdict}");
-}
-
-/// Asks for `danger` and waits for the dialog.
-fn ask(env: &TestEnv) -> Value {
-    env.run(["send", "a", "danger"]).ok();
-    question(env, "a")
 }
 
 fn database(env: &TestEnv) -> rusqlite::Connection {
@@ -60,10 +49,9 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
     assert_eq!(entries(&env), Vec::<Value>::new());
     intact(&env, 0);
-    let shown = ask(&env);
+    let shown = asked(&env, "danger");
 
-    let listed = env.run(["ls"]);
-    assert!(listed.stdout.contains("asks (permission): Bash rm -r target"), "{}", listed.stdout);
+    let listed = env.run(["ls"]).prints(&["asks (permission): Bash rm -r target"]);
     let id = &shown["dialog"]["id"].as_str().unwrap()[..4];
     let answers = format!("`posse approve a --question {id}` or `posse deny a --question {id}` answers it");
     assert!(listed.stderr.contains(&answers), "{}", listed.stderr);
@@ -95,13 +83,13 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
 
     // What is refused before a key was due leaves nothing: there was no answer.
     assert_eq!(env.run(["approve", "a"]).code, Some(1));
-    ask(&env);
+    asked(&env, "danger");
     assert_eq!(env.run(["approve", "a", "--question", "0123456789abcdef"]).code, Some(1));
     intact(&env, 2);
     // `y` is an answer like any other.
     env.run(["send", "a", "y"]).ok();
     wait(&env, "a", "completed");
-    ask(&env);
+    asked(&env, "danger");
     env.run(["deny", "a"]).ok();
     intact(&env, 6);
 
@@ -151,11 +139,9 @@ fn a_question_of_the_start_is_audited_too() {
 
 #[test]
 fn what_somebody_does_to_it_is_found_and_named() {
-    let env = env();
-    env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    let (env, _) = launched(CLAUDE);
     for _ in 0..2 {
-        ask(&env);
+        asked(&env, "danger");
         env.run(["approve", "a"]).ok();
         wait(&env, "a", "completed");
     }
@@ -172,10 +158,9 @@ fn what_somebody_does_to_it_is_found_and_named() {
 
     other.execute("DELETE FROM audit WHERE seq = 4", []).unwrap();
     env.kill_daemon();
-    ask(&env);
+    asked(&env, "danger");
     env.run(["approve", "a"]).ok();
-    let found = env.run(["audit", "verify", "--json"]);
-    assert_eq!(found.code, Some(1));
+    let found = env.run(["audit", "verify", "--json"]).ends(1);
     let verdict: Value = serde_json::from_str(&found.stdout).unwrap();
     let kinds: Vec<(&str, i64)> = verdict["flaws"]
         .as_array()
@@ -189,10 +174,8 @@ fn what_somebody_does_to_it_is_found_and_named() {
 /// The key is on its way and does nothing; there the daemon dies.
 #[test]
 fn an_answer_that_was_cut_off_is_accounted_for() {
-    let env = env();
-    let log = env.script_agent("claude_code", DEAF);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
-    ask(&env);
+    let (env, log) = launched(DEAF);
+    asked(&env, "danger");
     let mut approve = env.command(["approve", "a"]).stderr(std::process::Stdio::null()).spawn().unwrap();
     when_written(&env, 1);
     env.kill_daemon();
@@ -217,15 +200,12 @@ fn an_answer_that_was_cut_off_is_accounted_for() {
 /// Without a place to write it down nothing is typed.
 #[test]
 fn no_answer_without_its_record() {
-    let env = env();
-    let log = env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
-    ask(&env);
+    let (env, log) = launched(CLAUDE);
+    asked(&env, "danger");
     let head = env.paths().database().with_file_name("audit.head");
     std::fs::create_dir(&head).unwrap();
     for answer in [["approve", "a"].as_slice(), &["deny", "a"], &["send", "a", "y"]] {
-        let refused = env.run(answer).ends(1);
-        assert!(refused.stderr.contains("nothing is typed"), "{}", refused.stderr);
+        env.run(answer).ends(1).complains(&["nothing is typed"]);
     }
     assert_eq!((count(&log, "dialog_closed"), entries(&env).len()), (0, 0));
     std::fs::remove_dir(&head).unwrap();
@@ -244,22 +224,22 @@ fn whenever_the_daemon_dies_every_answer_is_accounted_for() {
         [[turn]]
         steps = [{ think = "300ms" }, { ask = { kind = "permission", command = "rm -r target" } }, { say = "All clean." }]
     "#;
-    let env = env();
-    let log = env.script_agent("claude_code", scenario);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    let (env, log) = launched(scenario);
     for round in 0..ROUNDS {
-        ask(&env);
+        asked(&env, "danger");
         let silent = std::process::Stdio::null;
         let mut approve = env.command(["approve", "a"]).stdout(silent()).stderr(silent()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(40 * round as u64));
         env.kill_daemon();
         approve.wait().unwrap();
-        let give_up = Instant::now() + PATIENCE;
-        while wait(&env, "a", "waiting_user_answer,completed")["status"] != "completed" {
-            assert!(Instant::now() < give_up, "it cannot be answered any more");
-            // May fail: a key of before may be on its way.
-            env.run(["approve", "a"]);
-        }
+        when("the end of the turn", || {
+            let is_over = wait(&env, "a", "waiting_user_answer,completed")["status"] == "completed";
+            if !is_over {
+                // May fail, because a key of the killed daemon may be on its way.
+                env.run(["approve", "a"]);
+            }
+            is_over.then_some(())
+        });
         assert_eq!(logged(&log, "dialog_closed", round + 1), round + 1);
     }
     let audit = env.run(["audit", "show", "-n", "1000", "--json"]).json();

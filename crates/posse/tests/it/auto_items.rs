@@ -53,8 +53,7 @@ fn items_are_made_and_answered() {
         "docs/feature-backlog/02-more.md\n",
         "numbers are taken once"
     );
-    let refused = env.run(["run", "answer", ".", "02-more", "yes"]);
-    assert!(refused.stderr.contains("nothing is asked about this item"), "{}", refused.stderr);
+    env.run(["run", "answer", ".", "02-more", "yes"]).complains(&["nothing is asked about this item"]);
     let file = env.work().join("docs/feature-backlog/02-more.md");
     let text = fs::read_to_string(&file).unwrap().replace("Open", "Needs Clarification");
     fs::write(&file, format!("{text}\n## Clarification\n\n**Question:** Which?\n\n**Answer:**\n")).unwrap();
@@ -72,15 +71,13 @@ fn directories_are_as_configured() {
     assert!(env.run(["auto", "items"]).ok().contains("1  1-more"));
     assert_eq!(env.run(["auto", "new", "feature", "Less"]).ok(), "wishes/02-less.md\n");
     put(&env, ".posse/config.toml", "[backlog]\nfeature = \"wishes\"\n");
-    let refused = env.run(["auto", "items"]);
-    assert!(refused.code == Some(64) && refused.stderr.contains("features"), "{refused:?}");
+    env.run(["auto", "items"]).ends(64).complains(&["features"]);
 }
 
 #[test]
 fn an_empty_backlog_says_how_to_fill_it() {
     let env = env();
-    let ran = env.run(["auto", "items"]);
-    assert!(ran.stderr.contains("posse auto new defect TITLE"), "{}", ran.stderr);
+    env.run(["auto", "items"]).complains(&["posse auto new defect TITLE"]);
 }
 
 /// The items of the example can be begun as they are.

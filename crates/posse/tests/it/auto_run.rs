@@ -3,23 +3,25 @@
 mod checkout;
 pub(crate) mod cli;
 mod example;
+mod kills;
 mod log;
 mod money;
 mod together;
 
 use std::fs;
+use std::ops::Deref;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use posse_sim::headless::ScriptedClaude;
 use posse_testkit::PATIENCE;
-use posse_testkit::TestEnv;
 use posse_testkit::files::when;
-use posse_testkit::git::{commit_all, git};
+use posse_testkit::git::commit_all;
 use serde_json::{Value, json};
 
 use crate::env;
-use crate::steps::{DONE, ask, commit, limited, reports, result, sh, wait_for};
+use crate::project::{Project, ended_with, said, says, spawned};
+use crate::steps::{DONE, FINE, ask, commit, end, limited, reports, result, sh, wait_for};
 
 /// A planner that does what it is told: one task, named after the item.
 pub(crate) const PLANNER: &str = r##"{ run = { command = '''
@@ -45,37 +47,22 @@ sections:
         target_acs: [AC1]
 EOF
 ''' } }, { report = { status = "completed", message = "planned" } },"##;
-const VALID: &str = r#"{ result = { text = "[PASS] it is good\n**Verdict: PASS**" } },"#;
 const VERIFIED: &str =
     r#"{ result = { text = "[PASS] S1: tried, gone\n[PASS] AC1: tried, holds\n**Verdict: PASS**" } },"#;
 const WANTING: &str = r#"{ result = { text = "[FAIL] S1: it is still there\n**Verdict: FAIL**" } },"#;
 
-/// A project with one commit and a backlog, and who works through it.
-pub(crate) struct Scene {
-    pub(crate) claude: ScriptedClaude,
-    /// Goes last: it ends all that runs.
-    pub(crate) env: TestEnv,
+/// A project with one commit and a backlog.
+pub(crate) struct Scene(Project);
+
+impl Deref for Scene {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.0
+    }
 }
 
 impl Scene {
-    /// Kills the daemon at ever later moments, until the pipeline is over or that often. Opens the gate after so many: fewer
-    /// there cannot be, however fast the machine is. Gives the kills there were.
-    fn killed_till_over(&self, id: &str, most: u64, open_after: u64) -> u64 {
-        let mut kills = 0;
-        while !self.show(id).is_some_and(|view| is_over(&view)) {
-            // What is waited for is the moment itself: something else is going on at each.
-            std::thread::sleep(Duration::from_millis(150 + 60 * kills));
-            if kills < most && self.show(id).is_some_and(|view| !is_over(&view)) {
-                self.another_daemon(id);
-                kills += 1;
-                if kills == open_after {
-                    self.claude.open_gate("gate");
-                }
-            }
-        }
-        kills
-    }
-
     pub(crate) fn new(items: &[&str]) -> Self {
         let scene = Self::of(|work| {
             fs::write(work.join("README"), "one\n").unwrap();
@@ -89,15 +76,9 @@ impl Scene {
         scene
     }
 
-    /// A project as somebody makes it, with a first commit.
-    fn of(make: impl FnOnce(&Path)) -> Self {
-        let env = env();
-        let outside = env.work().parent().unwrap().join("outside");
-        fs::create_dir(&outside).unwrap();
-        let claude = ScriptedClaude::install(&outside, env.posse_path());
-        let scene = Self { claude, env };
-        make(&scene.env.work());
-        commit_all(&scene.env.work());
+    /// A project with one commit of what `fill` puts into it, and a daemon.
+    fn of(fill: impl FnOnce(&Path)) -> Self {
+        let scene = Self(Project::new(fill));
         scene.env.run(["ls"]).ok();
         scene
     }
@@ -109,19 +90,14 @@ impl Scene {
     /// Whoever works on this item does it, and is found to have done it.
     pub(crate) fn does(&self, item: &str) {
         self.claude.play(&format!("do-{item}.1"), commit(item, "done") + DONE);
-        self.claude.play(&format!("do-{item}"), VALID);
+        self.claude.play(&format!("do-{item}"), FINE);
     }
 
     /// The same, however often it is planned anew: each time with another result.
     fn does_again_and_again(&self, item: &str) {
         let work = commit(item, "{number}") + DONE;
-        let turns = format!("[[turn]]\nnth = [1, 3, 5, 7]\nsteps = [{work}]\n[[turn]]\nsteps = [{VALID}]\n");
+        let turns = format!("[[turn]]\nnth = [1, 3, 5, 7]\nsteps = [{work}]\n[[turn]]\nsteps = [{FINE}]\n");
         self.claude.play_turns(&format!("do-{item}"), &turns);
-    }
-
-    #[track_caller]
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        git(&self.env.work(), arguments)
     }
 
     fn environment(&self) -> Value {
@@ -183,16 +159,57 @@ impl Scene {
         json!({ "journal": journal, "log, newest first": end })
     }
 
-    fn file(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.env.work().join(name)).ok()
+    /// Waits until an item is in the archive.
+    #[track_caller]
+    fn until_archived(&self, item: &str) {
+        when(&format!("{item} in the archive"), || self.is_archived(item).then_some(()));
     }
 
-    fn there(&self, directory: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.env.work().join(directory)).into_iter().flatten();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+    fn is_archived(&self, item: &str) -> bool {
+        let kind = if item.contains("bug") { "defects" } else { "features" };
+        self.names(&format!("docs/completed-backlog/{kind}")).contains(&format!("{item}.md"))
+    }
+
+    /// Waits for the end of a run, which has to be this one for this reason.
+    #[track_caller]
+    fn ends(&self, id: &str, outcome: &str, reason: &str) {
+        let ended = self.ended(id);
+        assert_eq!((ended.0.as_str(), ended.1.as_str()), (outcome, reason), "{:#}", self.journal(id));
+    }
+
+    /// Waits for the end of a run, which has to be this one, and returns the reason.
+    #[track_caller]
+    fn ends_as(&self, id: &str, outcome: &str) -> String {
+        let (found, reason) = self.ended(id);
+        assert_eq!(found, outcome, "{reason}: {:#}", self.journal(id));
+        reason
+    }
+
+    /// `posse auto` with these arguments, or a verb of `posse run`.
+    fn command(&self, arguments: &[&str]) -> Command {
+        // The user has confirmed what the project's file names.
+        let _ = self.env.command(["plan", "trust"]).stdin(Stdio::null()).output().unwrap();
+        let verbs = ["show", "why", "log", "follow", "stop", "retry", "answer"];
+        let noun = if verbs.contains(arguments.first().unwrap_or(&"")) { "run" } else { "auto" };
+        self.posse(&[&[noun], arguments].concat())
+    }
+
+    /// Runs such a command: exit code, and what it printed.
+    #[track_caller]
+    fn auto(&self, arguments: &[&str]) -> (i32, String) {
+        said(&self.command(arguments).output().unwrap())
+    }
+
+    /// Runs such a command, which has to end with this code. Returns what it printed.
+    #[track_caller]
+    fn auto_ends(&self, code: i32, arguments: &[&str]) -> String {
+        says(code, self.command(arguments), &[])
+    }
+
+    /// Runs such a command, which has to end with this code and print these words. Returns what it printed.
+    #[track_caller]
+    fn auto_says(&self, code: i32, arguments: &[&str], words: &[&str]) -> String {
+        says(code, self.command(arguments), words)
     }
 
     /// Kills the daemon, waits for the next one, and tells the pipeline the environment again.
@@ -232,20 +249,19 @@ fn a_defect_and_a_feature_are_planned_carried_out_verified_and_archived() {
     // What is the user's own stays as it is, to the byte.
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
     let id = scene.begin(&json!({}));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "2 done");
 
     assert_eq!(scene.file("1-bug").as_deref(), Some("done\n"));
     assert_eq!(scene.file("2-more").as_deref(), Some("done\n"));
     assert_eq!(scene.file("README").as_deref(), Some("one\nmine\n"));
-    assert_eq!((scene.there("docs/defect-backlog"), scene.there("docs/feature-backlog")), (vec![], vec![]));
+    assert_eq!((scene.names("docs/defect-backlog"), scene.names("docs/feature-backlog")), (vec![], vec![]));
     let bug = scene.file("docs/completed-backlog/defects/1-bug.md").unwrap();
     assert!(bug.contains("### Verification #1") && bug.contains("**Verdict: PASS**"), "{bug}");
     assert!(scene.file("docs/completed-backlog/features/2-more.md").unwrap().to_lowercase().contains("completed"));
-    assert_eq!(scene.there("docs/plans").len(), 2, "the designs are in the project");
+    assert_eq!(scene.names("docs/plans").len(), 2, "the designs are in the project");
     // Nothing is left behind but the plans.
     assert_eq!(scene.git(&["status", "--porcelain"]), " M README\n?? .posse/\n");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(scene.worktrees(), 1);
     // Planner, worker and validator of each, and the verifier of the defect.
     assert_eq!(scene.claude.sessions(), 7);
 
@@ -263,7 +279,7 @@ fn a_defect_and_a_feature_are_planned_carried_out_verified_and_archived() {
 
     // Nothing is left to do, and nothing is done.
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id), ("verified".into(), "nothing to do".into()));
+    scene.ends(&id, "verified", "nothing to do");
     assert_eq!(scene.claude.sessions(), 7);
     assert_eq!(scene.why("1-bug").2, history, "and nothing is forgotten");
 }
@@ -293,9 +309,8 @@ fn who_says_done_and_did_nothing_is_not_archived() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.play("do-1-more", reports("completed", "all done"));
     let id = scene.begin(&json!({ "config": { "pipeline": { "max_item_attempts": 1 } } }));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!(outcome, "failed", "{reason}");
-    assert_eq!(scene.there("docs/completed-backlog/features"), Vec::<String>::new());
+    scene.ends_as(&id, "failed");
+    assert_eq!(scene.names("docs/completed-backlog/features"), Vec::<String>::new());
     let item = scene.file("docs/failed-backlog/1-more.md").unwrap();
     assert!(item.contains("there is no commit and no changed file"), "{item}");
     let (standing, reason, _) = scene.why("1-more");
@@ -307,9 +322,8 @@ fn t95_a_planner_without_a_plan_has_failed() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.play("plan", reports("completed", "the plan is in my head"));
     let id = scene.begin(&json!({}));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "failed: 1-more"), "{:#}", scene.journal(&id));
-    assert!(scene.there("docs/failed-backlog").contains(&"1-more.md".to_owned()));
+    scene.ends(&id, "failed", "failed: 1-more");
+    assert!(scene.names("docs/failed-backlog").contains(&"1-more.md".to_owned()));
     assert_eq!(scene.claude.sessions(), 2, "two attempts, and no task");
     let second = scene.claude.called("plan", 2).unwrap();
     assert!(second.prompt.contains("the planner wrote no plan"), "{}", second.prompt);
@@ -324,7 +338,7 @@ fn a_broken_plan_is_repaired_once() {
         .claude
         .play("plan", sh("sed -i 's/nobody/coder/' .posse/plans/1-more.yaml") + &reports("completed", "mended"));
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+    scene.ends_as(&id, "verified");
     let second = scene.claude.called("plan", 2).unwrap();
     assert!(second.prompt.contains("there is no agent `nobody`"), "{}", second.prompt);
 }
@@ -337,20 +351,19 @@ fn t96_three_verifications_in_vain_and_daemons_that_die_in_between() {
     scene.claude.play("verify", wait_for("gate") + WANTING);
     let id = scene.begin(&json!({}));
     for number in 1..=3 {
-        when("the verifier", || scene.claude.waits("verify", number).then_some(()));
+        scene.until_waits("verify", number);
         if number < 3 {
             // The session goes on without the daemon, and is not started again.
             scene.another_daemon(&id);
         }
         scene.claude.open_gate("gate");
     }
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("failed", "failed: 1-bug"), "{:#}", scene.journal(&id));
+    scene.ends(&id, "failed", "failed: 1-bug");
     let item = scene.file("docs/failed-backlog/1-bug.md").unwrap();
     assert_eq!(item.matches("**Verdict: FAIL**").count(), 3, "{item}");
     assert!(item.to_lowercase().contains("exhausted"), "{item}");
     assert!(scene.claude.called("verify", 4).is_none());
-    assert_eq!(scene.there(".posse/plans/old").len(), 2, "old plans are kept");
+    assert_eq!(scene.names(".posse/plans/old").len(), 2, "old plans are kept");
 }
 
 #[test]
@@ -363,8 +376,7 @@ fn t97_a_verifier_that_never_answers_costs_no_verification() {
     let backoff = "  backoff_base: 1\n";
     scene.claude.play("plan", PLANNER.replace(backoff, &format!("{backoff}  timeout_default: 600\n")));
     let id = scene.begin(&json!({ "config": { "task": { "timeout": { "secs": 1, "nanos": 0 } } } }));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("suspended", "waiting for a person: 1-bug"));
+    scene.ends(&id, "suspended", "waiting for a person: 1-bug");
     let (standing, reason, _) = scene.why("1-bug");
     assert_eq!(standing, "parked");
     assert!(reason.starts_with("needs_attention: no verdict in 3 tries"), "{reason}");
@@ -374,7 +386,7 @@ fn t97_a_verifier_that_never_answers_costs_no_verification() {
     // Somebody has looked.
     scene.claude.play("verify", VERIFIED);
     let id = scene.begin(&json!({ "retry": ["1-bug"] }));
-    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+    scene.ends_as(&id, "verified");
 }
 
 #[test]
@@ -382,24 +394,23 @@ fn t84_a_stop_file_keeps_what_was_done() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
     scene.claude.play("do-1-more.1", commit("1-more", "done") + DONE);
-    scene.claude.play("do-1-more", wait_for("gate") + VALID);
+    scene.claude.play("do-1-more", wait_for("gate") + FINE);
     let id = scene.begin(&json!({}));
-    when("the validator", || scene.claude.waits("do-1-more", 2).then_some(()));
+    scene.until_waits("do-1-more", 2);
     let stop = scene.env.work().join(".posse/state/stop");
     fs::write(&stop, "").unwrap();
     when("it is taken", || (!stop.exists()).then_some(()));
     scene.claude.open_gate("gate");
-    let (outcome, _) = scene.ended(&id);
-    assert_eq!(outcome, "stopped", "{:#}", scene.journal(&id));
-    assert_eq!(scene.there("docs/feature-backlog"), ["1-more.md"], "not archived");
+    scene.ends_as(&id, "stopped");
+    assert_eq!(scene.names("docs/feature-backlog"), ["1-more.md"], "not archived");
     assert_eq!(scene.file("1-more").as_deref(), Some("done\n"), "its result is kept");
     assert_eq!(scene.claude.sessions(), 3, "no new session");
 
     // The next one goes on from there: nothing is planned, done or validated again.
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id).0, "verified", "{:#}", scene.journal(&id));
+    scene.ends_as(&id, "verified");
     assert_eq!(scene.claude.sessions(), 3);
-    assert!(scene.there("docs/completed-backlog/features").contains(&"1-more.md".to_owned()));
+    assert!(scene.is_archived("1-more"));
 }
 
 #[test]
@@ -408,10 +419,10 @@ fn stop_now_ends_a_planner() {
     scene.claude.gate("gate");
     scene.claude.play("plan", wait_for("gate"));
     let id = scene.begin(&json!({}));
-    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    scene.until_waits("plan", 1);
     let stopped = scene.env.http().post(&format!("/runs/{id}/stop"), &json!({ "how": "now" })).unwrap();
     assert_eq!(stopped.status, 200, "{stopped:?}");
-    assert_eq!(scene.ended(&id).0, "stopped");
+    scene.ends_as(&id, "stopped");
     let view = scene.show(&id).unwrap();
     assert_eq!(view["items"][0]["attempts"], 0, "it costs nothing");
 }
@@ -426,7 +437,7 @@ fn there_is_one_in_a_project_and_it_finds_what_is_new() {
     assert!(second.body.contains(&id), "{second:?}");
     scene.does("7-more");
     scene.add("7-more");
-    let archived = || scene.there("docs/completed-backlog/features").contains(&"7-more.md".into()).then_some(());
+    let archived = || scene.is_archived("7-more").then_some(());
     when("it is archived", archived);
 }
 
@@ -471,38 +482,16 @@ fn an_idle_pipeline_wakes_nobody() {
     assert_eq!(log(), logged, "nothing was logged");
 }
 
-/// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
-#[test]
-fn the_daemon_may_die_at_any_time_of_a_pipeline() {
-    let scene = Scene::new(&["1-bug", "2-more"]);
-    scene.does("1-bug");
-    scene.does("2-more");
-    scene.claude.gate("gate");
-    scene.claude.play("plan.1", wait_for("gate") + PLANNER);
-    let id = scene.begin(&json!({}));
-    let kills = scene.killed_till_over(&id, 12, 3);
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{kills} kills: {:#}", scene.journal(&id));
-    assert_eq!(scene.claude.sessions(), 7, "after {kills} kills");
-    for (item, kind) in [("1-bug", "defects"), ("2-more", "features")] {
-        let moved = format!("docs/completed-backlog/{kind}/{item}.md");
-        let commits = scene.git(&["log", "--format=%h", "--", &moved]);
-        assert_eq!(commits.lines().count(), 1, "{item} was archived once, after {kills} kills");
-    }
-    assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
-}
-
 #[test]
 fn t98_when_nothing_works_it_stops_and_nothing_is_touched() {
     let items = ["1-more", "2-more", "3-more", "4-more", "5-more"];
     let scene = Scene::new(&items);
     scene.claude.play("plan", result("error = true, code = 1, text = \"\", cost = 0"));
     let id = scene.begin(&json!({}));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!(outcome, "circuit_open", "{reason}");
+    let reason = scene.ends_as(&id, "circuit_open");
     assert!(reason.contains("1-more, 2-more, 3-more"), "{reason}");
     assert_eq!(scene.claude.sessions(), 3);
-    assert_eq!(scene.there("docs/feature-backlog"), items.map(|item| format!("{item}.md")));
+    assert_eq!(scene.names("docs/feature-backlog"), items.map(|item| format!("{item}.md")));
     assert_eq!(scene.git(&["status", "--porcelain"]), "");
 }
 
@@ -511,7 +500,7 @@ fn t71_a_limit_while_planning_holds_everybody() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.play("plan", limited(3600));
     let id = scene.begin(&json!({ "no_wait": true }));
-    assert_eq!(scene.ended(&id).0, "rate_limited", "{:#}", scene.journal(&id));
+    scene.ends_as(&id, "rate_limited");
     let (standing, _, history) = scene.why("1-more");
     assert_eq!(standing, "waiting", "{history:?}");
     assert_eq!(scene.show(&id).unwrap()["items"][0]["attempts"], 0, "it costs nothing");
@@ -519,7 +508,7 @@ fn t71_a_limit_while_planning_holds_everybody() {
     scene.env.kill_daemon();
     when("another daemon", || scene.env.http().get::<Value>("/health").ok());
     let id = scene.begin(&json!({ "no_wait": true }));
-    assert_eq!(scene.ended(&id).0, "rate_limited");
+    scene.ends_as(&id, "rate_limited");
     let plan = scene.env.work().parent().unwrap().join("outside/plan.yaml");
     fs::write(&plan, "meta: {name: One}\nsections:\n  - id: s\n    tasks:\n      - {id: t, name: T}\n").unwrap();
     let mut command = scene.env.command(["plan", "run", "--no-wait", plan.to_str().unwrap()]);
@@ -534,10 +523,10 @@ fn an_item_whose_plan_asks_waits_for_the_answer_and_others_go_on() {
     scene.does("2-more");
     scene.claude.play("do-1-more.1", ask("Which colour?"));
     scene.claude.play("do-1-more.2", commit("1-more", "blue") + DONE);
-    scene.claude.play("do-1-more", VALID);
+    scene.claude.play("do-1-more", FINE);
     scene.begin(&json!({ "mode": "watch" }));
     let archived =
-        |item: &str| scene.there("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
+        |item: &str| scene.names("docs/completed-backlog/features").contains(&format!("{item}.md")).then_some(());
     when("the other one", || archived("2-more"));
     let (standing, reason, _) = scene.why("1-more");
     assert_eq!(standing, "parked", "{reason}");

@@ -4,49 +4,7 @@ use std::io::{Read, Write};
 
 use posse_testkit::process;
 
-use crate::{env, text_when};
-
-#[test]
-fn every_mistake_has_its_own_message_and_exit_code() {
-    let env = env();
-    env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();
-    let long = "x".repeat(100);
-    let cases: &[(&[&str], i32, &str)] = &[
-        (&["launch"], 64, "posse launch claude_code"),
-        (&["launch", "--", "no-such-program-anywhere"], 69, "no such program"),
-        (&["launch", "--", "/etc/passwd"], 1, "ermission"),
-        (&["launch", "-C", "/no/such/directory", "--", "true"], 64, "does not exist"),
-        (&["launch", "-C", "/etc/passwd", "--", "true"], 64, "not a directory"),
-        (&["launch", "--name", "here", "--", "true"], 1, "taken"),
-        (&["launch", "--name", "a/b", "--", "true"], 64, "may not contain"),
-        (&["launch", "--name", "../../x", "--", "true"], 64, "may not contain"),
-        (&["launch", "--name", &long, "--", "true"], 64, "at most 64"),
-        (&["launch", "--session", "a:b", "--", "true"], 64, "may not contain"),
-        (&["launch", "--size", "0x0", "--", "true"], 64, "columns"),
-        (&["launch", "--size", "big", "--", "true"], 64, "COLUMNSxROWS"),
-        (&["launch", "--env", "=x", "--", "true"], 64, "NAME=VALUE"),
-        (&["show", "nobody"], 1, "no terminal"),
-        (&["show", "../../etc"], 1, "no terminal"),
-        (&["send", "nobody", "x"], 1, "no terminal"),
-        (&["kill", "here", "nobody"], 1, "no terminal"),
-        (&["output", "nobody"], 1, "posse ls"),
-        (&["attach", "here"], 1, "needs a terminal"),
-        (&["wait", "here", "--until", "happy"], 64, "unknown status"),
-        (&["wait", "here", "--timeout", "soon"], 64, "no time"),
-        (&["frobnicate"], 64, "unrecognized"),
-        (&["ls", "--frobnicate"], 64, "unexpected"),
-    ];
-    for (arguments, code, words) in cases {
-        let ran = env.run(*arguments);
-        assert_eq!(ran.code, Some(*code), "{arguments:?}: {ran:#?}");
-        assert!(ran.stderr.contains(words), "{arguments:?} does not say {words:?}:\n{}", ran.stderr);
-        assert!(!ran.stderr.contains("panicked"), "{arguments:?}: {}", ran.stderr);
-    }
-    let listed = env.run(["ls", "--json"]).json();
-    assert_eq!(listed.as_array().unwrap().len(), 1, "nothing was started, and the first was not ended: {listed}");
-    let error: serde_json::Value = serde_json::from_str(&env.run(["show", "nobody", "--json"]).stderr).unwrap();
-    assert_eq!(error["kind"], "no_terminal");
-}
+use crate::{env, shell_until, text_when};
 
 #[test]
 fn the_api_refuses_what_makes_no_sense() {
@@ -96,8 +54,7 @@ fn garbage_on_a_terminal_harms_nobody() {
     let calm = env.launch(&["sh", "-c", "echo calm; exec sleep 1000"]);
     // Garbage may end in the middle of a sequence that swallows what follows, or leave any mode behind: CAN, and a reset.
     let script = r"head -c 3000000 /dev/urandom; printf '\030\033c'; echo END; exec sleep 1000";
-    let noisy = env.launch(&["sh", "-c", script]);
-    text_when(&env, noisy, |text| text.contains("END"));
+    shell_until(&env, script, "END");
     text_when(&env, calm, |text| text.contains("calm"));
     let memory = process::memory(env.daemon_pid()).unwrap();
     assert!(memory < 200 << 20, "the daemon grew to {memory} bytes");
@@ -127,11 +84,9 @@ fn a_client_that_never_reads_delays_nobody() {
 #[test]
 fn a_killed_keeper_is_told_and_the_rest_goes_on() {
     let env = env();
-    let lost = env.launch(&["sh", "-c", "echo before; exec sleep 1000"]);
-    text_when(&env, lost, |text| text.contains("before"));
+    let lost = shell_until(&env, "echo before; exec sleep 1000", "before");
     let program = env.run(["ls", "--json"]).json()[0]["pid"].as_u64().unwrap() as u32;
-    let stubborn = env.launch(&["sh", "-c", "trap '' HUP; echo before; while :; do sleep 0.1; done"]);
-    text_when(&env, stubborn, |text| text.contains("before"));
+    let stubborn = shell_until(&env, "trap '' HUP; echo before; while :; do sleep 0.1; done", "before");
     let keeper = env.keeper_pid().unwrap();
     posse_testkit::env::kill(keeper);
     let waited = env.run(["wait", lost.as_str(), "--until", "error", "--timeout", "300s"]).ok();
@@ -154,8 +109,7 @@ fn a_killed_keeper_is_told_and_the_rest_goes_on() {
 #[test]
 fn the_longest_input_fits_however_it_is_written() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "stty raw -echo; echo ready; head -c 1048576 | wc -c; exec sleep 1000"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "stty raw -echo; echo ready; head -c 1048576 | wc -c; exec sleep 1000", "ready");
     let path = format!("/terminals/{id}/input");
     let body = |length: usize| format!(r#"{{"raw":true,"enter":false,"message":"{}"}}"#, "\\u0041".repeat(length));
     let (longest, too_long) = (env.http().call("POST", &path, &body(1 << 20)), (1 << 20) + 1);

@@ -2,7 +2,7 @@
 
 use posse_testkit::process;
 
-use crate::{env, text_when};
+use crate::{env, shell_until, text_when};
 
 #[test]
 fn a_terminal_from_launch_to_kill() {
@@ -38,9 +38,7 @@ fn a_terminal_from_launch_to_kill() {
     assert_eq!(listed[0]["status"], "error");
     assert_eq!(listed[0]["exit"]["code"], 3);
     assert!(env.run(["output", "shell"]).ok().contains("42"), "an ended terminal can still be read");
-    let refused = env.run(["send", "shell", "hello?"]);
-    assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.contains("ended") && refused.stderr.contains("hint:"), "{}", refused.stderr);
+    env.run(["send", "shell", "hello?"]).ends(1).complains(&["ended", "hint:"]);
 
     env.run(["kill", "shell"]).ok();
     assert_eq!(env.run(["ls", "--json"]).json(), serde_json::json!([]));
@@ -66,14 +64,12 @@ fn an_ended_terminal_is_there_after_a_restart_too() {
 #[test]
 fn exit_asks_and_kill_does_not() {
     let env = env();
-    let polite = env.launch(&["sh", "-c", "trap 'echo bye; exit 5' HUP; echo ready; while :; do sleep 0.05; done"]);
-    text_when(&env, polite, |text| text.contains("ready"));
+    let polite = shell_until(&env, "trap 'echo bye; exit 5' HUP; echo ready; while :; do sleep 0.05; done", "ready");
     env.run(["exit", polite.as_str()]).ok();
     let waited = env.run(["wait", polite.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
     assert_eq!(waited, "exited with 5\n");
 
-    let stubborn = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.05; done"]);
-    text_when(&env, stubborn, |text| text.contains("ready"));
+    let stubborn = shell_until(&env, "trap '' HUP TERM; echo ready; while :; do sleep 0.05; done", "ready");
     let pid = env.run(["ls", "--json"]).json()[1]["pid"].as_u64().unwrap() as u32;
     env.run(["kill", "--now", stubborn.as_str()]).ok();
     assert!(!process::exists(pid));
@@ -82,8 +78,7 @@ fn exit_asks_and_kill_does_not() {
 #[test]
 fn keys_and_raw_text_reach_the_program_as_they_are() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "stty raw -echo; echo ready; exec od -An -c -w8"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "stty raw -echo; echo ready; exec od -An -c -w8", "ready");
     env.run(["send", id.as_str(), "--key", "up", "--key", "ctrl-c", "--key", "enter", "--key", "y", "--key", "f1"])
         .ok();
     // od prints whole rows of eight bytes: ESC [ A ^C CR y ESC O
@@ -95,8 +90,7 @@ fn keys_and_raw_text_reach_the_program_as_they_are() {
 fn a_paste_is_bracketed_where_the_program_asks_for_it() {
     let env = env();
     let script = r"stty raw -echo; printf '\033[?2004hready'; exec od -An -c -w16";
-    let id = env.launch(&["sh", "-c", script]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, script, "ready");
     env.run(["send", id.as_str(), "a\nb"]).ok();
     text_when(&env, id, |text| text.contains(r"033   [   2   0   0   ~   a  \n   b 033   [   2   0   1   ~"));
 }
@@ -150,12 +144,9 @@ fn a_terminal_answers_what_programs_ask_it() {
 fn waiting_ends_when_it_cannot_come_true() {
     let env = env();
     let id = env.launch(&["sh", "-c", "exit 4"]);
-    let waited = env.run(["wait", id.as_str(), "--until", "idle"]);
-    assert_eq!(waited.code, Some(1));
-    assert!(waited.stderr.contains("exited with 4"), "{}", waited.stderr);
+    env.run(["wait", id.as_str(), "--until", "idle"]).ends(1).complains(&["exited with 4"]);
     let id = env.launch(&["sleep", "1000"]);
-    let waited = env.run(["wait", id.as_str(), "--until", "idle,completed", "--timeout", "200ms"]);
-    assert_eq!(waited.code, Some(1));
+    env.run(["wait", id.as_str(), "--until", "idle,completed", "--timeout", "200ms"]).ends(1);
 }
 
 #[test]
@@ -178,12 +169,4 @@ fn what_it_takes_on_disk_is_told() {
     assert!(usage["events"].as_i64().unwrap() >= 4, "{usage}");
     assert_eq!(usage["kept_days"], 14);
     assert!(env.run(["doctor"]).stdout.contains("last screens"));
-}
-
-#[test]
-fn completions_are_there_for_the_usual_shells() {
-    let env = env();
-    for shell in ["bash", "zsh", "fish"] {
-        assert!(env.run(["completions", shell]).ok().contains("launch"));
-    }
 }

@@ -4,18 +4,17 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use posse_core::screen::Size;
 use posse_term::paths::Paths;
-use posse_testkit::PATIENCE;
+use posse_testkit::files::when;
 use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use crate::cli::{code, pid, start};
-use crate::env;
+use crate::{env, has_in_order};
 
 /// Where demos of this environment are played.
 fn stages(env: &TestEnv) -> Vec<PathBuf> {
@@ -43,15 +42,8 @@ fn paths(home: &Path) -> Paths {
 
 /// Waits until the demo has begun, and says what its home is.
 fn begun(env: &TestEnv) -> PathBuf {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        // The keeper, the daemon and the first agent.
-        if let Some(home) = stages(env).pop().map(|stage| home(&stage)).filter(|home| processes(home).len() >= 3) {
-            return home;
-        }
-        assert!(Instant::now() < give_up, "the demo does not begin");
-        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of another's processes.
-    }
+    // The keeper, the daemon and the first agent.
+    when("the demo", || stages(env).pop().map(|stage| home(&stage)).filter(|home| processes(home).len() >= 3))
 }
 
 /// Neither files nor sockets nor processes.
@@ -90,11 +82,7 @@ fn it_plays_the_whole_loop_and_leaves_nothing() {
         "Everything was in",
         "posse loop --prompt-file",
     ];
-    let mut rest = shown.as_str();
-    for part in parts {
-        let at = rest.find(part).unwrap_or_else(|| panic!("{part:?} is not there, or not in its place:\n{shown}"));
-        rest = &rest[at..];
-    }
+    has_in_order(&shown, &parts);
     assert!(!shown.contains('\x1b'), "nobody sees colours there: {shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80 || line.contains("posse-demo-")), "{shown}");
     let stage = shown.lines().find_map(|line| line.strip_prefix("Everything was in ")?.strip_suffix(", and is gone."));
@@ -126,8 +114,7 @@ fn what_is_kept_can_be_looked_at() {
     assert!(audit.contains("cargo test") && audit.contains("./greet"), "{audit}");
     posse(&["stop", "--all"]);
 
-    let again = env.run(["demo", "--fast", "--keep", "kept"]).ends(64);
-    assert!(again.stderr.contains("is not empty"), "{again:?}");
+    env.run(["demo", "--fast", "--keep", "kept"]).ends(64).complains(&["is not empty"]);
     fs::remove_dir_all(paths(&home).runtime).unwrap_or_default();
 }
 

@@ -9,6 +9,9 @@ use crate::env;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/errors.txt");
 
+/// A name that is too long.
+const LONG: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+
 const CASES: &[&[&str]] = &[
     &["frobnicate"],
     &["ls", "--frobnicate"],
@@ -18,8 +21,19 @@ const CASES: &[&[&str]] = &[
     &["launch", "--name", "here", "--", "true"],
     &["launch", "--size", "big", "--", "true"],
     &["launch", "-C", "/no/such/directory", "--", "true"],
-    &["launch", "--size", "wide", "--", "true"],
+    &["launch", "-C", "/etc/passwd", "--", "true"],
+    &["launch", "--", "/etc/passwd"],
+    &["launch", "--name", "a/b", "--", "true"],
+    &["launch", "--name", "../../x", "--", "true"],
+    &["launch", "--name", LONG, "--", "true"],
+    &["launch", "--session", "a:b", "--", "true"],
+    &["launch", "--size", "0x0", "--", "true"],
+    &["launch", "--env", "=x", "--", "true"],
     &["show", "nobody"],
+    &["show", "../../etc"],
+    &["send", "nobody", "x"],
+    &["kill", "here", "nobody"],
+    &["output", "nobody"],
     &["attach", "here"],
     &["approve", "here"],
     &["send", "here", "--key", "no-such-key"],
@@ -56,6 +70,7 @@ fn errors_read_like_this() {
     fs::write(env.work().join("misspelt.json"), r#"{ "limits": { "max_ronuds": 3 } }"#).unwrap();
     let seen: Vec<String> = CASES.iter().map(|arguments| said(&env, arguments)).collect();
     let seen = seen.join("\n");
+    assert_eq!(env.run(["ls", "--json"]).json().as_array().unwrap().len(), 1, "nothing was started or ended");
     if std::env::var_os("POSSE_UPDATE").is_some() {
         fs::write(FILE, &seen).unwrap();
     }

@@ -108,10 +108,8 @@ fn what_a_stopped_keeper_did_not_do_is_an_error_and_is_not_done_later() {
     let typed_to_name = typed_to.to_string();
     let before = running(&env);
     let keeper = StoppedKeeper::stop(&env);
-    let doctor = env.run(["doctor", "--quiet"]);
-    assert!(doctor.code == Some(1) && doctor.stdout.contains(&keeper.advice()), "{doctor:#?}");
-    let listed = env.run(["ls"]);
-    assert!(listed.code == Some(0) && listed.stderr.contains(&keeper.advice()), "{listed:#?}");
+    env.run(["doctor", "--quiet"]).ends(1).prints(&[&keeper.advice()]);
+    env.run(["ls"]).ends(0).complains(&[&keeper.advice()]);
     let commands: [&[&str]; 5] = [
         &["launch", "--", "touch", "started-late"],
         &["send", &typed_to_name, "typed late"],
@@ -220,8 +218,7 @@ fn a_damaged_database_is_named_and_set_aside_and_terminals_go_on() {
             assert_eq!(ran.code, Some(1), "{command:?}: {ran:#?}");
             assert!(ran.stderr.contains("is damaged") && ran.stderr.contains("posse doctor --repair"), "{ran:#?}");
         }
-        let doctor = env.run(["doctor", "--quiet"]);
-        assert!(doctor.code == Some(1) && doctor.stdout.contains("posse doctor --repair"), "{doctor:#?}");
+        env.run(["doctor", "--quiet"]).ends(1).prints(&["posse doctor --repair"]);
 
         env.run(["doctor", "--repair", "--quiet"]);
         let aside = std::fs::read_dir(&env.paths().home).unwrap().flatten().map(|entry| entry.path());
@@ -231,8 +228,7 @@ fn a_damaged_database_is_named_and_set_aside_and_terminals_go_on() {
         env.run(["send", &id.to_string(), "still here"]).ok();
         text_when(&env, id, |text| text.contains("still here"));
     }
-    let nothing = env.run(["doctor", "--repair"]);
-    assert!(nothing.stderr.contains("nothing to repair"), "{nothing:#?}");
+    env.run(["doctor", "--repair"]).complains(&["nothing to repair"]);
 }
 
 #[test]
@@ -241,8 +237,7 @@ fn stop_all_ends_every_program_although_the_database_is_damaged() {
     env.launch(&["cat"]);
     env.launch(&["sh", "-c", "trap '' TERM HUP; sleep 1000"]);
     damage_database(&env, garbage);
-    let stopped = env.run(["stop", "--all"]);
-    assert!(stopped.stderr.contains("is damaged"), "{stopped:#?}");
+    let stopped = env.run(["stop", "--all"]).complains(&["is damaged"]);
     assert!(stopped.ok().contains("terminals ended: 2"));
     assert!(env.processes().is_empty(), "{:#?}", env.processes());
 }

@@ -1,12 +1,12 @@
 //! Processes in terminals, agents included, ask the daemon for what only a person may do.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
-use posse_testkit::{PATIENCE, TestEnv};
+use posse_testkit::TestEnv;
+use posse_testkit::files::when;
 use serde_json::{Value, json};
 
-use crate::agents::{CLAUDE, count, logged, question, wait};
+use crate::agents::{CLAUDE, asked, count, launched, logged, question, wait};
 use crate::env;
 use crate::plan_run::{ONE, Scene};
 use crate::steps::{DONE, sh};
@@ -20,11 +20,7 @@ pub(crate) fn inside(env: &TestEnv, line: &str) -> (String, String) {
     fs::write(env.work().join("script"), script).unwrap();
     let line = "bash ./script > said 2>&1; echo $? > over.new; mv over.new over; cat";
     let terminal = env.run(["launch", "--name", "shell", "--", "bash", "-c", line]).ok();
-    let give_up = Instant::now() + PATIENCE;
-    while !marker.exists() {
-        assert!(Instant::now() < give_up, "it never ended: {}", fs::read_to_string(env.work().join("said")).unwrap());
-        std::thread::sleep(Duration::from_millis(5)); // Nothing tells of a file alone.
-    }
+    when(&format!("the end of {line}"), || marker.exists().then_some(()));
     let said = fs::read_to_string(env.work().join("said")).unwrap();
     assert!(said.is_empty() || !terminal.trim().is_empty());
     (said, fs::read_to_string(&marker).unwrap().trim().to_owned())
@@ -54,22 +50,16 @@ fn audit(env: &TestEnv) -> Vec<Value> {
 /// The audit once the last attempt has its outcome, which `posse send` does not wait for.
 #[track_caller]
 fn when_complete(env: &TestEnv) -> Vec<Value> {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
+    when("the outcome of the last attempt", || {
         let entries = audit(env);
-        if entries.last().is_some_and(|entry| !entry["outcome"].is_null()) {
-            return entries;
-        }
-        assert!(Instant::now() < give_up, "it was never completed: {entries:#?}");
-        std::thread::sleep(Duration::from_millis(1)); // Nothing tells of an entry alone.
-    }
+        entries.last().is_some_and(|entry| !entry["outcome"].is_null()).then_some(entries)
+    })
 }
 
 fn asking(env: &TestEnv) -> (std::path::PathBuf, Value) {
     let log = env.script_agent("claude_code", CLAUDE);
     let launched = env.run(["launch", "claude_code", "--trust", "--name", "a", "--json"]).json();
-    env.run(["send", "a", "danger"]).ok();
-    question(env, "a");
+    asked(env, "danger");
     (log, launched["id"].clone())
 }
 
@@ -114,9 +104,7 @@ fn an_attempt_is_recorded_once_for_each_question() {
 
 #[test]
 fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
-    let env = env();
-    let log = env.script_agent("claude_code", CLAUDE);
-    env.run(["launch", "claude_code", "--trust", "--name", "a"]).ok();
+    let (env, log) = launched(CLAUDE);
     // Also before anything is asked: the keys would wait for the question.
     for line in ["posse send a --key 1", "posse send a --raw 1", "posse send a --no-enter 1"] {
         let (said, code) = inside(&env, line);
@@ -136,11 +124,7 @@ fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
     // Through `posse attach` in a terminal: the keys are refused, and the bell rings there.
     env.run(["launch", "--name", "shell", "--", env.posse_path().to_str().unwrap(), "attach", "a"]).ok();
     let shows = |text: &str| env.run(["output", "shell"]).stdout.contains(text);
-    let give_up = Instant::now() + PATIENCE;
-    while !shows("Do you want to proceed?") {
-        assert!(Instant::now() < give_up, "{}", env.run(["output", "shell"]).stdout);
-        std::thread::sleep(Duration::from_millis(20)); // Only a screen tells.
-    }
+    when("the question in the other terminal", || shows("Do you want to proceed?").then_some(()));
     let mut events = env.http().events(None).unwrap();
     env.run(["send", "shell", "--key", "1"]).ok();
     events.until(|event| event.to_string().to_lowercase().contains("bell"));
@@ -187,8 +171,7 @@ fn a_terminal_cannot_open_other_ways_to_answer() {
 /// A plan in a project whose file names a command.
 fn with_command(command: &str) -> Scene {
     let scene = Scene::new(ONE);
-    fs::create_dir_all(scene.env.work().join(".posse")).unwrap();
-    fs::write(scene.env.work().join(".posse/config.toml"), format!("test_command = '{command}'\n")).unwrap();
+    scene.configure(&format!("test_command = '{command}'\n"));
     scene.git(&["add", "-A"]);
     scene.git(&["commit", "-qm", "a command"]);
     scene

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::agents::{question, wait};
+use crate::agents::{asked, wait};
 use crate::env;
 
 /// What turns text around, and what takes no room.
@@ -24,16 +24,14 @@ fn what_cannot_be_seen_is_shown_by_every_command() {
     fs::create_dir(&evil).unwrap();
     let directory = evil.to_str().unwrap();
     env.run(["launch", "claude_code", "--trust", "--name", "a", "--directory", directory]).ok();
-    env.run(["send", "a", "go"]).ok();
-    question(&env, "a");
+    asked(&env, "go");
     for command in [&["ls"][..], &["show", "a"], &["explain", "a"], &["approve", "a", "--question", "0000"]] {
         let ran = env.run(command);
         shows_all(&command.join(" "), &format!("{}{}", ran.stdout, ran.stderr));
     }
     let shown = env.run(["show", "a"]).ok();
     assert!(shown.contains("evil\\u{202e}\\u{200b}"), "{shown}");
-    let approved = env.run(["approve", "a"]);
-    assert_eq!(approved.code, Some(0), "{}", approved.stderr);
+    let approved = env.run(["approve", "a"]).ends(0);
     shows_all("approve", &approved.stderr);
     wait(&env, "a", "completed");
     for command in [&["audit", "show"][..], &["logs"], &["ls"], &["show", "a"]] {

@@ -27,7 +27,7 @@ use posse_testkit::files::{records, when, when_changed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::env;
+use crate::{contains, env};
 
 const STATE: &str = ".tmp/agnostic-3agents-loop-state.json";
 const TASK: &str = "For you.\n*** ORIGINAL EXPLORE SUMMARY ***\nA greeting.\n*** SCENARIO TEST ***\nGreet somebody.\n";
@@ -96,6 +96,14 @@ impl Play {
     #[track_caller]
     fn resume(&self) -> Followed {
         Followed::new(self.env.command(["loop", "--resume"]))
+    }
+
+    /// Begins it with permissions accepted.
+    #[track_caller]
+    fn begin_accepting(&self) -> Followed {
+        let mut command = self.command(&[]);
+        command.env("AUTO_ACCEPT_PERMISSIONS", "1");
+        Followed::new(command)
     }
 
     /// Goes on with the run wherever it is by now, or hears how it ended.
@@ -263,6 +271,14 @@ impl Followed {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Reads on until it says this, then interrupts it and waits for its end.
+    #[track_caller]
+    fn interrupted_at(mut self, words: &str) -> Ran {
+        self.until(words);
+        self.signal(Signal::INT);
+        self.end().ends(130)
+    }
+
     /// Waits for its end.
     #[track_caller]
     fn end(mut self) -> Ran {
@@ -276,10 +292,7 @@ impl Followed {
     }
 }
 
-/// The text has all of these.
-#[track_caller]
-fn contains(text: &str, words: &[&str]) {
-    for word in words {
-        assert!(text.contains(word), "{word:?} is not in {text}");
-    }
+/// The first turn of a role, with these steps.
+fn first_turn(key: &str, steps: &str) -> String {
+    format!("[[turn]]\nkey = '{key}'\nnth = 1\nsteps = [{steps}]\n")
 }

@@ -39,6 +39,7 @@ mod plan_scenarios;
 mod plan_together;
 mod privacy;
 mod profiles;
+mod project;
 mod recordings;
 mod reviewed;
 mod slow_disk;
@@ -56,6 +57,31 @@ use posse_testkit::TestEnv;
 
 fn env() -> TestEnv {
     TestEnv::new(env!("CARGO_BIN_EXE_posse"))
+}
+
+/// Checks that a text has all of these words.
+#[track_caller]
+fn contains(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "{word:?} is not in {text}");
+    }
+}
+
+/// Checks that a text has all of these words, in this order.
+#[track_caller]
+fn has_in_order(text: &str, words: &[&str]) {
+    let mut from = 0;
+    for word in words {
+        from += text[from..].find(word).unwrap_or_else(|| panic!("{word:?} is missing, or not in order:\n{text}"));
+    }
+}
+
+/// Starts a shell script in a terminal, and waits until it has printed this.
+#[track_caller]
+fn shell_until(env: &TestEnv, script: &str, text: &str) -> TerminalId {
+    let id = env.launch(&["sh", "-c", script]);
+    text_when(env, id, |shown| shown.contains(text));
+    id
 }
 
 /// Looks at the text of a terminal until it fits, each time something was printed.

@@ -5,7 +5,8 @@ use std::fs;
 use posse_testkit::files::when;
 use posse_testkit::process;
 
-use crate::plan_run::{ONE, Scene, ended, ended_with};
+use crate::plan_run::{ONE, Scene};
+use crate::project::ended_with;
 use crate::steps::{DONE, commit, wait_for};
 
 /// ONE, with a check of the whole plan.
@@ -24,8 +25,7 @@ fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
     for place in ["", ", isolation: in_place"] {
         let scene = Scene::new(&checked("grep -q good a || { echo it is not good; exit 1; }", place));
         scene.claude.play("t", commit("a", "bad") + DONE);
-        let (code, text) = scene.plan("run", &[]);
-        assert_eq!((code, scene.claude.sessions()), (1, 1), "the task itself is done: {text}");
+        let text = scene.runs(1, 1, &[]); // The task itself is done.
         assert!(text.contains("the plan as a whole does not hold: e2e: exited with 1"), "{text}");
         assert!(scene.text().contains("status: verified"), "{}", scene.text());
         let report = report(&text);
@@ -34,8 +34,7 @@ fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
         // A person mends it; no session is needed.
         fs::write(scene.env.work().join("a"), "good\n").unwrap();
         scene.git(&["commit", "-qam", "good"]);
-        let (code, text) = scene.plan("run", &[]);
-        assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+        scene.runs(0, 1, &[]);
         // It has said what it had to say.
         fs::write(scene.env.work().join("a"), "bad\n").unwrap();
         scene.git(&["commit", "-qam", "bad"]);
@@ -52,8 +51,7 @@ fn what_was_red_before_and_what_cannot_be_run() {
 
     let scene = Scene::new(&checked("echo no server; exit 77", ""));
     scene.claude.play("t", commit("a", "alpha") + DONE);
-    let text = scene.plan_ends(0, "run", &[]);
-    assert!(text.contains("completed with warnings: every task is done; e2e: not run"), "{text}");
+    let text = scene.plan_says(0, "run", &[], &["completed with warnings: every task is done; e2e: not run"]);
     assert!(report(&text).contains("(after_plan): not run: it says that it cannot"), "{text}");
 }
 
@@ -62,12 +60,15 @@ fn what_was_red_before_and_what_cannot_be_run() {
 fn a_check_that_was_left_out_is_still_to_be_made() {
     let scene = Scene::new(&checked("grep -q good a", ""));
     scene.claude.play("t", commit("a", "bad") + DONE);
-    let text = scene.plan_ends(0, "run", &["--skip-smoke"]);
-    assert!(text.contains("completed with warnings: every task is done; the checks of the whole plan were left out"));
+    let text = scene.plan_says(
+        0,
+        "run",
+        &["--skip-smoke"],
+        &["completed with warnings: every task is done; the checks of the whole plan were left out"],
+    );
     assert!(text.contains("run it again without --skip-smoke"), "{text}");
     assert!(report(&text).contains("- Check `e2e` (after_plan): not run"), "{text}");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (1, 1), "{text}");
+    let text = scene.runs(1, 1, &[]);
     assert!(text.contains("the plan as a whole does not hold: e2e"), "{text}");
 }
 
@@ -86,8 +87,8 @@ fn the_daemon_dies_while_the_plan_is_checked() {
     scene.env.kill_daemon();
     when("it is run again", || (starts() == 2).then_some(()));
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions(), starts()), (0, 1, 2), "{text}");
+    let text = scene.finishes(run, 0, 1);
+    assert_eq!(starts(), 2, "{text}");
     assert!(text.contains("verified: every task is done"), "{text}");
 }
 
@@ -122,7 +123,7 @@ fn t85_stop_now_ends_a_check_that_runs() {
         }
         let run = scene.begin(&[]);
         if where_.contains(" b") {
-            when("the session", || scene.claude.waits("t", 1).then_some(()));
+            scene.until_waits("t", 1);
             fs::write(scene.env.work().join("b"), "b\n").unwrap();
             scene.git(&["add", "b"]);
             scene.git(&["commit", "-qm", "by hand"]);
@@ -130,8 +131,8 @@ fn t85_stop_now_ends_a_check_that_runs() {
         }
         let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
         scene.plan_ends(0, "stop", &["now"]);
-        let (code, text) = ended(run);
-        assert!(code == 3 && text.contains(says), "{code}: {text}");
+        let text = ended_with(3, run);
+        assert!(text.contains(says), "{text}");
         for pid in pids.split_whitespace() {
             assert!(process::ends(pid.parse().unwrap()), "{pid} lives on: {text}");
         }
@@ -141,8 +142,7 @@ fn t85_stop_now_ends_a_check_that_runs() {
         assert_eq!(scene.file("a").is_some(), done);
 
         fs::write(scene.plan.with_file_name("ok"), "").unwrap();
-        let (code, text) = scene.plan("run", &[]);
-        assert_eq!((code, scene.claude.sessions()), (0, sessions), "{text}");
+        scene.runs(0, sessions, &[]);
         assert_eq!(scene.record("t").attempts, 1);
     }
 }
@@ -155,14 +155,13 @@ fn stop_now_ends_a_check_before_the_first_session() {
     let run = scene.begin(&[]);
     let pids = fs::read_to_string(scene.plan.with_file_name("pids")).unwrap();
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (3, 0), "{text}");
+    let text = scene.finishes(run, 3, 0);
     for pid in pids.split_whitespace() {
         assert!(process::ends(pid.parse().unwrap()), "{pid} lives on: {text}");
     }
     fs::write(scene.plan.with_file_name("ok"), "").unwrap();
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
 }
 
 /// The daemon dies between the stop and the end of the check: the next one does not begin it again.

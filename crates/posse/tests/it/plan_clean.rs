@@ -7,7 +7,8 @@ use posse_testkit::files::when;
 use serde_json::json;
 
 use crate::from_inside::inside;
-use crate::plan_run::{ONE, Scene, ended};
+use crate::plan_run::{ONE, Scene};
+use crate::project::ended;
 use crate::steps::{DONE, ask, commit, reports, wait_for};
 
 fn runs(scene: &Scene) -> Vec<PathBuf> {
@@ -23,17 +24,14 @@ fn it_shows_first_and_never_takes_work_that_is_not_merged() {
     scene.claude.play("t.1", commit("a", "alpha") + &reports("failed", "I give up"));
     scene.claude.play("t.2", commit("a", "beta") + DONE);
     assert_eq!(scene.plan("run", &[]).0, 1);
-    let text = scene.plan_ends(0, "clean", &[]);
-    assert!(text.contains("its work is not merged") && text.contains("there is nothing to remove"), "{text}");
+    scene.plan_says(0, "clean", &[], &["its work is not merged", "there is nothing to remove"]);
 
     assert_eq!(scene.plan("retry", &["t"]).0, 0);
     assert_eq!(scene.plan("run", &[]).0, 0);
     assert_eq!(runs(&scene).len(), 2);
-    let (code, text) = scene.plan("clean", &[]);
-    assert!(code == 0 && text.contains("may go") && text.contains("posse plan clean --yes"), "{text}");
+    let text = scene.plan_says(0, "clean", &[], &["may go", "posse plan clean --yes"]);
     assert_eq!(runs(&scene).len(), 2, "nothing was removed: {text}");
-    let (code, text) = scene.plan("clean", &["--yes"]);
-    assert!(code == 0 && text.contains("removed") && text.contains("its work is not merged"), "{text}");
+    let text = scene.plan_says(0, "clean", &["--yes"], &["removed", "its work is not merged"]);
     let left = runs(&scene);
     assert_eq!(left.len(), 1, "the run whose work is nowhere else stays: {text}");
     assert!(scene.git(&["branch", "--list", "plan/*"]).contains("plan/"), "its branch too");
@@ -43,9 +41,8 @@ fn it_shows_first_and_never_takes_work_that_is_not_merged() {
     scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
     let text = scene.plan_ends(0, "clean", &["--yes"]);
     assert!(runs(&scene).is_empty() && scene.git(&["branch", "--list", "plan/*"]).is_empty(), "{text}");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
-    let (code, text) = scene.plan("log", &["t"]);
-    assert!(code == 0 && text.contains("its files are gone"), "{text}");
+    assert_eq!(scene.worktrees(), 1);
+    scene.plan_says(0, "log", &["t"], &["its files are gone"]);
 }
 
 #[test]
@@ -105,8 +102,7 @@ fn what_is_old_goes_by_itself() {
     drop(database);
     scene.env.run(["ls"]).ok();
     posse_testkit::files::when("the old run has gone", || (runs(&scene).len() == 1).then_some(()));
-    let (code, text) = scene.plan("log", &[]);
-    assert!(code == 0 && text.contains("task t is done"), "what happened is still known: {text}");
+    scene.plan_says(0, "log", &[], &["task t is done"]);
     let asked = scene.command(&["log", unfinished.to_str().unwrap(), "u"]).output().unwrap();
     assert!(String::from_utf8_lossy(&asked.stdout).contains("asked:"), "{asked:?}");
 }

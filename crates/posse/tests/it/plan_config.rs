@@ -3,23 +3,9 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::plan_run::{ONE, Scene, TWO, said};
+use crate::plan_run::{ONE, Scene, TWO};
+use crate::project::{said, says};
 use crate::steps::{DONE, commit, sh};
-
-impl Scene {
-    /// The project's configuration.
-    pub(crate) fn configure(&self, text: &str) {
-        fs::create_dir_all(self.env.work().join(".posse")).unwrap();
-        fs::write(self.env.work().join(".posse/config.toml"), text).unwrap();
-    }
-
-    /// The user's own.
-    pub(crate) fn configure_user(&self, text: &str) {
-        let directory = &self.env.paths().config;
-        fs::create_dir_all(directory).unwrap();
-        fs::write(directory.join("config.toml"), text).unwrap();
-    }
-}
 
 #[test]
 fn checks_of_the_project_are_run_for_every_task() {
@@ -27,13 +13,11 @@ fn checks_of_the_project_are_run_for_every_task() {
     scene.configure("test_command = 'grep -q good a || { echo it is not good; exit 1; }'\n");
     scene.claude.play("t.1", commit("a", "bad") + DONE);
     scene.claude.play("t.2", commit("a", "good") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let text = scene.runs(0, 2, &[]);
     assert!(text.contains("check test failed"), "{text}");
     let second = scene.claude.called("t", 2).unwrap();
     assert!(second.prompt.contains("it is not good"), "{}", second.prompt);
-    let (code, text) = scene.plan("run", &["--dry-run"]);
-    assert!(code == 0 && text.contains("nothing is left to do"), "{text}");
+    scene.plan_says(0, "run", &["--dry-run"], &["nothing is left to do"]);
 }
 
 /// Whoever edits the file while a plan runs changes nothing about that run; the next one says what is different.
@@ -47,11 +31,9 @@ fn a_run_goes_by_the_configuration_it_began_with() {
         commit("a", "alpha") + &sh(&format!("echo 'test_command = \"echo\"' > {}", config.display())) + DONE,
     );
     scene.claude.play("1.2", commit("b", "beta") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (1, 2), "the check still fails: {text}");
+    let text = scene.runs(1, 2, &[]); // The check still fails.
     assert!(text.contains("check test failed") && !text.contains("is not as it was"), "{text}");
-    let text = scene.plan_ends(0, "run", &["--reset", "1.2"]);
-    assert!(text.contains("is not as it was when this plan was last run"), "{text}");
+    let text = scene.plan_says(0, "run", &["--reset", "1.2"], &["is not as it was when this plan was last run"]);
     assert!(text.contains(r#"test_command was "test ! -e b", is "echo""#), "{text}");
     let (_, text) = scene.plan("run", &[]);
     assert!(!text.contains("is not as it was"), "said once: {text}");
@@ -90,22 +72,9 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
     assert_eq!(called.variable("SECRET"), None);
     assert!(called.arguments.contains(&"Bash(curl:*)".to_owned()), "{:?}", called.arguments);
     scene.configure_user("[plans.sandbox]\nenabled = false\n");
-    let (code, text) = scene.plan("run", &["--reset", "t"]);
-    assert!(code == 1 && text.contains("THE SANDBOX IS OFF"), "nothing new was done: {text}");
+    scene.plan_says(1, "run", &["--reset", "t"], &["THE SANDBOX IS OFF"]);
     let called = scene.claude.called("t", 2).unwrap();
     assert!(called.arguments.contains(&"--dangerously-skip-permissions".to_owned()), "{:?}", called.arguments);
-}
-
-#[test]
-fn one_task_at_a_time() {
-    let scene = Scene::new(TWO);
-    scene.claude.play("1.1", commit("a", "alpha") + DONE);
-    scene.claude.play("1.2", commit("b", "beta") + DONE);
-    for done in [1, 2, 2] {
-        let (code, text) = scene.plan("run", &["--single-task"]);
-        assert_eq!((code, scene.claude.sessions()), (0, done), "{text}");
-    }
-    assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
 }
 
 #[test]
@@ -124,8 +93,7 @@ fn what_is_configured_can_be_looked_at() {
     let scene = Scene::new(ONE);
     scene.configure("test_command = 'pytest || echo ok'\n[task]\ntimeout = '1h'\n");
     scene.configure_user("[plans.sandbox]\ndeny = ['Bash(curl:*)']\n");
-    let (code, text) = said(&scene.command(&["config"]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
+    let text = says(0, scene.command(&["config"]), &[]);
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     assert!(row("plans.task.timeout").ends_with("the project's file, line 3"), "{text}");
     assert!(row("plans.sandbox.deny").ends_with("config.toml, line 2"), "{text}");
@@ -134,31 +102,26 @@ fn what_is_configured_can_be_looked_at() {
         "{text}"
     );
     assert!(text.contains("this gate cannot fail"), "{text}");
-    let (code, text) = scene.plan("check", &[]);
-    assert!(code == 0 && text.contains("this gate cannot fail"), "{text}");
-    let (code, text) = said(&scene.command(&["config", "--default"]).output().unwrap());
-    assert!(code == 0 && text.contains("#keep_failed = \"7d\""), "{text}");
+    scene.plan_says(0, "check", &[], &["this gate cannot fail"]);
+    says(0, scene.command(&["config", "--default"]), &["#keep_failed = \"7d\""]);
     // The file of the original, if there is no other.
     fs::remove_file(scene.env.work().join(".posse/config.toml")).unwrap();
     fs::create_dir(scene.env.work().join(".claude")).unwrap();
     fs::write(scene.env.work().join(".claude/orchestrator-config.yaml"), "build_command: make all\n").unwrap();
-    let (code, text) = said(&scene.command(&["config"]).output().unwrap());
-    assert!(code == 0 && text.contains("make all"), "{text}");
+    says(0, scene.command(&["config"]), &["make all"]);
 }
 
 #[test]
 fn init_writes_a_configuration_that_says_nothing() {
     let scene = Scene::new(ONE);
-    let (code, text) = said(&scene.command(&["init"]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
+    let text = says(0, scene.command(&["init"]), &[]);
     assert!(scene.file(".posse/config.toml").unwrap().contains("#test_command"), "{text}");
     assert_eq!(scene.file(".posse/.gitignore").as_deref(), Some("/state/\n"));
-    let (code, text) = said(&scene.command(&["check", ".posse/plans/first.yaml"]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
+    says(0, scene.command(&["check", ".posse/plans/first.yaml"]), &[]);
     // What is there stays.
     scene.configure("test_command = 'mine'\n");
-    let (code, text) = said(&scene.command(&["init", "second.yaml"]).output().unwrap());
-    assert_eq!((code, scene.file(".posse/config.toml").as_deref()), (0, Some("test_command = 'mine'\n")), "{text}");
+    let text = says(0, scene.command(&["init", "second.yaml"]), &[]);
+    assert_eq!(scene.file(".posse/config.toml").as_deref(), Some("test_command = 'mine'\n"), "{text}");
 }
 
 /// A command that a file of the project names is run only when the user has confirmed it, and again when it has changed.

@@ -3,10 +3,6 @@
 use std::fs;
 use std::process::Command;
 
-use posse_sim::headless::ScriptedClaude;
-use posse_testkit::git::copy_example;
-
-use crate::env;
 use crate::plan_run::Scene;
 use crate::steps::{DONE, refused, reports, sh};
 
@@ -36,22 +32,11 @@ END
 ";
 const PASS: &str = r#"{ result = { text = "[PASS] tests/run passes\n**Verdict: PASS**" } },"#;
 
-fn example() -> Scene {
-    let env = env();
-    copy_example(&env.work());
-    let outside = env.work().parent().unwrap().join("outside");
-    fs::create_dir(&outside).unwrap();
-    let scene =
-        Scene { claude: ScriptedClaude::install(&outside, env.posse_path()), plan: env.work().join("plan.yaml"), env };
-    scene.commit_all();
-    scene
-}
-
 #[test]
 fn it_is_in_order_and_its_tests_pass() {
-    let scene = example();
-    let (code, text) = scene.plan("check", &[]);
-    assert!(code == 0 && text.contains("is in order: 3 tasks") && !text.contains("warning"), "{text}");
+    let scene = Scene::example();
+    let text = scene.plan_says(0, "check", &[], &["is in order: 3 tasks"]);
+    assert!(!text.contains("warning"), "{text}");
     let tests = Command::new("sh").arg("tests/run").current_dir(scene.env.work()).output().unwrap();
     assert!(tests.status.success(), "{tests:?}");
     let text = scene.plan_ends(0, "run", &["--dry-run"]);
@@ -60,13 +45,13 @@ fn it_is_in_order_and_its_tests_pass() {
     assert!(steps[0].contains("1.1") && steps[1].contains("1.2") && steps[2].contains("2.1"), "{text}");
     assert!(steps[1].starts_with("  1") && steps[2].starts_with("  2"), "{text}");
     // The writer may edit, but has no commands.
-    let (code, text) = crate::plan_run::said(&scene.command(&["flags", "writer"]).output().unwrap());
+    let (code, text) = crate::project::said(&scene.command(&["flags", "writer"]).output().unwrap());
     assert!(code == 0 && text.contains("--allowedTools Read Grep Glob Write Edit\n"), "{text}");
 }
 
 #[test]
 fn a_newcomer_runs_it() {
-    let scene = example();
+    let scene = Scene::example();
     let outside = scene.env.work().parent().unwrap().join("outside.txt");
     scene.claude.play("1.1.1", sh(SEARCH) + &reports("completed", "search is there"));
     scene.claude.play("1.1.2", PASS);

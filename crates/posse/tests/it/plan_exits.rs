@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use posse_testkit::files::when;
 use posse_testkit::git::git;
 
-use crate::plan_run::{ONE, Scene, TWO, ended, said};
-use crate::steps::{DONE, ask, commit, end, limited, refused, reports, say, uses, wait_for};
+use crate::has_in_order;
+use crate::plan_run::{ONE, Scene, TWO, one};
+use crate::project::{ended, ended_with, said};
+use crate::steps::{DONE, FINE, ask, commit, limited, refused, reports, say, uses, wait_for};
 
 /// One task that fails at once, and one that needs it.
 const NEEDS: &str = "\
@@ -18,10 +19,6 @@ sections:
       - {id: a, name: A}
       - {id: b, name: B, depends_on: [a]}
 ";
-
-fn one(meta: &str) -> String {
-    ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {meta}"))
-}
 
 #[test]
 fn every_end_has_its_code() {
@@ -69,8 +66,7 @@ fn a_pause_after_failures_is_told() {
     let scene =
         Scene::new(&one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s"));
     scene.claude.play("t", reports("failed", "no"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (4, 2), "{text}");
+    let text = scene.runs(4, 2, &[]);
     assert!(text.contains("paused: sessions failed one after the other; one more is tried in 1 min"), "{text}");
 }
 
@@ -111,24 +107,21 @@ fn what_is_chosen_is_done_and_nothing_else() {
     };
     let scene = Scene::new(TWO);
     plays(&scene);
-    let (code, text) = scene.plan("run", &["--dry-run", "--single-task"]);
-    assert!(code == 0 && text.contains("1.1") && !text.contains("1.2"), "{text}");
+    let text = scene.plan_says(0, "run", &["--dry-run", "--single-task"], &["1.1"]);
+    assert!(!text.contains("1.2"), "{text}");
     // One task, and no more; the next time, the next one.
     for (sessions, status) in [(1, "pending"), (2, "verified")] {
-        let (code, text) = scene.plan("run", &["--single-task"]);
-        assert_eq!((code, scene.claude.sessions()), (0, sessions), "{text}");
-        let (_, text) = scene.plan("why", &["1.2"]);
-        assert!(text.contains(&format!("status     {status}")), "{text}");
+        scene.runs(0, sessions, &["--single-task"]);
+        scene.plan_says(0, "why", &["1.2"], &[&format!("status     {status}")]);
     }
-    let (code, text) = scene.plan("run", &["--single-task"]);
-    assert!(code == 0 && scene.claude.sessions() == 2 && text.contains("every task is done"), "{text}");
+    let text = scene.plan_says(0, "run", &["--single-task"], &["every task is done"]);
+    assert!(scene.claude.sessions() == 2, "{text}");
 
     // Again, from the beginning: that one and no other.
     scene.claude.play("1.1", commit("a", "again") + DONE);
-    let (code, text) = scene.plan("run", &["--dry-run", "--reset", "1.1"]);
-    assert!(code == 0 && text.contains("1.1") && !text.contains("1.2"), "{text}");
-    let (code, text) = scene.plan("run", &["--reset", "1.1"]);
-    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
+    let text = scene.plan_says(0, "run", &["--dry-run", "--reset", "1.1"], &["1.1"]);
+    assert!(!text.contains("1.2"), "{text}");
+    scene.runs(0, 3, &["--reset", "1.1"]);
     assert_eq!(scene.file("a").as_deref(), Some("again\n"));
 
     // From a task on, and what is before it stays as it is. The old name of the option means the same.
@@ -136,8 +129,8 @@ fn what_is_chosen_is_done_and_nothing_else() {
     for option in ["--from", "--resume-from", "--only"] {
         let scene = Scene::new(&plan);
         plays(&scene);
-        let (code, text) = scene.plan("run", &["--dry-run", option, "1.2"]);
-        assert!(code == 0 && text.contains("1.2") && !text.contains("1.1"), "{text}");
+        let text = scene.plan_says(0, "run", &["--dry-run", option, "1.2"], &["1.2"]);
+        assert!(!text.contains("1.1"), "{text}");
         let (code, text) = scene.plan("run", &[option, "1.2"]);
         assert_eq!((code, scene.claude.sessions()), (0, 1), "{option}: {text}");
         assert!(text.contains("what was asked for is done"), "{text}");
@@ -151,8 +144,7 @@ fn a_run_that_goes_on_is_joined_or_left_alone() {
     let scene = Scene::new(ONE);
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
-    let first = scene.begin(&["--parallel=3"]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let first = scene.begin_until(&["--parallel=3"], "t", 1);
     for (options, without) in [
         (&["--no-sandbox", "--only", "t", "--parallel=2"][..], "--only t, --parallel 2, --no-sandbox"),
         (&["--allow-dirty", "--state", "x", "--provider", "codex"], "--allow-dirty, --provider codex, --state x"),
@@ -198,9 +190,7 @@ fn as_much_is_shown_as_was_asked_for() {
         "task t: says it is done",
         "task t: merged",
     ];
-    let paths: Vec<usize> =
-        parts.iter().map(|part| verbose.find(part).unwrap_or_else(|| panic!("{part}: {verbose}"))).collect();
-    assert!(paths.is_sorted(), "{verbose}");
+    has_in_order(&verbose, &parts);
     let json = run(&["--verbose", "--json"]);
     let events: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.iter().any(|event| event["event"]["said"] == "I look around." && event["task"] == "t"), "{json}");
@@ -208,38 +198,37 @@ fn as_much_is_shown_as_was_asked_for() {
     assert_eq!(events.last().unwrap()["outcome"], "verified");
 }
 
-/// Stopped when the work was done and the validator had not come: the next run has it judged, and does not do it again.
+/// A run is stopped when the work is done and not validated yet. The next run has it validated, and does it again only if the work
+/// is gone.
 #[test]
-fn what_was_done_before_a_stop_is_not_done_again() {
-    let scene = Scene::new(&one("validation: {enabled: true}"));
-    scene.claude.gate("gate");
-    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + DONE);
-    scene.claude.play("t.2", end("[PASS] a is there\n**Verdict: PASS**"));
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
-    assert_eq!(scene.plan("stop", &[]).0, 0);
-    scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.file("a")), (3, None), "{text}");
-    assert!(scene.plan("why", &["t"]).1.contains("it counts when validators agree"), "{}", scene.text());
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 2, Some("alpha\n")), "{text}");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "{text}");
-
-    // If the work is gone, it is done again; that it was there once costs no attempt.
-    let scene = Scene::new(&one("validation: {enabled: true}, max_attempts_default: 1"));
-    scene.claude.gate("gate");
-    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + DONE);
-    scene.claude.play("t.2", commit("a", "beta") + DONE);
-    scene.claude.play("t.3", end("[PASS] a is there\n**Verdict: PASS**"));
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
-    assert_eq!(scene.plan("stop", &[]).0, 0);
-    scene.claude.open_gate("gate");
-    assert_eq!(ended(run).0, 3);
-    for entry in fs::read_dir(scene.env.paths().plans()).unwrap() {
-        fs::remove_file(entry.unwrap().path().join("records/t-1.json")).unwrap();
+fn work_is_not_done_again_after_a_stop() {
+    for (held, how, is_gone, sessions) in
+        [("t.1", &[][..], false, 2), ("t.2", &["now"][..], false, 3), ("t.1", &[][..], true, 3)]
+    {
+        let scene = Scene::new(&one("validation: {enabled: true}, max_attempts_default: 1"));
+        scene.claude.gate("gate");
+        let work = commit("a", "alpha") + DONE;
+        scene.claude.play("t.1", if held == "t.1" { wait_for("gate") + &work } else { work.clone() });
+        let again = if is_gone { commit("a", "beta") + DONE } else { FINE.to_owned() };
+        scene.claude.play("t.2", if held == "t.2" { wait_for("gate") } else { again });
+        scene.claude.play("t.3", FINE);
+        let run = scene.begin_until(&[], "t", if held == "t.1" { 1 } else { 2 });
+        scene.plan_says(1, "retry", &["t"], &["a session works on task t"]);
+        scene.plan_ends(0, "stop", how);
+        if how.is_empty() {
+            scene.claude.open_gate("gate");
+        }
+        let text = ended_with(3, run);
+        assert_eq!(scene.file("a"), None, "{text}");
+        scene.plan_says(0, "why", &["t"], &["it counts when validators agree"]);
+        if is_gone {
+            for entry in fs::read_dir(scene.env.paths().plans()).unwrap() {
+                fs::remove_file(entry.unwrap().path().join("records/t-1.json")).unwrap();
+            }
+        }
+        // Work that is gone costs no attempt.
+        let text = scene.runs(0, sessions, &[]);
+        let expected = if is_gone { "beta\n" } else { "alpha\n" };
+        assert_eq!((scene.file("a").as_deref(), scene.worktrees()), (Some(expected), 1), "{text}");
     }
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions(), scene.file("a").as_deref()), (0, 3, Some("beta\n")), "{text}");
 }

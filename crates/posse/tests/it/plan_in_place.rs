@@ -5,7 +5,9 @@ use std::fs;
 use posse_core::plan::FailureKind;
 use posse_testkit::files::when;
 
-use crate::plan_run::{ONE, Scene, TWO, ended};
+use crate::kills::kill_daemon;
+use crate::plan_run::{ONE, Scene, TWO};
+use crate::project::ended_with;
 use crate::steps::{DONE, commit, reports, say, sh, wait_for};
 
 fn in_place(plan: &str) -> String {
@@ -63,8 +65,7 @@ fn a_session_that_sweeps_up_the_users_changes_has_failed() {
     let scene = Scene::new(&in_place(ONE));
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
     scene.claude.play("t", sh("echo its >> README\ngit -c user.name=a -c user.email=a@b commit -qam all") + DONE);
-    let (code, text) = scene.plan("run", &["--allow-dirty"]);
-    assert_eq!((code, scene.claude.sessions()), (1, 1), "another attempt would not help: {text}");
+    let text = scene.runs(1, 1, &["--allow-dirty"]); // Another attempt would not help.
     assert!(text.contains("had uncommitted changes before the session began: README"), "{text}");
     let saved = scene.git(&["for-each-ref", "--format=%(refname)", "refs/posse"]);
     assert!(text.contains(&format!("git show {}:README", saved.trim())), "{text}");
@@ -83,14 +84,13 @@ fn t85_stop_and_go_on() {
     scene.claude.gate("gate");
     scene.claude.play("t.1", sh("echo half > a") + &wait_for("gate"));
     scene.claude.play("t.2", sh("echo whole >> a") + DONE);
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let run = scene.begin_until(&[], "t", 1);
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.file("a").as_deref()), (3, Some("half\n")), "{text}");
+    let text = ended_with(3, run);
+    assert_eq!(scene.file("a").as_deref(), Some("half\n"), "{text}");
     assert_eq!(scene.record("t").attempts, 0, "it costs no attempt");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.file("a").as_deref()), (0, Some("half\nwhole\n")), "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
+    assert_eq!(scene.file("a").as_deref(), Some("half\nwhole\n"), "{text}");
     assert_eq!(scene.git(&["status", "--porcelain"]), "", "{text}");
 }
 
@@ -100,12 +100,10 @@ fn t87_a_session_that_ends_while_the_daemon_is_dead() {
     let scene = Scene::new(&in_place(ONE));
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate") + &sh("echo alpha > a") + DONE);
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let run = scene.begin_until(&[], "t", 1);
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    scene.finishes(run, 0, 1);
     assert_eq!(scene.git(&["show", "--format=%s", "--name-only"]), "task t: Write a\n\na\n");
 }
 
@@ -115,15 +113,30 @@ fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
     let plan =
         in_place(TWO).replace("isolation: in_place", "isolation: in_place\n  gates: [{name: ok, cmd: 'date >> log'}]");
     let scene = Scene::new(&plan);
-    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
-    fs::write(scene.env.work().join("staged"), "staged\n").unwrap();
+    scene.put("README", "one\nmine\n");
+    scene.put("staged", "staged\n");
     scene.git(&["add", "staged"]);
     let before = [scene.git(&["diff", "--cached"]), scene.git(&["diff"])];
     scene.claude.gate("gate");
     let work = say("working") + &wait_for("gate") + &commit("a", "alpha") + &sh("echo x > left") + DONE;
     scene.claude.play("1.1", work);
     scene.claude.play("1.2", sh("cat a > b") + DONE);
-    let text = scene.run_and_kill_daemons(&["--allow-dirty"]);
+    let mut run = scene.begin(&["--allow-dirty"]);
+    let mut kills = 0;
+    while run.try_wait().unwrap().is_none() {
+        if kills == 3 {
+            scene.until_waits("1.1", 1);
+            scene.claude.open_gate("gate");
+        }
+        // The pauses differ, so that each daemon dies in another moment of the run.
+        std::thread::sleep(std::time::Duration::from_millis(100 + 70 * u64::from(kills)));
+        if run.try_wait().unwrap().is_none() && kills < 12 {
+            kills += kill_daemon(&scene.env);
+        }
+    }
+    // The last daemon may have been killed after the end of the run, when nobody needs another one.
+    scene.env.run(["ls"]).ok();
+    let text = scene.finishes(run, 0, 2);
     assert_eq!([scene.git(&["diff", "--cached"]), scene.git(&["diff"])], before, "{text}");
     assert_eq!(scene.git(&["ls-files", "--others"]), "log\n", "what the check left is nobody's work");
     let log = scene.git(&["log", "--format=%s", "--name-only"]);
@@ -151,8 +164,8 @@ fn where_work_trees_do_not_work_the_checkout_does() {
     fs::write(&scene.plan, &plan).unwrap();
     let (code, text) = scene.plan("run", &["--parallel"]);
     assert!(code != 0 && text.contains("only one can run"), "{code}: {text}");
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
     assert!(text.contains("sessions work in your checkout, as with `isolation: in_place`"), "{text}");
 }
 
@@ -161,16 +174,14 @@ fn two_plans_do_not_share_a_checkout() {
     let scene = Scene::new(&in_place(ONE));
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let run = scene.begin_until(&[], "t", 1);
     let other = scene.plan.with_file_name("other.yaml");
     fs::write(&other, in_place(ONE)).unwrap();
     let output = scene.command(&["run", other.to_str().unwrap()]).output().unwrap();
-    let (code, text) = crate::plan_run::said(&output);
+    let (code, text) = crate::project::said(&output);
     assert!(code != 0 && text.contains("of another plan works in"), "{code}: {text}");
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    scene.finishes(run, 0, 1);
 }
 
 /// Before the first session the checks are run, which takes an environment. Whoever is tired of waiting for it stops the run.

@@ -1,36 +1,22 @@
-//! Whole runs of a plan, with real git and real processes in a checkout full of somebody's own uncommitted work, while at random
-//! moments the daemon is killed, or the command that follows the run, or once the keeper with all sessions. A person answers,
-//! edits the plan, and goes on. Whatever happens, it comes to the same end: every task done once, every result merged once, and
-//! nothing of the user's changed in files, index or stash.
-//!
-//! A part of it runs with the other tests. All of it, 200 kills and some minutes:
-//!
-//! ```text
-//! cargo test -p posse --test it plan_kills -- --ignored --nocapture
-//! ```
-//!
-//! Every run prints its seed; `POSSE_KILLS_SEED=…` begins with that one.
+//! Runs of a plan with random kills, with real git and real processes in a checkout full of the user's own uncommitted work: every
+//! task is done once, every result is merged once, and nothing of the user's is changed in files, index or stash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posse_api::{EntryView, JournalView, PlanEntry, PlanView};
 use posse_core::engine::RunOutcome;
 use posse_core::plan::machine::{Event, MergeResult};
 use posse_core::plan::outcome::Outcome;
-use posse_testkit::PATIENCE;
-use posse_testkit::{env, process};
-use serde_json::Value;
+use posse_testkit::files::when;
+use posse_testkit::{TestEnv, env, process};
 
-use crate::kills::{Follower, Random, first_seed, journal_line, kill_daemon, until_entry, until_killed};
+use crate::kills::{Follower, Killable, Random, kill_daemon, undisturbed, until_killed};
 use crate::plan_run::Scene;
 use crate::steps::{DONE, ask, commit, end, say, sh};
-
-/// Kills in one run. More of them and it is more often dead than alive.
-const KILLS_PER_RUN: u32 = 15;
 
 const PLAN: &str = "\
 # Kept by hand.
@@ -137,72 +123,84 @@ fn leave_work_about(scene: &Scene) {
     fs::remove_file(scene.env.work().join("gone")).unwrap();
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Victim {
-    Daemon,
-    /// As often as it comes back.
-    DaemonThreeTimes,
-    Follower,
-    /// With the daemon: as when the machine goes down.
-    Keeper,
-}
-
-/// The moments where something is between the journal and the world.
-const MOMENTS: [&str; 10] = [
-    "started",
-    "area_ready",
-    "launched",
-    "launched",
-    "launched",
-    "session_ended",
-    "validator_ended",
-    "gates_ended",
-    "merge_ended",
-    "plan_edited",
-];
-
-struct Disturbed {
+struct PlanKills {
     scene: Scene,
+    /// What the user had at the start.
+    before: Users,
     follower: Follower,
     keeper_kills: AtomicU32,
 }
 
-impl Disturbed {
-    fn open() -> Self {
+impl Killable for PlanKills {
+    const KIND: &'static str = "plan";
+    const KILLS_PER_RUN: u32 = 15;
+    const MOMENTS: &'static [&'static str] = &[
+        "started",
+        "area_ready",
+        "launched",
+        "launched",
+        "launched",
+        "session_ended",
+        "validator_ended",
+        "gates_ended",
+        "merge_ended",
+        "plan_edited",
+    ];
+
+    fn open(_: u64) -> Self {
         let scene = Scene::new(PLAN);
         plays(&scene);
         leave_work_about(&scene);
-        let follower = Follower::new(&scene.env);
-        Self { scene, follower, keeper_kills: AtomicU32::new(0) }
+        let (before, follower) = (users(&scene), Follower::new(&scene.env));
+        Self { scene, before, follower, keeper_kills: AtomicU32::new(0) }
     }
 
-    /// Newest first.
-    fn runs(&self) -> Option<Vec<PlanView>> {
-        self.scene.env.run(["serve"]);
-        self.scene.env.http().get("/runs?kind=plan").ok()
+    fn env(&self) -> &TestEnv {
+        &self.scene.env
     }
 
-    /// What a person does who wants this done: begins it, answers what is asked, and goes on until it is over.
-    fn see_it_through(&self) -> Vec<PlanView> {
-        let give_up = Instant::now() + PATIENCE;
-        loop {
-            assert!(Instant::now() < give_up, "it does not come to an end\n{}", self.told());
-            let Some(runs) = self.runs() else { continue };
-            match runs.first().and_then(|run| run.outcome.filter(|_| !run.is_active())) {
-                Some(outcome) if outcome.is_success() => return runs,
-                // Whether it was taken is seen by whether it asks again.
-                Some(RunOutcome::Suspended) => drop(self.scene.plan("answer", &["asks", "blue", "of", "course"])),
-                Some(outcome) => panic!("{outcome:?}\n{}", self.told()),
-                None => {}
-            }
-            let mut command = self.scene.command(&["run", self.scene.plan.to_str().unwrap(), "--parallel=3"]);
-            assert!(self.follower.follow(&mut command, give_up), "it does not come to an end\n{}", self.told());
+    fn follower(&self) -> &Follower {
+        &self.follower
+    }
+
+    fn next(&self) -> Option<Command> {
+        let runs: Vec<PlanView> = when("the runs", || {
+            self.scene.env.run(["serve"]);
+            self.scene.env.http().get("/runs?kind=plan").ok()
+        });
+        match runs.first().and_then(|run| run.outcome.filter(|_| !run.is_active())) {
+            Some(outcome) if outcome.is_success() => return None,
+            // If the answer was not taken, the plan asks again.
+            Some(RunOutcome::Suspended) => drop(self.scene.plan("answer", &["asks", "blue", "of", "course"])),
+            Some(outcome) => panic!("{outcome:?}\n{}", self.report()),
+            None => {}
+        }
+        Some(self.scene.command(&["run", self.scene.plan.to_str().unwrap(), "--parallel=3"]))
+    }
+
+    /// Kills keeper and daemon, as when the machine goes down. Once in a run: a task whose session is lost again and again is
+    /// given up, and should be.
+    fn kill_special(&self, random: &mut Random) -> u32 {
+        let keeper = self.scene.env.keeper_pid().filter(|_| self.keeper_kills.load(Ordering::Relaxed) == 0);
+        let Some(keeper) = keeper.filter(|_| random.below(3) == 0) else { return kill_daemon(&self.scene.env) };
+        self.keeper_kills.fetch_add(1, Ordering::Relaxed);
+        env::kill(keeper);
+        let _ = process::ends(keeper);
+        1 + kill_daemon(&self.scene.env)
+    }
+
+    fn pause(entry: Option<&str>, random: &mut Random) -> u64 {
+        match entry {
+            // While the session works, for the most part.
+            Some("launched") => random.below(900),
+            Some(_) => random.below(60) * random.below(2),
+            None => random.below(500),
         }
     }
 
     /// Another person adds a task while the first one is worked on. As an editor does it: whole, or not at all; and again if
     /// posse wrote in between.
-    fn add_a_task(&self) {
+    fn meanwhile(&self) {
         while !self.scene.claude.session("first", 1).exists() {
             if self.follower.is_over() {
                 return;
@@ -225,98 +223,23 @@ impl Disturbed {
         }
     }
 
-    fn journals(&self) -> Vec<JournalView> {
-        let runs = self.runs().unwrap_or_default();
-        let journal = |run: &PlanView| -> Vec<JournalView> {
-            self.scene.env.http().get(&format!("/runs/{}/journal", run.id)).unwrap_or_default()
-        };
-        runs.iter().rev().flat_map(journal).collect()
+    fn details(&self) -> String {
+        format!("plan:\n{}\nreports:\n{}", self.scene.text(), self.reports())
     }
 
-    /// Everything that helps to understand what went wrong.
-    fn told(&self) -> String {
-        let entry = |it: &JournalView| journal_line(it.seq, it.at, serde_json::to_string(&it.entry).unwrap());
-        let journal: String = self.journals().iter().map(entry).collect();
-        format!(
-            "journal:\n{journal}\n{}\nplan:\n{}\nreports:\n{}",
-            self.follower.told(&self.scene.env),
-            self.scene.text(),
-            self.reports()
-        )
-    }
-
-    /// The reports of all runs.
-    fn reports(&self) -> String {
-        let plans = fs::read_dir(self.scene.env.paths().home.join("plans")).into_iter().flatten();
-        plans.map(|plan| fs::read_to_string(plan.unwrap().path().join("report.md")).unwrap_or_default()).collect()
-    }
-
-    // ---- the killer ----
-
-    fn kill(&self, victim: Victim) -> u32 {
-        match victim {
-            Victim::Daemon => kill_daemon(&self.scene.env),
-            Victim::DaemonThreeTimes => (0..3)
-                .map(|_| {
-                    self.scene.env.run(["serve"]);
-                    kill_daemon(&self.scene.env)
-                })
-                .sum(),
-            Victim::Follower => self.follower.kill(),
-            // Once in a run: a task whose session is lost again and again is given up, and should be.
-            Victim::Keeper if self.keeper_kills.load(Ordering::Relaxed) > 0 => kill_daemon(&self.scene.env),
-            Victim::Keeper => {
-                let Some(keeper) = self.scene.env.keeper_pid() else { return 0 };
-                self.keeper_kills.fetch_add(1, Ordering::Relaxed);
-                env::kill(keeper);
-                let _ = process::ends(keeper);
-                1 + kill_daemon(&self.scene.env)
-            }
-        }
-    }
-
-    /// Kills so often, or until the run is over. Gives the kills there were.
-    fn disturb(&self, kills: u32, random: &mut Random, entries: &Receiver<String>) -> u32 {
-        let mut done = 0;
-        while done < kills && !self.follower.is_over() {
-            let wanted = (random.below(3) > 0).then(|| random.one_of(&MOMENTS));
-            let after = match wanted {
-                // While the session works, for the most part.
-                Some("launched") => random.below(900),
-                Some(_) => random.below(60) * random.below(2),
-                None => random.below(500),
-            };
-            let victim = match random.below(20) {
-                0..=12 => Victim::Daemon,
-                13 | 14 => Victim::DaemonThreeTimes,
-                15..=18 => Victim::Follower,
-                _ => Victim::Keeper,
-            };
-            if let Some(wanted) = wanted {
-                until_entry(entries, wanted, Duration::from_millis(1000));
-            }
-            std::thread::sleep(Duration::from_millis(after));
-            done += self.kill(victim);
-            while entries.try_recv().is_ok() {}
-        }
-        done
-    }
-
-    // ---- what must hold ----
-
-    fn check(&self, before: &Users) {
-        let (scene, told) = (&self.scene, || self.told());
+    fn check(&self, _: bool) {
+        let scene = &self.scene;
         let plan = scene.text();
-        assert!(plan.starts_with("# Kept by hand.\n") && plan.contains("# by hand"), "{}", told());
-        assert_eq!(plan.matches("status: verified").count(), TASKS.len(), "{}", told());
+        assert!(plan.starts_with("# Kept by hand.\n") && plan.contains("# by hand"), "{}", self.report());
+        assert_eq!(plan.matches("status: verified").count(), TASKS.len(), "{}", self.report());
         for task in TASKS {
-            assert_eq!(scene.record(task).attempts, 1, "{task}: {}", told());
-            assert_eq!(scene.file(task), Some(format!("{task}\n")), "{}", told());
+            assert_eq!(scene.record(task).attempts, 1, "{task}: {}", self.report());
+            assert_eq!(scene.file(task), Some(format!("{task}\n")), "{}", self.report());
             assert_eq!(scene.git(&["log", "--format=%H", "main", "--", task]).lines().count(), 1, "{task} came twice");
         }
         let shared = scene.file("shared").unwrap();
-        assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}\n{}", told());
-        assert_eq!(users(scene), *before, "{}", told());
+        assert_eq!(shared.matches(": done").count(), TASKS.len(), "{shared}\n{}", self.report());
+        assert_eq!(users(scene), self.before, "{}", self.report());
         scene.git(&["fsck", "--no-dangling"]);
         let branches = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
         // A git that died with its session may have left a lock in the user's repository. Only the user can know that nobody
@@ -326,12 +249,20 @@ impl Disturbed {
         for branch in branches.lines().filter(|branch| !(locked && reports.contains(&format!("branch {branch})")))) {
             // A session that was lost with its keeper may have committed something. That is kept for a person.
             let name = branch.rsplitn(3, '/').take(2).collect::<Vec<_>>();
-            assert!(self.lost_sessions().contains(&format!("{}-{}", name[1], name[0])), "{branch}\n{}", told());
-            assert_ne!(scene.git(&["log", "--oneline", &format!("main..{branch}")]), "", "{branch}\n{}", told());
+            assert!(self.lost_sessions().contains(&format!("{}-{}", name[1], name[0])), "{branch}\n{}", self.report());
+            assert_ne!(scene.git(&["log", "--oneline", &format!("main..{branch}")]), "", "{branch}\n{}", self.report());
         }
         let worktrees = scene.git(&["worktree", "list"]);
-        assert!(worktrees.lines().count() <= 1 + branches.lines().count(), "{worktrees}\n{}", told());
+        assert!(worktrees.lines().count() <= 1 + branches.lines().count(), "{worktrees}\n{}", self.report());
         self.check_sessions();
+    }
+}
+
+impl PlanKills {
+    /// The reports of all runs.
+    fn reports(&self) -> String {
+        let plans = fs::read_dir(self.scene.env.paths().home.join("plans")).into_iter().flatten();
+        plans.map(|plan| fs::read_to_string(plan.unwrap().path().join("report.md")).unwrap_or_default()).collect()
     }
 
     /// The sessions that ended without a report because the keeper was killed.
@@ -352,16 +283,16 @@ impl Disturbed {
         for JournalView { seq, entry, .. } in self.journals() {
             match entry {
                 EntryView::Plan(PlanEntry::Launched { id: run, .. }) => {
-                    assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.told());
-                    assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.told());
+                    assert!(!ended.contains_key(&run), "{seq}: {run} began after its end\n{}", self.report());
+                    assert!(!merged.contains_key(&run.task), "{seq}: {run} began, and it is merged\n{}", self.report());
                 }
                 EntryView::Plan(PlanEntry::Happened { event }) => match *event {
                     Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => {
-                        assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice\n{}", self.told());
+                        assert_eq!(ended.insert(run.clone(), seq), None, "{run} ended twice\n{}", self.report());
                     }
                     Event::MergeEnded { run, result: MergeResult::Merged { .. } } => {
                         let twice = merged.insert(run.task.clone(), seq);
-                        assert_eq!(twice, None, "{} was merged twice\n{}", run.task, self.told());
+                        assert_eq!(twice, None, "{} was merged twice\n{}", run.task, self.report());
                     }
                     _ => {}
                 },
@@ -379,59 +310,34 @@ impl Disturbed {
                 _ => 1,
             };
             let lost = self.keeper_kills.load(Ordering::Relaxed) > 0;
-            assert!(finished == 1 || (lost && finished == 0), "{task} was finished {finished} times\n{}", self.told());
-            assert!(sessions(task).count() == expected || lost, "{task}: {}\n{}", sessions(task).count(), self.told());
+            assert!(
+                finished == 1 || (lost && finished == 0),
+                "{task} was finished {finished} times\n{}",
+                self.report()
+            );
+            assert!(
+                sessions(task).count() == expected || lost,
+                "{task}: {}\n{}",
+                sessions(task).count(),
+                self.report()
+            );
         }
     }
 }
 
-/// The name of the entry that an event is about.
-fn entry(event: &Value) -> Option<String> {
-    let data = &event["data"];
-    let happened = data["event"].as_object().and_then(|event| event.keys().next().cloned());
-    let name = happened.or_else(|| data["event"].as_str().map(str::to_owned));
-    let name = name.or_else(|| data["entry"].as_str().map(str::to_owned));
-    name.filter(|_| event["kind"] == "run_entry")
-}
-
-/// A run with so many kills at most. Gives those there were.
-fn play(seed: u64, kills: u32) -> u32 {
-    println!("seed {seed}: up to {kills} kills");
-    let begun = Instant::now();
-    let disturbed = Disturbed::open();
-    let before = users(&disturbed.scene);
-    let mut random = Random::new(seed);
-    let check = |runs: &Vec<PlanView>, done| {
-        println!(
-            "seed {seed}: {done} kills ({} of the keeper), {} runs, {} sessions, {:.1} s",
-            disturbed.keeper_kills.load(Ordering::Relaxed),
-            runs.len(),
-            disturbed.scene.claude.sessions(),
-            begun.elapsed().as_secs_f64()
-        );
-        disturbed.check(&before);
-    };
-    let disturb = |entries: &_| disturbed.disturb(kills, &mut random, entries);
-    std::thread::scope(|scope| {
-        scope.spawn(|| disturbed.add_a_task());
-        let see_it_through = || disturbed.see_it_through();
-        disturbed.follower.play(&disturbed.scene.env, entry, see_it_through, disturb, check)
-    })
-}
-
 #[test]
 fn an_undisturbed_plan_gives_what_the_others_are_compared_with() {
-    assert_eq!(play(first_seed(), 0), 0);
+    undisturbed::<PlanKills>();
 }
 
 /// T86, T87, at moments that nobody chose.
 #[test]
 fn whoever_is_killed_the_plan_comes_to_the_same_end() {
-    until_killed(4, |seed| play(seed, KILLS_PER_RUN));
+    until_killed::<PlanKills>(4);
 }
 
 #[test]
 #[ignore = "takes minutes: ./test --full"]
 fn two_hundred_kills_and_every_plan_comes_to_the_same_end() {
-    until_killed(200, |seed| play(seed, KILLS_PER_RUN));
+    until_killed::<PlanKills>(200);
 }

@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use posse_testkit::files::when;
-
-use crate::plan_run::{ONE, Scene, TWO, ended};
+use crate::has_in_order;
+use crate::plan_run::{ONE, Scene, TWO};
+use crate::project::ended;
 use crate::steps::{DONE, ask, commit, reports, say, sh, uses, wait_for};
 
 /// Where the runs of this scene keep their files.
@@ -25,8 +25,7 @@ pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
 fn it_tells_what_a_session_was_asked_did_and_said() {
     let gates = "gates: [{name: good, cmd: 'grep -q good a || { echo it is not good; exit 1; }'}]";
     let scene = Scene::new(&ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {gates}")));
-    let (code, text) = scene.plan("log", &[]);
-    assert!(code == 1 && text.contains("no run of") && text.contains("posse plan run"), "{text}");
+    scene.plan_says(1, "log", &[], &["no run of", "posse plan run"]);
     scene.claude.play(
         "t.1",
         say("I write a.") + &uses("Write", "a") + &commit("a", "bad") + &reports("completed", "it is there"),
@@ -52,10 +51,7 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
         "checks pass",
         "merged",
     ];
-    let mut from = 0;
-    for part in parts {
-        from += text[from..].find(part).unwrap_or_else(|| panic!("{part} is missing, or not in order:\n{text}"));
-    }
+    has_in_order(&text, &parts);
     // How it was started, without the prompt and without values of the environment.
     let started =
         files_below(&runs(&scene)).into_iter().find(|path| path.ends_with("sessions/t-1/command.json")).unwrap();
@@ -65,8 +61,8 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
         "{started}"
     );
     // In short, of the whole run: no prompts.
-    let (code, text) = scene.plan("log", &[]);
-    assert!(code == 0 && text.contains("t-1 │ I write a.") && !text.contains("asked:"), "{text}");
+    let text = scene.plan_says(0, "log", &[], &["t-1 │ I write a."]);
+    assert!(!text.contains("asked:"), "{text}");
     let (code, text) = scene.plan("log", &["t", "--raw"]);
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((code, lines.iter().filter(|line| line["type"] == "result").count()), (0, 2), "{text}");
@@ -74,8 +70,7 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
     let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(code == 0 && lines.iter().any(|line| line["event"]["said"] == "Now really."), "{text}");
     assert!(lines.iter().any(|line| line["files"]["prompt"].as_str().is_some_and(|text| text.contains("Write a"))));
-    let (code, text) = scene.plan("log", &["nobody"]);
-    assert!(code == 1 && text.contains("there is no task \"nobody\""), "{text}");
+    scene.plan_says(1, "log", &["nobody"], &["there is no task \"nobody\""]);
     // A later run does not hide what an earlier one did.
     assert_eq!(scene.plan("run", &[]).0, 0);
     assert!(scene.plan("log", &["t"]).1.contains("│ Now really."));
@@ -87,8 +82,7 @@ fn it_follows_until_the_end() {
     scene.claude.gate("gate");
     scene.claude.play("1.1", say("the first") + &wait_for("gate") + &say("the second") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", say("the third") + &commit("b", "beta") + DONE);
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("1.1", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.1", 1);
     let mut log = scene.command(&["log", scene.plan.to_str().unwrap(), "-f"]);
     let mut log = log.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -115,8 +109,8 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
         + &sh(&format!("echo {secret} >&2"));
     scene.claude.play("t.1", session.clone() + &commit("a", "bad") + &reports("completed", &format!("with {secret}")));
     scene.claude.play("t.2", session + &ask(&format!("is {secret} right?")));
-    let text = scene.plan_ends(7, "run", &["--verbose"]);
-    assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
+    let text = scene.plan_says(7, "run", &["--verbose"], &["ghp_[masked]"]);
+    assert!(!text.contains(&secret), "{text}");
     for words in
         [&["log"][..], &["log", "t"], &["log", "t", "--raw"], &["log", "t", "--json"], &["why", "t"], &["status"]]
     {

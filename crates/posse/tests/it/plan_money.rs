@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use posse_testkit::files::when;
 use serde_json::Value;
 
-use crate::plan_run::{ONE, Scene, TWO, ended, said};
-use crate::steps::{DONE, commit, reports, result, say, wait_for};
+use crate::plan_run::{ONE, Scene, TWO, one};
+use crate::project::{ended, said, says};
+use crate::steps::{DONE, FINE, commit, reports, result, say, wait_for};
 
 impl Scene {
     fn usage(&self, arguments: &[&str]) -> Value {
@@ -14,13 +14,6 @@ impl Scene {
         all.extend(arguments);
         let output = self.command(&all).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&output).1))
-    }
-
-    /// Another plan of the same project.
-    fn other_plan(&self, name: &str, text: &str) -> String {
-        let file = self.plan.with_file_name(name);
-        fs::write(&file, text).unwrap();
-        file.to_str().unwrap().to_owned()
     }
 }
 
@@ -31,18 +24,14 @@ fn t73_a_plan_stops_when_its_money_is_spent() {
     let scene = Scene::new(&TWO.replace("name: Two", meta));
     scene.claude.play("1.1", commit("a", "alpha") + DONE);
     scene.claude.play("1.2", commit("b", "beta") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    let text = scene.runs(2, 1, &[]);
     assert!(text.contains("this plan: 0.25 USD of 0.25 USD are spent"), "{text}");
     assert_eq!(scene.claude.called("1.1", 1).unwrap().flag("--max-budget-usd"), Some("0.25"), "and it was told so");
     // Another process, another day: what was spent stays spent.
     scene.env.kill_daemon();
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
-    let (code, text) = scene.plan("run", &["--quota-ceiling", "0", "--budget-cap", "0"]);
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "nothing may be spent: {text}");
-    let (code, text) = scene.plan("run", &["--quota-ceiling", "0"]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "no limit: {text}");
+    scene.runs(2, 1, &[]);
+    scene.runs(2, 1, &["--quota-ceiling", "0", "--budget-cap", "0"]); // Nothing may be spent.
+    scene.runs(0, 2, &["--quota-ceiling", "0"]); // No limit.
 }
 
 /// T77: what another plan, run by another process, spent in the last days counts.
@@ -55,17 +44,16 @@ fn t77_the_window_is_shared_by_all_plans_and_processes() {
     scene.plan_ends(0, "run", &[]);
     scene.env.kill_daemon();
     let other = scene.other_plan("other.yaml", &ONE.replace("id: t", "id: other"));
-    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    let text = says(2, scene.command(&["run", &other]), &[]);
+    assert_eq!(scene.claude.sessions(), 1, "{text}");
     assert!(text.contains("everything in the last 7d: 0.25 USD of 0.25 USD are spent"), "{text}");
     // Of a project: only its own counts, and it has spent as much.
     scene.configure_user("");
     scene.configure("[budget]\nquota_ceiling_usd = 0.25\nwindow = '1d'\n");
-    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
-    assert!(code == 2 && text.contains("this project in the last 1d"), "{text}");
+    says(2, scene.command(&["run", &other]), &["this project in the last 1d"]);
     scene.configure("[budget]\nquota_ceiling_usd = 0.5\nwindow = '1d'\n");
-    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let text = says(0, scene.command(&["run", &other]), &[]);
+    assert_eq!(scene.claude.sessions(), 2, "{text}");
 }
 
 /// Two plans at the same time spend from one purse.
@@ -77,31 +65,24 @@ fn what_another_run_spends_counts_at_once() {
     scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     scene.claude.play("t", commit("c", "gamma") + DONE);
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.1", 1);
     let other = scene.other_plan("other.yaml", ONE);
-    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
-    let (_, text) = scene.plan("status", &[]);
-    assert!(text.contains("this project in the last 7d: 0.25 USD of 0.50 USD"), "{text}");
+    says(0, scene.command(&["run", &other]), &[]);
+    scene.plan_says(0, "status", &[], &["this project in the last 7d: 0.25 USD of 0.50 USD"]);
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (2, 2), "{text}");
+    scene.finishes(run, 2, 2);
 }
 
 /// T74, T75, T76: every session is in the ledger, cut short or not, and what nobody knows is not zero.
 #[test]
 fn t74_t75_t76_every_session_is_counted() {
-    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
-    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    let scene = Scene::new(&one("validation: {enabled: true}"));
     scene.claude.gate("gate");
-    let pass = r#"{ result = { text = "[PASS] a is good\n**Verdict: PASS**" } },"#;
     scene.claude.play("t.1", say("thinking") + &wait_for("gate"));
     scene.claude.play("t.2", reports("completed", "and did nothing") + &result("cost = 0.5"));
     scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = nan"));
-    scene.claude.play("t.4", pass);
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("t", 1).then_some(()));
+    scene.claude.play("t.4", FINE);
+    let run = scene.begin_until(&[], "t", 1);
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
     assert_eq!(ended(run).0, 3);
     let file = scene.plan.to_str().unwrap();
@@ -111,8 +92,7 @@ fn t74_t75_t76_every_session_is_counted() {
     assert_eq!(first["total"]["input_tokens"], 10, "as far as it was seen: {first}");
     assert_eq!(first["sessions"][0]["outcome"], "interrupted", "{first}");
 
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let text = scene.runs(0, 4, &[]);
     let used = scene.usage(&[file]);
     let total = &used["total"];
     assert_eq!((total["sessions"].as_u64(), total["cost_unknown"].as_u64()), (Some(4), Some(2)), "{used}");
@@ -133,8 +113,7 @@ fn t74_t75_t76_every_session_is_counted() {
     let written: Value = serde_json::from_str(&fs::read_to_string(written).unwrap()).unwrap();
     assert_eq!((written["total"]["sessions"].as_u64(), written["total"]["cost_usd"].as_f64()), (Some(3), Some(0.75)));
 
-    let (code, text) = said(&scene.command(&["usage"]).output().unwrap());
-    assert!(code == 0 && text.contains("4 sessions, 0.75 USD and 2 of unknown cost"), "{text}");
+    let text = says(0, scene.command(&["usage"]), &["4 sessions, 0.75 USD and 2 of unknown cost"]);
     assert!(text.contains("not what a subscription charges"), "{text}");
     assert_eq!(scene.usage(&["--since", "2001-01-01", "--all"])["total"]["sessions"], 4);
     assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);
@@ -148,7 +127,6 @@ fn a_session_without_money_costs_no_attempt() {
         "t",
         r#"{ print = '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}' }, { print = "\n" }, { exit = 1 }"#,
     );
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    scene.runs(2, 1, &[]);
     assert_eq!(scene.record("t").attempts, 0);
 }

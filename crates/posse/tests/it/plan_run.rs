@@ -1,117 +1,115 @@
 //! Plans, carried out by a scripted `claude`: the real daemon, real git, real work trees.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use posse_api::PlanView;
 use posse_core::engine::RunOutcome;
 use posse_core::plan::{FailureKind, Record};
-use posse_sim::headless::ScriptedClaude;
-use posse_testkit::TestEnv;
 use posse_testkit::files::when;
-use posse_testkit::git::{commit_all, git};
 
-use crate::env;
-use crate::steps::{DONE, ask, commit, end, reports, say, sh, wait_for};
+use crate::project::{Project, ended_with, said, says, spawned};
+use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, wait_for};
 
-/// A project with one commit, a plan outside of it, and who carries it out.
+/// A project with one commit, and a plan outside of it.
 pub(crate) struct Scene {
-    pub(crate) claude: ScriptedClaude,
     pub(crate) plan: PathBuf,
-    /// Goes last: it ends all that runs.
-    pub(crate) env: TestEnv,
+    project: Project,
+}
+
+impl Deref for Scene {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
+    }
 }
 
 impl Scene {
     pub(crate) fn new(plan: &str) -> Self {
-        let env = env();
-        let outside = env.work().parent().unwrap().join("outside");
-        fs::create_dir(&outside).unwrap();
-        let claude = ScriptedClaude::install(&outside, env.posse_path());
-        let file = outside.join("plan.yaml");
-        fs::write(&file, plan).unwrap();
-        let scene = Self { claude, plan: file, env };
-        fs::write(scene.env.work().join("README"), "one\n").unwrap();
-        scene.commit_all();
+        let project = Project::new(|work| fs::write(work.join("README"), "one\n").unwrap());
+        let scene = Self { plan: project.outside("plan.yaml"), project };
+        fs::write(&scene.plan, plan).unwrap();
         scene
     }
 
-    /// What is there is the project, and has one commit.
-    pub(crate) fn commit_all(&self) {
-        commit_all(&self.env.work());
+    /// The project of the example, with its plan.
+    pub(crate) fn example() -> Self {
+        let project = Project::new(posse_testkit::git::copy_example);
+        Self { plan: project.env.work().join("plan.yaml"), project }
     }
 
-    #[track_caller]
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        git(&self.env.work(), arguments)
-    }
-
+    /// A verb of `posse plan` or `posse run` with its arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         if let ["run", file, ..] = arguments
             && !arguments.contains(&"--dry-run")
         {
-            // The user has confirmed what the project's files name. A plan that is not valid is told of by the command itself.
+            // The user has confirmed what the project's files name. A plan that is not valid is refused by the command itself.
             let _ = self.env.command(["plan", "trust", file]).stdin(Stdio::null()).output().unwrap();
         }
         let noun = if matches!(arguments[0], "log" | "why" | "show") { "run" } else { "plan" };
-        let mut command = self.env.command([noun]);
-        command.args(arguments).env("PATH", self.claude.path()).env("CLAUDECODE", "1").stdin(Stdio::null());
-        command
+        self.posse(&[&[noun], arguments].concat())
     }
 
-    /// Runs a command of `posse plan` or `posse run` with the plan as its first argument: exit code, and what it said.
-    #[track_caller]
-    pub(crate) fn plan(&self, command: &str, more: &[&str]) -> (i32, String) {
-        let mut arguments = vec![command, self.plan.to_str().unwrap()];
-        arguments.extend(more);
-        said(&self.command(&arguments).output().unwrap())
+    /// The same, with the plan as the first argument.
+    fn of_plan(&self, verb: &str, more: &[&str]) -> Command {
+        self.command(&[&[verb, self.plan.to_str().unwrap()], more].concat())
     }
 
-    /// Runs a `posse plan` command that has to end with this code, and returns what it said.
+    /// Runs a verb with the plan as its first argument: exit code, and what it printed.
     #[track_caller]
-    pub(crate) fn plan_ends(&self, code: i32, command: &str, more: &[&str]) -> String {
-        let (found, text) = self.plan(command, more);
-        assert_eq!(found, code, "{text}");
+    pub(crate) fn plan(&self, verb: &str, more: &[&str]) -> (i32, String) {
+        said(&self.of_plan(verb, more).output().unwrap())
+    }
+
+    /// Runs a verb that has to end with this code. Returns what it printed.
+    #[track_caller]
+    pub(crate) fn plan_ends(&self, code: i32, verb: &str, more: &[&str]) -> String {
+        says(code, self.of_plan(verb, more), &[])
+    }
+
+    /// Runs a verb that has to end with this code and print these words. Returns what it printed.
+    #[track_caller]
+    pub(crate) fn plan_says(&self, code: i32, verb: &str, more: &[&str], words: &[&str]) -> String {
+        says(code, self.of_plan(verb, more), words)
+    }
+
+    /// Runs the plan. It has to end with this code, and there have to be so many sessions by then. Returns what it printed.
+    #[track_caller]
+    pub(crate) fn runs(&self, code: i32, sessions: usize, options: &[&str]) -> String {
+        let text = self.plan_ends(code, "run", options);
+        assert_eq!(self.claude.sessions(), sessions, "{text}");
         text
     }
 
-    /// Begins to run it, and goes on.
-    pub(crate) fn begin(&self, more: &[&str]) -> Child {
-        let mut command = self.command(&["run", self.plan.to_str().unwrap()]);
-        command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    }
-
-    /// Runs the plan to its end and kills the daemon again and again. The session that waits at `gate` goes on after the
-    /// third kill. Returns what the command said.
+    /// Waits for the end of a run that was begun, as [`Self::runs`] does.
     #[track_caller]
-    pub(crate) fn run_and_kill_daemons(&self, more: &[&str]) -> String {
-        let mut run = self.begin(more);
-        let mut kills = 0;
-        while run.try_wait().unwrap().is_none() {
-            // The pauses differ, so that each daemon dies in another moment of the run.
-            if self.env.http().get::<serde_json::Value>("/health").is_ok() {
-                std::thread::sleep(std::time::Duration::from_millis(100 + 70 * kills));
-                if run.try_wait().unwrap().is_none() && kills < 12 {
-                    self.env.kill_daemon();
-                    kills += 1;
-                    if kills == 3 {
-                        when("the session", || self.claude.waits("1.1", 1).then_some(()));
-                        self.claude.open_gate("gate");
-                    }
-                }
-            }
-        }
-        let (code, text) = ended(run);
-        // The last daemon may have been killed after the end of the run, when nobody needs another one.
-        self.env.run(["ls"]).ok();
-        assert!(code == 0 && kills > 2, "after {kills} kills: {text}");
-        assert_eq!(self.claude.sessions(), 2, "after {kills} kills: {text}");
+    pub(crate) fn finishes(&self, run: Child, code: i32, sessions: usize) -> String {
+        let text = ended_with(code, run);
+        assert_eq!(self.claude.sessions(), sessions, "{text}");
         text
     }
 
-    pub(crate) fn file(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.env.work().join(name)).ok()
+    /// Begins to run the plan.
+    pub(crate) fn begin(&self, options: &[&str]) -> Child {
+        spawned(self.of_plan("run", options))
+    }
+
+    /// Begins to run the plan, and waits until this session of a task is at its gate.
+    #[track_caller]
+    pub(crate) fn begin_until(&self, options: &[&str], task: &str, number: u32) -> Child {
+        let run = self.begin(options);
+        self.until_waits(task, number);
+        run
+    }
+
+    /// Another plan, in a file beside the first one.
+    pub(crate) fn other_plan(&self, name: &str, text: &str) -> String {
+        let file = self.plan.with_file_name(name);
+        fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -133,24 +131,6 @@ impl Scene {
         let tasks = self.last_run().tasks;
         tasks.into_iter().find(|it| it.id.as_str() == task).unwrap().record
     }
-}
-
-pub(crate) fn said(output: &Output) -> (i32, String) {
-    let text = [&output.stdout[..], &output.stderr[..]].concat();
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
-}
-
-#[track_caller]
-pub(crate) fn ended(child: Child) -> (i32, String) {
-    said(&child.wait_with_output().unwrap())
-}
-
-/// Waits for the end, which has to have this code, and returns what it said.
-#[track_caller]
-pub(crate) fn ended_with(code: i32, child: Child) -> String {
-    let (found, text) = ended(child);
-    assert_eq!(found, code, "{text}");
-    text
 }
 
 pub(crate) const TWO: &str = "\
@@ -179,6 +159,11 @@ sections:
         name: Write a
 ";
 
+/// [`ONE`] with more in its `meta`.
+pub(crate) fn one(meta: &str) -> String {
+    ONE.replace("backoff_base: 1", &format!("backoff_base: 1, {meta}"))
+}
+
 /// T07, T10, T37, T47: and nothing of it is in the way of what the user has not committed.
 #[test]
 fn a_plan_is_carried_out_and_merged() {
@@ -193,14 +178,13 @@ fn a_plan_is_carried_out_and_merged() {
     // Left uncommitted: posse commits it.
     scene.claude.play("1.2", sh("cat a > b") + &reports("completed", "b is there"));
 
-    let text = scene.plan_ends(0, "run", &[]);
-    assert!(text.contains("verified: every task is done"), "{text}");
+    scene.plan_says(0, "run", &[], &["verified: every task is done"]);
     assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
     assert_eq!(scene.git(&["status", "--porcelain=v2"]), before, "the user's changes");
     assert_eq!(scene.file("README").as_deref(), Some("one\nmine\n"));
     let log = scene.git(&["log", "--format=%s%n%(trailers)"]);
     assert!(log.contains("task 1.2: Write b") && log.contains("Task: 1.2"), "{log}");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "nothing is left behind");
+    assert_eq!(scene.worktrees(), 1, "nothing is left behind");
     let plan = scene.text();
     assert!(plan.starts_with("# Two tasks.\n") && plan.matches("status: verified").count() == 2, "{plan}");
     assert_eq!(scene.record("1.1").cost_usd, Some(0.25));
@@ -218,8 +202,7 @@ fn a_plan_is_carried_out_and_merged() {
     assert!(first.prompt.contains("Write the file a.") && first.prompt.contains("fresh start"), "{first:?}");
 
     // Nothing is left to do, and nothing is done.
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.runs(0, 2, &[]);
 
     // Who does not want to hear of every task need not.
     let runs: Vec<PlanView> = scene.env.http().get("/runs?kind=plan").unwrap();
@@ -233,8 +216,7 @@ fn a_plan_is_carried_out_and_merged() {
 fn who_says_done_and_did_nothing_has_failed() {
     let scene = Scene::new(&ONE.replace("name: Write a", "name: Write a\n        max_attempts: 2"));
     scene.claude.play("t", reports("completed", "all done"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (1, 2), "{text}");
+    let text = scene.runs(1, 2, &[]);
     assert!(text.contains("there is no commit and no changed file"), "{text}");
     let second = scene.claude.called("t", 2).unwrap();
     assert!(second.prompt.contains("no_evidence"), "{}", second.prompt);
@@ -245,8 +227,8 @@ fn who_says_done_and_did_nothing_has_failed() {
     // A person wants it to be tried again.
     scene.claude.play("t", commit("a", "alpha") + &reports("completed", "now really"));
     scene.plan_ends(0, "retry", &["t"]);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
+    let text = scene.plan_ends(0, "run", &[]);
+    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
 }
 
 /// T49.
@@ -256,8 +238,7 @@ fn what_a_check_finds_is_told_to_the_next_attempt() {
     let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", gates));
     scene.claude.play("t.1", commit("a", "bad") + DONE);
     scene.claude.play("t.2", commit("a", "good") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let text = scene.runs(0, 2, &[]);
     let second = scene.claude.called("t", 2).unwrap();
     assert!(second.prompt.contains("it is not good") && second.prompt.contains("Attempt 2"), "{}", second.prompt);
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
@@ -271,11 +252,9 @@ fn a_question_waits_for_its_answer() {
     let scene = Scene::new(ONE);
     scene.claude.play("t.1", ask("Which colour?"));
     scene.claude.play("t.2", commit("a", "blue") + DONE);
-    let text = scene.plan_ends(7, "run", &[]);
-    assert!(text.contains("Which colour?"), "{text}");
+    scene.plan_says(7, "run", &[], &["Which colour?"]);
     scene.plan_ends(0, "answer", &["t", "blue", "of", "course"]);
-    let (code, text) = scene.plan("answer", &["t", "green"]);
-    assert_eq!(code, 1, "it asks only once: {text}");
+    scene.plan_ends(1, "answer", &["t", "green"]); // It asks only once.
     scene.plan_ends(0, "run", &[]);
     let second = scene.claude.called("t", 2).unwrap();
     assert!(second.prompt.contains("Which colour?") && second.prompt.contains("blue of course"), "{second:?}");
@@ -288,17 +267,14 @@ fn stop_lets_what_runs_finish_or_ends_it() {
     scene.claude.gate("gate");
     scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", wait_for("gate") + DONE);
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
-    let (code, text) = scene.plan("status", &[]);
-    assert!(code == 0 && text.contains("▸ 1.1") && text.contains("  coder"), "{text}");
+    let run = scene.begin_until(&[], "1.1", 1);
+    scene.plan_says(0, "status", &[], &["▸ 1.1", "  coder"]);
     assert_eq!(scene.plan("stop", &[]).0, 0);
     scene.claude.open_gate("gate");
     let text = ended_with(3, run);
     assert_eq!((scene.file("a").as_deref(), scene.claude.sessions()), (Some("alpha\n"), 1), "{text}");
 
-    let run = scene.begin(&[]);
-    when("the second session", || scene.claude.waits("1.2", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.2", 1);
     assert_eq!(scene.plan("stop", &["now"]).0, 0);
     ended_with(3, run);
     // Ended on request, it costs no attempt.
@@ -308,36 +284,19 @@ fn stop_lets_what_runs_finish_or_ends_it() {
 }
 
 #[test]
-fn a_session_goes_on_when_the_daemon_dies() {
-    let scene = Scene::new(TWO);
-    scene.claude.gate("gate");
-    scene.claude.play("1.1", say("before") + &wait_for("gate") + &commit("a", "alpha") + DONE);
-    scene.claude.play("1.2", commit("b", "beta") + DONE);
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
-    scene.env.kill_daemon();
-    scene.claude.open_gate("gate");
-    let text = ended_with(0, run);
-    assert_eq!(scene.claude.sessions(), 2, "no session was started twice: {text}");
-    assert_eq!(["1.1", "1.2"].map(|task| scene.record(task).attempts), [1, 1]);
-    assert_eq!(scene.file("b").as_deref(), Some("beta\n"));
-}
-
-#[test]
 fn a_run_that_nobody_follows_waits_for_its_environment() {
     let scene = Scene::new(TWO);
     scene.claude.gate("gate");
     scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     scene.plan_ends(0, "run", &["--detach"]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    scene.until_waits("1.1", 1);
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
     // The session went on; the next one needs somebody who knows the environment.
     when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
     assert_eq!(scene.claude.sessions(), 1);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.runs(0, 2, &[]);
 }
 
 /// T23.
@@ -348,8 +307,7 @@ fn a_session_may_add_tasks_but_not_vouch_for_others() {
         "cat >> \"$(dirname \"$POSSE_RESULT_FILE\")/plan.yaml\" <<'EOF'\n      - id: more\n        name: More\nEOF\n";
     scene.claude.play("t", commit("a", "alpha") + &sh(add) + DONE);
     scene.claude.play("more", commit("b", "beta") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.runs(0, 2, &[]);
     assert!(scene.text().contains("id: more"), "{}", scene.text());
 }
 
@@ -362,28 +320,23 @@ fn what_cannot_be_run_says_so_before_anything_is_touched() {
     let (code, text) = said(&command.env("PATH", "/usr/bin:/bin").output().unwrap());
     assert_eq!(code, 69, "{text}");
     assert_eq!(scene.text(), plan);
-    let (code, text) = scene.plan("run", &["--dry-run"]);
-    assert!(code == 0 && text.contains("--permission-mode acceptEdits"), "{text}");
+    scene.plan_says(0, "run", &["--dry-run"], &["--permission-mode acceptEdits"]);
     assert_eq!((scene.text(), scene.claude.sessions()), (plan, 0));
     fs::write(&scene.plan, ONE.replace("id: t", "id: t\n        depends_on: [nobody]")).unwrap();
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (5, 0), "{text}");
+    scene.runs(5, 0, &[]);
 }
 
 /// T07 and T38.
 #[test]
 fn a_validator_looks_at_the_work_before_it_is_merged() {
-    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
-    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    let scene = Scene::new(&one("validation: {enabled: true}"));
     // In fields, and in words.
     let fail = r#"{"task_id": "t", "nonce": "{nonce}", "status": "completed", "message": "m", "verdict": "FAIL", "findings": ["[FAIL] a is bad"], "evidence": "seen"}"#;
-    let pass = r#"{ result = { text = "[PASS] a is good\n**Verdict: PASS**" } },"#;
     scene.claude.play("t.1", commit("a", "bad") + DONE);
     scene.claude.play("t.2", end(&format!("```json\n{fail}\n```")));
     scene.claude.play("t.3", commit("a", "good") + DONE);
-    scene.claude.play("t.4", pass);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    scene.claude.play("t.4", FINE);
+    let text = scene.runs(0, 4, &[]);
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.arguments.contains(&"Write".to_owned()), "may not write: {:?}", validator.arguments);
     assert!(
@@ -421,26 +374,12 @@ fn plan_of_the_original_orchestrator_runs_with_warnings() {
         assert_eq!((code, scene.claude.sessions()), (5, 0), "{command}: {text}");
     }
     scene.claude.play("t.1", commit("a", "good") + DONE);
-    scene.claude.play("t.2", end("[PASS] a is good\n**Verdict: PASS**"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.claude.play("t.2", FINE);
+    let text = scene.runs(0, 2, &[]);
     assert!(warnings.iter().all(|warning| text.contains(warning)), "{text}");
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.prompt.contains("alidat"), "{}", validator.prompt);
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
-}
-
-/// Everything that can be interrupted is, again and again. Nothing is done twice, nothing is lost.
-#[test]
-fn the_daemon_may_die_at_any_time() {
-    let scene = Scene::new(TWO);
-    // The first session goes on for at least three daemons, however fast the machine is.
-    scene.claude.gate("gate");
-    scene.claude.play("1.1", say("working") + &wait_for("gate") + &commit("a", "alpha") + DONE);
-    scene.claude.play("1.2", sh("cat a > b") + DONE);
-    scene.run_and_kill_daemons(&[]);
-    assert_eq!(scene.file("b").as_deref(), Some("alpha\n"));
-    assert_eq!(["1.1", "1.2"].map(|task| scene.record(task).attempts), [1, 1]);
 }
 
 #[test]
@@ -449,7 +388,7 @@ fn ctrl_c_twice_ends_what_runs() {
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate"));
     let mut run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    scene.until_waits("t", 1);
     let pid = rustix::process::Pid::from_child(&run);
     let interrupt = || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     interrupt();

@@ -6,8 +6,9 @@ use posse_api::PlanView;
 use posse_testkit::files::when;
 use posse_testkit::{env, process};
 
-use crate::plan_run::{ONE, Scene, TWO, ended, ended_with};
-use crate::steps::{DONE, commit, end, limited, reports, result, say, sh, wait_for};
+use crate::plan_run::{ONE, Scene, TWO, one};
+use crate::project::ended_with;
+use crate::steps::{DONE, commit, limited, reports, result, say, sh, wait_for};
 
 fn tasks(meta: &str, tasks: &str) -> String {
     format!("meta: {{name: P, backoff_base: 1{meta}}}\nsections:\n  - id: s\n    tasks:\n{tasks}")
@@ -39,8 +40,7 @@ fn a_plan_that_is_not_valid() {
     }
     assert_eq!(scene.claude.sessions(), 0);
     fs::write(&scene.plan, ONE.replace("backoff_base: 1", "gates: [{cmd: 'pytest || echo ok'}]")).unwrap();
-    let (code, text) = scene.plan("check", &[]);
-    assert!(code == 0 && text.contains("warning") && text.contains("pytest || echo ok"), "{text}");
+    scene.plan_says(0, "check", &[], &["warning", "pytest || echo ok"]);
 }
 
 /// T11: who may not write reports in its last message. T76: a cost that nobody tells is not zero.
@@ -52,8 +52,7 @@ fn a_reviewer_reports_in_its_last_message() {
 {"task_id": "t", "nonce": "{nonce}", "status": "completed", "message": "all is fine"}
 ```""", cost = nan"#;
     scene.claude.play("t", result(report));
-    let text = scene.plan_ends(0, "run", &[]);
-    assert!(text.contains("1 sessions, unknown"), "{text}");
+    scene.plan_says(0, "run", &[], &["1 sessions, unknown"]);
     let record = scene.record("t");
     assert_eq!((record.result_message.as_deref(), record.cost_usd), (Some("all is fine"), None));
     let called = scene.claude.called("t", 1).unwrap();
@@ -71,8 +70,7 @@ printf '      - id: more\n        name: More\n        depends_on: ["1.2"]\n' >> 
     scene.claude.play("1.1", sh(edit) + &commit("a", "alpha") + report);
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     scene.claude.play("more", commit("c", "gamma") + DONE);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
+    let text = scene.runs(0, 3, &[]);
     assert!(text.contains("task 1.2: its status cannot be set to verified while the plan runs"), "{text}");
     assert!(text.contains("budget_limit_usd cannot be changed while the plan runs"), "{text}");
     let plan = scene.text();
@@ -92,14 +90,12 @@ fn a_person_and_a_session_edit_the_plan_at_once() {
     for (task, file) in [("1.2", "b"), ("theirs", "c"), ("mine", "d")] {
         scene.claude.play(task, commit(file, file) + DONE);
     }
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.1", 1);
     let edited =
         scene.text().replacen("      - id: '1.2'", "      - {id: mine, name: By hand}  # mine\n      - id: '1.2'", 1);
     fs::write(&scene.plan, edited).unwrap();
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (0, 4), "{text}");
+    let text = scene.finishes(run, 0, 4);
     let plan = scene.text();
     assert!(plan.contains("# mine") && plan.contains("id: theirs") && plan.starts_with("# Two tasks.\n"), "{plan}");
     assert!(["b", "c", "d"].iter().all(|file| scene.file(file).is_some()), "{text}");
@@ -114,8 +110,7 @@ fn what_needs_a_failed_task_is_shown_with_its_chain() {
     );
     let scene = Scene::new(&plan);
     scene.claude.play("a", reports("failed", "no idea"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (5, 1), "{text}");
+    let text = scene.runs(5, 1, &[]);
     assert!(text.contains("c: it waits for b (pending), which waits for a (failed)"), "{text}");
 }
 
@@ -151,8 +146,7 @@ fn reports_that_prove_nothing() {
         scene.claude.play(id, play);
     }
     scene.claude.play("nothing", reports("no_change_needed", "it was there"));
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (1, 6), "{text}");
+    scene.runs(1, 6, &[]);
     let view = scene.last_run();
     for (id, _, says) in plays {
         let task = view.tasks.iter().find(|task| task.id.as_str() == id).unwrap();
@@ -179,8 +173,7 @@ fn a_session_that_takes_too_long_is_ended_with_all_it_started() {
     ignore_signals(&scene);
     let start = "echo $PPID > \"$session/pid\"; sleep 600 > /dev/null & echo $! > \"$session/child\"";
     scene.claude.play("t", sh(start) + &say("working") + &wait_for("never"));
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    let run = scene.begin_until(&[], "t", 1);
     let pid = |name: &str| -> u32 {
         fs::read_to_string(scene.claude.session("t", 1).join(name)).unwrap().trim().parse().unwrap()
     };
@@ -200,8 +193,7 @@ fn a_session_that_says_nothing_is_ended() {
     scene.configure("[task]\nidle_timeout = \"2s\"\n");
     scene.claude.gate("never");
     scene.claude.play("t", say("working") + &wait_for("never"));
-    let text = scene.plan_ends(1, "run", &[]);
-    assert!(text.contains("said nothing for too long"), "{text}");
+    scene.plan_says(1, "run", &[], &["said nothing for too long"]);
     assert_eq!(scene.record("t").attempts, 1);
 }
 
@@ -213,8 +205,7 @@ fn limits() {
     scene.claude.play("1.1", say("You've hit your limit · resets 3pm") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2.1", limited(90));
     let before = jiff::Timestamp::now();
-    let (code, text) = scene.plan("run", &["--no-wait"]);
-    assert_eq!((code, scene.claude.sessions()), (75, 2), "{text}");
+    scene.runs(75, 2, &["--no-wait"]);
     assert_eq!(["1.1", "1.2"].map(|task| scene.record(task).attempts), [1, 0]);
 
     // Another run keeps to it too.
@@ -243,26 +234,22 @@ fn a_plan_out_of_money_pauses() {
     scene.claude.play("1.1", commit("a", "alpha") + DONE + &result("cost = 7"));
     scene.claude.play("1.2", commit("b", "beta") + DONE);
     let budget = ["--quota-ceiling", "10", "--max-budget-pct", "80", "--reserved-budget", "3"];
-    let (code, text) = scene.plan("run", &budget);
-    assert_eq!((code, scene.claude.sessions()), (2, 1), "{text}");
+    let text = scene.runs(2, 1, &budget);
     assert!(text.contains("7.00 USD of 7.00 USD"), "{text}");
     // What an earlier run spent counts.
     assert_eq!(scene.plan("run", &budget).0, 2);
-    let (code, text) = scene.plan("run", &["--quota-ceiling", "20"]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.runs(0, 2, &["--quota-ceiling", "20"]);
 }
 
 /// T74: every session counts, whatever became of it.
 #[test]
 fn what_all_sessions_of_a_task_cost() {
-    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
-    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
+    let scene = Scene::new(&one("validation: {enabled: true}"));
     scene.claude.play("t.1", reports("failed", "no idea") + &result("cost = 0.5"));
     scene.claude.play("t.2", commit("a", "bad") + DONE + &result("code = 1, cost = 0.25"));
     scene.claude.play("t.3", commit("a", "good") + DONE + &result("cost = 1"));
     scene.claude.play("t.4", result("text = \"[PASS] a is good\\n**Verdict: PASS**\", cost = 0.25"));
-    let text = scene.plan_ends(0, "run", &[]);
-    assert!(text.contains("4 sessions, 2.00 USD"), "{text}");
+    scene.plan_says(0, "run", &[], &["4 sessions, 2.00 USD"]);
     assert_eq!(scene.record("t").cost_usd, Some(2.0));
 }
 
@@ -283,11 +270,10 @@ fn a_session_that_lost_its_keeper_is_ended_and_done_again() {
     scene.claude.play("t.1", sh("echo $PPID > \"$session/pid\"") + &wait_for("never"));
     scene.claude.play("t.2", commit("a", "alpha") + DONE);
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    scene.until_waits("t", 1);
     let pid = fs::read_to_string(scene.claude.session("t", 1).join("pid")).unwrap().trim().parse().unwrap();
     kill_both(&scene);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    scene.runs(0, 2, &[]);
     assert!(!process::exists(pid), "the lost session still runs");
     assert_eq!(scene.record("t").attempts, 1);
     assert_eq!(scene.file("a").as_deref(), Some("alpha\n"));
@@ -300,31 +286,8 @@ fn a_session_that_had_reported_is_not_done_again() {
     scene.claude.gate("never");
     scene.claude.play("t", commit("a", "alpha") + DONE + &wait_for("never"));
     assert_eq!(scene.plan("run", &["--detach"]).0, 0);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
+    scene.until_waits("t", 1);
     kill_both(&scene);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    let text = scene.runs(0, 1, &[]);
     assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
-}
-
-/// What is done and not validated yet when a run is stopped is validated by the next run, and not done again.
-#[test]
-fn work_that_waits_for_its_validator_outlives_its_run() {
-    let meta = "meta: {name: One, backoff_base: 1, validation: {enabled: true}}";
-    let scene = Scene::new(&ONE.replace("meta: {name: One, backoff_base: 1}", meta));
-    scene.claude.gate("never");
-    scene.claude.play("t.1", commit("a", "alpha") + DONE);
-    scene.claude.play("t.2", wait_for("never"));
-    scene.claude.play("t.3", end("[PASS] a is good\n**Verdict: PASS**"));
-    let run = scene.begin(&[]);
-    when("the validator", || scene.claude.waits("t", 2).then_some(()));
-    let (code, text) = scene.plan("retry", &["t"]);
-    assert!(code == 1 && text.contains("a session works on task t"), "{text}");
-    assert_eq!(scene.plan("stop", &["now"]).0, 0);
-    assert_eq!(ended(run).0, 3);
-    assert_eq!(scene.file("a"), None);
-    let (code, text) = scene.plan("run", &[]);
-    assert_eq!((code, scene.claude.sessions()), (0, 3), "{text}");
-    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "nothing is left behind");
 }

@@ -4,7 +4,8 @@ use std::fs;
 
 use posse_testkit::files::when;
 
-use crate::plan_run::{ONE, Scene, TWO, ended, ended_with, said};
+use crate::plan_run::{ONE, Scene, TWO};
+use crate::project::{ended, ended_with, said, says};
 use crate::steps::{DONE, commit, limited, wait_for};
 
 const EXCLUSIVE: &str = "\
@@ -19,21 +20,17 @@ sections:
 #[test]
 fn what_only_one_may_have_is_held_across_plans() {
     let scene = Scene::new(EXCLUSIVE);
-    let other = scene.plan.with_file_name("other.yaml");
-    fs::write(&other, EXCLUSIVE.replace("First", "Second").replace("id: first", "id: second")).unwrap();
-    let other = other.to_str().unwrap();
+    let other =
+        &scene.other_plan("other.yaml", &EXCLUSIVE.replace("First", "Second").replace("id: first", "id: second"));
     scene.claude.gate("gate");
     scene.claude.play("first", wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("second", commit("b", "beta") + DONE);
-    let first = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("first", 1).then_some(()));
-    let (code, text) = said(&scene.command(&["run", "--detach", other]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
+    let first = scene.begin_until(&[], "first", 1);
+    let text = says(0, scene.command(&["run", "--detach", other]), &[]);
     let id = text.trim().to_owned();
     let status = || said(&scene.command(&["status", other]).output().unwrap()).1;
     when("it waits", || status().contains("database is held by task first of First (run").then_some(()));
-    let (code, text) = said(&scene.command(&["why", other, "second"]).output().unwrap());
-    assert!(code == 0 && text.contains("database is held by task first of First"), "{text}");
+    says(0, scene.command(&["why", other, "second"]), &["database is held by task first of First"]);
     // A daemon that comes later knows it too.
     scene.env.kill_daemon();
     when("it waits again", || status().contains("database is held by task first of First").then_some(()));
@@ -60,26 +57,22 @@ fn t84_a_stop_file_stops_a_run() {
     scene.claude.gate("gate");
     scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
     scene.claude.play("1.2", wait_for("gate") + DONE);
-    let run = scene.begin(&[]);
-    when("the first session", || scene.claude.waits("1.1", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.1", 1);
     assert!(!stop.exists(), "it is cleared");
     fs::write(&stop, "").unwrap();
     when("it is used up", || (!stop.exists()).then_some(()));
     // It is written down: another daemon does not start anything either.
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (3, 1), "{text}");
+    let text = scene.finishes(run, 3, 1);
     assert!(text.contains("is older than this run, and does not stop it"), "{text}");
     assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "what ran has finished");
 
     // Where the original looks for it, and now.
-    let run = scene.begin(&[]);
-    when("the second session", || scene.claude.waits("1.2", 1).then_some(()));
+    let run = scene.begin_until(&[], "1.2", 1);
     fs::create_dir_all(work.join(".claude/plans")).unwrap();
     fs::write(work.join(".claude/plans/.stop"), "now\n").unwrap();
-    let (code, text) = ended(run);
-    assert_eq!((code, scene.claude.sessions()), (3, 2), "{text}");
+    scene.finishes(run, 3, 2);
     assert!(!work.join(".claude/plans/.stop").exists());
     assert!(!scene.text().contains("in_progress"), "{}", scene.text());
 }
@@ -90,12 +83,9 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
     let scene = Scene::new(ONE);
     scene.claude.play("t", limited(3600));
     scene.claude.play("u", commit("a", "alpha") + DONE);
-    let (code, text) = scene.plan("run", &["--no-wait"]);
-    assert_eq!((code, scene.claude.sessions()), (75, 1), "{text}");
+    scene.runs(75, 1, &["--no-wait"]);
     assert_eq!(scene.record("t").attempts, 0, "it costs no attempt");
-    let other = scene.plan.with_file_name("other.yaml");
-    fs::write(&other, ONE.replace("id: t", "id: u")).unwrap();
-    let other = other.to_str().unwrap();
+    let other = &scene.other_plan("other.yaml", &ONE.replace("id: t", "id: u"));
     for restarted in [false, true] {
         if restarted {
             scene.env.kill_daemon();
@@ -105,18 +95,17 @@ fn t72_a_hold_is_everyones_and_outlives_the_daemon() {
         assert!(text.contains("usage limit (five_hour)"), "{text}");
     }
     // One that waits is still waiting after a restart, and can be stopped.
-    let (code, text) = said(&scene.command(&["run", "--detach", other]).output().unwrap());
-    assert_eq!(code, 0, "{text}");
+    says(0, scene.command(&["run", "--detach", other]), &[]);
     let status = || said(&scene.command(&["status", other]).output().unwrap()).1;
     when("it waits", || status().contains("no session before").then_some(()));
     scene.env.kill_daemon();
     when("it still waits", || status().contains("no session before").then_some(()));
-    let (code, text) = said(&scene.command(&["stop", other]).output().unwrap());
-    assert_eq!((code, scene.claude.sessions()), (0, 1), "{text}");
+    let text = says(0, scene.command(&["stop", other]), &[]);
+    assert_eq!(scene.claude.sessions(), 1, "{text}");
     // A person may know better.
     when("it is over", || (!status().contains("no session before")).then_some(()));
-    let (code, text) = said(&scene.command(&["run", "--try-now", other]).output().unwrap());
-    assert_eq!((code, scene.claude.sessions()), (0, 2), "{text}");
+    let text = says(0, scene.command(&["run", "--try-now", other]), &[]);
+    assert_eq!(scene.claude.sessions(), 2, "{text}");
 }
 
 /// T72, of a run that goes on: who comes after a restart waits for the quota with it.
@@ -130,7 +119,7 @@ fn t72_a_run_that_waits_for_its_quota_holds_the_others_after_a_restart() {
     scene.env.kill_daemon();
     let other = scene.plan.with_file_name("other.yaml");
     fs::write(&other, ONE.replace("id: t", "id: u")).unwrap();
-    let (code, text) = said(&scene.command(&["run", "--no-wait", other.to_str().unwrap()]).output().unwrap());
-    assert_eq!((code, scene.claude.sessions()), (75, 1), "{text}");
+    let text = says(75, scene.command(&["run", "--no-wait", other.to_str().unwrap()]), &[]);
+    assert_eq!(scene.claude.sessions(), 1, "{text}");
     assert!(text.contains("usage limit (five_hour)"), "{text}");
 }

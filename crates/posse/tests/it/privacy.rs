@@ -33,9 +33,7 @@ fn sockets_and_state_are_private() {
 fn a_home_that_others_may_enter_is_refused() {
     let env = env();
     fs::set_permissions(&env.paths().home, fs::Permissions::from_mode(0o755)).unwrap();
-    let ran = env.run(["ls"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("chmod 700"), "{}", ran.stderr);
+    env.run(["ls"]).ends(1).complains(&["chmod 700"]);
 }
 
 #[test]

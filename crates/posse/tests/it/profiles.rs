@@ -3,11 +3,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Instant;
 
 use posse_core::rounds::{Key, Role};
-use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
 
 use crate::env;
 use crate::tcp::{OriginalClient, listen};
@@ -60,13 +59,9 @@ fn profiles_are_listed_shown_and_overridden() {
     let directory = env.paths().profiles();
     profile_command(&env, &directory);
     fs::write(directory.join("tester.md"), "no fields").unwrap();
-    let broken = env.run(["profile", "show", "tester"]);
-    assert_eq!(broken.code, Some(1));
-    assert!(broken.stdout.contains("no fields") && broken.stderr.contains("tester.md"), "{broken:?}");
+    env.run(["profile", "show", "tester"]).ends(1).prints(&["no fields"]).complains(&["tester.md"]);
     assert!(env.run(["profile", "list"]).ok().contains("does not begin"));
-    let unknown = env.run(["profile", "show", "boss"]);
-    assert_eq!(unknown.code, Some(64));
-    assert!(unknown.stderr.contains("system_analyst"), "{}", unknown.stderr);
+    env.run(["profile", "show", "boss"]).ends(64).complains(&["system_analyst"]);
 }
 
 /// As a client of the original API runs the loop: five terminals by the names of their profiles, agents of both kinds, a
@@ -108,15 +103,10 @@ fn a_client_of_the_original_api_finds_the_five_roles() {
         let file = env.work().join(role.key().file_name());
         let message = format!("Do your part.\nWrite your answer to {}.", file.display());
         client.ok("POST", &format!("/terminals/{id}/input"), &[("message", &message)]);
-        let give_up = Instant::now() + PATIENCE;
-        let answer = loop {
+        let answer = when(&format!("the answer of {role}"), || {
             let status = client.ok("GET", &format!("/terminals/{id}"), &[])["status"].clone();
-            if let (Ok(answer), true) = (fs::read_to_string(&file), status == "completed" || status == "idle") {
-                break answer;
-            }
-            assert!(Instant::now() < give_up, "{role} is {status}");
-            std::thread::yield_now();
-        };
+            fs::read_to_string(&file).ok().filter(|_| status == "completed" || status == "idle")
+        });
         assert_eq!(answer, format!("the answer of {}", role.key()));
     }
     let terminals = client.ok("GET", "/sessions/posse-loop/terminals", &[]);

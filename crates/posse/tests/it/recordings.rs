@@ -4,17 +4,16 @@ use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_term::cast::{CastEventKind, CastReader};
 use posse_term::emulator::{Emulator, HistoryLimit};
-use posse_testkit::PATIENCE;
 use posse_testkit::TestEnv;
+use posse_testkit::files::when;
 
 use crate::agents::wait;
-use crate::{env, text_when};
+use crate::{env, shell_until, text_when};
 
 const TYPEWRITER: &[&str] =
     &["sh", "-c", "printf '\\033[1mready\\033[m\\n'; while read line; do echo \"got $line\"; done"];
@@ -26,26 +25,18 @@ fn path(env: &TestEnv, id: TerminalId) -> PathBuf {
 /// What a recording shows at its end, once it shows this. Nothing tells when the file has grown.
 #[track_caller]
 fn replay_until(env: &TestEnv, id: TerminalId, fits: impl Fn(&str) -> bool) -> Screen {
-    let give_up = Instant::now() + PATIENCE;
-    loop {
-        let screen = File::open(path(env, id)).ok().and_then(|file| {
-            let reader = CastReader::new(BufReader::new(file)).ok()?;
-            let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());
-            for event in reader {
-                match event.unwrap().what {
-                    CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
-                    CastEventKind::Resized(size) => emulator.resize(size),
-                    CastEventKind::Mark(_) | CastEventKind::Evidence(_) => {}
-                }
+    when("the text in the recording", || {
+        let reader = CastReader::new(BufReader::new(File::open(path(env, id)).ok()?)).ok()?;
+        let mut emulator = Emulator::new(reader.header().size, HistoryLimit::default());
+        for event in reader {
+            match event.unwrap().what {
+                CastEventKind::Output(bytes) => drop(emulator.feed(&bytes)),
+                CastEventKind::Resized(size) => emulator.resize(size),
+                CastEventKind::Mark(_) | CastEventKind::Evidence(_) => {}
             }
-            Some(emulator.screen())
-        });
-        match screen {
-            Some(screen) if fits(&screen.text()) => return screen,
-            last => assert!(Instant::now() < give_up, "never recorded; it shows {:?}", last.map(|s| s.text())),
         }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        Some(emulator.screen()).filter(|screen| fits(&screen.text()))
+    })
 }
 
 #[test]
@@ -76,11 +67,7 @@ fn a_recording_shows_what_the_terminal_did() {
         std::fs::read_dir(env.paths().recordings()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
     assert!(files > 0 && usage["recordings_bytes"].as_u64().unwrap() >= files, "{usage}");
     env.run(["kill", id.as_str()]).ok();
-    let give_up = Instant::now() + PATIENCE;
-    while path(&env, id).exists() {
-        assert!(Instant::now() < give_up, "the recording of a terminal that is forgotten stays");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    when("the recording of a terminal that is forgotten goes", || (!path(&env, id).exists()).then_some(()));
 }
 
 #[test]
@@ -114,8 +101,7 @@ fn recordings_can_be_switched_off_and_on() {
 fn a_flood_is_bounded_and_its_end_is_right() {
     let env = env();
     let script = "head -c 60000000 /dev/zero | tr '\\0' 'y'; echo; echo the end; exec sleep 1000";
-    let id = env.launch(&["sh", "-c", script]);
-    text_when(&env, id, |text| text.contains("the end"));
+    let id = shell_until(&env, script, "the end");
     let recorded = replay_until(&env, id, |text| text.contains("the end"));
     let shown: Screen = env.http().get(&format!("/terminals/{id}/screen")).unwrap();
     assert_eq!(recorded.rows, shown.rows);

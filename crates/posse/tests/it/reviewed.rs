@@ -10,13 +10,12 @@ use posse_testkit::PATIENCE;
 use posse_testkit::process;
 use posse_testkit::stream::{Item, Stream};
 
-use crate::{env, text_when};
+use crate::{env, shell_until, text_when};
 
 #[test]
 fn stopping_ends_although_something_is_started_meanwhile() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "trap '' HUP TERM; echo ready; while :; do sleep 0.1; done"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    shell_until(&env, "trap '' HUP TERM; echo ready; while :; do sleep 0.1; done", "ready");
     let mut stop = env.command(["stop", "--all"]).spawn().unwrap();
     // The first takes its grace of three seconds; whatever is asked for meanwhile is refused, or served by the next.
     while env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {

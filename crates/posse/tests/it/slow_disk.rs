@@ -9,7 +9,8 @@ use posse_testkit::TestEnv;
 use posse_testkit::files::when;
 use posse_testkit::slow_disk::SlowDisk;
 
-use crate::plan_run::{ONE, Scene, ended_with};
+use crate::plan_run::{ONE, Scene};
+use crate::project::ended_with;
 use crate::steps::{commit, reports};
 use crate::text_when;
 

@@ -8,13 +8,13 @@ use std::process::{Child, Stdio};
 use posse_testkit::TestEnv;
 use posse_testkit::docs;
 use posse_testkit::files::when;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agents::wait;
 use crate::loop_run::Play;
 use crate::plan_run::{self, ONE};
 use crate::steps::{DONE, ask, commit, wait_for};
-use crate::{auto_run, env};
+use crate::{auto_run, env, project};
 
 /// What is left of a command with `--quiet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ const TERMINALS: &[Row] = &[
     ("config default", TheAnswer, 0),
     ("config init", TheNames, 0),
     ("completions bash", TheAnswer, 0),
+    ("completions zsh", TheAnswer, 0),
+    ("completions fish", TheAnswer, 0),
     ("serve", Nothing, 0),
     ("exit here", Nothing, 0),
     ("wait here --until exited --timeout 20s", TheAnswer, 0),
@@ -295,7 +297,7 @@ fn plans() {
                     when("the session", || scene.claude.waits("t", 2).then_some(()));
                 }
                 "run retry PLAN t" => {
-                    assert_eq!(plan_run::ended(stopped.take().unwrap()).0, 3);
+                    assert_eq!(project::ended(stopped.take().unwrap()).0, 3);
                 }
                 // The second time: the run that was begun without anybody who follows it.
                 "plan run PLAN" if scene.claude.called("t", 2).is_some() => {
@@ -384,12 +386,4 @@ fn every_command_is_walked_and_promised() {
     let promised: BTreeSet<String> = promised().into_keys().collect();
     let looked_at: BTreeSet<String> = rows.iter().map(|(line, ..)| row(line)).collect();
     assert_eq!(promised, looked_at, "docs/output.md has a row for each, and for no other");
-}
-
-/// On its own, in a form that programs can tell from an answer.
-#[test]
-fn an_error_is_json_too() {
-    let ran = env().run(["--json", "show", "nobody"]);
-    let error: Value = serde_json::from_str(&ran.stderr).unwrap();
-    assert_eq!((ran.stdout.as_str(), &error["kind"]), ("", &json!("no_terminal")));
 }

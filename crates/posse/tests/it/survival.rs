@@ -9,10 +9,11 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::{Screen, Size};
 use posse_term::emulator::{Emulator, HistoryLimit};
 use posse_testkit::PATIENCE;
+use posse_testkit::files::when;
 use posse_testkit::stream::{Item, Stream};
 use posse_testkit::{TestEnv, http};
 
-use crate::{env, text_when};
+use crate::{env, shell_until, text_when};
 
 #[test]
 fn open_files_of_the_shell_are_not_inherited_by_keeper_and_daemon() {
@@ -193,8 +194,7 @@ fn a_full_screen_program_looks_the_same_after_a_crash() {
     let env = env();
     // Main screen, alternate screen with colours, a scroll region, a title, a hidden cursor; then it waits.
     let script = r"seq 1 50; printf '\033[?1049h\033[2J\033[3;10r\033[5;7Hhello \033[1;31mred\033[0m\033]2;deep\007\033[?25l'; read x; printf '\033[?1049l\033[?25hback\n'; exec sleep 1000";
-    let id = env.launch(&["sh", "-c", script]);
-    text_when(&env, id, |text| text.contains("hello red"));
+    let id = shell_until(&env, script, "hello red");
     let screen = |env: &TestEnv| -> Screen { env.http().get(&format!("/terminals/{id}/screen")).unwrap() };
     let before = screen(&env);
     assert!(before.alternate && before.cursor.is_none() && before.title == "deep");
@@ -212,8 +212,7 @@ fn a_full_screen_program_looks_the_same_after_a_crash() {
 #[test]
 fn more_output_than_the_ring_holds_survives_on_checkpoints() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "seq 1 600000; echo END; exec sleep 1000"]);
-    text_when(&env, id, |text| text.contains("END"));
+    let id = shell_until(&env, "seq 1 600000; echo END; exec sleep 1000", "END");
     let before = env.run(["output", id.as_str()]).ok();
     env.kill_daemon();
     env.run(["serve"]).ok();
@@ -225,8 +224,7 @@ fn more_output_than_the_ring_holds_survives_on_checkpoints() {
 #[test]
 fn terminals_go_on_when_the_daemon_is_stopped() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "echo one; read x; echo two; exec sleep 1000"]);
-    text_when(&env, id, |text| text.contains("one"));
+    let id = shell_until(&env, "echo one; read x; echo two; exec sleep 1000", "one");
     let stopped = env.run(["stop"]).ok();
     assert!(stopped.contains(id.as_str()) && stopped.contains("go on"), "{stopped}");
     assert!(env.http().connect().is_err(), "no daemon answers");
@@ -254,11 +252,7 @@ fn a_dead_daemon_is_restarted_without_being_asked() {
     let env = env();
     env.launch(&["sleep", "1000"]);
     let first = env.kill_daemon();
-    let give_up = std::time::Instant::now() + PATIENCE;
-    while !env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
-        assert!(std::time::Instant::now() < give_up);
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    when("another daemon", || env.http().call("GET", "/health", "").ok().filter(|answer| answer.status == 200));
     assert_ne!(env.daemon_pid(), first);
 }
 
@@ -268,8 +262,7 @@ fn two_daemons_do_not_share_a_home() {
     let env = env();
     env.launch(&["sleep", "1000"]);
     let first = env.daemon_pid();
-    let second = env.run(["serve", "--foreground"]).ends(6);
-    assert!(second.stderr.contains(&format!("process {first}")), "{}", second.stderr);
+    env.run(["serve", "--foreground"]).ends(6).complains(&[&format!("process {first}")]);
     assert_eq!(env.daemon_pid(), first, "undisturbed");
 }
 
@@ -292,8 +285,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
     let gate = env.work().join("gate");
     let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &gate, rustix::fs::FileType::Fifo, owner, 0).unwrap();
-    let id = env.launch(&["sh", "-c", "echo ready; read line < gate; echo last words; exit 7"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "echo ready; read line < gate; echo last words; exit 7", "ready");
     let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
     // As long as somebody else writes, the daemon waits.
     let database = rusqlite::Connection::open(env.paths().database()).unwrap();
@@ -316,8 +308,7 @@ fn an_end_that_is_not_written_down_yet_is_not_lost() {
 fn whoever_watches_a_flood_hears_of_its_end() {
     for _ in 0..10 {
         let env = env();
-        let id = env.launch(&["sh", "-c", "while :; do echo a flood of words; done"]);
-        text_when(&env, id, |text| text.contains("flood"));
+        let id = shell_until(&env, "while :; do echo a flood of words; done", "flood");
         let mut stream = Stream::open(&env.http(), id, None, 1).unwrap();
         stream.set_timeout(PATIENCE).unwrap();
         env.run(["kill", id.as_str()]).ok();
@@ -330,9 +321,7 @@ fn whoever_watches_a_flood_hears_of_its_end() {
                 Err(error) => panic!("it hears nothing: {error}"),
             }
         }
-        posse_testkit::files::when("nothing is left of it", || {
-            (!env.paths().screens().join(id.as_str()).exists()).then_some(())
-        });
+        when("nothing is left of it", || (!env.paths().screens().join(id.as_str()).exists()).then_some(()));
     }
 }
 
@@ -340,17 +329,16 @@ fn whoever_watches_a_flood_hears_of_its_end() {
 #[test]
 fn two_stops_at_once() {
     let env = env();
-    let id = env.launch(&["sh", "-c", "trap 'echo > asked' HUP TERM; echo ready; while :; do sleep 0.1; done"]);
-    text_when(&env, id, |text| text.contains("ready"));
+    let id = shell_until(&env, "trap 'echo > asked' HUP TERM; echo ready; while :; do sleep 0.1; done", "ready");
     let program = env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().pid.unwrap();
     let stop = |words: &[&str]| env.command(words).stdin(std::process::Stdio::null()).spawn().unwrap();
     let mut all = stop(&["stop", "--all", "--quiet"]);
     // Asked to end, it does not before it has to: meanwhile comes the other one.
-    posse_testkit::files::when("it is asked to end", || env.work().join("asked").exists().then_some(()));
+    when("it is asked to end", || env.work().join("asked").exists().then_some(()));
     let mut other = stop(&["stop", "--quiet"]);
     assert!(all.wait().unwrap().success() && other.wait().unwrap().success());
     assert!(posse_testkit::process::ends(program), "it was left behind");
-    posse_testkit::files::when("nothing is left", || env.processes().is_empty().then_some(()));
+    when("nothing is left", || env.processes().is_empty().then_some(()));
 }
 
 /// Every turn of the terminal's history is in the output that the next daemon replays. None of it happens again.

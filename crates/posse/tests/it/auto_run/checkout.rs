@@ -19,7 +19,7 @@ fn an_item_is_archived_where_its_work_went() {
     scene.claude.play("do-1-bug.1", wait_for("gate") + &commit("1-bug", "done") + DONE);
     scene.does("2-more");
     let id = scene.begin(&json!({}));
-    when("the session", || scene.claude.waits("do-1-bug", 1).then_some(()));
+    scene.until_waits("do-1-bug", 1);
     scene.git(&["checkout", "-q", "-b", "elsewhere"]);
     fs::write(scene.env.work().join("mine"), "mine\n").unwrap();
     scene.git(&["add", "mine"]);
@@ -36,12 +36,11 @@ fn an_item_is_archived_where_its_work_went() {
     when("it still waits", waits);
     assert_eq!(scene.commits("elsewhere"), theirs, "nothing comes here");
     assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n", "nor is anything written");
-    assert_eq!(scene.there("docs/feature-backlog"), ["2-more.md"], "nor begun");
+    assert_eq!(scene.names("docs/feature-backlog"), ["2-more.md"], "nor begun");
     assert_eq!(scene.claude.sessions(), 3, "planner, worker, validator");
 
     scene.git(&["checkout", "-q", "main"]);
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "2 done"), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "2 done");
     let archived = scene.commits("main").iter().filter(|subject| subject.starts_with("archive ")).count();
     assert_eq!((archived, scene.commits("elsewhere")), (2, theirs));
     assert_eq!(scene.claude.sessions(), 7);
@@ -57,19 +56,19 @@ fn what_was_begun_on_one_branch_waits_for_it() {
     scene.does("1-more");
     scene.claude.play("do-1-more.1", wait_for("gate"));
     let id = scene.begin(&json!({}));
-    when("the session", || scene.claude.waits("do-1-more", 1).then_some(()));
+    scene.until_waits("do-1-more", 1);
     let stopped = scene.env.http().post(&format!("/runs/{id}/stop"), &json!({ "how": "now" })).unwrap();
     assert_eq!((stopped.status, scene.ended(&id).0.as_str()), (200, "stopped"));
     scene.git(&["checkout", "-q", "-b", "elsewhere"]);
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id), ("verified".into(), "nothing to do".into()));
+    scene.ends(&id, "verified", "nothing to do");
     let (standing, reason, _) = scene.why("1-more");
     assert!(standing == "held" && reason.starts_with("what was done for it is on main"), "{standing}: {reason}");
     scene.git(&["checkout", "-q", "main"]);
     scene.does("1-more");
     scene.claude.play("do-1-more.2", commit("1-more", "done") + DONE);
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "1 done");
 }
 
 /// A session goes on whatever is checked out, and another daemon goes on with it: what it was asked about is not read anew.
@@ -80,7 +79,7 @@ fn a_session_is_gone_on_with_where_its_item_is_not_checked_out() {
     scene.does("1-more");
     scene.claude.play("plan.1", wait_for("gate") + PLANNER);
     let id = scene.begin(&json!({}));
-    when("the session", || scene.claude.waits("plan", 1).then_some(()));
+    scene.until_waits("plan", 1);
     scene.git(&["checkout", "-q", "-b", "elsewhere"]);
     scene.git(&["rm", "-q", "docs/feature-backlog/1-more.md"]);
     scene.git(&["commit", "-q", "-m", "without it"]);
@@ -88,7 +87,6 @@ fn a_session_is_gone_on_with_where_its_item_is_not_checked_out() {
     scene.claude.open_gate("gate");
     when("it waits", || scene.why("1-more").1.starts_with("checking the plan waits").then_some(()));
     scene.git(&["checkout", "-q", "main"]);
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "1 done"), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "1 done");
     assert_eq!(scene.claude.sessions(), 3, "planner, worker, validator");
 }

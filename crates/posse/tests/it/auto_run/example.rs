@@ -142,15 +142,14 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     fs::write(scene.env.work().join("mine.txt"), "mine\n").unwrap();
     let staged = scene.git(&["ls-files", "--stage", "USAGE.md"]);
 
-    let shown = scene.auto_ends(0, &["--once"]);
-    assert!(shown.contains("\nverified: 1 done\n") && shown.contains("4 sessions, 1.00 USD"), "{shown}");
+    scene.auto_says(0, &["--once"], &["\nverified: 1 done\n", "4 sessions, 1.00 USD"]);
     assert_eq!(scene.claude.sessions(), 4, "planner, worker, reviewer, verifier");
 
     // The work, and the item with what was found; the other one waits for its turn.
     assert!(scene.file("tests/line_break.test").is_some() && scene.file("commands/add.sh").unwrap().contains("tr "));
-    assert_eq!(scene.there("docs/defect-backlog"), Vec::<String>::new());
-    assert_eq!(scene.there("docs/feature-backlog"), ["2-remove.md"]);
-    assert_eq!(scene.there("docs/completed-backlog/defects"), ["1-line-break.md", "1-line-break.report.md"]);
+    assert_eq!(scene.names("docs/defect-backlog"), Vec::<String>::new());
+    assert_eq!(scene.names("docs/feature-backlog"), ["2-remove.md"]);
+    assert_eq!(scene.names("docs/completed-backlog/defects"), ["1-line-break.md", "1-line-break.report.md"]);
     let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
     for part in
         ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "## Outcome (posse)"]
@@ -165,7 +164,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     }
     // Each commit has what it is about, and nothing else.
     let commits = commits_since(&scene, first.trim());
-    let design = &scene.there("docs/plans")[0];
+    let design = &scene.names("docs/plans")[0];
     assert_eq!(commits.len(), 3, "{commits:#?}");
     assert!(commits[0].ends_with(&format!("docs/plans/{design}")), "{commits:#?}");
     assert!(commits[1].ends_with("commands/add.sh tests/line_break.test"), "{commits:#?}");
@@ -176,10 +175,10 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     // What is the user's stays: the index, the checkout, the branch. Nothing is left behind but the plan.
     assert_eq!(scene.git(&["ls-files", "--stage", "USAGE.md"]), staged);
     assert_eq!(scene.git(&["status", "--porcelain"]), "MM USAGE.md\n?? .posse/plans/\n?? mine.txt\n");
-    assert_eq!(scene.there(".posse/plans"), ["1-line-break.yaml"]);
+    assert_eq!(scene.names(".posse/plans"), ["1-line-break.yaml"]);
     assert!(scene.file(".posse/plans/1-line-break.yaml").unwrap().contains("status: verified"));
     assert_eq!(scene.git(&["branch", "--format=%(refname:short)"]), "main\n");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(scene.worktrees(), 1);
     assert_eq!(scene.env.run(["ls", "--json"]).json(), json!([]), "no session goes on");
 
     // Who plans and who verifies may do what these two may, and no more; neither of them worked in the checkout.
@@ -207,8 +206,7 @@ fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
     scene.claude.play("1.1.2", REVIEWED);
     scene.claude.play("1.1.3", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.4", REVIEWED);
-    let shown = scene.auto_ends(0, &["--once"]);
-    assert!(shown.contains("verification 1 failed (1 of 3)") && shown.contains("verification 2: Pass"), "{shown}");
+    scene.auto_says(0, &["--once"], &["verification 1 failed (1 of 3)", "verification 2: Pass"]);
     assert_eq!(scene.claude.sessions(), 8, "two rounds of four");
     let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
     let (first, second) = item.split_once("### Verification #2").unwrap();
@@ -224,7 +222,7 @@ fn what_the_verifier_does_not_find_fixed_is_planned_again_with_its_findings() {
     let again = scene.claude.called("verify", 2).unwrap();
     assert!(again.prompt.contains("AC3: line_break.test has no line break"), "it looks again: {}", again.prompt);
     has_the_flags_of("verifier", &again);
-    assert_eq!(scene.there(".posse/plans/old"), ["1-line-break-1.yaml"], "the plan that was not enough is kept");
+    assert_eq!(scene.names(".posse/plans/old"), ["1-line-break-1.yaml"], "the plan that was not enough is kept");
     assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/plans/\n");
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(scene.worktrees(), 1);
 }

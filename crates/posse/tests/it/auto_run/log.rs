@@ -6,17 +6,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use super::*;
+use crate::has_in_order;
 use crate::plan_log::files_below;
 use crate::steps::{end, say, sh, uses, wait_for};
-
-/// All of these, in this order.
-#[track_caller]
-fn has_in_order(text: &str, parts: &[&str]) {
-    let mut from = 0;
-    for part in parts {
-        from += text[from..].find(part).unwrap_or_else(|| panic!("{part} is missing, or not in order:\n{text}"));
-    }
-}
 
 fn values(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
@@ -28,10 +20,8 @@ fn it_tells_what_was_done_for_an_item() {
     let (code, text) = scene.auto(&["log"]);
     let unknown = format!("no run of {} is known", scene.env.work().canonicalize().unwrap().display());
     assert!(code == 1 && text.contains(&unknown), "{text}");
-    let (code, text) = scene.auto(&["log", ".", "1-bug"]);
-    assert!(code == 0 && text.contains("nothing has been done for 1-bug yet"), "{text}");
-    let (code, text) = scene.auto(&["log", ".", "3-nobody"]);
-    assert!(code == 1 && text.contains("there is no item 3-nobody"), "{text}");
+    scene.auto_says(0, &["log", ".", "1-bug"], &["nothing has been done for 1-bug yet"]);
+    scene.auto_says(1, &["log", ".", "3-nobody"], &["there is no item 3-nobody"]);
     scene.does("1-bug");
     scene.does("2-more");
     scene.claude.play("plan", say("I look at it.") + &uses("Read", "README") + &sh("echo trouble >&2") + PLANNER);
@@ -110,7 +100,7 @@ fn it_follows_until_the_end() {
     scene.claude.gate("gate");
     scene.claude.play("plan", say("the first") + &wait_for("gate") + &say("the second") + PLANNER);
     scene.begin(&json!({}));
-    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    scene.until_waits("plan", 1);
     let mut log = scene.env.command(["run", "log", "-f"]);
     let mut log = log.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -133,8 +123,8 @@ fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     scene.claude.play("plan", say(&format!("the key is {secret}")) + PLANNER);
     scene.claude.play("verify.1", end(&format!("[FAIL] S1: {secret} is shown\n**Verdict: FAIL**")));
     scene.claude.play("verify", end(&format!("[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**")));
-    let text = scene.auto_ends(0, &["--once"]);
-    assert!(!text.contains(&secret) && text.contains("ghp_[masked]"), "{text}");
+    let text = scene.auto_says(0, &["--once"], &["ghp_[masked]"]);
+    assert!(!text.contains(&secret), "{text}");
     for words in [
         &["log"][..],
         &["log", ".", "1-bug"],
@@ -193,8 +183,7 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     scene.env.run(["ls"]).ok();
     when("the old one has gone", || (kept(&scene).len() == 1).then_some(()));
     assert!(kept(&scene)[0].ends_with("2-bug"));
-    let (code, text) = scene.auto(&["log", ".", "1-bug"]);
-    assert!(code == 0 && text.contains("its files are gone") && text.contains("1-bug: completed"), "{text}");
+    scene.auto_says(0, &["log", ".", "1-bug"], &["its files are gone", "1-bug: completed"]);
     assert!(scene.auto(&["log", ".", "2-bug"]).1.contains("asked:"));
     // It is given up by hand: then it goes, and its pipeline with it.
     fs::remove_file(scene.env.work().join("docs/defect-backlog/2-bug.md")).unwrap();

@@ -17,8 +17,7 @@ fn a_cap_is_for_everything_that_is_done() {
     scene.does("1-more");
     scene.does("2-more");
     let id = scene.begin(&json!({ "cap_usd": 0.5 }));
-    let (outcome, reason) = scene.ended(&id);
-    assert_eq!(outcome, "budget_exhausted", "{reason}");
+    let reason = scene.ends_as(&id, "budget_exhausted");
     assert_eq!(reason, "this run of the backlog: 0.50 USD of 0.50 USD are spent");
     assert_eq!(scene.claude.sessions(), 2, "planner and worker; not the validator");
     assert_eq!(scene.claude.called("plan", 1).unwrap().flag("--max-budget-usd"), Some("0.5"), "and they are told so");
@@ -26,9 +25,9 @@ fn a_cap_is_for_everything_that_is_done() {
     let view = scene.show(&id).unwrap();
     assert_eq!((&view["limits"][0]["limit_usd"], &view["items"][0]["attempts"]), (&json!(0.5), &json!(0)));
     // The next one has money again, and goes on where it was: a validator, and the whole of the other item.
-    scene.claude.play("do-1-more.2", VALID);
+    scene.claude.play("do-1-more.2", FINE);
     let id = scene.begin(&json!({}));
-    assert_eq!(scene.ended(&id), ("verified".into(), "2 done".into()), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "2 done");
     assert_eq!(scene.claude.sessions(), 6);
 }
 
@@ -54,7 +53,7 @@ fn every_window_counts_before_a_planner_is_started() {
     scene.claude.gate("gate");
     scene.claude.play("plan", wait_for("gate") + PLANNER);
     let id = begin(json!([window(USER, 0.7), window(PROJECT, 0.5)]));
-    when("the planner", || scene.claude.waits("plan", 1).then_some(()));
+    scene.until_waits("plan", 1);
     let mut command = scene.env.command(["plan", "run", "--reset", "t", "plan.yaml"]);
     let output = command.current_dir(&other).env("PATH", scene.claude.path()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -75,7 +74,7 @@ fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     // One write for each: several notices may be sent at once.
     let command = ["sh", "-c", &format!("text=$(cat); printf '%s\\n' \"$text\" >> {}", told.display())];
     let id = scene.begin(&json!({ "notifications": { "command": command } }));
-    assert_eq!(scene.ended(&id), ("verified".into(), "1 done".into()), "{:#}", scene.journal(&id));
+    scene.ends(&id, "verified", "1 done");
     let report = scene.file("docs/completed-backlog/defects/1-bug.report.md").unwrap();
     let rows: Vec<Vec<&str>> = report
         .lines()
@@ -125,7 +124,5 @@ fn a_safety_scan_finds_what_nobody_tells_of() {
     let id = scene.begin(&json!({ "mode": "watch", "config": { "pipeline": { "safety_scan_seconds": 1 } } }));
     when("it is held", || (scene.show(&id)?["items"][0]["reason"] == "on hold").then_some(()));
     fs::write(&elsewhere, text).unwrap();
-    when("it is archived", || {
-        scene.there("docs/completed-backlog/features").contains(&"1-more.md".into()).then_some(())
-    });
+    scene.until_archived("1-more");
 }

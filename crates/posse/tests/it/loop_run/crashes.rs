@@ -7,18 +7,31 @@ use super::*;
 
 const THINKS: &str = "[loop]\nthink = \"300ms\"";
 
+/// The command that follows the run dies, is hung up, or dies together with the daemon: the run goes on, and whoever resumes it
+/// follows it. A closed window is no reason for a night's work to stop.
 #[test]
-fn the_command_line_dies() {
-    let play = Play::new(THINKS);
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    followed.signal(Signal::KILL);
-    assert_eq!(followed.end().code, None);
-    // It goes on; whoever resumes it follows.
-    play.until_recorded("asked", 4);
-    play.follow().end().ends(0);
-    play.passed();
-    assert!(play.journal("stopped").is_empty() && play.journal("resumed").is_empty());
+fn a_run_goes_on_without_its_follower() {
+    for (signal, code, with_daemon) in
+        [(Signal::KILL, None, false), (Signal::HUP, Some(129), false), (Signal::KILL, None, true)]
+    {
+        let play = Play::new(THINKS);
+        let mut followed = play.begin();
+        followed.until("turn 2: analyst_review");
+        play.until_recorded("asked", 2);
+        let daemon = play.env.daemon_pid();
+        followed.signal(signal);
+        if with_daemon {
+            kill(daemon);
+            assert!(process::ends_within(daemon, PATIENCE));
+        }
+        assert_eq!(followed.end().code, code);
+        assert_eq!(play.shown()["status"], "running");
+        play.until_recorded("asked", 4);
+        play.follow().end().ends(0);
+        play.passed();
+        assert!(play.journal("stopped").is_empty() && play.journal("resumed").is_empty(), "it never stopped");
+        assert_eq!(play.records("asked").len(), TURNS.len());
+    }
 }
 
 /// S-159: the daemon dies in every phase of the run, and whoever follows it sees it pass.
@@ -34,8 +47,7 @@ fn s_159_the_daemon_dies_and_is_followed() {
         when("a daemon", || play.env.http().call("GET", "/health", "").ok());
         play.env.kill_daemon();
     }
-    let ran = followed.end().ends(0);
-    contains(&ran.stdout, &["going on", "PASS in round 1"]);
+    followed.end().ends(0).prints(&["going on", "PASS in round 1"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len());
     // One whose start was cut off may be there as one that never ran.
@@ -89,15 +101,13 @@ fn s_158_s_162_an_agent_dies_in_its_turn() {
             "[loop]\nstate_dir = {:?}\n[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ {ending} }}]",
             counts.path()
         ));
-        let ran = play.run().ends(1);
-        contains(&ran.stderr, &["the terminal is gone", "programmer", word, "posse loop --resume"]);
+        play.run().ends(1).complains(&["the terminal is gone", "programmer", word, "posse loop --resume"]);
         let state = play.state().unwrap();
         assert_eq!((&state["final_status"], &state["current_phase"]), (&json!("RUNNING"), &json!("programmer")));
         let before = play.shown()["terminals"].clone();
         assert_eq!(before.get("programmer"), None, "{before}");
 
-        let resumed = play.resume().end().ends(0);
-        contains(&resumed.stdout, &["turn 6: programmer (try 2)"]);
+        play.resume().end().ends(0).prints(&["turn 6: programmer (try 2)"]);
         play.passed();
         let after = play.shown()["terminals"].clone();
         assert_ne!(after["programmer"], Value::Null);
@@ -108,42 +118,19 @@ fn s_158_s_162_an_agent_dies_in_its_turn() {
 }
 
 #[test]
-fn an_agent_is_killed_while_it_waits_its_turn() {
-    let play = Play::new(THINKS);
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    let tester = play.shown()["terminals"]["tester"].as_str().unwrap().to_owned();
-    play.env.run(["kill", &tester]).ok();
-    let ran = followed.end().ends(1);
-    contains(&ran.stderr, &["is gone", "tester"]);
-    play.resume().end().ends(0);
-    play.passed();
-}
-
-#[test]
-fn the_keeper_dies() {
-    let play = Play::new(THINKS);
-    let mut followed = play.begin();
-    followed.until("turn 3: analyst");
-    kill(play.env.keeper_pid().unwrap());
-    let ran = followed.end().ends(1);
-    contains(&ran.stderr, &["is gone"]);
-    play.resume().end().ends(0);
-    play.passed();
-}
-
-#[test]
-fn daemon_and_command_line_die_together() {
-    let play = Play::new(THINKS);
-    let mut followed = play.begin();
-    followed.until("turn 4: analyst_review");
-    play.until_recorded("asked", 4);
-    let daemon = play.env.daemon_pid();
-    followed.signal(Signal::KILL);
-    kill(daemon);
-    assert!(process::ends_within(daemon, PATIENCE));
-    followed.end();
-    play.follow().end().ends(0);
-    play.passed();
-    assert_eq!(play.records("asked").len(), TURNS.len());
+fn a_run_stops_when_an_agent_or_the_keeper_dies_and_can_be_resumed() {
+    for keeper in [false, true] {
+        let play = Play::new(THINKS);
+        let mut followed = play.begin();
+        followed.until("turn 3: analyst");
+        if keeper {
+            kill(play.env.keeper_pid().unwrap());
+        } else {
+            // It waits for its turn.
+            play.env.run(["kill", play.shown()["terminals"]["tester"].as_str().unwrap()]).ok();
+        }
+        followed.end().ends(1).complains(&["is gone", if keeper { "" } else { "tester" }]);
+        play.resume().end().ends(0);
+        play.passed();
+    }
 }

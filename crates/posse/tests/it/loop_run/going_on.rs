@@ -9,14 +9,10 @@ const PERMISSION: &str = "[[turn]]\nkey = \"programmer\"\nnth = 1\nsteps = [{ th
 #[test]
 fn s_5_permissions_are_accepted_for_who_goes_on_with_the_variable() {
     let play = Play::new(PERMISSION);
-    let mut followed = play.begin();
-    followed.until("waits for an answer (permission) and accepting is off");
-    followed.signal(Signal::INT);
-    assert_eq!(followed.end().code, Some(130));
+    play.begin().interrupted_at("waits for an answer (permission) and accepting is off");
     let mut command = play.env.command(["loop", "--resume"]);
     command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let ran = Followed::new(command).end().ends(0);
-    contains(&ran.stdout, &["permissions are accepted from now on", ", 1/20:"]);
+    Followed::new(command).end().ends(0).prints(&["permissions are accepted from now on", ", 1/20:"]);
     play.passed();
 }
 
@@ -26,12 +22,7 @@ fn s_6_permissions_are_not_accepted_for_who_goes_on_without_the_variable() {
     let play = Play::new(&format!(
         "{PERMISSION}\n[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"3s\" }}, {{ answer = {{}} }}]"
     ));
-    let mut command = play.command(&[]);
-    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let mut followed = Followed::new(command);
-    followed.until("turn 1");
-    followed.signal(Signal::INT);
-    assert_eq!(followed.end().code, Some(130));
+    play.begin_accepting().interrupted_at("turn 1");
     let mut followed = play.resume();
     followed.until("permissions are not accepted any more");
     followed.until("waits for an answer (permission) and accepting is off");
@@ -48,24 +39,19 @@ fn s_15_an_agent_that_shows_nothing_has_the_startup_time_and_then_the_grace() {
     let play = Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nignore = true");
     play.configure(json!({ "handoff": { "idle_grace_seconds": 2 } }));
     let begun = Instant::now();
-    let ran = play.run().ends(1);
-    contains(&ran.stdout, &["never entered processing within 2 s"]);
-    contains(&ran.stderr, &["wrote no answer", "analyst"]);
+    play.run().ends(1).prints(&["never entered processing within 2 s"]).complains(&["wrote no answer", "analyst"]);
     assert!(begun.elapsed() > Duration::from_secs(4), "both: {:?}", begun.elapsed());
 }
 
 /// S-127, S-200: the answer is there, and then the service fails. It is not moved away and asked for again.
 #[test]
 fn s_127_an_answer_before_a_failure_of_the_service_is_used_when_the_run_goes_on() {
-    let play = Play::new(
-        "[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"200ms\" }, { answer = {} }, { fail = \"529\" }]",
-    );
+    let play = Play::new(&first_turn("analyst", "{ think = '200ms' }, { answer = {} }, { fail = '529' }"));
     let mut followed = play.begin();
     followed.until("Tried again in 30 s");
     assert_eq!(play.shown()["status"], "parked");
     play.follow().end().ends(0);
-    let first = followed.end().ends(0);
-    contains(&first.stdout, &["the answer of the analyst has come after all"]);
+    followed.end().ends(0).prints(&["the answer of the analyst has come after all"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
     assert!(!play.archive().iter().any(|name| name.contains("stale")), "{:?}", play.archive());
@@ -78,10 +64,8 @@ fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on()
         "[[turn]]\nkey = \"analyst\"\non = \"review cycle 1\"\nsteps = [{ answer = {} }]\n\
          [[turn]]\nkey = \"analyst\"\nsteps = [{ think = \"200ms\" }, { answer = {} }, { think = \"200ms\" }, { crash = 9 }]",
     );
-    let ran = play.run().ends(1);
-    contains(&ran.stderr, &["is gone"]);
-    let ran = play.resume().end().ends(0);
-    contains(&ran.stdout, &["the answer of the analyst has come after all"]);
+    play.run().ends(1).complains(&["is gone"]);
+    play.resume().end().ends(0).prints(&["the answer of the analyst has come after all"]);
     play.passed();
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
 }
@@ -94,8 +78,7 @@ fn s_170_what_does_not_get_ready_is_ended() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("{text}\n[start]\ntimeout_ms = 500\n")).unwrap();
     play.configure(json!({ "agents": { "tester": { "provider": "claude_code" } } }));
-    let ran = play.run().ends(1);
-    contains(&ran.stderr, &["the tester could not be started", "not ready after"]);
+    play.run().ends(1).complains(&["the tester could not be started", "not ready after"]);
     let running = |terminals: &Value| {
         terminals.as_array().unwrap().iter().filter(|terminal| terminal["exit"] == Value::Null).count()
     };
@@ -142,9 +125,7 @@ fn s_156_a_failure_of_the_service_is_not_accepted() {
          { ask = { kind = \"permission\", command = \"rm -r target\" } }, { answer = {} }]",
     );
     play.configure(json!({ "agents": { "programmer": { "provider": "claude_code" } } }));
-    let mut command = play.command(&[]);
-    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let mut followed = Followed::new(command);
+    let mut followed = play.begin_accepting();
     followed.until("Tried again in 30 s");
     assert_eq!(play.journal("accepting").len(), 0);
     followed.signal(Signal::INT);

@@ -30,9 +30,7 @@ fn audit(play: &Play) -> Vec<Value> {
 fn permissions_are_accepted_and_audited() {
     let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}")));
     let begun = Instant::now();
-    let mut command = play.command(&[]);
-    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let ran = Followed::new(command).end().ends(0);
+    let ran = play.begin_accepting().end().ends(0);
     // The seed's four, in the loop's own log: role, terminal, count, and lines that show what was accepted.
     let terminal = play.shown()["terminals"]["programmer"].as_str().unwrap().to_owned();
     let logged = play.env.run(["run", "log", &play.id()]).ok();
@@ -101,9 +99,7 @@ fn a_person_answers() {
 #[test]
 fn s_153_a_question_is_left_to_a_person() {
     let play = Play::new(&asking(QUESTION));
-    let mut command = play.command(&[]);
-    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let mut followed = Followed::new(command);
+    let mut followed = play.begin_accepting();
     followed.until("waits for an answer (question) and there is no plain yes to it");
     let terminal = asks(&play);
     play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "2"]).ok();
@@ -117,8 +113,7 @@ fn s_153_a_question_is_left_to_a_person() {
 fn a_question_that_nobody_answers_fails_the_turn() {
     let play = Play::new(&asking(QUESTION));
     play.configure(json!({ "handoff": { "waiting_timeout": 1 } }));
-    let ran = play.run().ends(1);
-    contains(&ran.stderr, &["nobody gave one", "programmer"]);
+    play.run().ends(1).complains(&["nobody gave one", "programmer"]);
     let terminal = asks(&play);
     play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "1"]).ok();
     play.resume().end().ends(0);
@@ -133,8 +128,7 @@ fn a_refusal_is_not_an_answer() {
     followed.until("waits for an answer");
     let terminal = asks(&play);
     play.env.run(["deny", terminal["id"].as_str().unwrap()]).ok();
-    let ran = followed.end().ends(1);
-    contains(&ran.stderr, &["wrote no answer", "programmer"]);
+    followed.end().ends(1).complains(&["wrote no answer", "programmer"]);
     // Told to take it up again, it does.
     play.resume().end().ends(0);
     play.passed();
@@ -225,9 +219,7 @@ fn s_154_s_155_a_person_is_told_once_in_a_turn() {
 #[test]
 fn s_151_s_152_accepts_that_come_to_nothing() {
     let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"100ms\" }}, {PERMISSION}, {PERMISSION}")));
-    let mut command = play.command(&[]);
-    command.env("AUTO_ACCEPT_PERMISSIONS", "1");
-    let mut followed = Followed::new(command);
+    let mut followed = play.begin_accepting();
     // The second question comes within the cooldown of the first.
     play.until_recorded("dialog_drawn", 2);
     let terminal = asks(&play)["id"].as_str().unwrap().to_owned();

@@ -15,8 +15,7 @@ fn s_194_a_corrupt_state_file() {
     for text in ["{", "[]", ""] {
         let play = Play::new("");
         let path = write_state(&play, text);
-        let ran = play.run().ends(1);
-        contains(&ran.stderr, &["cannot be used", ".json.corrupt"]);
+        play.run().ends(1).complains(&["cannot be used", ".json.corrupt"]);
         assert!(!path.exists());
         assert_eq!(fs::read_to_string(path.with_extension("json.corrupt")).unwrap(), text);
         assert!(play.env.processes().is_empty());
@@ -31,8 +30,7 @@ fn s_194_a_second_corrupt_state_file() {
     let play = Play::new("");
     for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
         let path = write_state(&play, text);
-        let ran = play.run().ends(1);
-        contains(&ran.stderr, &[&path.with_extension(kept).display().to_string()]);
+        play.run().ends(1).complains(&[&path.with_extension(kept).display().to_string()]);
     }
     for (text, kept) in [("{", "json.corrupt"), ("[", "json.corrupt-2"), ("x", "json.corrupt-3")] {
         assert_eq!(fs::read_to_string(play.env.work().join(STATE).with_extension(kept)).unwrap(), text);
@@ -42,10 +40,7 @@ fn s_194_a_second_corrupt_state_file() {
 /// A run that is stopped in its second turn.
 fn stopped() -> (Play, String) {
     let play = Play::new("[loop]\nthink = \"300ms\"");
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    followed.signal(Signal::INT);
-    assert_eq!(followed.end().code, Some(130));
+    play.begin().interrupted_at("turn 2: analyst_review");
     let id = play.id();
     (play, id)
 }
@@ -91,8 +86,7 @@ fn a_run_that_is_there_is_gone_on_with() {
         let (play, id) = stopped();
         let mut command = play.env.command(words);
         command.env("AUTO_ACCEPT_PERMISSIONS", "1").env("POLL_SECONDS", "7").env("START_AGENT", "tester");
-        let ran = Followed::new(command).end().ends(0);
-        contains(&ran.stderr, &[&format!("going on with run {id}")]);
+        Followed::new(command).end().ends(0).complains(&[&format!("going on with run {id}")]);
         play.passed();
     }
 }
@@ -100,14 +94,9 @@ fn a_run_that_is_there_is_gone_on_with() {
 /// S-195: the state file has the prompt.
 #[test]
 fn s_195_no_prompt_is_needed_to_go_on() {
-    let play = Play::new("[loop]\nthink = \"300ms\"");
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    followed.signal(Signal::INT);
-    assert_eq!(followed.end().code, Some(130));
+    let (play, _) = stopped();
     fs::remove_file(play.env.work().join("task.md")).unwrap();
-    let ran = Followed::new(play.env.command(["loop"])).end().ends(0);
-    contains(&ran.stderr, &["going on with run"]);
+    Followed::new(play.env.command(["loop"])).end().ends(0).complains(&["going on with run"]);
     play.passed();
 }
 
@@ -196,8 +185,7 @@ fn s_196_an_old_state_file_of_a_run_that_is_over() {
         let path = write_state(&play, &old_state(&play, &change));
         let before = fs::read_to_string(&path).unwrap();
         for command in [play.command(&[]), play.env.command(["loop", "--resume"])] {
-            let ran = Followed::new(command).end().ends(1);
-            contains(&ran.stderr, &[why, "to begin a new run, move"]);
+            let ran = Followed::new(command).end().ends(1).complains(&[why, "to begin a new run, move"]);
             contains(&ran.stdout, &["says that this run is over: FAIL"]);
         }
         assert_eq!(play.env.run(["run", "ls", "--json"]).json(), json!([]));
@@ -242,8 +230,7 @@ fn s_201_one_run_for_one_state_file() {
     });
     let aside = path.with_extension("aside");
     fs::rename(&path, &aside).unwrap();
-    let second = play.run().ends(1);
-    contains(&second.stderr, &["uses the state file", &format!("posse loop --resume {id}")]);
+    play.run().ends(1).complains(&["uses the state file", &format!("posse loop --resume {id}")]);
     // With another state file it would still be the same response files.
     let mut elsewhere = play.command(&[]);
     elsewhere.env("STATE_FILE", "other.json");
@@ -264,11 +251,7 @@ fn s_201_one_run_for_one_state_file() {
 /// S-192: a signal while it is not yet clear what is to be resumed leaves the state file as it is.
 #[test]
 fn s_192_a_signal_while_resuming() {
-    let play = Play::new("[loop]\nthink = \"300ms\"");
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    followed.signal(Signal::INT);
-    assert_eq!(followed.end().code, Some(130));
+    let (play, _) = stopped();
     let before = fs::read_to_string(play.env.work().join(STATE)).unwrap();
     // The daemon answers nobody: the run cannot have been taken up.
     let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
@@ -288,7 +271,7 @@ fn s_192_a_signal_while_resuming() {
 /// meanwhile, and a follower that comes back, hurry nobody.
 #[test]
 fn a_parked_run_tries_at_once_when_it_is_resumed() {
-    let play = Play::new("[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{ think = \"100ms\" }, { fail = \"529\" }]");
+    let play = Play::new(&first_turn("analyst", "{ think = '100ms' }, { fail = '529' }"));
     let mut followed = play.begin();
     followed.until("Tried again in 30 s");
     play.env.kill_daemon();
@@ -321,14 +304,12 @@ fn s_201_one_run_for_one_project_whoever_drives_it() {
     let mut state = elsewhere(&[]);
     state.env("STATE_FILE", "other.json");
     for command in [elsewhere(&[]), state] {
-        let refused = Followed::new(command).end().ends(6);
-        contains(&refused.stderr, &[&holder, &daemon, "stop it there"]);
+        Followed::new(command).end().ends(6).complains(&[&holder, &daemon, "stop it there"]);
     }
     // In another project, but with the same state file.
     let mut same_state = other.command(["loop", "--prompt-file"]);
     same_state.arg(play.env.work().join("task.md")).arg("--trust").env("STATE_FILE", play.env.work().join(STATE));
-    let refused = Followed::new(same_state).end().ends(6);
-    contains(&refused.stderr, &[&holder, &format!("{STATE}.lock")]);
+    Followed::new(same_state).end().ends(6).complains(&[&holder, &format!("{STATE}.lock")]);
     assert_eq!(other.run(["run", "ls", "--json"]).json(), json!([]), "nothing was begun");
 
     // The lock goes with the daemon that holds it, and the next one has it again.

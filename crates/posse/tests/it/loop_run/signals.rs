@@ -83,20 +83,6 @@ fn a_second_signal_leaves_at_once() {
     assert_eq!(ran.code, Some(130), "{ran:?}");
 }
 
-/// A closed window is no reason for a night's work to stop.
-#[test]
-fn a_hangup_leaves_the_run_going() {
-    let play = Play::new(THINKS);
-    let mut followed = play.begin();
-    followed.until("turn 2: analyst_review");
-    followed.signal(Signal::HUP);
-    assert_eq!(followed.end().code, Some(129));
-    assert_eq!(play.shown()["status"], "running");
-    play.follow().end().ends(0);
-    play.passed();
-    assert!(play.journal("stopped").is_empty(), "it never stopped");
-}
-
 #[test]
 fn a_person_stops_it_from_elsewhere() {
     let play = Play::new(THINKS);
@@ -104,14 +90,10 @@ fn a_person_stops_it_from_elsewhere() {
     followed.until("turn 4: analyst_review");
     let id = play.id();
     play.env.run(["run", "stop", &id]).ok();
-    let ran = followed.end().ends(1);
-    contains(&ran.stderr, &["posse run stop", &format!("posse loop --resume {id}")]);
-    let again = play.env.run(["run", "stop", &id]);
-    assert_eq!(again.code, Some(1));
-    contains(&again.stderr, &["nothing to stop"]);
+    followed.end().ends(1).complains(&["posse run stop", &format!("posse loop --resume {id}")]);
+    play.env.run(["run", "stop", &id]).ends(1).complains(&["nothing to stop"]);
     // The state file says RUNNING: the same command as before goes on with it (LOOP-51).
-    let ran = play.run().ends(0);
-    contains(&ran.stderr, &[&format!("going on with run {id}")]);
+    play.run().ends(0).complains(&[&format!("going on with run {id}")]);
     play.passed();
 }
 
@@ -180,10 +162,7 @@ fn a_signal_before_the_answer_stops_what_was_asked_for() {
     for (request, resumed) in [("POST /runs HTTP", false), ("POST /runs/", true)] {
         let play = Play::new(THINKS);
         if resumed {
-            let mut followed = play.begin();
-            followed.until("turn 2: analyst_review");
-            followed.signal(Signal::INT);
-            assert_eq!(followed.end().code, Some(130));
+            play.begin().interrupted_at("turn 2: analyst_review");
         }
         let between = Between::holding(&play, request);
         let followed = if resumed { play.resume() } else { play.begin() };

@@ -1,0 +1,96 @@
+//! Runs of a backlog with random kills: every item is planned, done and archived once, and nothing is left behind.
+
+use posse_testkit::TestEnv;
+
+use super::*;
+use crate::kills::{Follower, Killable, Random, kill_daemon, undisturbed, until_killed};
+
+const ITEMS: [&str; 3] = ["1-bug", "2-more", "3-more"];
+
+struct BacklogKills {
+    scene: Scene,
+    follower: Follower,
+}
+
+impl Killable for BacklogKills {
+    const KIND: &'static str = "backlog";
+    const KILLS_PER_RUN: u32 = 12;
+    const MOMENTS: &'static [&'static str] = &[
+        "scanned",
+        "intake_ended",
+        "launched",
+        "planner_ended",
+        "plan_checked",
+        "plan_begun",
+        "plan_ended",
+        "verifier_ended",
+        "logged",
+        "evidence_found",
+        "retired",
+    ];
+
+    /// The items are worked on one after the other, or all at once.
+    fn open(seed: u64) -> Self {
+        let scene = Scene::new(&ITEMS);
+        scene.configure(&format!("[pipeline]\nmax_parallel_items = {}\n", if seed.is_multiple_of(2) { 1 } else { 3 }));
+        ITEMS.iter().for_each(|item| scene.does(item));
+        let follower = Follower::new(&scene.env);
+        Self { scene, follower }
+    }
+
+    fn env(&self) -> &TestEnv {
+        &self.scene.env
+    }
+
+    fn follower(&self) -> &Follower {
+        &self.follower
+    }
+
+    fn next(&self) -> Option<Command> {
+        let runs: Value = when("the runs", || {
+            self.scene.env.run(["serve"]);
+            self.scene.env.http().get("/runs?kind=backlog").ok()
+        });
+        match runs.get(0) {
+            None => Some(self.scene.command(&["--drain"])),
+            Some(run) if !is_over(run) => Some(self.scene.command(&["follow"])),
+            Some(run) if run["outcome"] == "verified" => None,
+            Some(run) => panic!("{run:#}\n{}", self.report()),
+        }
+    }
+
+    /// There is nothing else to kill.
+    fn kill_special(&self, _: &mut Random) -> u32 {
+        kill_daemon(&self.scene.env)
+    }
+
+    fn check(&self, _: bool) {
+        let scene = &self.scene;
+        for item in ITEMS {
+            assert!(scene.is_archived(item), "{item}: {}", self.report());
+            assert_eq!(scene.file(item).as_deref(), Some("done\n"), "{item}: {}", self.report());
+            let archived = scene.git(&["log", "--format=%h", "--", &format!("docs/completed-backlog/*/{item}.md")]);
+            assert_eq!(archived.lines().count(), 1, "{item} was archived more than once: {}", self.report());
+        }
+        assert_eq!(scene.claude.sessions(), 10, "{}", self.report());
+        assert_eq!(scene.git(&["status", "--porcelain"]), "?? .posse/\n");
+        // The work trees of plans go a moment after the end of their runs.
+        when("no work tree is left", || (scene.worktrees() == 1).then_some(()));
+    }
+}
+
+#[test]
+fn an_undisturbed_backlog_gives_what_the_others_are_compared_with() {
+    undisturbed::<BacklogKills>();
+}
+
+#[test]
+fn kills_do_not_change_the_end_of_a_backlog() {
+    until_killed::<BacklogKills>(8);
+}
+
+#[test]
+#[ignore = "takes minutes: ./test --full"]
+fn two_hundred_kills_do_not_change_the_end_of_a_backlog() {
+    until_killed::<BacklogKills>(200);
+}
