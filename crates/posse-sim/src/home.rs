@@ -27,17 +27,13 @@ pub enum Maker {
 pub struct HomeOptions {
     /// If not set, the agent asks for trust in its directory.
     pub trusted: bool,
-    /// Claude Code asks whether to use the key in the environment.
-    pub api_key_dialog: bool,
-    /// Claude Code starts in the mode without permissions, and asks for confirmation first.
-    pub bypass_dialog: bool,
     /// How often a failed request is repeated; `None` keeps the agent's default.
     pub retries: Option<u32>,
 }
 
 impl Default for HomeOptions {
     fn default() -> Self {
-        Self { trusted: true, api_key_dialog: false, bypass_dialog: false, retries: None }
+        Self { trusted: true, retries: None }
     }
 }
 

@@ -19,7 +19,6 @@ pub mod process;
 pub mod seat;
 pub mod slow_disk;
 pub mod stream;
-pub mod watch;
 
 /// How long a test waits for an event that must come. Only a hang reaches it, however busy the machine is: no test judges
 /// speed, the benchmark does.

@@ -23,20 +23,13 @@ pub(super) fn move_in(home: &mut ScriptedHome, server: &ModelServer, options: &H
     }
     // Claude Code remembers keys by their last twenty characters.
     let remembered = &KEY[KEY.len() - 20..];
-    let approved: &[&str] = if options.api_key_dialog { &[] } else { &[remembered] };
     let project = json!({ "hasTrustDialogAccepted": options.trusted, "hasCompletedProjectOnboarding": true });
     let state = json!({
         "hasCompletedOnboarding": true, "theme": "dark",
-        "customApiKeyResponses": { "approved": approved, "rejected": [] },
+        "customApiKeyResponses": { "approved": [remembered], "rejected": [] },
         "projects": { home.directory.to_str().unwrap_or_default(): project },
     });
     home.write(".claude.json", &state.to_string())?;
-    let settings = if options.bypass_dialog { r#"{"skipDangerousModePermissionPrompt":false}"# } else { "{}" };
-    home.write(".claude/settings.json", settings)?;
-    if options.bypass_dialog {
-        // As root, Claude Code bypasses permissions only in a sandbox.
-        home.set("IS_SANDBOX", "1");
-    }
-    let mode = if options.bypass_dialog { "bypassPermissions" } else { "default" };
-    Ok(vec!["--permission-mode".into(), mode.into()])
+    home.write(".claude/settings.json", "{}")?;
+    Ok(vec!["--permission-mode".into(), "default".into()])
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use posse_api::{Create, Terminal};
-use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 use posse_sim::ModelServer;
 use posse_sim::home::{HomeOptions, MARK, Maker, ScriptedHome};
@@ -69,20 +68,10 @@ impl AgentHome {
         command
     }
 
-    /// Starts the agent by its command, in a terminal of posse.
-    #[track_caller]
-    pub fn launch(&self, env: &TestEnv) -> TerminalId {
-        self.started(env, Create { command: self.command.clone(), ..Create::default() }).id
-    }
-
     /// Starts the agent by its provider, which finds it in the path.
     #[track_caller]
     pub fn launch_as(&self, env: &TestEnv, provider: &str) -> Terminal {
-        self.started(env, Create { provider: Some(provider.to_owned()), ..Create::default() })
-    }
-
-    #[track_caller]
-    fn started(&self, env: &TestEnv, create: Create) -> Terminal {
+        let create = Create { provider: Some(provider.to_owned()), ..Create::default() };
         let answer = self.start(env, create).unwrap_or_else(|error| panic!("no daemon: {error}"));
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("not started ({error}): {answer:?}"))
     }

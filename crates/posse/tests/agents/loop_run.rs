@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_core::rounds::Role;
-use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry, ModelRequest};
+use posse_sim::model::{ModelLog, ModelRequest};
 use posse_sim::scenario::{CommandUse, FileWrite};
 use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};
 use posse_testkit::PATIENCE;
@@ -196,7 +196,7 @@ impl Stage {
         let begun = journal.as_array().unwrap().iter().filter(|entry| entry["entry"] == "turn_begun");
         let written: Vec<&str> = begun.map(|turn| turn["text"].as_str().unwrap().trim()).collect();
         let log = self.server.log();
-        let seen: Vec<&str> = prompts(&log).iter().map(|(_, text)| *text).collect();
+        let seen: Vec<&str> = prompts(&log);
         assert_eq!(seen, written, "{log}");
         let openings: Vec<&str> = roles.iter().map(|role| part(role).opening).collect();
         let fits = seen.iter().zip(&openings).all(|(text, opening)| text.contains(opening));
@@ -239,19 +239,9 @@ impl Stage {
 }
 
 /// Prompts that the model has seen, in order, without the requests that brought tools' results.
-fn prompts(log: &ModelLog) -> Vec<(Duration, &str)> {
-    let is_prompt = |opened: &ModelRequest| opened.tool_results.is_empty();
-    log.turns().filter(|(_, opened)| is_prompt(opened)).map(|(entry, o)| (entry.at, o.user_text.as_str())).collect()
-}
-
-/// What lies between the last byte of a turn's last answer and the next turn's prompt at the model.
-fn between_turns(log: &ModelLog) -> Vec<Duration> {
-    let ends = |entry: &&ModelLogEntry| matches!(entry.event, ModelEvent::Ended { .. });
-    let of_turns: Vec<Option<u64>> = log.turns().map(|(entry, _)| entry.request).collect();
-    let answers: Vec<&ModelLogEntry> =
-        log.entries.iter().filter(ends).filter(|e| of_turns.contains(&e.request)).collect();
-    let since_last = |(at, _): &(Duration, &str)| answers.iter().rev().find(|end| end.at < *at).map(|end| *at - end.at);
-    prompts(log).iter().filter_map(since_last).collect()
+fn prompts(log: &ModelLog) -> Vec<&str> {
+    let is_prompt = |opened: &&ModelRequest| opened.tool_results.is_empty();
+    log.turns().map(|(_, opened)| opened).filter(is_prompt).map(|opened| opened.user_text.as_str()).collect()
 }
 
 fn last_word() -> ScriptTurn {
@@ -364,7 +354,6 @@ fn with_auto_accept_every_dialog_is_accepted_and_audited_until_pass() {
         let kept = fs::read_to_string(archive.join(format!("{number:03}-{key}.md"))).unwrap();
         assert_eq!(kept.trim_end(), part.answer);
     }
-    println!("between the end of a turn and the next prompt: {:?}", between_turns(&stage.server.log()));
 }
 
 #[test]

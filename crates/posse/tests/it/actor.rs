@@ -5,9 +5,7 @@ use std::fs;
 
 use posse_core::screen::Size;
 use posse_testkit::TestEnv;
-use posse_testkit::files::when;
 use posse_testkit::seat::Seat;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::env;
 
@@ -44,23 +42,4 @@ fn scripted_turn_has_a_dialog_a_resize_and_a_file() {
     assert_eq!(fs::read_to_string(written[0].path()).unwrap(), "heard: build it");
     seat.type_keys(b"\x03");
     assert_eq!(seat.exit_code(), Some(0));
-}
-
-#[test]
-fn exits_crashes_and_signals_of_a_scripted_agent_have_distinct_codes() {
-    let env = env();
-    let steps = |steps: &str| format!("look = \"codex\"\nauto_prompt = \"x\"\n[[turn]]\nsteps = [{steps}]");
-    // The seat's shell adds 128 to the signal that ended its command.
-    for (step, code) in [("{ exit = 7 }", 7), ("{ crash = 9 }", 137)] {
-        assert_eq!(play(&env, &steps(step)).exit_code(), Some(code), "{step}");
-    }
-    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
-        let seat = play(&env, &steps("{ think = \"forever\" }"));
-        seat.until(|screen| screen.text().contains("Working ("));
-        let is_actor =
-            |process: &posse_testkit::process::Process| process.command.get(1).is_some_and(|word| word == "actor");
-        let actor = when("the agent's process", || env.processes().into_iter().find(is_actor));
-        kill_process(Pid::from_raw(actor.pid.try_into().unwrap()).unwrap(), signal).unwrap();
-        assert_eq!(seat.exit_code(), Some(code), "{signal:?}");
-    }
 }

@@ -145,6 +145,10 @@ fn the_detach_key_is_a_key_and_not_a_byte() {
     seat.until(shows("ready"));
     seat.type_keys(b"\x1b[200~pasted \x1d\x1b[201~\n");
     seat.until(shows("^[[200~pasted ^]^[[201~"));
+    // A lone Esc reaches the program, too.
+    seat.type_keys(b"\x1b");
+    seat.until(shows("^]^[[201~\n^["));
+    seat.type_keys(b"\n");
     seat.type_keys(b"before\n\x1b[93;133u after\n"); // with num lock on
     seat.until(shows("detached"));
     assert_eq!(seat.exit_code(), Some(0));
@@ -157,16 +161,6 @@ fn the_detach_key_is_a_key_and_not_a_byte() {
     seat.until(shows("^[[Aup ^]"));
     seat.type_keys(b"\x11");
     seat.until(shows("detached"));
-}
-
-#[test]
-fn a_lone_esc_reaches_the_program() {
-    let env = env();
-    let id = shell_until(&env, "stty -echo -icanon; echo ready; exec cat -v", "ready");
-    let seat = sit(&env, &["attach", id.as_str()], SMALL);
-    seat.until(shows("ready"));
-    seat.type_keys(b"\x1b");
-    seat.until(shows("^["));
 }
 
 #[test]

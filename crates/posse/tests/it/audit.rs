@@ -21,25 +21,10 @@ fn entries(env: &TestEnv) -> Vec<Value> {
     env.run(["audit", "show", "--json"]).json().as_array().unwrap().clone()
 }
 
-/// The audit once it has so many entries: also of answers that nobody waits for.
-#[track_caller]
-fn when_written(env: &TestEnv, entries: usize) -> Value {
-    when("the entries of the audit", || {
-        let audit = env.http().call("GET", "/audit", "").unwrap().json();
-        (audit.as_array()?.len() >= entries).then_some(audit)
-    })
-}
-
 #[track_caller]
 fn intact(env: &TestEnv, entries: u64) {
     let verdict = env.run(["audit", "verify", "--json"]).json();
     assert_eq!((&verdict["intact"], &verdict["entries"]), (&json!(true), &json!(entries)), "{verdict}");
-}
-
-fn database(env: &TestEnv) -> rusqlite::Connection {
-    let connection = rusqlite::Connection::open(env.paths().database()).unwrap();
-    connection.busy_timeout(Duration::from_secs(5)).unwrap();
-    connection
 }
 
 #[test]
@@ -119,65 +104,13 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     assert!(log.contains(&format!("audit 1: person, terminal {id}, accept with 1\n  | ")), "{log}");
 }
 
-#[test]
-fn a_question_of_the_start_is_audited_too() {
-    let scenario = r#"
-        look = "claude"
-        start = [{ ask = { kind = "startup", text = "Quick safety check", options = ["No, exit", "Yes, I trust this folder"], accept = 2, numbered = false } }]
-    "#;
-    let env = env();
-    env.script_agent("claude_code", scenario);
-    env.run(["launch", "claude_code", "--name", "a", "--trust"]).ok();
-    let audit = when_written(&env, 2);
-    assert_eq!((&audit[0]["by"], &audit[0]["answering"]["wish"]), (&json!("startup"), &json!("option 2")));
-    assert_eq!(audit[0]["answering"]["keys"], json!(["down", "enter"]));
-    assert_eq!(
-        (&audit[1]["outcome"]["end"], &audit[1]["outcome"]["typed"]),
-        (&json!("answered"), &json!(["down", "enter"]))
-    );
-}
-
-#[test]
-fn what_somebody_does_to_it_is_found_and_named() {
-    let (env, _) = launched(CLAUDE);
-    for _ in 0..2 {
-        asked(&env, "danger");
-        env.run(["approve", "a"]).ok();
-        wait(&env, "a", "completed");
-    }
-    intact(&env, 4);
-    let other = database(&env);
-    let change = "UPDATE audit SET entry = replace(entry, 'rm -r target', 'ls') WHERE seq = 3";
-    assert!(other.execute(change, []).unwrap_err().to_string().contains("the audit is not changed"));
-    other.execute("DROP TRIGGER audit_is_not_changed", []).unwrap();
-    other.execute("DROP TRIGGER audit_is_not_shortened", []).unwrap();
-    assert_eq!(other.execute(change, []).unwrap(), 1);
-    let found = env.run(["audit", "verify"]);
-    assert_eq!((found.code, found.stdout.as_str()), (Some(1), "not intact 4 entries\n  entry 3 was changed\n"));
-    assert!(env.run(["audit", "show"]).stderr.contains("posse audit verify"));
-
-    other.execute("DELETE FROM audit WHERE seq = 4", []).unwrap();
-    env.kill_daemon();
-    asked(&env, "danger");
-    env.run(["approve", "a"]).ok();
-    let found = env.run(["audit", "verify", "--json"]).ends(1);
-    let verdict: Value = serde_json::from_str(&found.stdout).unwrap();
-    let kinds: Vec<(&str, i64)> = verdict["flaws"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|flaw| (flaw["kind"].as_str().unwrap(), flaw["from"].as_i64().unwrap()))
-        .collect();
-    assert_eq!(kinds, [("changed", 3), ("missing", 4)], "a daemon that goes on hides nothing: {verdict}");
-}
-
 /// The key is on its way and does nothing; there the daemon dies.
 #[test]
 fn an_answer_that_was_cut_off_is_accounted_for() {
     let (env, log) = launched(DEAF);
     asked(&env, "danger");
     let mut approve = env.command(["approve", "a"]).stderr(std::process::Stdio::null()).spawn().unwrap();
-    when_written(&env, 1);
+    when("the entry of the audit", || (!entries(&env).is_empty()).then_some(()));
     env.kill_daemon();
     assert!(!approve.wait().unwrap().success());
     let audit = entries(&env);

@@ -46,6 +46,7 @@ fn every_file_is_shown_with_its_state() {
 #[test]
 fn items_are_made_and_answered() {
     let env = env();
+    env.run(["auto", "items"]).complains(&["posse auto new defect TITLE"]);
     let made = env.run(["auto", "new", "defect", "Export", "is empty", "--backlog-dir", "todo"]).ok();
     assert_eq!(made, "todo/defect-backlog/01-export-is-empty.md\n");
     assert_eq!(
@@ -61,43 +62,4 @@ fn items_are_made_and_answered() {
     env.run(["run", "answer", ".", "02-more.md", "the", "blue one"]).ok();
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("## Status: Open") && text.ends_with("**Answer:** the blue one\n"), "{text}");
-}
-
-#[test]
-fn directories_are_as_configured() {
-    let env = env();
-    put(&env, ".posse/config.toml", "[backlog]\nfeatures = \"wishes\"\n");
-    put(&env, "wishes/1-more.md", "# More\n## Acceptance Criteria\n- more\n");
-    assert!(env.run(["auto", "items"]).ok().contains("1  1-more"));
-    assert_eq!(env.run(["auto", "new", "feature", "Less"]).ok(), "wishes/02-less.md\n");
-    put(&env, ".posse/config.toml", "[backlog]\nfeature = \"wishes\"\n");
-    env.run(["auto", "items"]).ends(64).complains(&["features"]);
-}
-
-#[test]
-fn an_empty_backlog_says_how_to_fill_it() {
-    let env = env();
-    env.run(["auto", "items"]).complains(&["posse auto new defect TITLE"]);
-}
-
-/// The items of the example can be begun as they are.
-#[test]
-fn the_example_is_a_backlog() {
-    let env = env();
-    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/plan");
-    for path in ["docs/defect-backlog/1-line-break.md", "docs/feature-backlog/2-remove.md"] {
-        put(&env, path, &fs::read_to_string(example.join(path)).unwrap());
-    }
-    let json = env.run(["auto", "items", "--json"]).json();
-    let items = json["items"].as_array().unwrap();
-    assert_eq!(items.len(), 2, "{json}");
-    assert!(items.iter().all(|item| item["question"].is_null() && item["warnings"] == serde_json::json!([])), "{json}");
-    assert_eq!(items[1]["why"], "waits for 1-line-break");
-    let shown = env.run(["auto", "--dry-run"]).ok();
-    assert!(
-        shown.starts_with("1  1-line-break  A note with a line break becomes two\n   intake → plan → execute → verify"),
-        "{shown}"
-    );
-    assert_eq!(env.run(["auto", "--dry-run", "--item", "nobody"]).code, Some(1));
-    assert!(env.keeper_pid().is_none(), "nothing was started for that");
 }

@@ -158,15 +158,3 @@ fn plain_posse_shows_help_and_starts_nothing() {
     env.launch(&["sleep", "1000"]);
     assert!(env.run([] as [&str; 0]).ok().contains("sleep 1000"));
 }
-
-#[test]
-fn what_it_takes_on_disk_is_told() {
-    let env = env();
-    let id = env.launch(&["sh", "-c", "exit 0"]);
-    env.run(["wait", id.as_str(), "--until", "exited", "--timeout", "300s"]).ok();
-    let usage: serde_json::Value = env.http().get("/usage").unwrap();
-    assert!(usage["database_bytes"].as_u64().unwrap() > 0 && usage["screens_bytes"].as_u64().unwrap() > 0, "{usage}");
-    assert!(usage["events"].as_i64().unwrap() >= 4, "{usage}");
-    assert_eq!(usage["kept_days"], 14);
-    assert!(env.run(["doctor"]).stdout.contains("last screens"));
-}

@@ -146,15 +146,3 @@ fn what_a_daemon_says_cannot_move_the_cursor() {
     daemon.join().unwrap();
     assert_eq!(ran.stderr, "error: a\\u{1b}[2Jb\nhint: c\\u{1b}[2J\\u{9b}2Jd\n");
 }
-
-#[test]
-fn whoever_follows_is_told_of_the_end_and_does_not_delay_it() {
-    for _ in 0..10 {
-        let env = env();
-        env.run(["serve"]).ok();
-        let mut events = env.http().events(None).unwrap();
-        env.run(["stop"]).ok();
-        events.until(|event| event["kind"] == "daemon_stopped");
-        assert!(events.next_event().unwrap().is_none(), "nothing comes after it");
-    }
-}

@@ -5,10 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use posse_core::screen::Size;
 use posse_term::paths::Paths;
 use posse_testkit::files::when;
-use posse_testkit::seat::Seat;
 use posse_testkit::{TestEnv, process};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
@@ -133,23 +131,4 @@ fn cut_short_it_leaves_nothing() {
         assert_eq!(code(child), Some(expected), "{signal:?}");
         assert_gone(&env, &home);
     }
-}
-
-#[test]
-fn in_a_window_five_terminals_are_seen_at_work() {
-    let env = env();
-    let mut command = env.command(["demo"]);
-    command.env("TERM", "xterm-256color").env("TMPDIR", env.work());
-    let seat = Seat::new(&command, Size::clamped(24, 80));
-    let roles = ["analyst", "peer_analyst", "programmer", "peer_programmer", "tester"];
-    let screen = seat.until(|screen| {
-        let text = screen.text();
-        roles.iter().all(|role| text.contains(&format!(" {role} "))) && text.contains("▸ programmer      ● processing")
-    });
-    assert!(screen.text().contains("round 1/3"), "{}", screen.text());
-    let home = begun(&env);
-    seat.type_keys(b"\x03");
-    seat.until(|screen| screen.text().contains("interrupted"));
-    assert_eq!(seat.exit_code(), Some(130));
-    assert_gone(&env, &home);
 }

@@ -16,6 +16,8 @@ use crate::steps::{DONE, sh};
 pub(crate) fn inside(env: &TestEnv, line: &str) -> (String, String) {
     let marker = env.work().join("over");
     let _ = fs::remove_file(&marker);
+    // The terminal of the line before.
+    env.run(["kill", "shell"]);
     let script = format!("posse() {{ '{}' \"$@\"; }}\n{line}\n", env.posse_path().display());
     fs::write(env.work().join("script"), script).unwrap();
     let line = "bash ./script > said 2>&1; echo $? > over.new; mv over.new over; cat";
@@ -110,18 +112,16 @@ fn keys_from_a_terminal_reach_no_agent_and_prompts_do() {
         let (said, code) = inside(&env, line);
         assert_eq!(code, "1", "{line}: {said}");
         assert!(said.contains("these keys come from a process in a terminal"), "{line}: {said}");
-        env.run(["kill", "shell"]).ok();
     }
     let (said, code) = inside(&env, "posse send a danger");
     assert_eq!(code, "0", "{said}");
     question(&env, "a");
-    env.run(["kill", "shell"]).ok();
     let (said, code) = inside(&env, "posse send a --key 1");
     assert_eq!(code, "1", "{said}");
     assert_eq!(count(&log, "dialog_closed"), 0);
-    env.run(["kill", "shell"]).ok();
 
     // Through `posse attach` in a terminal: the keys are refused, and the bell rings there.
+    env.run(["kill", "shell"]).ok();
     env.run(["launch", "--name", "shell", "--", env.posse_path().to_str().unwrap(), "attach", "a"]).ok();
     let shows = |text: &str| env.run(["output", "shell"]).stdout.contains(text);
     when("the question in the other terminal", || shows("Do you want to proceed?").then_some(()));
@@ -163,7 +163,6 @@ fn a_terminal_cannot_open_other_ways_to_answer() {
         let (said, code) = inside(&env, line);
         assert_eq!(code, "1", "{line}: {said}");
         assert!(said.contains("a process in a terminal may not"), "{line}: {said}");
-        env.run(["kill", "shell"]).ok();
     }
     assert!(!env.paths().token().exists());
 }
@@ -195,7 +194,6 @@ fn commands_are_not_confirmed_from_a_terminal() {
         assert_eq!(code, "1", "{line}: {said}");
         assert!(said.contains("may not confirm commands"), "{line}: {said}");
         assert!(!kept(), "{line}");
-        env.run(["kill", "shell"]).ok();
     }
     env.run(["plan", "trust"]).ok();
     assert!(kept());
@@ -251,7 +249,6 @@ fn a_terminal_cannot_begin_a_run_with_commands_of_its_own() {
         fs::write(env.work().join("body.json"), body.to_string()).unwrap();
         let socket = env.paths().daemon_socket();
         let (said, _) = inside(env, &format!("python3 post.py {} /runs body.json", socket.display()));
-        env.run(["kill", "shell"]).ok();
         said
     };
     let refused = |body: &Value| {

@@ -21,7 +21,6 @@ mod first_look;
 mod from_inside;
 mod invisible;
 mod kills;
-mod loop_actor;
 mod loop_kills;
 mod loop_run;
 mod plan_checks;

@@ -3,12 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use posse_testkit::files::when;
-use serde_json::json;
-
 use crate::from_inside::inside;
 use crate::plan_run::{ONE, Scene};
-use crate::project::ended;
+use crate::project::{ended_with, says};
 use crate::steps::{DONE, ask, commit, reports, wait_for};
 
 fn runs(scene: &Scene) -> Vec<PathBuf> {
@@ -19,65 +16,40 @@ fn runs(scene: &Scene) -> Vec<PathBuf> {
 }
 
 #[test]
-fn it_shows_first_and_never_takes_work_that_is_not_merged() {
+fn runs_are_removed_when_asked_but_never_one_that_is_active_or_holds_work() {
     let scene = Scene::new(&ONE.replace("backoff_base: 1", "backoff_base: 1, max_attempts_default: 1"));
-    scene.claude.play("t.1", commit("a", "alpha") + &reports("failed", "I give up"));
+    let drop_run = |code: i32, words: &[&str]| {
+        says(code, scene.posse(&["run", "drop", scene.plan.to_str().unwrap()]), words);
+    };
+    scene.claude.gate("gate");
+    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + &reports("failed", "I give up"));
     scene.claude.play("t.2", commit("a", "beta") + DONE);
-    assert_eq!(scene.plan("run", &[]).0, 1);
+    let run = scene.begin_until(&[], "t", 1);
+    drop_run(1, &["is active", "posse run stop"]);
+    scene.claude.open_gate("gate");
+    ended_with(1, run);
+    drop_run(1, &["is not merged", "posse plan clean"]);
     scene.plan_says(0, "clean", &[], &["its work is not merged", "there is nothing to remove"]);
+    assert_eq!(runs(&scene).len(), 1, "nothing was removed");
 
-    assert_eq!(scene.plan("retry", &["t"]).0, 0);
-    assert_eq!(scene.plan("run", &[]).0, 0);
-    assert_eq!(runs(&scene).len(), 2);
-    let text = scene.plan_says(0, "clean", &[], &["may go", "posse plan clean --yes"]);
-    assert_eq!(runs(&scene).len(), 2, "nothing was removed: {text}");
-    let text = scene.plan_says(0, "clean", &["--yes"], &["removed", "its work is not merged"]);
-    let left = runs(&scene);
-    assert_eq!(left.len(), 1, "the run whose work is nowhere else stays: {text}");
-    assert!(scene.git(&["branch", "--list", "plan/*"]).contains("plan/"), "its branch too");
+    scene.plan_ends(0, "retry", &["t"]);
+    scene.plan_ends(0, "run", &[]);
+    scene.plan_says(0, "clean", &[], &["may go", "posse plan clean --yes"]);
+    assert_eq!(runs(&scene).len(), 2, "it shows first");
+    scene.plan_says(0, "clean", &["--yes"], &["removed", "its work is not merged"]);
+    assert_eq!(runs(&scene).len(), 1, "the run whose work is nowhere else stays");
 
-    // Merged by hand, or given up by hand: then it goes.
+    // Merged by hand, or given up by hand: then it goes, and its branch too.
     let branch = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
     scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
     let text = scene.plan_ends(0, "clean", &["--yes"]);
     assert!(runs(&scene).is_empty() && scene.git(&["branch", "--list", "plan/*"]).is_empty(), "{text}");
     assert_eq!(scene.worktrees(), 1);
     scene.plan_says(0, "log", &["t"], &["its files are gone"]);
-}
 
-#[test]
-fn dropped_run_is_gone_but_never_one_that_is_active_or_holds_work() {
-    let scene = Scene::new(&ONE.replace("backoff_base: 1", "backoff_base: 1, max_attempts_default: 1"));
-    let drop_run = || {
-        let ran = scene.env.run(["run", "drop", scene.plan.to_str().unwrap()]);
-        (ran.code.unwrap(), ran.stdout + &ran.stderr)
-    };
-    scene.claude.gate("gate");
-    scene.claude.play("t.1", wait_for("gate") + &commit("a", "alpha") + &reports("failed", "I give up"));
-    let run = scene.begin(&[]);
-    when("the session", || scene.claude.waits("t", 1).then_some(()));
-    let (code, text) = drop_run();
-    assert!(code == 1 && text.contains("is active") && text.contains("posse run stop"), "{text}");
-    scene.claude.open_gate("gate");
-    assert_eq!(ended(run).0, 1);
-
-    let (code, text) = drop_run();
-    assert!(code == 1 && text.contains("is not merged") && text.contains("posse plan clean"), "{text}");
-    assert_eq!(runs(&scene).len(), 1, "nothing was removed: {text}");
-
-    let branch = scene.git(&["branch", "--list", "plan/*", "--format=%(refname:short)"]);
-    scene.git(&["merge", "-q", "-s", "ours", "-m", "not needed", branch.trim()]);
-    scene.plan_ends(0, "clean", &["--yes"]);
     let (said, code) = inside(&scene.env, &format!("posse run drop {}", scene.plan.display()));
     assert!(code == "1" && said.contains("may not drop a run"), "an agent cannot forget its own failures: {said}");
-    let (code, text) = drop_run();
-    assert!(code == 0 && text.contains("dropped run"), "{text}");
-    assert!(runs(&scene).is_empty() && scene.env.run(["run", "ls", "--json"]).json() == json!([]));
-    let (code, text) = drop_run();
-    assert!(code == 1 && text.contains("is known"), "{text}");
-    // The plan begins again as its file says.
-    scene.claude.play("t.2", commit("a", "beta") + DONE);
-    scene.plan_ends(0, "run", &["--reset", "t"]);
+    drop_run(0, &["dropped run"]);
 }
 
 /// Old runs go when the daemon starts: those of a plan that is done, and no others.

@@ -7,19 +7,6 @@ use crate::plan_run::{ONE, Scene, TWO};
 use crate::project::{said, says};
 use crate::steps::{DONE, commit, sh};
 
-#[test]
-fn checks_of_the_project_are_run_for_every_task() {
-    let scene = Scene::new(ONE);
-    scene.configure("test_command = 'grep -q good a || { echo it is not good; exit 1; }'\n");
-    scene.claude.play("t.1", commit("a", "bad") + DONE);
-    scene.claude.play("t.2", commit("a", "good") + DONE);
-    let text = scene.runs(0, 2, &[]);
-    assert!(text.contains("check test failed"), "{text}");
-    let second = scene.claude.called("t", 2).unwrap();
-    assert!(second.prompt.contains("it is not good"), "{}", second.prompt);
-    scene.plan_says(0, "run", &["--dry-run"], &["nothing is left to do"]);
-}
-
 /// Whoever edits the file while a plan runs changes nothing about that run; the next one says what is different.
 #[test]
 fn a_run_goes_by_the_configuration_it_began_with() {
@@ -46,11 +33,7 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
     let before = scene.text();
     for (text, words) in [
         ("[sandbox]\nenabled = false", "`--no-sandbox`"),
-        ("[claude]\nbinary = '/bin/true'", "[plans.claude]"),
-        ("[notify]\ncommand = 'curl evil'", "[notifications]"),
-        ("state_dir = '.claude/state'", "must not be under .claude/"),
         ("tset_command = 'x'", "did you mean `test_command`?"),
-        ("test_command = 1", "config.toml:1:16"),
         ("[budget", "not valid TOML"),
     ] {
         scene.configure(text);
@@ -62,11 +45,14 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
     }
     assert_eq!((scene.claude.sessions(), scene.text()), (0, before), "nothing was touched");
 
-    // The user may.
+    // The user may, and may say which program it is.
+    let program = scene.claude.path().split(':').next().unwrap().to_owned();
     scene.configure("[sandbox]\ndeny = ['Bash(curl:*)']\n");
-    scene.configure_user("[plans]\nenv_strip = ['SECRET']\n[plans.task]\nmax_parallel = 2\n[plans.claude.models]\nsonnet = 'my-sonnet'\n");
+    scene.configure_user(&format!(
+        "[plans]\nenv_strip = ['SECRET']\n[plans.task]\nmax_parallel = 2\n[plans.claude]\nbinary = '{program}/claude'\n"
+    ));
     let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
-    let (code, text) = said(&command.env("SECRET", "1").output().unwrap());
+    let (code, text) = said(&command.env("SECRET", "1").env("PATH", "/usr/bin:/bin").output().unwrap());
     assert_eq!(code, 0, "{text}");
     let called = scene.claude.called("t", 1).unwrap();
     assert_eq!(called.variable("SECRET"), None);
@@ -75,40 +61,6 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
     scene.plan_says(1, "run", &["--reset", "t"], &["THE SANDBOX IS OFF"]);
     let called = scene.claude.called("t", 2).unwrap();
     assert!(called.arguments.contains(&"--dangerously-skip-permissions".to_owned()), "{:?}", called.arguments);
-}
-
-#[test]
-fn the_user_may_say_which_program_it_is() {
-    let scene = Scene::new(ONE);
-    scene.claude.play("t", commit("a", "alpha") + DONE);
-    let program = scene.claude.path().split(':').next().unwrap().to_owned();
-    scene.configure_user(&format!("[plans.claude]\nbinary = '{program}/claude'\n"));
-    let mut command = scene.command(&["run", scene.plan.to_str().unwrap()]);
-    let (code, text) = said(&command.env("PATH", "/usr/bin:/bin").output().unwrap());
-    assert_eq!((code, scene.file("a").as_deref()), (0, Some("alpha\n")), "{text}");
-}
-
-#[test]
-fn what_is_configured_can_be_looked_at() {
-    let scene = Scene::new(ONE);
-    scene.configure("test_command = 'pytest || echo ok'\n[task]\ntimeout = '1h'\n");
-    scene.configure_user("[plans.sandbox]\ndeny = ['Bash(curl:*)']\n");
-    let text = says(0, scene.command(&["config"]), &[]);
-    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
-    assert!(row("plans.task.timeout").ends_with("the project's file, line 3"), "{text}");
-    assert!(row("plans.sandbox.deny").ends_with("config.toml, line 2"), "{text}");
-    assert!(
-        row("plans.task.max_parallel").contains(" 4 ") && row("plans.task.max_parallel").ends_with("default"),
-        "{text}"
-    );
-    assert!(text.contains("this gate cannot fail"), "{text}");
-    scene.plan_says(0, "check", &[], &["this gate cannot fail"]);
-    says(0, scene.command(&["config", "--default"]), &["#keep_failed = \"7d\""]);
-    // The file of the original, if there is no other.
-    fs::remove_file(scene.env.work().join(".posse/config.toml")).unwrap();
-    fs::create_dir(scene.env.work().join(".claude")).unwrap();
-    fs::write(scene.env.work().join(".claude/orchestrator-config.yaml"), "build_command: make all\n").unwrap();
-    says(0, scene.command(&["config"]), &["make all"]);
 }
 
 #[test]

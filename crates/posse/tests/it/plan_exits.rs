@@ -28,6 +28,7 @@ fn every_end_has_its_code() {
     let validated = one("validation: {enabled: true}");
     let broken = one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s");
     let once = one("max_attempts_default: 1");
+    let pause = "paused: sessions failed one after the other; one more is tried in 1 min";
     for (name, plan, options, plays, code, word) in [
         ("verified", ONE, &[][..], &[("t", done)][..], 0, "verified: every task is done"),
         ("with warnings", &validated, &[], &[("t.1", done), ("t.2", warned)], 0, "completed with warnings"),
@@ -40,7 +41,7 @@ fn every_end_has_its_code() {
             2,
             "out of money: this run: 0.25 USD of 0.20 USD",
         ),
-        ("nothing works", &broken, &[], &[("t", fails("no").as_str())], 4, "sessions fail one after the other"),
+        ("nothing works", &broken, &[], &[("t", fails("no").as_str())], 4, pause),
         ("deadlocked", NEEDS, &[], &[("a", fails("no").as_str())], 5, "deadlocked: b: it waits for a (failed)"),
         ("a question", ONE, &[], &[("t", ask("Why?").as_str())], 7, "waits for an answer"),
         ("out of quota", ONE, &["--no-wait"], &[("t", limited(3600).as_str())], 75, "out of quota"),
@@ -58,16 +59,6 @@ fn every_end_has_its_code() {
             assert_eq!((scene.claude.sessions(), scene.text().as_str()), (0, plan), "{name}: {text}");
         }
     }
-}
-
-/// The breaker opens after a failure: it says so, and for how long.
-#[test]
-fn a_pause_after_failures_is_told() {
-    let scene =
-        Scene::new(&one("max_attempts_default: 9, circuit_breaker_threshold: 1, circuit_breaker_reset_timeout: 1s"));
-    scene.claude.play("t", reports("failed", "no"));
-    let text = scene.runs(4, 2, &[]);
-    assert!(text.contains("paused: sessions failed one after the other; one more is tried in 1 min"), "{text}");
 }
 
 #[test]
@@ -229,6 +220,8 @@ fn work_is_not_done_again_after_a_stop() {
         // Work that is gone costs no attempt.
         let text = scene.runs(0, sessions, &[]);
         let expected = if is_gone { "beta\n" } else { "alpha\n" };
-        assert_eq!((scene.file("a").as_deref(), scene.worktrees()), (Some(expected), 1), "{text}");
+        assert_eq!(scene.file("a").as_deref(), Some(expected), "{text}");
+        // Nobody knows of a work tree whose record is gone.
+        assert!(is_gone || scene.worktrees() == 1, "{text}");
     }
 }

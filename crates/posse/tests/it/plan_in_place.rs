@@ -2,12 +2,9 @@
 
 use std::fs;
 
-use posse_core::plan::FailureKind;
-use posse_testkit::files::when;
-
 use crate::kills::kill_daemon;
 use crate::plan_run::{ONE, Scene, TWO};
-use crate::project::ended_with;
+use crate::project::{ended_with, said};
 use crate::steps::{DONE, commit, reports, say, sh, wait_for};
 
 fn in_place(plan: &str) -> String {
@@ -60,23 +57,6 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
     assert!(scene.claude.called("t", 1).unwrap().prompt.contains("README\nloose\nstaged\n"), "{text}");
 }
 
-#[test]
-fn a_session_that_sweeps_up_the_users_changes_has_failed() {
-    let scene = Scene::new(&in_place(ONE));
-    fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
-    scene.claude.play("t", sh("echo its >> README\ngit -c user.name=a -c user.email=a@b commit -qam all") + DONE);
-    let text = scene.runs(1, 1, &["--allow-dirty"]); // Another attempt would not help.
-    assert!(text.contains("had uncommitted changes before the session began: README"), "{text}");
-    let saved = scene.git(&["for-each-ref", "--format=%(refname)", "refs/posse"]);
-    assert!(text.contains(&format!("git show {}:README", saved.trim())), "{text}");
-    // Neither version is lost.
-    assert_eq!(scene.git(&["show", &format!("{}:README", saved.trim())]), "one\nmine\n");
-    assert_eq!(scene.git(&["show", "HEAD:README"]), "one\nmine\nits\n");
-    let plan = scene.text();
-    assert!(plan.contains("status: failed"), "{plan}");
-    assert_eq!(scene.record("t").failure_kind, Some(FailureKind::Config));
-}
-
 /// What a stopped session left is in nobody's way, and the next one goes on with it.
 #[test]
 fn t85_stop_and_go_on() {
@@ -101,6 +81,10 @@ fn t87_a_session_that_ends_while_the_daemon_is_dead() {
     scene.claude.gate("gate");
     scene.claude.play("t", wait_for("gate") + &sh("echo alpha > a") + DONE);
     let run = scene.begin_until(&[], "t", 1);
+    // Another plan cannot run in the same checkout.
+    let other = scene.other_plan("other.yaml", &in_place(ONE));
+    let (code, text) = said(&scene.command(&["run", &other]).output().unwrap());
+    assert!(code != 0 && text.contains("of another plan works in"), "{code}: {text}");
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
     scene.finishes(run, 0, 1);
@@ -141,65 +125,6 @@ fn the_daemon_may_die_at_any_time_in_the_users_checkout() {
     assert_eq!(scene.git(&["ls-files", "--others"]), "log\n", "what the check left is nobody's work");
     let log = scene.git(&["log", "--format=%s", "--name-only"]);
     assert_eq!(log, "task 1.2: Write b\n\nb\ntask 1.1: Write a\n\nleft\nchange a\n\na\nfirst\n\nREADME\n", "{text}");
-}
-
-#[test]
-fn where_work_trees_do_not_work_the_checkout_does() {
-    let scene = Scene::new(ONE);
-    let inner = scene.plan.parent().unwrap().join("inner");
-    fs::create_dir(&inner).unwrap();
-    let inner = inner.to_str().unwrap();
-    scene.git(&["-C", inner, "init", "-q"]);
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
-    scene.git(&[&["-C", inner][..], &identity, &["commit", "-q", "--allow-empty", "-m", "x"]].concat());
-    scene.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner, "lib"]);
-    scene.git(&["commit", "-q", "-m", "lib"]);
-    scene.claude.play("t", commit("a", "alpha") + DONE);
-    let plan = scene.text();
-    let asks = |isolation: &str| plan.replace("backoff_base: 1", &format!("backoff_base: 1, isolation: {isolation}"));
-    fs::write(&scene.plan, asks("worktree")).unwrap();
-    let (code, text) = scene.plan("run", &[]);
-    assert!(code != 0 && text.contains("lib is a repository within this one"), "{code}: {text}");
-    assert!(text.contains("set `isolation: in_place`") && scene.claude.sessions() == 0, "{text}");
-    fs::write(&scene.plan, &plan).unwrap();
-    let (code, text) = scene.plan("run", &["--parallel"]);
-    assert!(code != 0 && text.contains("only one can run"), "{code}: {text}");
-    let text = scene.plan_ends(0, "run", &[]);
-    assert_eq!(scene.file("a").as_deref(), Some("alpha\n"), "{text}");
-    assert!(text.contains("sessions work in your checkout, as with `isolation: in_place`"), "{text}");
-}
-
-#[test]
-fn two_plans_do_not_share_a_checkout() {
-    let scene = Scene::new(&in_place(ONE));
-    scene.claude.gate("gate");
-    scene.claude.play("t", wait_for("gate") + &commit("a", "alpha") + DONE);
-    let run = scene.begin_until(&[], "t", 1);
-    let other = scene.plan.with_file_name("other.yaml");
-    fs::write(&other, in_place(ONE)).unwrap();
-    let output = scene.command(&["run", other.to_str().unwrap()]).output().unwrap();
-    let (code, text) = crate::project::said(&output);
-    assert!(code != 0 && text.contains("of another plan works in"), "{code}: {text}");
-    scene.claude.open_gate("gate");
-    scene.finishes(run, 0, 1);
-}
-
-/// Before the first session the checks are run, which takes an environment. Whoever is tired of waiting for it stops the run.
-#[test]
-fn a_run_that_waits_for_its_environment_can_be_stopped() {
-    let scene = Scene::new(ONE);
-    let (started, gate) = (scene.plan.with_file_name("started"), scene.plan.with_file_name("gate"));
-    scene.claude.gate("gate");
-    let command = format!("echo x >> {}; read -r x < {}", started.display(), gate.display());
-    let gates = format!("isolation: in_place\n  gates: [{{name: slow, cmd: '{command}'}}]");
-    fs::write(&scene.plan, in_place(TWO).replace("isolation: in_place", &gates)).unwrap();
-    scene.plan_ends(0, "run", &["--detach"]);
-    when("the check", || started.exists().then_some(()));
-    scene.env.kill_daemon();
-    when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
-    scene.plan_ends(0, "stop", &[]);
-    when("it has stopped", || scene.last_run().outcome);
-    assert_eq!((scene.record("1.1").attempts, scene.claude.sessions()), (0, 0));
 }
 
 /// With Git LFS in the user's own configuration, which is where `git lfs install` puts it.

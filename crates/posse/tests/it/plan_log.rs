@@ -1,15 +1,12 @@
 //! `posse run log`, of a plan: what sessions were asked, did and said, without secrets.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use crate::has_in_order;
-use crate::plan_run::{ONE, Scene, TWO};
-use crate::project::ended;
-use crate::steps::{DONE, ask, commit, reports, say, sh, uses, wait_for};
+use crate::plan_run::{ONE, Scene};
+use crate::steps::{DONE, ask, commit, reports, say, sh, uses};
 
 /// Where the runs of this scene keep their files.
 fn runs(scene: &Scene) -> PathBuf {
@@ -74,26 +71,6 @@ fn it_tells_what_a_session_was_asked_did_and_said() {
     // A later run does not hide what an earlier one did.
     assert_eq!(scene.plan("run", &[]).0, 0);
     assert!(scene.plan("log", &["t"]).1.contains("│ Now really."));
-}
-
-#[test]
-fn it_follows_until_the_end() {
-    let scene = Scene::new(TWO);
-    scene.claude.gate("gate");
-    scene.claude.play("1.1", say("the first") + &wait_for("gate") + &say("the second") + &commit("a", "alpha") + DONE);
-    scene.claude.play("1.2", say("the third") + &commit("b", "beta") + DONE);
-    let run = scene.begin_until(&[], "1.1", 1);
-    let mut log = scene.command(&["log", scene.plan.to_str().unwrap(), "-f"]);
-    let mut log = log.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(log.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("the first")));
-    scene.claude.open_gate("gate");
-    for word in ["the second", "the third", "task 1.2 is done"] {
-        assert!(lines.any(|line| line.contains(word)), "{word}");
-    }
-    assert_eq!(ended(run).0, 0);
-    assert_eq!(lines.count(), 0);
-    assert_eq!(ended(log).0, 0);
 }
 
 /// A token that a session, a check or a report shows goes into the raw stream, which only its owner can read, and nowhere

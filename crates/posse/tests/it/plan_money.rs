@@ -56,23 +56,6 @@ fn t77_the_window_is_shared_by_all_plans_and_processes() {
     assert_eq!(scene.claude.sessions(), 2, "{text}");
 }
 
-/// Two plans at the same time spend from one purse.
-#[test]
-fn what_another_run_spends_counts_at_once() {
-    let scene = Scene::new(TWO);
-    scene.configure("[budget]\nquota_ceiling_usd = 0.5\nwindow = '7d'\n");
-    scene.claude.gate("gate");
-    scene.claude.play("1.1", wait_for("gate") + &commit("a", "alpha") + DONE);
-    scene.claude.play("1.2", commit("b", "beta") + DONE);
-    scene.claude.play("t", commit("c", "gamma") + DONE);
-    let run = scene.begin_until(&[], "1.1", 1);
-    let other = scene.other_plan("other.yaml", ONE);
-    says(0, scene.command(&["run", &other]), &[]);
-    scene.plan_says(0, "status", &[], &["this project in the last 7d: 0.25 USD of 0.50 USD"]);
-    scene.claude.open_gate("gate");
-    scene.finishes(run, 2, 2);
-}
-
 /// T74, T75, T76: every session is in the ledger, cut short or not, and what nobody knows is not zero.
 #[test]
 fn t74_t75_t76_every_session_is_counted() {
@@ -117,16 +100,4 @@ fn t74_t75_t76_every_session_is_counted() {
     assert!(text.contains("not what a subscription charges"), "{text}");
     assert_eq!(scene.usage(&["--since", "2001-01-01", "--all"])["total"]["sessions"], 4);
     assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);
-}
-
-/// A session that was told how much it may spend and has spent it has not failed.
-#[test]
-fn a_session_without_money_costs_no_attempt() {
-    let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));
-    scene.claude.play(
-        "t",
-        r#"{ print = '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}' }, { print = "\n" }, { exit = 1 }"#,
-    );
-    scene.runs(2, 1, &[]);
-    assert_eq!(scene.record("t").attempts, 0);
 }

@@ -296,6 +296,9 @@ fn a_run_that_nobody_follows_waits_for_its_environment() {
     // The session went on; the next one needs somebody who knows the environment.
     when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
     assert_eq!(scene.claude.sessions(), 1);
+    // It can be stopped all the same.
+    scene.plan_ends(0, "stop", &[]);
+    when("it has stopped", || scene.last_run().outcome);
     scene.runs(0, 2, &[]);
 }
 

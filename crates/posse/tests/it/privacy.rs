@@ -30,13 +30,6 @@ fn sockets_and_state_are_private() {
 }
 
 #[test]
-fn a_home_that_others_may_enter_is_refused() {
-    let env = env();
-    fs::set_permissions(&env.paths().home, fs::Permissions::from_mode(0o755)).unwrap();
-    env.run(["ls"]).ends(1).complains(&["chmod 700"]);
-}
-
-#[test]
 fn the_environment_is_passed_on_and_never_stored() {
     let env = env();
     let secret = "s3cr3t-value-for-a-test";

@@ -10,24 +10,7 @@ use posse_testkit::PATIENCE;
 use posse_testkit::process;
 use posse_testkit::stream::{Item, Stream};
 
-use crate::{env, shell_until, text_when};
-
-#[test]
-fn stopping_ends_although_something_is_started_meanwhile() {
-    let env = env();
-    shell_until(&env, "trap '' HUP TERM; echo ready; while :; do sleep 0.1; done", "ready");
-    let mut stop = env.command(["stop", "--all"]).spawn().unwrap();
-    // The first takes its grace of three seconds; whatever is asked for meanwhile is refused, or served by the next.
-    while env.http().call("GET", "/health", "").is_ok_and(|answer| answer.status == 200) {
-        let body = format!(
-            r#"{{"command":["sleep","1000"],"working_directory":"/","environment":{{"POSSE_HOME":"{}"}}}}"#,
-            env.paths().home.display()
-        );
-        let _ = env.http().call("POST", "/terminals", &body);
-    }
-    assert!(stop.wait().unwrap().success());
-    assert!(env.processes().is_empty(), "{:?}", env.processes());
-}
+use crate::{env, text_when};
 
 #[test]
 fn ended_terminals_do_not_stay_in_memory() {
@@ -100,27 +83,6 @@ fn a_closed_door_is_closed_for_those_inside_too() {
     let _ = inside.read_to_end(&mut answer);
     assert!(answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
     let _ = watching.read_to_end(&mut rest); // ends, instead of going on
-}
-
-#[test]
-fn numbers_start_at_one() {
-    let env = env();
-    let id = env.launch(&["cat"]);
-    let mut stream = Stream::open(&env.http(), id, None, 5).unwrap();
-    stream.send(0, b"not typed").unwrap();
-    while stream.next_item().is_ok() {}
-    assert_eq!(env.http().call("GET", &format!("/terminals/{id}/stream?writer=0"), "").unwrap().status, 400);
-    assert!(!env.run(["output", id.as_str()]).ok().contains("not typed"));
-}
-
-#[test]
-fn parameters_work_in_the_query_everywhere() {
-    let env = env();
-    let id = env.launch(&["sleep", "1000"]);
-    assert_eq!(env.http().call("POST", &format!("/terminals/{id}/resize?rows=40&cols=100"), "").unwrap().status, 200);
-    let mut events = env.http().events(Some(i64::MAX)).unwrap();
-    env.run(["exit", id.as_str()]).ok();
-    events.until(|event| event["kind"] == "terminal_exited");
 }
 
 /// The end of a program may overtake its output on the way to the daemon that has just started it.

@@ -236,26 +236,6 @@ fn terminals_go_on_when_the_daemon_is_stopped() {
     assert!(!env.paths().runtime.exists());
 }
 
-#[test]
-fn stop_all_ends_what_hides_too() {
-    let env = env();
-    let hiding =
-        r#"setsid sh -c 'trap "" TERM HUP; echo hidden; while :; do sleep 0.1; done' & echo ready; exec sleep 1000"#;
-    let id = env.launch(&["sh", "-c", hiding]);
-    text_when(&env, id, |text| text.contains("ready") && text.contains("hidden"));
-    env.run(["stop", "--all"]).ok();
-    assert!(env.processes().is_empty(), "{:?}", env.processes());
-}
-
-#[test]
-fn a_dead_daemon_is_restarted_without_being_asked() {
-    let env = env();
-    env.launch(&["sleep", "1000"]);
-    let first = env.kill_daemon();
-    when("another daemon", || env.http().call("GET", "/health", "").ok().filter(|answer| answer.status == 200));
-    assert_ne!(env.daemon_pid(), first);
-}
-
 /// T89.
 #[test]
 fn two_daemons_do_not_share_a_home() {
@@ -325,22 +305,6 @@ fn whoever_watches_a_flood_hears_of_its_end() {
     }
 }
 
-/// One wants all of it to end, another that it goes on. All of it ends, and nobody waits for ever.
-#[test]
-fn two_stops_at_once() {
-    let env = env();
-    let id = shell_until(&env, "trap 'echo > asked' HUP TERM; echo ready; while :; do sleep 0.1; done", "ready");
-    let program = env.http().get::<Terminal>(&format!("/terminals/{id}")).unwrap().pid.unwrap();
-    let stop = |words: &[&str]| env.command(words).stdin(std::process::Stdio::null()).spawn().unwrap();
-    let mut all = stop(&["stop", "--all", "--quiet"]);
-    // Asked to end, it does not before it has to: meanwhile comes the other one.
-    when("it is asked to end", || env.work().join("asked").exists().then_some(()));
-    let mut other = stop(&["stop", "--quiet"]);
-    assert!(all.wait().unwrap().success() && other.wait().unwrap().success());
-    assert!(posse_testkit::process::ends(program), "it was left behind");
-    when("nothing is left", || env.processes().is_empty().then_some(()));
-}
-
 /// Every turn of the terminal's history is in the output that the next daemon replays. None of it happens again.
 #[test]
 fn replayed_output_makes_no_events() {
@@ -378,17 +342,5 @@ fn replayed_output_makes_no_events() {
         assert!(statuses.iter().all(|event| offset(event).is_some()), "{statuses:#?}");
         let older: Vec<_> = after.iter().filter(|event| offset(event).is_some_and(|at| at < read)).collect();
         assert!(older.is_empty(), "{provider}: {older:#?}");
-    }
-}
-
-/// A program that reports success has not failed.
-#[test]
-fn program_that_exits_with_0_is_completed() {
-    let env = env();
-    for (code, status) in [("0", "completed"), ("3", "error")] {
-        let id = env.launch(&["sh", "-c", &format!("exit {code}")]);
-        env.run(["wait", id.as_str(), "--until", "exited"]).ok();
-        let shown = env.run(["show", id.as_str(), "--json"]).json();
-        assert_eq!((&shown["status"], &shown["exit"]["code"]), (&status.into(), &code.parse::<i32>().unwrap().into()));
     }
 }

@@ -110,28 +110,6 @@ fn a_client_of_the_original_api_works_unchanged() {
 }
 
 #[test]
-fn input_is_not_typed_when_the_world_has_moved_on() {
-    let env = env();
-    let client = OriginalClient(listen(&env, &["--no-auth"]));
-    let id = env.launch(&["cat"]);
-    let path = format!("/terminals/{id}/input");
-    let (status, body) = client.call("POST", &path, &[("message", "y"), ("expect_status", "waiting_user_answer")]);
-    assert_eq!((status, &body["kind"]), (409, &json!("status")), "{body}");
-    client.ok("POST", &path, &[("message", "typed"), ("expect_status", "processing")]);
-    let text = crate::text_when(&env, id, |text| text.contains("typed"));
-    assert!(!text.contains('y') || !text.lines().any(|line| line == "y"), "{text}");
-    assert_eq!(client.call("POST", &path, &[("message", "y"), ("expect_status", "nonsense")]).0, 422);
-}
-
-#[test]
-fn creating_may_answer_at_once() {
-    let env = env();
-    let client = OriginalClient(listen(&env, &["--no-auth"]));
-    let made = client.ok("POST", "/sessions", &[("provider", "shell"), ("agent_profile", "x"), ("wait", "false")]);
-    assert_eq!((&made["status"], &made["reason"]), (&json!("processing"), &json!("starting")));
-}
-
-#[test]
 fn without_the_token_nothing_is_said() {
     let env = env();
     let address = listen(&env, &[]);
@@ -210,28 +188,6 @@ fn listening_goes_on_after_a_crash_and_ends_when_told() {
     env.kill_daemon();
     env.run(["serve"]).ok();
     assert!(TcpStream::connect(address).is_err());
-}
-
-#[test]
-fn a_slow_or_greedy_client_is_not_waited_for() {
-    let env = env();
-    let address = listen(&env, &["--no-auth"]);
-    // Many who connect and say nothing, or half a word.
-    let _idle: Vec<TcpStream> = (0..50)
-        .map(|number| {
-            let mut stream = TcpStream::connect(address).unwrap();
-            if number % 2 == 0 {
-                stream.write_all(b"GET /hea").unwrap();
-            }
-            stream
-        })
-        .collect();
-    assert_eq!(raw(address, "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").0, 200);
-    let id = env.launch(&["cat"]);
-    let huge = format!(
-        "POST /terminals/{id}/input HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 99999999\r\n\r\n{{"
-    );
-    assert_eq!(raw(address, &huge).0, 413);
 }
 
 #[test]

@@ -100,16 +100,6 @@ fn without_grace_nobody_gets_to_say_anything() {
 }
 
 #[test]
-fn one_that_ends_politely_is_heard_to_the_last_word() {
-    let script = "sleep 1000 & trap 'echo saving; exit 5' TERM; trap '' HUP; echo ready; wait";
-    let (_keeper, mut peer, id) = Keeper::running(script);
-    peer.until_printed(id, "ready");
-    assert_eq!(peer.end(id, 20_000), 0);
-    assert_eq!(peer.until_exit(id), Exit::Code(5));
-    assert_eq!(peer.heard(id).text(), "ready\r\nsaving\r\n");
-}
-
-#[test]
 fn asked_twice_the_shorter_grace_holds_and_everyone_is_told() {
     let keeper = Keeper::start();
     let (mut patient, mut hasty) = (keeper.peer(), keeper.peer());
@@ -152,18 +142,6 @@ fn one_that_is_born_during_the_grace_is_asked_too() {
     assert_eq!(peer.end(id, 25_000), 0);
     assert_eq!(peer.until_exit(id), Exit::Code(5));
     assert!(peer.heard(id).text().ends_with("woken\r\n"), "{}", peer.heard(id).text());
-}
-
-/// Found by its parents at first, and by nothing once they have ended as they were asked to.
-#[test]
-fn one_that_only_its_parents_gave_away_is_not_lost_with_them() {
-    let (keeper, mut peer) = Keeper::with_peer();
-    let script = "
-        setsid sh -c 'env -i setsid sh -c \"trap \\\"\\\" TERM HUP; echo pid \\$\\$; while :; do sleep 1; done\"; :' &
-        echo all started; exec sleep 1000";
-    let (id, hidden) = start_family(&keeper, &mut peer, script, 2, 1);
-    assert_eq!(peer.end(id, 300), 0);
-    assert!(!process::exists(hidden[0]), "it said that nobody is left");
 }
 
 /// After a crash of the keeper its successor knows of no terminal, but what was in them may have survived.

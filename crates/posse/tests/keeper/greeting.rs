@@ -1,7 +1,5 @@
 //! The first words, and those who do not know them.
 
-use posse_core::ids::WriterId;
-use posse_core::screen::Size;
 use posse_term::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME};
 
 use crate::keeper::{Keeper, new_id};
@@ -47,78 +45,6 @@ fn one_that_asks_before_it_greets_is_cut_off() {
         assert_eq!(peer.last_words(), [], "{request:?}");
     }
     assert_eq!(keeper.peer().list(), [], "nothing was started");
-}
-
-/// Numbers that look random and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.roll() % limit as u64) as usize
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.roll() as u8
-    }
-}
-
-/// Frames to be damaged. All name a terminal that does not exist, so that what still makes sense does no harm.
-fn honest_frames(peer_number: usize) -> Vec<u8> {
-    let id = new_id();
-    let requests = [
-        KeeperRequest::List,
-        KeeperRequest::Attach { id, from: 7 },
-        KeeperRequest::Acknowledge { id, offset: u64::MAX },
-        KeeperRequest::Input { id, writer: WriterId(3), sequence: 9, bytes: b"hello".to_vec() },
-        KeeperRequest::Resize { id, size: Size::clamped(10, 20) },
-        KeeperRequest::Checkpoint { id, offset: 1, blob: vec![0; 300] },
-        KeeperRequest::Hello { daemon: false },
-    ];
-    let mut frames = Vec::new();
-    for turn in 0..requests.len() {
-        wire::encode(&requests[(turn + peer_number) % requests.len()], &mut frames);
-    }
-    frames
-}
-
-#[test]
-fn garbage_costs_only_the_one_who_sent_it() {
-    let (keeper, mut witness, id) = Keeper::with_parrot();
-    let (memory, descriptors) = (keeper.memory(), keeper.descriptors());
-
-    let mut dice = Dice(0x5eed);
-    for round in 0..400 {
-        let mut peer = if dice.below(4) == 0 { keeper.stranger() } else { keeper.peer() };
-        let bytes = if dice.below(3) == 0 {
-            (0..1 + dice.below(2000)).map(|_| dice.byte()).collect()
-        } else {
-            let mut bytes = honest_frames(round);
-            for _ in 0..1 + dice.below(3) {
-                let place = dice.below(bytes.len());
-                match dice.below(3) {
-                    0 => bytes[place] = dice.byte(),
-                    1 => bytes.truncate(place + 1),
-                    _ => bytes.insert(place, dice.byte()),
-                }
-            }
-            bytes
-        };
-        // It may have cut us off in the middle, which is its right.
-        let _ = peer.send_bytes(&bytes);
-    }
-
-    witness.input(id, 1, 1, b"still here");
-    witness.until_printed(id, "still here");
-    crate::keeper::until("all of them are gone", || keeper.descriptors() <= descriptors);
-    let grown = keeper.memory().saturating_sub(memory);
-    assert!(grown < 16 << 20, "garbage made it grow by {grown} bytes");
 }
 
 #[test]

@@ -1,8 +1,5 @@
 //! Typing: once, in order, and only as much as someone will read.
 
-use std::fs;
-
-use posse_core::status::Exit;
 use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_INPUT};
 
 use crate::keeper::{Keeper, new_id};
@@ -26,19 +23,6 @@ fn input_with_the_same_number_is_typed_once_and_acknowledged_every_time() {
     peer.input(id, 8, 1, b"other one ");
     other.input(id, u64::MAX, u64::MAX, b"last.");
     assert_eq!(peer.until_printed(id, "last."), "readyone five other one last.");
-}
-
-#[test]
-fn a_batch_is_typed_in_order() {
-    let (_keeper, mut peer, id) = Keeper::with_parrot();
-    let mut expected = "ready".to_owned();
-    for number in 1..=1000 {
-        let typed = format!("{number},");
-        peer.input(id, 1, number, typed.as_bytes());
-        expected.push_str(&typed);
-    }
-    assert_eq!(peer.receipt(id, 1, 1000), Ok(()));
-    assert_eq!(peer.until_printed(id, ",1000,"), expected);
 }
 
 #[test]
@@ -99,24 +83,6 @@ fn receipts_for_a_program_that_does_not_read_are_limited_too() {
     assert_eq!(full + ended, last as usize, "each was answered once");
     assert!(full > 5000, "{ended} were waiting");
     assert_eq!(first, 1, "whoever repeats himself waits for one answer");
-}
-
-#[test]
-fn a_long_text_arrives_whole() {
-    let (keeper, mut peer) = Keeper::with_peer();
-    let id = new_id();
-    let text: Vec<u8> = (0..).flat_map(|line: u32| format!("line {line}\n").into_bytes()).take(500 << 10).collect();
-    peer.follow(id, keeper.shell(id, &format!("stty raw -echo; printf ready; exec head -c {} >typed", text.len())));
-    peer.until_printed(id, "ready");
-    for (number, piece) in text.chunks(100_000).enumerate() {
-        peer.input(id, 1, number as u64 + 1, piece);
-    }
-    let last = text.chunks(100_000).len() as u64;
-    assert_eq!(peer.receipt(id, 1, last), Ok(()));
-    let exit = peer.until_exit(id);
-    let typed = fs::read(keeper.work().join("typed")).unwrap();
-    assert_eq!(exit, Exit::Code(0), "after {} of {} bytes", typed.len(), text.len());
-    assert!(typed == text, "what arrived is not what was typed");
 }
 
 #[test]

@@ -42,46 +42,6 @@ fn output_is_given_from_wherever_it_is_asked_for() {
 }
 
 #[test]
-fn a_peer_that_comes_back_goes_on_exactly_where_it_was() {
-    let (keeper, mut steady) = Keeper::with_peer();
-    let id = new_id();
-    let last = 60_000;
-    let script = format!("while [ ! -e go ]; do sleep 0.01; done; exec seq 1 {last}");
-    steady.follow(id, ProgramSpec { ring: 8 << 20, ..keeper.shell(id, &script) });
-    // Greets and asks in one breath, so as not to hear of the end before the output.
-    let come_back = |from| {
-        let mut peer = keeper.stranger();
-        let hello = KeeperRequest::Hello { daemon: false };
-        peer.send_all(&[hello, KeeperRequest::Attach { id, from }]);
-        peer
-    };
-    let mut fickle = come_back(0);
-    std::fs::write(keeper.work().join("go"), "").unwrap();
-    let (mut whole, mut connections) = (Vec::new(), 0);
-    loop {
-        connections += 1;
-        // Takes three frames and leaves without a word, or sees the end.
-        let (mut frames, mut over) = (0, false);
-        while frames < 3 && !over {
-            let event = fickle.next();
-            frames += usize::from(matches!(event, KeeperEvent::Output { .. }));
-            over = matches!(event, KeeperEvent::Exited { .. });
-        }
-        let heard = fickle.heard(id);
-        assert!(heard.output.first().is_none_or(|(offset, _)| *offset == whole.len() as u64), "it continues");
-        whole.extend(heard.bytes());
-        if over {
-            break;
-        }
-        fickle = come_back(whole.len() as u64);
-    }
-    steady.until_exit(id);
-    assert!(connections > 2, "it never had to come back");
-    assert!(whole == numbers(last), "what it put together is not what was printed");
-    assert!(steady.heard(id).bytes() == whole, "the other one heard something else");
-}
-
-#[test]
 fn what_nobody_came_for_is_overwritten_and_the_offsets_show_it() {
     let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();

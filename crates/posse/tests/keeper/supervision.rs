@@ -92,40 +92,6 @@ fn whoever_asks_hears_when_a_daemon_is_there() {
     rest(&mut daemon);
 }
 
-#[test]
-fn a_daemon_that_dies_is_started_again_ever_more_slowly() {
-    let keeper = Keeper::start();
-    let (mut peer, mut daemon) = (keeper.peer(), keeper.daemon());
-    let id = new_id();
-    peer.spawn(id, keeper.program(id, &["sleep", "1000"]));
-    write_daemon(&keeper, "exit 1");
-    ask_for_daemon(&mut peer, "sh");
-    assert_eq!(answer(&mut peer), Ok(std::process::id()));
-    drop(daemon);
-    until("it was tried five times", || starts(&keeper).len() >= 5);
-    let times = starts(&keeper);
-    let gaps: Vec<u64> = times.windows(2).take(4).map(|pair| pair[1] - pair[0]).collect();
-    // It waits at least so long, and never less than before; how much longer is the machine's business. A few
-    // milliseconds are for the clock, which is read by a process that had to start first.
-    for (gap, least) in gaps.iter().zip([100, 200, 400, 800]) {
-        assert!(gap + 20 >= least, "{gaps:?}");
-    }
-    // One that connects is left alone, and one that rests is not missed.
-    daemon = keeper.daemon();
-    rest(&mut daemon);
-    drop(daemon);
-    let count = starts(&keeper).len();
-    let_time_pass(&keeper, &mut peer, "0.5");
-    assert_eq!(starts(&keeper).len(), count);
-    assert_eq!(peer.summary(id).exit, None, "the terminal knows nothing of all this");
-    // Asked for again, it is there at once, and waits are short again.
-    ask_for_daemon(&mut peer, "sh");
-    assert!(answer(&mut peer).is_err());
-    until("it was started", || starts(&keeper).len() > count);
-    daemon = keeper.daemon();
-    rest(&mut daemon);
-}
-
 /// A run may be waiting between two terminals: that there is none right now is no reason to let the daemon lie.
 #[test]
 fn a_daemon_that_dies_without_terminals_is_started_again_too() {

@@ -5,33 +5,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::*;
 
 #[test]
-fn a_backlog_is_drained_and_can_be_asked_about() {
-    let scene = Scene::new(&["1-bug", "2-more"]);
-    scene.does("1-bug");
-    scene.does("2-more");
-    let shown = scene.auto_ends(0, &["--drain"]);
-    for told in [
-        "1-bug: planner (planner)",
-        "1-bug: planned",
-        "1-bug: verification 1: Pass",
-        "2-more: ",
-        "2 done",
-        "7 sessions, 1.75 USD",
-    ] {
-        assert!(shown.contains(told), "{told}: {shown}");
-    }
-    let (code, status) = scene.auto(&["show"]);
-    assert_eq!(code, 0);
-    assert!(status.contains("passed") && status.contains("2 done") && status.contains("■  1-bug"), "{status}");
-    let why = scene.auto_says(0, &["why", ".", "docs/defect-backlog/1-bug.md"], &["all evidence is there"]);
-    assert!(why.starts_with("■ 1-bug: completed\n"), "{why}");
-    let json = scene.env.run(["run", "why", ".", "1-bug", "--json"]).json();
-    assert_eq!(json["item"]["standing"], "ended");
-    scene.auto_says(0, &["--drain"], &["nothing to do"]);
-    scene.auto_says(1, &["why", ".", "3-nobody"], &["there is no item 3-nobody"]);
-}
-
-#[test]
 fn one_item_and_no_more() {
     let scene = Scene::new(&["1-more", "2-more"]);
     scene.does("1-more");
@@ -80,16 +53,6 @@ fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on()
 }
 
 #[test]
-fn what_waits_for_a_person_is_taken_up_by_the_next_one_that_is_told_to() {
-    let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug");
-    scene.claude.play("verify", end("I could not decide."));
-    scene.auto_ends(7, &["--drain"]);
-    scene.claude.play("verify", VERIFIED);
-    scene.auto_ends(0, &["--drain", "--retry", "1-bug"]);
-}
-
-#[test]
 fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");
@@ -116,21 +79,6 @@ fn an_interrupted_one_goes_on_where_it_was_also_with_another_daemon() {
     scene.claude.open_gate("gate");
     ended_with(0, child);
     assert!(scene.is_archived("1-more"));
-}
-
-#[test]
-fn what_is_too_vague_is_asked_about() {
-    let scene = Scene::new(&[]);
-    fs::write(scene.env.work().join("docs/feature-backlog/1-more.md"), "# More\n").unwrap();
-    scene.auto_ends(7, &["--drain"]);
-    assert!(scene.auto(&["items"]).1.contains("waits for an answer: How will one see that it is done?"));
-    assert_eq!(scene.claude.sessions(), 0, "nothing was spent");
-    scene.does("1-more");
-    scene.claude.play("plan", PLANNER.replace("        target_acs: [AC1]\n", ""));
-    assert_eq!(scene.auto(&["answer", ".", "1-more", "there", "is more"]).0, 0);
-    let items = scene.auto_says(0, &["items"], &["1  1-more"]);
-    assert!(!items.contains("needs_clarification"), "{items}");
-    scene.auto_ends(0, &["--drain"]);
 }
 
 /// T93, and its other side: what is remembered of an item is no evidence that it is done. The archive has to say so, too.

@@ -6,13 +6,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use super::*;
-use crate::has_in_order;
 use crate::plan_log::files_below;
 use crate::steps::{end, say, sh, uses, wait_for};
-
-fn values(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
-}
+use crate::{contains, has_in_order};
 
 #[test]
 fn it_tells_what_was_done_for_an_item() {
@@ -73,21 +69,6 @@ fn it_tells_what_was_done_for_an_item() {
         ],
     );
     assert!(!text.contains("asked:"), "{text}");
-    // For programs, and as it was printed.
-    let (code, text) = scene.auto(&["log", ".", "docs/defect-backlog/1-bug.md", "--json"]);
-    let lines = values(&text);
-    let some = |fits: &dyn Fn(&Value) -> bool| lines.iter().any(fits);
-    assert_eq!(code, 0, "{text}");
-    assert!(some(&|line| line["item"] == "1-bug" && line["event"]["said"] == "I try it."), "{text}");
-    assert!(
-        some(&|line| line["files"]["prompt"].as_str().is_some_and(|asked| asked.contains("Verify this"))),
-        "{text}"
-    );
-    assert!(some(&|line| line["plan_run"].is_string() && line["entry"] == "launched"), "{text}");
-    assert!(some(&|line| line["entry"] == "launched" && line["agent"] == "verifier"), "{text}");
-    let (code, text) = scene.auto(&["log", ".", "1-bug", "--raw"]);
-    let results = values(&text).iter().filter(|line| line["type"] == "result").count();
-    assert_eq!((code, results), (0, 4), "planner, worker, validator, verifier: {text}");
     // A later pipeline does not hide what an earlier one did.
     assert_eq!(scene.auto(&["--drain"]).0, 0);
     assert!(scene.auto(&["log", ".", "1-bug"]).1.contains("│ I try it."));
@@ -168,11 +149,9 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     let told: Vec<&str> =
         log.lines().filter_map(|line| line.split(' ').nth(2)).filter(|word| *word != "STEP").collect();
     assert_eq!(told, ["STARTED", "PLANNED", "COMPLETED"], "{log}");
-    let (code, text) = said_of(&scene, &["plan", "clean"]);
-    assert!(
-        code == 0 && text.contains("it is out of the backlog") && text.contains("it is still in the backlog"),
-        "{text}"
-    );
+    let clean = |options: &[&str]| says(0, scene.posse(&[&["plan", "clean"], options].concat()), &[]);
+    let text = clean(&[]);
+    contains(&text, &["it is out of the backlog", "it is still in the backlog"]);
     assert_eq!(kept(&scene).len(), 2, "nothing was removed: {text}");
     scene.env.run(["stop"]).ok();
     // As if it had been two months ago.
@@ -187,15 +166,8 @@ fn what_is_old_goes_unless_the_item_is_still_in_the_backlog() {
     assert!(scene.auto(&["log", ".", "2-bug"]).1.contains("asked:"));
     // It is given up by hand: then it goes, and its pipeline with it.
     fs::remove_file(scene.env.work().join("docs/defect-backlog/2-bug.md")).unwrap();
-    let (code, text) = said_of(&scene, &["plan", "clean", "--yes"]);
-    assert_eq!(code, 0, "{text}");
+    let text = clean(&["--yes"]);
     assert_eq!(kept(&scene), Vec::<PathBuf>::new(), "{text}");
     let left: Vec<PathBuf> = files_below(&scene.env.paths().autos());
     assert!(left.iter().all(|file| !file.ends_with("1-bug.log") && !file.ends_with("2-bug.log")), "{left:?}");
-}
-
-fn said_of(scene: &Scene, words: &[&str]) -> (i32, String) {
-    let output = scene.env.command(words).output().unwrap();
-    let text = [&output.stdout[..], &output.stderr[..]].concat();
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
 }

@@ -3,22 +3,14 @@
 use super::*;
 
 fn git(play: &Play, words: &[&str]) -> String {
-    let mut command = Command::new("git");
-    command.args(words).current_dir(play.env.work()).env("HOME", play.env.work()).env("GIT_CONFIG_NOSYSTEM", "1");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    posse_testkit::git::git(&play.env.work(), words)
 }
 
 /// A repository in which somebody is in the middle of something.
 fn repository(scenario: &str) -> Play {
     let play = Play::new(scenario);
-    git(&play, &["init", "-q", "-b", "main"]);
-    git(&play, &["config", "user.name", "Somebody"]);
-    git(&play, &["config", "user.email", "somebody@example.org"]);
     fs::write(play.env.work().join("src.txt"), "one\n").unwrap();
-    git(&play, &["add", "src.txt", "task.md", "loop.json"]);
-    git(&play, &["commit", "-q", "-m", "begin"]);
+    posse_testkit::git::commit_all(&play.env.work());
     play
 }
 
@@ -88,7 +80,7 @@ fn s_189_a_failed_archive_is_not_committed() {
     let steps = play.shown()["steps"].clone();
     assert_eq!(steps.as_array().unwrap().len(), 1, "{steps}");
     assert_eq!((&steps[0]["step"], &steps[0]["outcome"]), (&json!("openspec_archive"), &json!("failed")));
-    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "begin");
+    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "first");
     contains(&ran.stdout, &["  openspec archive: failed: there is no program \"openspec\"; install it"]);
 }
 
@@ -100,19 +92,18 @@ fn wants(play: &Play, post_processing: &Value) {
 }
 
 /// An agent that has something to commit.
-fn changes_src(thinks: &str) -> Play {
+fn changes_src() -> Play {
     let play = repository("");
     let work = fs::canonicalize(play.env.work()).unwrap();
     let writes = writes(&[("src.txt", "two\n")], work.to_str().unwrap());
-    play.env
-        .script_agent("codex", &format!("look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"{thinks}\"\n{writes}"));
+    play.env.script_agent("codex", &format!("look = \"codex\"\nplay = \"loop\"\n[loop]\nthink = \"10ms\"\n{writes}"));
     play
 }
 
 /// The daemon's own environment decides nothing: programs, name and settings are those of whoever began the run.
 #[test]
 fn it_is_done_in_the_environment_of_whoever_began_it() {
-    let play = changes_src("10ms");
+    let play = changes_src();
     let (work, beside) = (play.env.work(), play.env.work().parent().unwrap().to_owned());
     fs::create_dir_all(work.join("openspec/changes/greeting")).unwrap();
     fs::write(work.join("openspec/changes/greeting/proposal.md"), "x\n").unwrap();
@@ -135,41 +126,4 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     contains(&ran.stdout, &["  openspec archive: done: ", "  git commit: done: committed 1 file as "]);
     assert_eq!(fs::read_to_string(called).unwrap(), "hello archive greeting --yes\n");
     assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
-}
-
-/// The daemon died, and nobody is there whose environment it could be done in: the run waits, and whoever comes finishes it.
-#[test]
-fn with_nobody_there_it_waits_for_somebody() {
-    let play = changes_src("300ms");
-    wants(&play, &json!({ "git_commit": true }));
-    Followed::new(play.command(&["--detach"])).end().ok();
-    play.until_recorded("asked", TURNS.len());
-    play.env.kill_daemon();
-    when("a daemon", || play.env.http().call("GET", "/health", "").ok());
-    let id = play.id();
-    Followed::new(play.env.command(["run", "log", "-f", &id])).end().ok();
-    let run = play.shown();
-    assert_eq!((&run["status"], &run["stop"]), (&json!("stopped"), &json!("alone")), "{run:#}");
-    contains(run["reason"].as_str().unwrap(), &["PASS", "posse loop --resume"]);
-    assert_eq!((&run["phase"], &run["steps"]), (&json!("done"), &json!([])));
-    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
-    let mut command = play.env.command(["loop", "--resume", &id]);
-    command.env("GIT_AUTHOR_NAME", "The Caller");
-    let ran = Followed::new(command).end().ends(0);
-    play.passed();
-    contains(&ran.stdout, &["  git commit: done: committed 1 file as "]);
-    assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
-}
-
-/// LOOP-60: of a run that began elsewhere nobody knows what was the user's own; that is said, and nothing else.
-#[test]
-fn a_run_that_began_elsewhere_is_not_committed() {
-    let play = repository("");
-    wants(&play, &json!({ "git_commit": true }));
-    let state = json!({ "version": 1, "provider": "codex", "prompt": TASK, "current_round": 1,
-        "current_phase": "analyst", "final_status": "RUNNING", "terminals": {} });
-    fs::create_dir_all(play.env.work().join(".tmp")).unwrap();
-    fs::write(play.env.work().join(STATE), state.to_string()).unwrap();
-    play.run().ends(0).prints(&["  git commit: skipped: the run was taken up from its state file"]);
-    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
 }

@@ -102,21 +102,6 @@ fn a_message_of_an_earlier_turn_is_no_answer() {
     }
 }
 
-#[test]
-fn a_message_of_this_turn_is_an_answer() {
-    for alternate in ["", "alternate = true\n"] {
-        let play = Play::new(&format!(
-            "{alternate}[[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ say = \"ANALYST_SUMMARY: one file\" }}]",
-        ));
-        play.configure(json!({ "handoff": { "strict_file_handoff": false } }));
-        let ran = play.run();
-        assert_eq!(ran.code, Some(0), "{alternate}{ran:?}");
-        let answered = play.journal("answered");
-        assert_eq!(answered[0]["from"], "last_output", "{answered:#?}");
-        contains(answered[0]["text"].as_str().unwrap(), &["one file"]);
-    }
-}
-
 /// S-156: what the service says of its failure is above the question of the agent. That is no permission to be given.
 #[test]
 fn s_156_a_failure_of_the_service_is_not_accepted() {

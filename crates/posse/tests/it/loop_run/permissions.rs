@@ -73,28 +73,6 @@ fn permissions_are_accepted_and_audited() {
     contains(&play.env.run(["run", "show", &id]).ok(), &["permissions are accepted by posse"]);
 }
 
-/// Off, and one question after the other.
-#[test]
-fn a_person_answers() {
-    let play = Play::new(&asking(&format!("{PERMISSION}, {{ think = \"200ms\" }}, {PERMISSION}")));
-    let mut followed = play.begin();
-    followed.until("waits for an answer (permission) and accepting is off");
-    let terminal = asks(&play);
-    let id = terminal["id"].as_str().unwrap();
-    assert_eq!(terminal["id"], play.shown()["terminals"]["programmer"]);
-    contains(&play.env.run(["ls"]).ok(), &["waiting_user_answer", "asks (permission)", "rm -r target"]);
-    assert_eq!(play.records("dialog_closed").len(), 0);
-    play.env.run(["approve", id]).ok();
-    followed.until("waits for an answer");
-    asks(&play);
-    play.env.run(["approve", id]).ok();
-    followed.end().ends(0);
-    play.passed();
-    let audit = audit(&play);
-    assert!(audit.iter().filter(|entry| entry["answering"] != Value::Null).all(|entry| entry["by"] == "person"));
-    assert_eq!(play.records("dialog_closed").len(), 2);
-}
-
 /// S-153: what has no plain yes is for a person, however much may be accepted; the answer of the others does not suffer.
 #[test]
 fn s_153_a_question_is_left_to_a_person() {
@@ -106,32 +84,6 @@ fn s_153_a_question_is_left_to_a_person() {
     followed.end().ends(0);
     play.passed();
     assert_eq!(play.records("dialog_closed")[0]["choice"], 2);
-}
-
-/// A question that nobody answers ends the turn, not the night; resumed, the question is still there and can be answered.
-#[test]
-fn a_question_that_nobody_answers_fails_the_turn() {
-    let play = Play::new(&asking(QUESTION));
-    play.configure(json!({ "handoff": { "waiting_timeout": 1 } }));
-    play.run().ends(1).complains(&["nobody gave one", "programmer"]);
-    let terminal = asks(&play);
-    play.env.run(["approve", terminal["id"].as_str().unwrap(), "--option", "1"]).ok();
-    play.resume().end().ends(0);
-    play.passed();
-    assert_eq!(play.records("asked").len(), TURNS.len());
-}
-
-#[test]
-fn a_refusal_is_not_an_answer() {
-    let play = Play::new(&asking(PERMISSION));
-    let mut followed = play.begin();
-    followed.until("waits for an answer");
-    let terminal = asks(&play);
-    play.env.run(["deny", terminal["id"].as_str().unwrap()]).ok();
-    followed.end().ends(1).complains(&["wrote no answer", "programmer"]);
-    // Told to take it up again, it does.
-    play.resume().end().ends(0);
-    play.passed();
 }
 
 /// S-161: the daemon dies while a permission waits. What was counted stays counted, and the question is accepted by the

@@ -70,6 +70,14 @@ fn a_loop_of_somebody_else() {
         let terminal = http.ok("POST", &format!("/sessions/{session}/terminals"), &create(profile));
         terminals.push(terminal["id"].as_str().unwrap().to_owned());
     }
+    // Each was started with the profile of its role.
+    let roles = ["analyst", "peer analyst", "programmer", "peer programmer", "tester"];
+    for (terminal, role) in terminals.iter().zip(roles) {
+        let mut agents = play.env.processes().into_iter();
+        let agent = agents.find(|it| it.variable("POSSE_TERMINAL_ID").as_ref() == Some(terminal)).unwrap();
+        let told = agent.command.join(" ");
+        assert!(told.contains(&format!("You are the {role} of a team")), "{role} was started with {told}");
+    }
     let client = Client { http, terminals };
     for terminal in &client.terminals {
         when("quiet", || ["idle", "completed"].contains(&client.status(terminal).as_str()).then_some(()));

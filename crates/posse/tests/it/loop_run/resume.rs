@@ -79,18 +79,6 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     contains(play.journal("turn_begun")[0]["text"].as_str().unwrap(), &["A farewell."]);
 }
 
-/// The same words again, or none at all, go on with it; and permissions may be accepted from now on.
-#[test]
-fn a_run_that_is_there_is_gone_on_with() {
-    for words in [&["loop", "loop.json", "--prompt-file", "task.md"][..], &["loop"]] {
-        let (play, id) = stopped();
-        let mut command = play.env.command(words);
-        command.env("AUTO_ACCEPT_PERMISSIONS", "1").env("POLL_SECONDS", "7").env("START_AGENT", "tester");
-        Followed::new(command).end().ends(0).complains(&[&format!("going on with run {id}")]);
-        play.passed();
-    }
-}
-
 /// S-195: the state file has the prompt.
 #[test]
 fn s_195_no_prompt_is_needed_to_go_on() {
@@ -264,23 +252,6 @@ fn s_192_a_signal_while_resuming() {
     assert_eq!(ran.code, Some(143), "{ran:?}");
     assert_eq!(fs::read_to_string(play.env.work().join(STATE)).unwrap(), before);
     play.resume().end().ends(0);
-    play.passed();
-}
-
-/// A model that is not to be had parks the run for 30 s. Whoever says "go on" need not wait for that; a daemon that dies
-/// meanwhile, and a follower that comes back, hurry nobody.
-#[test]
-fn a_parked_run_tries_at_once_when_it_is_resumed() {
-    let play = Play::new(&first_turn("analyst", "{ think = '100ms' }, { fail = '529' }"));
-    let mut followed = play.begin();
-    followed.until("Tried again in 30 s");
-    play.env.kill_daemon();
-    followed.until("going on");
-    assert_eq!(play.shown()["status"], "parked");
-    assert_eq!(play.records("asked").len(), 1);
-    play.resume().end().ends(0);
-    let ran = followed.end().ends(0);
-    contains(&ran.stdout, &["somebody asked for it: the model is tried again at once", "turn 2: analyst (try 2)"]);
     play.passed();
 }
 

@@ -42,47 +42,6 @@ fn s_191_a_signal_stops_the_run() {
     }
 }
 
-/// While it is stopped again and again, and resumed at once, nothing of it is lost, and no old stop is taken for a new one.
-#[test]
-fn stopped_and_resumed_at_every_turn() {
-    // Longer than a signal takes to stop the run on a busy machine.
-    let play = Play::new("[loop]\nthink = \"1500ms\"");
-    let mut followed = play.begin();
-    for turn in 1..=TURNS.len() {
-        followed.until(&format!("turn {turn}: {}", TURNS[turn - 1]));
-        followed.signal(Signal::INT);
-        let ran = followed.end();
-        assert_eq!(ran.code, Some(130), "turn {turn}: {ran:?}");
-        followed = play.resume();
-        followed.until("going on");
-    }
-    followed.end().ends(0);
-    play.passed();
-    assert_eq!(play.records("asked").len(), TURNS.len());
-}
-
-#[test]
-fn a_second_signal_leaves_at_once() {
-    let play = Play::new("[loop]\nthink = \"forever\"");
-    let mut followed = play.begin();
-    followed.until("turn 1: analyst");
-    play.until_recorded("asked", 1);
-    // A daemon that is stopped by the system answers nobody; the first signal cannot be carried out.
-    let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
-    kill_process(daemon, Signal::STOP).unwrap();
-    followed.signal(Signal::INT);
-    let ends = || posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(500));
-    assert!(!ends(), "it waits for the run to stop");
-    // One that comes before the first has been heard counts as the first.
-    when("the end", || {
-        followed.signal(Signal::INT);
-        ends().then_some(())
-    });
-    let ran = followed.end();
-    kill_process(daemon, Signal::CONT).unwrap();
-    assert_eq!(ran.code, Some(130), "{ran:?}");
-}
-
 #[test]
 fn a_person_stops_it_from_elsewhere() {
     let play = Play::new(THINKS);
