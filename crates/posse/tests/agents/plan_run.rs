@@ -1,69 +1,13 @@
-//! Plans on the real agents without a terminal: one task, from its prompt to the merge; and the example, all of it.
+//! The plan of the example on the real agents without a terminal, from its first prompt to the last merge.
 
 use std::fs;
 use std::process::Command;
 
 use posse_sim::{ModelServer, Scenario};
 use posse_testkit::agents::{Agent, CLAUDE, CODEX, HomeOptions, Maker, or_skip};
-use posse_testkit::git::{commit_all, copy_example, git};
+use posse_testkit::git::{commit_all, copy_example};
 
 use crate::{env, posse};
-
-const PLAN: &str = "\
-meta: {name: Greeting}
-sections:
-  - id: s
-    tasks:
-      - {id: t, name: Greet, description: 'Write greeting.txt.'}
-";
-
-fn carries_out_a_task(agent: &Agent, provider: &str) {
-    let server = ModelServer::script(
-        r#"[[turn]]
-           steps = [{ say = 'I write it.' }, { write = { path = 'greeting.txt', text = 'hello' } }]
-           [[turn]]
-           steps = [{ say = """It is there.
-```json
-{"task_id": "t", "status": "completed", "message": "the greeting is there"}
-```""" }]"#,
-    );
-    let home = agent.home(&server, &HomeOptions::default());
-    let git = |arguments: &[&str]| git(&home.directory, arguments);
-    git(&["init", "-q", "-b", "main"]);
-    git(&["config", "user.name", "U"]);
-    git(&["config", "user.email", "u@example.org"]);
-    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-    let before = git(&["status", "--porcelain"]);
-    let env = env();
-    let plan = env.work().join("plan.yaml");
-    fs::write(&plan, PLAN).unwrap();
-    let (code, said) = posse(&home, &env, &["plan", "run", "--provider", provider, plan.to_str().unwrap()]);
-    assert_eq!(code, Some(0), "{said}\n{}", server.log());
-    assert_eq!(fs::read_to_string(home.directory.join("greeting.txt")).unwrap().trim(), "hello");
-    assert_eq!(git(&["status", "--porcelain"]), before, "what is the user's own");
-    assert!(git(&["log", "-1", "--format=%B"]).contains("Task: t"), "{said}");
-    assert!(fs::read_to_string(&plan).unwrap().contains("status: verified"));
-    let log = server.log();
-    let asked = &log.turns().next().unwrap().1.user_text;
-    assert!(asked.contains("Write greeting.txt.") && asked.contains("## How to report"), "{asked}");
-    assert!(home.processes().is_empty(), "{:?}", home.processes());
-}
-
-#[test]
-#[ignore = "./test --full"]
-fn claude_code_carries_out_a_task() {
-    for agent in CLAUDE.iter().filter_map(|version| or_skip(Agent::installed(Maker::Claude, version))) {
-        carries_out_a_task(&agent, "claude_code");
-    }
-}
-
-#[test]
-#[ignore = "./test --full"]
-fn codex_carries_out_a_task() {
-    for agent in CODEX.iter().filter_map(|version| or_skip(Agent::installed(Maker::Codex, version))) {
-        carries_out_a_task(&agent, "codex");
-    }
-}
 
 const SEARCH: &str = "sh commands/list.sh | grep -F -- \"$*\"";
 const SEARCH_TEST: &str = "./notes add buy milk\n[ \"$(./notes search milk)\" = '1 buy milk' ]";

@@ -175,18 +175,6 @@ fn a_directory_is_trusted_only_if_the_operator_says_so() {
     assert_eq!(startup["answering"]["keys"], json!(["down", "enter"]));
 }
 
-#[test]
-fn a_missing_agent_says_how_to_get_it() {
-    let env = env();
-    fs::create_dir_all(env.paths().providers()).unwrap();
-    fs::write(env.paths().providers().join("claude_code.toml"), "[launch]\nprogram = 'no-such-claude'").unwrap();
-    env.run(["launch", "claude_code", "--trust"]).complains(&["no-such-claude", "npm install"]);
-    env.run(["launch", "claude"]).complains(&["claude_code"]);
-    assert!(env.run(["provider", "check"]).ok().contains("claude_code"));
-    fs::write(env.paths().providers().join("codex.toml"), "[launhc]\n").unwrap();
-    env.run(["provider", "check"]).ends(1).prints(&["launhc", "codex.toml"]);
-}
-
 /// A prompt would be typed into the menu.
 #[test]
 fn provider_check_fails_for_rules_that_call_a_menu_ready() {
@@ -457,4 +445,28 @@ fn s_167_a_long_prompt_arrives_whole() {
         wait(&env, "a", "completed");
         assert_eq!(prompts(&log), BTreeSet::from([long]), "{provider}");
     }
+}
+
+/// The five of the loop are there for everyone, and the user's own take their place.
+#[test]
+fn profiles_are_listed_shown_and_overridden() {
+    let env = env();
+    let directory = env.paths().profiles();
+    let listed = env.run(["profile", "list", "--json"]).json();
+    let names: Vec<&str> = listed.as_array().unwrap().iter().map(|listed| listed["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["peer_programmer", "peer_system_analyst", "programmer", "system_analyst", "tester"]);
+    assert!(env.run(["profile", "list"]).ok().contains("built in"));
+
+    let shown = env.run(["profile", "show", "tester"]).ok();
+    assert!(shown.starts_with("---\nname: tester\n") && shown.contains("RESULT:"), "{shown}");
+    // What is shown can be laid in place of ours.
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("tester.md"), shown.replace("Then stop.", "Then rest.")).unwrap();
+    let mine = env.run(["profile", "show", "tester", "--json"]).json();
+    assert!(mine["text"].as_str().unwrap().contains("Then rest."), "{mine}");
+    assert!(mine["from"].as_str().unwrap().ends_with("agent-store/tester.md"), "{mine}");
+    fs::write(directory.join("tester.md"), "no fields").unwrap();
+    env.run(["profile", "show", "tester"]).ends(1).prints(&["no fields"]).complains(&["tester.md"]);
+    assert!(env.run(["profile", "list"]).ok().contains("does not begin"));
+    env.run(["profile", "show", "boss"]).ends(64).complains(&["system_analyst"]);
 }

@@ -158,8 +158,7 @@ impl Scene {
     /// Waits for the end of a run, which has to be this one for this reason.
     #[track_caller]
     fn ends(&self, id: &str, outcome: &str, reason: &str) {
-        let ended = self.ended(id);
-        assert_eq!((ended.0.as_str(), ended.1.as_str()), (outcome, reason), "{:#}", self.journal(id));
+        assert_eq!(self.ends_as(id, outcome), reason, "{:#}", self.journal(id));
     }
 
     /// Waits for the end of a run, which has to be this one, and returns the reason.

@@ -250,7 +250,7 @@ sections:
 ";
 
 /// What it is asked stands in the last word: where the design and the plan go, and which criteria there are.
-const PLANNER: &str = r##"
+pub(crate) const PLANNER: &str = r##"
 { run = { command = '''
 asked=$(cat)
 of() { printf '%s\n' "$asked" | sed -n "$1" | head -n 1; }

@@ -2,7 +2,6 @@
 // In a test an unwrap is an assertion.
 #![allow(clippy::unwrap_used)]
 
-mod actor;
 mod agents;
 mod anchor;
 mod attach;
@@ -30,14 +29,12 @@ mod plan_example;
 mod plan_exits;
 mod plan_in_place;
 mod plan_kills;
-mod plan_left;
 mod plan_log;
 mod plan_money;
 mod plan_run;
 mod plan_scenarios;
 mod plan_together;
 mod privacy;
-mod profiles;
 mod project;
 mod recordings;
 mod reviewed;

@@ -41,16 +41,6 @@ fn the_end_is_told_after_the_last_output_and_again_to_whoever_comes_later() {
     assert_eq!(keeper.peer().summary(id).exit, Some(Exit::Code(3)));
 }
 
-#[test]
-fn a_child_that_holds_the_output_open_does_not_hide_the_end() {
-    let script = "trap '' HUP; sleep 1000 & echo bye; exit 4";
-    let (_keeper, mut peer, id) = Keeper::running(script);
-    assert_eq!(peer.until_exit(id), Exit::Code(4));
-    assert_eq!(peer.heard(id).text().trim_end(), "bye");
-    // The child is still there, and part of the family.
-    assert_eq!(peer.end(id, 0), 0);
-}
-
 /// Many programs close their files just before they exit. Their terminal must not be hung up under them meanwhile.
 #[test]
 fn a_program_that_lets_go_of_its_terminal_ends_as_it_means_to() {

@@ -90,16 +90,6 @@ fn those_who_ignore_polite_signals_are_killed_after_the_grace() {
 }
 
 #[test]
-fn without_grace_nobody_gets_to_say_anything() {
-    let script = "trap 'echo I was asked; exit 1' TERM HUP; echo ready; while :; do sleep 1000; done";
-    let (_keeper, mut peer, id) = Keeper::running(script);
-    peer.until_printed(id, "ready");
-    assert_eq!(peer.end(id, 0), 0);
-    assert_eq!(peer.until_exit(id), Exit::Signal(9));
-    assert_eq!(peer.heard(id).text(), "ready\r\n");
-}
-
-#[test]
 fn asked_twice_the_shorter_grace_holds_and_everyone_is_told() {
     let keeper = Keeper::start();
     let (mut patient, mut hasty) = (keeper.peer(), keeper.peer());

@@ -4,17 +4,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod checkpoints;
-mod crowds;
 mod exits;
 mod families;
 mod greeting;
 mod input;
 mod inside;
 mod keeper;
-mod late;
 mod limits;
 mod output;
 mod peer;
-mod sizes;
 mod spawning;
 mod supervision;

@@ -8,40 +8,8 @@ use posse_sim::headless::SessionCall;
 use posse_testkit::git::copy_example;
 
 use super::*;
+use crate::documented;
 use crate::steps::{reports, sh};
-
-const PLANNER: &str = r##"
-{ tool = { name = "Read", input = { file_path = "docs/defect-backlog/1-line-break.md" } } },
-{ tool = { name = "Read", input = { file_path = "commands/add.sh" } } },
-{ run = { command = '''
-design=docs/plans/$(date -u +%F)-$POSSE_ITEM-design.md
-mkdir -p docs/plans .posse/plans
-cat > "$design" <<END
-# Line breaks in notes
-
-A note is a line, and \`commands/add.sh\` writes its text as it is. Blanks take the place of line breaks before it is written.
-END
-cat > ".posse/plans/$POSSE_ITEM.yaml" <<END
-meta:
-  name: $POSSE_ITEM
-  description: A note is one line, whatever its text
-  plan_doc: $design
-  source_item: docs/defect-backlog/$POSSE_ITEM.md
-  validation: {enabled: true, run_after: [shell-coder], validators: [reviewer]}
-sections:
-  - id: fix
-    name: The change
-    tasks:
-      - id: '1.1'
-        name: Write notes on one line
-        agent: shell-coder
-        files: [commands/add.sh, tests/line_break.test]
-        target_acs: [AC1, AC2, AC3]
-        description: As the design document says.
-END
-''' } },
-{ report = { status = "completed", message = "planned" } },
-"##;
 
 const FIX: &str = r#"
 cat > commands/add.sh <<'END'
@@ -76,13 +44,6 @@ fi
 ''' } },
 { result = { text = "{output}" } },
 "#;
-
-fn example() -> Scene {
-    let scene = Scene::of(copy_example);
-    scene.claude.play("plan", PLANNER);
-    scene.claude.play("verify", VERIFIER);
-    scene
-}
 
 /// What posse builds for this profile in the directories the session was given, and nothing but that.
 #[track_caller]
@@ -121,7 +82,9 @@ fn commits_since(scene: &Scene, first: &str) -> Vec<String> {
 /// Also T07: planners and verifiers are started as every session is.
 #[test]
 fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
-    let scene = example();
+    let scene = Scene::of(copy_example);
+    scene.claude.play("plan", documented::PLANNER);
+    scene.claude.play("verify", VERIFIER);
     scene.claude.play("1.1.1", sh(FIX) + &reports("completed", "a note is one line now"));
     scene.claude.play("1.1.2", REVIEWED);
     // What the user is in the middle of: something staged, something not, something new.
@@ -147,9 +110,7 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
         assert!(item.contains(part), "{part}: {item}");
     }
     let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
-    for part in
-        ["# Report: A note with a line break becomes two", "1.00 USD", "Write notes on one line", "4 of 4 points hold"]
-    {
+    for part in ["# Report: A note with a line break becomes two", "1.00 USD", "Do it", "4 of 4 points hold"] {
         assert!(report.contains(part), "{part}: {report}");
     }
     // Each commit has what it is about, and nothing else.
