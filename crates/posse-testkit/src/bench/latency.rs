@@ -25,7 +25,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let mut rows = Vec::new();
     for (busy, limit) in LOADS {
         let subject = Subject::start(bench)?;
-        subject.launch_many(busy, &bench.probe_command(&["spin", "--fps", "10"]))?;
+        subject.launch_many(busy, &bench.probe_command(&["spin"]))?;
         if busy > 0 {
             bench.pause(WARM_UP)?;
         }

@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     }
     for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
-        let (spent, bytes) = busy(bench, &subject, count, &bench.probe_command(&["spin", "--fps", "10"]))?;
+        let (spent, bytes) = busy(bench, &subject, count, &bench.probe_command(&["spin"]))?;
         let note = format!("{:.1} frames of {FRAME_LENGTH} bytes per second each", bytes / FRAME_LENGTH as f64);
         rows.push(row(format!("processor, {count} spinners"), &spent, Some(limit)).note(note));
     }

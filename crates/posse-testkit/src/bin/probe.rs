@@ -40,11 +40,8 @@ enum Probe {
         #[arg(long)]
         bytes: u64,
     },
-    /// Repaint a spinner for ever, as a working agent does
-    Spin {
-        #[arg(long, default_value_t = 10)]
-        fps: u32,
-    },
+    /// Repaint a spinner ten times a second, as a working agent does
+    Spin,
     /// Paint one full screen, then do nothing
     Idle {
         /// Print so many bytes of lines before
@@ -76,7 +73,7 @@ fn main() -> ExitCode {
         }
         Probe::Read { log } => read(File::create(log)),
         Probe::Flood { bytes } => flood(bytes),
-        Probe::Spin { fps } => spin(fps),
+        Probe::Spin => spin(),
         Probe::Idle { after } => idle(after),
     };
     // A terminal that goes away is how most of these end.
@@ -207,8 +204,8 @@ fn frame(number: u64) -> String {
     )
 }
 
-fn spin(fps: u32) -> io::Result<()> {
-    let between = Duration::from_secs(1) / fps.max(1);
+fn spin() -> io::Result<()> {
+    let between = Duration::from_millis(100);
     print(screen().as_bytes())?;
     // Two hundred of these started in a row must not paint in a row.
     std::thread::sleep(between.mul_f64(f64::from(std::process::id() % 101) / 101.0));

@@ -20,36 +20,31 @@ const PATIENCE: Duration = Duration::from_secs(90);
 fn main() -> ExitCode {
     let only: Vec<String> = std::env::args().skip(1).collect();
     let mut failed = false;
-    for (provider, version, agent, dialect) in agents() {
-        let agent = match agent {
-            Ok(agent) => agent,
-            Err(error) => {
-                eprintln!("cannot {error}");
-                failed = true;
-                continue;
-            }
+    for (maker, dialect, versions) in [(Maker::Claude, Dialect::Claude, CLAUDE), (Maker::Codex, Dialect::Codex, CODEX)]
+    {
+        let fits = |case: &HeadlessCase| {
+            (dialect == Dialect::Claude || case.max_turns.is_none()) && (only.is_empty() || only.contains(&case.name))
         };
-        let fits = |case: &HeadlessCase| dialect == Dialect::Claude || case.max_turns.is_none();
-        for case in HeadlessCase::all().into_iter().filter(fits) {
-            if only.is_empty() || only.contains(&case.name) {
-                failed |= !record(provider, version, &agent, dialect, &case);
+        for version in versions {
+            match Agent::installed(maker, version) {
+                Ok(agent) => {
+                    for case in HeadlessCase::all().into_iter().filter(fits) {
+                        failed |= !record(maker.provider(), &agent, dialect, &case);
+                    }
+                }
+                Err(error) => {
+                    eprintln!("cannot {error}");
+                    failed = true;
+                }
             }
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-type Named = (&'static str, &'static str, Result<Agent, posse_testkit::agents::InstallError>, Dialect);
-
-fn agents() -> Vec<Named> {
-    let claude =
-        CLAUDE.map(|version| ("claude_code", version, Agent::installed(Maker::Claude, version), Dialect::Claude));
-    let codex = CODEX.map(|version| ("codex", version, Agent::installed(Maker::Codex, version), Dialect::Codex));
-    claude.into_iter().chain(codex).collect()
-}
-
 #[allow(clippy::unwrap_used)]
-fn record(provider: &str, version: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) -> bool {
+fn record(provider: &str, agent: &Agent, dialect: Dialect, case: &HeadlessCase) -> bool {
+    let version = agent.version();
     let server = ModelServer::start([case.scenario()]).unwrap();
     let mut home = agent.home(&server, &HomeOptions { retries: Some(case.retries), ..HomeOptions::default() });
     if case.subscribed && dialect == Dialect::Claude {

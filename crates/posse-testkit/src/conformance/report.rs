@@ -97,7 +97,7 @@ pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note
 
 /// From when to when, in UTC.
 fn played(outcomes: &[&ConformanceOutcome]) -> String {
-    let times = || outcomes.iter().filter_map(|outcome| outcome.at);
+    let times = || outcomes.iter().map(|outcome| outcome.at);
     let text = |at: jiff::Timestamp| at.strftime("%d %b %H:%M").to_string();
     match (times().min(), times().max()) {
         (Some(first), Some(last)) => format!("{} – {}", text(first), last.strftime("%H:%M")),

@@ -59,9 +59,7 @@ pub struct Score {
     pub right: usize,
     pub total: usize,
     /// The same, of the samples near a change of the truth.
-    #[serde(default)]
     pub right_near: usize,
-    #[serde(default)]
     pub total_near: usize,
     pub wrong: Vec<False>,
     pub lags: Vec<Lag>,
