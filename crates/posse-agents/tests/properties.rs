@@ -15,63 +15,12 @@ static DETECTORS: LazyLock<Vec<Arc<Detector>>> =
 
 /// Pieces of real screens, so that rows are nearly right far more often than by chance.
 fn piece() -> impl Strategy<Value = String> {
-    let pieces = [
-        "❯",
-        "❯\u{a0}",
-        "›",
-        ">",
-        "● ",
-        "• ",
-        "◦ ",
-        "✻ ",
-        "■ ",
-        "┃",
-        "│",
-        "╭",
-        "╰",
-        "▣  ",
-        "△ ",
-        "✦ ",
-        "✕ ",
-        "[",
-        "]",
-        " > ",
-        " ",
-        "  ",
-        "    ",
-        "\u{a0}",
-        "\u{200b}",
-        "\t",
-        "1. ",
-        "2. ",
-        "3. Yes",
-        "4294967296. ",
-        "Yes",
-        "No",
-        " (y)",
-        " (esc)",
-        "…",
-        "────────────────────────",
-        "╹▀▀▀▀▀▀▀▀▀▀",
-        "▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔",
-        "Would you like to run",
-        "Allow this action?",
-        "[y/n/t]:",
-        "[dev] 22% λ >",
-        "Esc to cancel",
-        "Press enter to confirm or esc to cancel",
-        "esc to interrupt",
-        "(3s • esc to interrupt)",
-        "100% context left",
-        "gpt · /p",
-        "Worked for 5s • 19:47",
-        "claude: ",
-        "?",
-        "🦀",
-        "e\u{301}",
-        "漢字",
-    ];
-    prop_oneof![4 => prop::sample::select(pieces.to_vec()).prop_map(str::to_owned), 1 => any::<String>()]
+    const PIECES: &str = "❯¦❯\u{a0}¦›¦>¦● ¦• ¦◦ ¦✻ ¦■ ¦┃¦│¦╭¦╰¦▣  ¦△ ¦✦ ¦✕ ¦[¦]¦ > ¦ ¦  ¦    ¦\u{a0}¦\u{200b}¦\t¦1. ¦2. ¦3. Yes¦\
+        4294967296. ¦Yes¦No¦ (y)¦ (esc)¦…¦────────────────────────¦╹▀▀▀▀▀▀▀▀▀▀¦▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔¦\
+        Would you like to run¦Allow this action?¦[y/n/t]:¦[dev] 22% λ >¦Esc to cancel¦\
+        Press enter to confirm or esc to cancel¦esc to interrupt¦(3s • esc to interrupt)¦100% context left¦\
+        gpt · /p¦Worked for 5s • 19:47¦claude: ¦?¦🦀¦e\u{301}¦漢字";
+    prop_oneof![4 => prop::sample::select(PIECES.split('¦').collect::<Vec<_>>()).prop_map(str::to_owned), 1 => any::<String>()]
 }
 
 fn row() -> impl Strategy<Value = String> {

@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{Folder, Labelled, detector, fixture, read};
+use common::{Folder, Labelled, cases, check, detector, fixture, read};
 use posse_agents::manifest::built_in;
 use posse_core::audit::By;
 use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};
@@ -73,6 +73,13 @@ fn every_labelled_screen_is_read_as_it_is_labelled() {
     let missed: Vec<&str> = without_title.iter().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(missed, NEED_TITLE, "without title\n{}", without_title.join("\n"));
     assert!(folders >= 12, "{folders}");
+}
+
+#[test]
+fn moments_without_a_recording_are_read() {
+    for provider in ["claude_code", "codex", "opencode", "qwen", "kiro_cli"] {
+        check(provider, None, &cases(include_str!("texts/derived.toml"), provider));
+    }
 }
 
 /// The second option is drawn one column to the left, and without a blank after its number.

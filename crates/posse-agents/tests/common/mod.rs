@@ -39,15 +39,19 @@ pub(crate) fn status(reading: &Reading) -> String {
 }
 
 /// A text that is read as one of the expected statuses, which are separated by blanks.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    pub(crate) title: Option<&'static str>,
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
     pub(crate) text: String,
-    pub(crate) expected: &'static str,
+    pub(crate) expected: String,
 }
 
-pub(crate) fn case(name: &'static str, text: impl Into<String>, expected: &'static str) -> Case {
-    Case { name, title: None, text: text.into(), expected }
+/// Returns the list under this key of a TOML file.
+pub(crate) fn cases<T: serde::de::DeserializeOwned>(file: &str, key: &str) -> Vec<T> {
+    let mut lists: toml::Table = file.parse().unwrap();
+    lists.remove(key).unwrap_or_else(|| panic!("no list {key}")).try_into().unwrap()
 }
 
 /// Reads every text twice: as lines, and as what a terminal shows of it.
@@ -60,7 +64,7 @@ pub(crate) fn check(provider: &str, profile: Option<&str>, cases: &[Case]) {
             if how == "lines" && text.contains('\x1b') {
                 continue;
             }
-            let look = Look { rows: &rows, title: *title, ..Look::default() };
+            let look = Look { rows: &rows, title: title.as_deref(), ..Look::default() };
             let reading = detector.read(look, &mut Memo::default());
             let status = status(&reading);
             let plain = status.split('/').next().unwrap_or_default();

@@ -6,7 +6,6 @@ mod program;
 mod rows;
 mod world;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use posse_agents::Provider;
@@ -56,17 +55,7 @@ fn asks(dice: &mut Dice, kind: Kind, twins: bool) -> Vec<usize> {
     asks
 }
 
-/// What is counted, by name.
-type Tally = BTreeMap<String, u64>;
-
-fn trial(
-    kind: Kind,
-    seed: u64,
-    trace: bool,
-    how: &(Submit, DialogKeys),
-    eye: &mut Eye,
-    tally: &mut Tally,
-) -> Result<(), String> {
+fn trial(kind: Kind, seed: u64, trace: bool, how: &(Submit, DialogKeys), eye: &mut Eye) -> Result<(), String> {
     let mut dice = Dice::new(seed);
     let calm = dice.chance(20);
     let starved = dice.chance(20);
@@ -163,7 +152,7 @@ fn trial(
                 let presses = outcome.as_ref().map_or_else(|failed| failed.presses, |done| done.presses);
                 Showing::answered(&mut world.asked, &decision, presses);
                 world.drain()?;
-                check_answer(&world, order, before, dialog, wish, wanted, &outcome, tally)?;
+                check_answer(&world, order, before, dialog, wish, wanted, &outcome)?;
             }
             _ => {
                 let text = text(&mut world.dice);
@@ -178,7 +167,7 @@ fn trial(
                 if calm && order == 0 && outcome.is_err() && !like_a_menu {
                     return Err(format!("failed for no reason: {outcome:?}"));
                 }
-                check_prompt(&world, order, before, &wanted, &outcome, tally)?;
+                check_prompt(&world, order, before, &wanted, &outcome)?;
             }
         }
         let until = world.now + world.dice.below(1500);
@@ -193,13 +182,7 @@ fn check_prompt(
     before: usize,
     wanted: &str,
     outcome: &world::Outcome,
-    tally: &mut Tally,
 ) -> Result<(), String> {
-    let name = match outcome {
-        Ok(done) => format!("prompt done: {:?}, {} presses", done.proof, done.presses),
-        Err(failed) => format!("prompt failed: {:?}, left {:?}", failed.why, failed.left),
-    };
-    *tally.entry(name).or_default() += 1;
     let mut submitted = Vec::new();
     for fact in &world.program.facts[before..] {
         match fact {
@@ -219,7 +202,6 @@ fn check_prompt(
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 fn check_answer(
     world: &World<'_>,
     order: usize,
@@ -228,20 +210,14 @@ fn check_answer(
     wish: Wish,
     wanted: Option<usize>,
     outcome: &world::AnswerOutcome,
-    tally: &mut Tally,
 ) -> Result<(), String> {
-    let name = match outcome {
-        Ok(done) => format!("answer done: {:?}, {} presses", done.verified, done.presses),
-        Err(failed) => format!("answer failed: {:?}, {} presses", failed.why, failed.presses),
-    };
-    *tally.entry(name).or_default() += 1;
     let mut chosen = 0;
     let by_human = |fact: &Fact| matches!(fact, Fact::Chosen { order: HUMAN, dialog: which, .. } if *which == dialog);
     let beaten = world.program.facts.iter().any(by_human);
     for fact in &world.program.facts[before..] {
         match fact {
             // Somebody else answered while our Enter was on its way, and an old draft was below the dialog.
-            Fact::Submitted { .. } if beaten => *tally.entry("old draft submitted".into()).or_default() += 1,
+            Fact::Submitted { .. } if beaten => {}
             Fact::Submitted { .. } => return Err(format!("an answer submitted: {fact:?}")),
             Fact::Chosen { order: by, .. } if *by == HUMAN => {}
             Fact::Chosen { dialog: which, option, .. } => {
@@ -254,9 +230,6 @@ fn check_answer(
                 // again: nobody can tell.
                 let asked = |number: usize| world.program.asked[number - 1];
                 let twin = asked(*which) == asked(dialog) && (beaten || world.longest_stall() > 1000);
-                if twin && *which != dialog {
-                    *tally.entry("the same words, the next question".into()).or_default() += 1;
-                }
                 if (*which != dialog && !twin) || !right {
                     return Err(format!("decided {wish:?} ({wanted:?}) on {dialog}, but {fact:?} by {order}"));
                 }
@@ -277,17 +250,12 @@ fn simulate(kind: Kind) {
     let provider = provider(kind);
     let how = (provider.manifest.submit.clone(), provider.manifest.answer.clone());
     let mut eye = Eye::new(kind, provider);
-    let mut tally = Tally::new();
     let trials = std::env::var("TRIALS").map_or(TRIALS, |trials| trials.parse().unwrap());
     for seed in 0..trials {
-        if let Err(error) = trial(kind, seed, false, &how, &mut eye, &mut tally) {
-            let _ = trial(kind, seed, true, &how, &mut eye, &mut tally);
+        if let Err(error) = trial(kind, seed, false, &how, &mut eye) {
+            let _ = trial(kind, seed, true, &how, &mut eye);
             panic!("{kind:?}, trial {seed}: {error}");
         }
-    }
-    println!("{kind:?}: {trials} trials, {} pictures", eye.pictures());
-    for (name, count) in tally {
-        println!("{count:8} {name}");
     }
 }
 

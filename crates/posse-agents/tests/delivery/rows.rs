@@ -241,8 +241,4 @@ impl Eye {
         self.known.insert(picture.clone(), known.clone());
         known
     }
-
-    pub(crate) fn pictures(&self) -> usize {
-        self.known.len()
-    }
 }

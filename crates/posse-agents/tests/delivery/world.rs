@@ -268,19 +268,8 @@ impl<'e> World<'e> {
 
     fn feed(&mut self, event: Event<'_>) -> Result<(), String> {
         let now = Mono(Duration::from_millis(self.now));
-        if self.trace && self.machine.is_some() {
-            match &event {
-                Event::Read(seen) => println!(
-                    "{:6} read {:?} {:?} draft {:?} asks {} echo {:?}",
-                    self.now,
-                    seen.reading.rule,
-                    seen.reading.dialog.as_ref().map(|d| (&d.id, d.selected())),
-                    seen.reading.draft,
-                    seen.about_to_ask,
-                    seen.echo
-                ),
-                event => println!("{:6} {event:?}", self.now),
-            }
+        if self.machine.is_some() {
+            self.say(|| format!("{event:?}"));
         }
         let is_time = matches!(event, Event::Time);
         let (effects, deadline) = match &mut self.machine {
