@@ -14,10 +14,8 @@ pub struct Account {
     /// counts.
     #[serde(default)]
     pub files: Vec<String>,
-    /// Variables in which it finds a key.
     #[serde(default)]
     pub variables: Vec<String>,
-    /// How one signs in, for those who have not.
     pub sign_in: String,
 }
 

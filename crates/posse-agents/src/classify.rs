@@ -6,7 +6,6 @@ mod codex;
 
 use posse_core::detect::Classifier;
 
-/// The classifier of this name.
 pub fn by_name(name: &str) -> Option<Classifier> {
     match name {
         "codex_turns" => Some(codex::turns),

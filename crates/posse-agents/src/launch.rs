@@ -24,7 +24,6 @@ words! {
     }
 }
 
-/// Arguments and variables that go together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Additions {
@@ -39,11 +38,9 @@ pub struct Additions {
 #[serde(deny_unknown_fields)]
 pub struct Launch {
     pub program: String,
-    /// How people get it, for those who have not.
     pub install: String,
     #[serde(default)]
     pub always: Additions,
-    /// What only newer versions take.
     #[serde(default)]
     pub since: Vec<Since>,
     /// Variables it must not find.
@@ -52,7 +49,6 @@ pub struct Launch {
     pub modes: BTreeMap<Mode, Additions>,
     pub model: Option<Additions>,
     pub profile: Option<Additions>,
-    /// It cannot be started without a profile.
     #[serde(default)]
     pub profile_needed: bool,
     pub mcp: Option<Additions>,
@@ -82,16 +78,13 @@ pub struct Hooks {
     pub files: BTreeMap<String, String>,
 }
 
-/// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchRequest<'a> {
     pub mode: Mode,
-    /// The one that is installed, if it is known.
     pub version: Option<&'a Version>,
     pub model: Option<&'a str>,
     /// Name and text.
     pub profile: Option<(&'a str, &'a str)>,
-    /// MCP servers, as JSON.
     pub mcp: Option<&'a str>,
     pub directory: &'a str,
     pub trusted: bool,
@@ -101,7 +94,6 @@ pub struct LaunchRequest<'a> {
     pub hook_files: Option<&'a str>,
     /// The file into which it may write what it does.
     pub events: Option<&'a str>,
-    /// Passed on as they are.
     pub more: &'a [String],
 }
 
@@ -109,7 +101,6 @@ pub struct LaunchRequest<'a> {
 pub struct LaunchPlan {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,
-    /// Only where the user has not set them.
     pub unless_set: BTreeMap<String, String>,
     pub unset: Vec<String>,
 }
@@ -182,7 +173,6 @@ impl Launch {
     }
 }
 
-/// Returns the value of a placeholder in arguments and variables.
 fn value(name: &str, wish: &LaunchRequest<'_>, hooks: Option<&Hooks>) -> Option<String> {
     let (profile_name, profile) = wish.profile.unwrap_or_default();
     Some(match name {

@@ -14,13 +14,11 @@ use crate::launch::Launch;
 use crate::start::Start;
 use crate::version::Version;
 
-/// One agent, as written.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The word that stands for it in commands and in the API.
     pub id: String,
-    /// What people call it.
     pub name: String,
     /// The versions it was written for and is tested with. Others are started all the same.
     #[serde(default)]
@@ -34,20 +32,16 @@ pub struct Manifest {
     pub headless: Option<Arc<HeadlessRules>>,
     /// What is said to it so that it leaves.
     pub exit: Option<String>,
-    /// How messages are typed and submitted.
     #[serde(default)]
     pub submit: Submit,
-    /// How its questions are answered.
     #[serde(default)]
     pub answer: DialogKeys,
-    /// What its words mean.
     #[serde(default)]
     pub signals: SignalRules,
     /// The file in which it writes down what it does: `{pid}`, and `{NAME}` for a variable of its environment. Of several the
     /// first that can be filled in counts.
     #[serde(default)]
     pub session_file: Vec<String>,
-    /// How its screen is read.
     pub screen: Rules,
 }
 
@@ -59,7 +53,6 @@ pub enum BadManifest {
     Rules(#[from] BadRules),
 }
 
-/// An agent, ready for use.
 #[derive(Debug)]
 pub struct Provider {
     pub manifest: Manifest,
@@ -67,7 +60,6 @@ pub struct Provider {
 }
 
 impl Manifest {
-    /// Variables that a session without a terminal must not find.
     pub fn unset_for_sessions(&self) -> Vec<String> {
         let launch = self.launch.iter().flat_map(|launch| &launch.unset);
         launch.chain(self.headless.iter().flat_map(|headless| &headless.unset)).cloned().collect()
@@ -76,7 +68,6 @@ impl Manifest {
 
 /// Stands in named patterns and in examples for the name of the profile a terminal was started with.
 const PROFILE: &str = "{profile}";
-/// Any name.
 const ANY_PROFILE: &str = r"[^\[\]]+";
 
 impl Provider {
@@ -119,7 +110,6 @@ fn detector(manifest: &Manifest, profile: Option<&str>) -> Result<Detector, BadR
     Detector::new(rules, crate::classify::by_name)
 }
 
-/// The manifests we ship.
 pub const BUILT_IN: [(&str, &str); 6] = [
     ("claude_code", include_str!("../manifests/claude_code.toml")),
     ("codex", include_str!("../manifests/codex.toml")),
@@ -129,7 +119,6 @@ pub const BUILT_IN: [(&str, &str); 6] = [
     ("kiro_cli", include_str!("../manifests/kiro_cli.toml")),
 ];
 
-/// A provider we ship.
 pub fn built_in(id: &str) -> Option<Result<Provider, BadManifest>> {
     BUILT_IN.iter().find(|(known, _)| *known == id).map(|(_, text)| Provider::parse(text))
 }

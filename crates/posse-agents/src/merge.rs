@@ -3,7 +3,6 @@
 
 use toml::{Table, Value};
 
-/// `theirs` over `ours`.
 pub fn merge(mut ours: Table, theirs: Table) -> Table {
     for (key, value) in theirs {
         let merged = match (ours.remove(&key), value) {

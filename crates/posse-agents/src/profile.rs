@@ -10,7 +10,6 @@ pub struct Profile {
     pub name: String,
     pub description: String,
     pub model: Option<String>,
-    /// MCP servers by name, as JSON.
     #[serde(alias = "mcpServers")]
     pub mcp_servers: Option<serde_json::Value>,
     #[serde(default, alias = "prompt")]

@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::Mode;
 
-/// When a dialog is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum If {
     /// The operator has confirmed that the directory is trusted.
     Trusted,
-    /// The operator has chosen to bypass permissions.
     Bypass,
 }
 
@@ -27,11 +25,9 @@ pub struct StartAnswer {
     pub condition: If,
 }
 
-/// How it comes up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// How long it may take until it is ready.
     pub timeout_ms: u64,
     /// A variable that says so instead, in seconds. What is no number is ignored.
     pub timeout_variable: Option<String>,
@@ -43,7 +39,6 @@ pub struct Start {
     pub answers: Vec<StartAnswer>,
 }
 
-/// What the operator has said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmed {
     pub trusted: bool,
@@ -51,7 +46,6 @@ pub struct Confirmed {
 }
 
 impl Start {
-    /// How long it may take, for someone with these variables.
     pub fn timeout(&self, variable: impl Fn(&str) -> Option<String>) -> Duration {
         let said = self.timeout_variable.as_deref().and_then(variable).and_then(|text| text.trim().parse().ok());
         said.map_or(Duration::from_millis(self.timeout_ms), Duration::from_secs)

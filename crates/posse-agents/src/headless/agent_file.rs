@@ -5,7 +5,6 @@ use serde::Deserialize;
 
 use crate::front_matter::{self, BadFrontMatter};
 
-/// An agent, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentFile {
     pub name: String,
@@ -18,7 +17,6 @@ pub struct AgentFile {
     pub text: String,
 }
 
-/// The fields on top.
 #[derive(Deserialize)]
 struct AgentFields {
     name: Option<String>,
@@ -29,7 +27,6 @@ struct AgentFields {
     profile: Option<String>,
 }
 
-/// A list, or words with commas between them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ToolList {
@@ -95,7 +92,6 @@ pub const BUILT_IN: [(&str, &str); 5] = [
     ("code-reviewer", include_str!("../../agents/code-reviewer.md")),
 ];
 
-/// An agent we ship.
 pub fn built_in(name: &str) -> Option<Result<AgentFile, BadFrontMatter>> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(name, text)| AgentFile::parse(name, text))
 }

@@ -15,7 +15,6 @@ use super::{Dialect, Sandbox};
 pub enum Deliverables<'a> {
     /// At the end of what it says. Needs no permission.
     LastWords,
-    /// In these files.
     Files(&'a [&'a str]),
 }
 
@@ -138,7 +137,6 @@ fn bypass(
     }
 }
 
-/// The directories it is given.
 fn claude(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> {
     let mode = values(flags, PERMISSION_MODE);
     bypass(flags, sandbox, CLAUDE_BYPASS, mode.as_ref().map(|_| PERMISSION_MODE))?;
@@ -179,7 +177,6 @@ fn codex(flags: &[String], sandbox: Sandbox) -> Result<Vec<&str>, FailedCheck> {
     Ok(values(flags, ADD_DIR).unwrap_or_default())
 }
 
-/// Whether these flags allow writing a new file at all.
 fn can_write(flags: &[String], dialect: Dialect) -> bool {
     match dialect {
         Dialect::Claude => {

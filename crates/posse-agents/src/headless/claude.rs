@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use posse_core::plan::budget::ModelUsage;
 use serde_json::Value;
 
-use super::event::{End, Event, Limit, LimitSource, ModelUsage, Reason, Tokens, Usage};
+use super::event::{End, Event, Limit, LimitSource, Reason, Tokens, Usage};
 use super::fields::{list, number, owned, shortened, status, text};
 use super::texts::HeadlessRules;
 
-/// What has to be remembered of a session.
 #[derive(Debug, Default)]
 pub struct ClaudeStream {
     /// Tools whose answers are awaited: name and main argument.
@@ -44,8 +44,6 @@ impl ClaudeStream {
                 attempt: number(line, "attempt").and_then(|count| count.try_into().ok()),
                 of: number(line, "max_retries").and_then(|count| count.try_into().ok()),
                 status: status(line, "error_status"),
-                // 549.19 in older versions.
-                wait_ms: line.get("retry_delay_ms").and_then(Value::as_f64).map(|wait| wait.max(0.0) as u64),
             }],
             ("system", Some("permission_denied")) => {
                 let id = text(line, "tool_use_id").unwrap_or_default();
@@ -89,12 +87,11 @@ impl ClaudeStream {
         if let Some(usage) = message.get("usage").filter(|_| !self.counted.contains(id)) {
             self.counted.insert(id.to_owned());
             self.so_far = self.so_far.plus(tokens(usage));
-            events.push(Event::Usage(Usage { tokens: self.so_far, models: Vec::new(), partial: true }));
+            events.push(Event::Usage(Usage { tokens: self.so_far, models: Vec::new() }));
         }
         events
     }
 
-    /// What tools answered.
     fn answers(&mut self, line: &Value, texts: &HeadlessRules) -> Vec<Event> {
         let rejected: Vec<&str> = list(line, "tool_result_meta")
             .filter(|meta| meta.pointer("/permission_decision/decision").and_then(Value::as_str) == Some("reject"))
@@ -196,18 +193,16 @@ fn final_usage(line: &Value) -> Usage {
         .flatten()
         .map(|(model, usage)| ModelUsage {
             model: model.clone(),
-            tokens: Tokens {
-                input: number(usage, "inputTokens"),
-                output: number(usage, "outputTokens"),
-                cache_read: number(usage, "cacheReadInputTokens"),
-                cache_write: number(usage, "cacheCreationInputTokens"),
-            },
             cost_usd: usage.get("costUSD").and_then(Value::as_f64),
+            input_tokens: number(usage, "inputTokens"),
+            output_tokens: number(usage, "outputTokens"),
+            cache_read_tokens: number(usage, "cacheReadInputTokens"),
+            cache_creation_tokens: number(usage, "cacheCreationInputTokens"),
         })
         .collect();
-    let summed = models.iter().map(|model| model.tokens).reduce(Tokens::plus);
+    let summed = models.iter().map(Tokens::of_model).reduce(Tokens::plus);
     let tokens = summed.or_else(|| line.get("usage").map(tokens)).unwrap_or_default();
-    Usage { tokens, models, partial: false }
+    Usage { tokens, models }
 }
 
 fn tokens(usage: &Value) -> Tokens {

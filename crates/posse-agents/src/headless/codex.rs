@@ -13,7 +13,6 @@ use super::event::{End, Event, Limit, LimitSource, Reason, Tokens, Usage};
 use super::fields::{list, number, owned, shortened, text};
 use super::texts::HeadlessRules;
 
-/// What has to be remembered of a session.
 #[derive(Debug, Default)]
 pub struct CodexStream {
     begun: BTreeSet<String>,
@@ -34,7 +33,7 @@ impl CodexStream {
             "error" => {
                 let message = plain(text(line, "message"));
                 vec![match texts.retry(&message) {
-                    Some((attempt, of)) => Event::Retry { attempt, of, status: texts.status(&message), wait_ms: None },
+                    Some((attempt, of)) => Event::Retry { attempt, of, status: texts.status(&message) },
                     None => Event::Warning(message),
                 }]
             }
@@ -89,18 +88,11 @@ impl CodexStream {
             cache_read: cached,
             cache_write: number(usage, "cache_write_input_tokens"),
         };
-        let (models, text) = (Vec::new(), std::mem::take(&mut self.last_words));
+        let text = std::mem::take(&mut self.last_words);
         vec![
-            Event::Usage(Usage { tokens, models, partial: false }),
+            Event::Usage(Usage { tokens, models: Vec::new() }),
             Event::Cost(None),
-            Event::Ended(End {
-                ok: true,
-                text,
-                reason: Reason::Completed,
-                turns: None,
-                duration_ms: None,
-                api_ms: None,
-            }),
+            Event::Ended(End::told(true, text, Reason::Completed)),
         ]
     }
 }
@@ -120,7 +112,7 @@ fn failed(line: &Value, texts: &HeadlessRules) -> Vec<Event> {
     };
     let mut events: Vec<Event> = limit.map(Event::Limit).into_iter().collect();
     events.push(Event::Cost(None));
-    events.push(Event::Ended(End { ok: false, text: said, reason, turns: None, duration_ms: None, api_ms: None }));
+    events.push(Event::Ended(End::told(false, said, reason)));
     events
 }
 

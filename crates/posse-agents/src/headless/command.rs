@@ -25,12 +25,9 @@ pub struct Asked<'a> {
 /// What is to be started. Whoever does it gives the process a group of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spawn {
-    /// The program first.
     pub argv: Vec<String>,
     pub directory: String,
-    /// On top of our own environment.
     pub set: BTreeMap<String, String>,
-    /// Taken out of it.
     pub unset: Vec<String>,
     /// All that it reads on standard input. It comes from a file and so ends: an open pipe makes Codex wait for ever and
     /// Claude Code for three seconds, and a terminal could be asked questions. In the arguments every user of the
@@ -38,7 +35,6 @@ pub struct Spawn {
     pub prompt: String,
 }
 
-/// The arguments of a session, without the program.
 pub fn command_line(request: &Request<'_>, asked: &Asked<'_>) -> Result<Vec<String>, FlagError> {
     if asked.prompt.trim().is_empty() {
         return Err(FlagError::NoPrompt);

@@ -1,24 +1,21 @@
 //! What a session says, in words that are the same for every agent.
 
+use posse_core::plan::budget::ModelUsage;
 use serde::{Deserialize, Serialize};
 
-/// One thing that a session said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     Started {
         session: Option<String>,
         model: Option<String>,
-        /// Of the tool.
         version: Option<String>,
     },
     /// Text of the model. Nothing in it is evidence of anything.
     Said(String),
-    /// A tool is used, or is about to be.
     ToolUse {
         id: String,
         name: String,
-        /// Its main argument.
         summary: String,
     },
     ToolDone {
@@ -35,16 +32,12 @@ pub enum Event {
     Usage(Usage),
     /// What all of it costs, in dollars, as the tool estimates it. None if it does not say.
     Cost(Option<f64>),
-    /// The account has reached a limit.
     Limit(Limit),
-    /// A request to the model failed and is repeated.
     Retry {
         attempt: Option<u32>,
         of: Option<u32>,
         status: Option<u16>,
-        wait_ms: Option<u64>,
     },
-    /// Something went wrong, and it goes on.
     Warning(String),
     Ended(End),
     /// A line of this kind, of which we make nothing.
@@ -62,6 +55,15 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    pub(super) fn of_model(used: &ModelUsage) -> Self {
+        Self {
+            input: used.input_tokens,
+            output: used.output_tokens,
+            cache_read: used.cache_read_tokens,
+            cache_write: used.cache_creation_tokens,
+        }
+    }
+
     /// The sum; what neither knows stays unknown.
     pub fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -80,21 +82,10 @@ impl Tokens {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub tokens: Tokens,
-    /// Where the tool says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelUsage>,
-    /// The session has not ended yet: there may be more, and nobody has summed it up.
-    pub partial: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelUsage {
-    pub model: String,
-    pub tokens: Tokens,
-    pub cost_usd: Option<f64>,
-}
-
-/// A limit of the account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
     pub source: LimitSource,
@@ -112,7 +103,6 @@ pub struct Limit {
 pub enum LimitSource {
     /// It was said in so many fields.
     Structured,
-    /// The request was answered with 429.
     Status,
     /// An error begins with words that mean it.
     Text,
@@ -131,6 +121,13 @@ pub struct End {
     pub api_ms: Option<u64>,
 }
 
+impl End {
+    /// An end without figures.
+    pub(super) fn told(ok: bool, text: String, reason: Reason) -> Self {
+        Self { ok, text, reason, turns: None, duration_ms: None, api_ms: None }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -145,6 +142,5 @@ pub enum Reason {
     Api {
         status: Option<u16>,
     },
-    /// In the tool's words.
     Other(String),
 }

@@ -6,7 +6,6 @@ use super::flags::{Flag, FlagError, Request, explained};
 use super::permission::Granted;
 use super::{Dialect, Sandbox};
 
-/// The text of `posse plan flags AGENT`.
 pub fn explain_flags(agent: &str, granted: &Granted, request: &Request<'_>) -> Result<String, FlagError> {
     let mut text = format!("{agent}\n  profile {}: {}\n", granted.profile.name, granted.because);
     if granted.narrowed {

@@ -24,7 +24,6 @@ pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The first line, and not all of it.
 pub(super) fn shortened(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let mut short: String = line.chars().take(SUMMARY_LENGTH).collect();

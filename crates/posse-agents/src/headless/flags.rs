@@ -51,7 +51,6 @@ impl Scope {
     }
 }
 
-/// What a session is to be allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub dialect: Dialect,
@@ -88,7 +87,6 @@ pub enum FlagError {
     NoPrompt,
 }
 
-/// A flag with its values, and what it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Flag {
     pub(super) words: Vec<String>,

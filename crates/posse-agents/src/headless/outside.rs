@@ -39,7 +39,6 @@ pub(super) fn deny_edits_outside<'a>(directories: impl IntoIterator<Item = &'a s
     rules
 }
 
-/// Whether a path is a directory or lies in it.
 pub(super) fn is_below(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

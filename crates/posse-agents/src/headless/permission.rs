@@ -9,7 +9,6 @@ use posse_core::plan::config::{Bash, SandboxProfile, SandboxSettings};
 use super::agent_file::AgentFile;
 use super::flags::FlagError;
 
-/// What a session may use, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionProfile {
     pub name: String,
@@ -74,7 +73,6 @@ impl Default for Policy {
     }
 }
 
-/// What an agent gets, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     pub profile: PermissionProfile,
@@ -83,7 +81,6 @@ pub struct Granted {
     pub narrowed: bool,
 }
 
-/// Why an agent has its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Because {
     #[error("your configuration says so")]
@@ -156,7 +153,6 @@ impl Policy {
         self.as_listed(work, &profile, file.tools.as_deref())
     }
 
-    /// A profile, as far as an agent lists its tools.
     fn as_listed(
         &self,
         agent: &str,
@@ -206,7 +202,6 @@ impl PermissionProfile {
         }
     }
 
-    /// Whether it has a tool by which files are changed.
     pub fn writes(&self) -> bool {
         self.tools.iter().any(|tool| WRITE_TOOLS.contains(&tool.as_str()))
     }

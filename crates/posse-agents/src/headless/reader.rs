@@ -9,7 +9,6 @@ use super::{Dialect, claude, codex};
 /// A line may hold a whole file. Beyond this it is not kept.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Reads one session.
 pub struct Reader {
     texts: Arc<HeadlessRules>,
     stdout: Lines,
@@ -31,7 +30,6 @@ impl Reader {
         Self { texts, stdout: Lines::default(), stderr: Lines::default(), state }
     }
 
-    /// Bytes from its standard output.
     pub fn stdout(&mut self, bytes: &[u8]) -> Vec<Event> {
         let lines = self.stdout.push(bytes);
         lines.iter().flat_map(|line| self.line(line)).collect()
@@ -43,7 +41,6 @@ impl Reader {
         lines.iter().filter_map(|line| self.complaint(line)).collect()
     }
 
-    /// There will be no more bytes.
     pub fn finish(&mut self) -> Vec<Event> {
         let (line, complaint) = (self.stdout.rest(), self.stderr.rest());
         let mut events: Vec<Event> = line.iter().flat_map(|line| self.line(line)).collect();
@@ -70,7 +67,6 @@ impl Reader {
     }
 }
 
-/// Bytes, cut at line ends.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
@@ -79,7 +75,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// The lines that end in these bytes.
     fn push(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {

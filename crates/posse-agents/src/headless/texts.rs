@@ -47,7 +47,6 @@ impl HeadlessRules {
         any(&self.signed_out, error)
     }
 
-    /// Why a tool was not allowed, if its answer says so.
     pub(super) fn denied(&self, answer: &str) -> Option<String> {
         reason(&self.denied, answer)
     }
@@ -56,7 +55,6 @@ impl HeadlessRules {
         reason(&self.denied_on_stderr, line)
     }
 
-    /// Which attempt failed, and how many there are.
     pub(super) fn retry(&self, error: &str) -> Option<(Option<u32>, Option<u32>)> {
         let found = self.retry.iter().find_map(|pattern| pattern.captures(error))?;
         let number = |name| found.name(name).and_then(|group| group.as_str().parse().ok());

@@ -2,7 +2,7 @@
 
 use posse_agents::headless::Event;
 use posse_agents::headless::event::{End, Limit, LimitSource, Reason, Usage as Used};
-use posse_core::plan::budget::{ModelUsage, Usage};
+use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::{LimitEvent, Signs};
 use posse_core::plan::outcome::{Denial, ToolResult};
 
@@ -76,7 +76,7 @@ impl Facts {
             cache_creation_tokens: tokens.cache_write,
             api_seconds: self.end.as_ref().and_then(|end| end.api_ms).map(|ms| ms as f64 / 1000.0),
             partial: self.end.is_none(),
-            models: self.usage.iter().flat_map(|usage| &usage.models).map(model_usage).collect(),
+            models: self.usage.iter().flat_map(|usage| &usage.models).cloned().collect(),
             no_session: false,
         }
     }
@@ -106,16 +106,5 @@ impl Facts {
         let result_text = ended.map_or(said, |end| if said.is_empty() { &end.text } else { said });
         let event = event.filter(|_| failed);
         Signs { event, failed, api_status, error_type: None, stderr, result_text, said_at: None }
-    }
-}
-
-fn model_usage(used: &posse_agents::headless::event::ModelUsage) -> ModelUsage {
-    ModelUsage {
-        model: used.model.clone(),
-        cost_usd: used.cost_usd,
-        input_tokens: used.tokens.input,
-        output_tokens: used.tokens.output,
-        cache_read_tokens: used.tokens.cache_read,
-        cache_creation_tokens: used.tokens.cache_write,
     }
 }
