@@ -54,9 +54,7 @@ pub enum UserAction {
     NotShown(String),
     /// Presses the key that interrupts, and waits until the agent closes its connection.
     Interrupt,
-    /// Kills the agent with SIGKILL.
     Kill,
-    /// Asks the agent to exit.
     Exit,
 }
 
@@ -144,7 +142,6 @@ impl ConformanceAgent {
     }
 }
 
-/// A scenario and the actions of the user.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConformanceCase {
@@ -155,7 +152,6 @@ pub struct ConformanceCase {
     /// Whether it is also played in other sizes of the terminal.
     #[serde(default)]
     sizes: bool,
-    /// Columns and rows.
     #[serde(default = "usual_size")]
     pub size: (u16, u16),
     /// How often the agent repeats a failed request.
@@ -163,7 +159,6 @@ pub struct ConformanceCase {
     /// The number of tool calls before the first that needs a permission.
     #[serde(default)]
     pub free_tools: usize,
-    /// More arguments for the agent.
     #[serde(default)]
     arguments: Vec<String>,
     /// Gives the agent a tool server, which creates the file `tools_known` when the agent has read its tools.
@@ -189,7 +184,6 @@ struct CaseFile {
 }
 
 impl ConformanceCase {
-    /// Returns what the model plays.
     pub fn scenario(&self) -> Scenario {
         Scenario::of(self.turns.clone())
     }

@@ -55,7 +55,6 @@ impl ScriptedClaude {
         self.play_turns(of, &format!("[[turn]]\nsteps = [{}]\n", steps.as_ref()));
     }
 
-    /// Sets the turns of a task, of which the session plays the first that fits.
     #[track_caller]
     pub fn play_turns(&self, of: &str, scenario: &str) {
         Scenario::parse(scenario).unwrap_or_else(|error| panic!("{of}: {error}\n{scenario}"));
@@ -79,7 +78,6 @@ impl ScriptedClaude {
         fs::write(self.directory.join(name), "go\n").unwrap();
     }
 
-    /// Returns whether a session waits at a gate.
     pub fn waits(&self, task: &str, number: u32) -> bool {
         self.session(task, number).join("awaits").exists()
     }
@@ -90,7 +88,6 @@ impl ScriptedClaude {
         Some(serde_json::from_str(&call).unwrap())
     }
 
-    /// Returns the number of sessions of all tasks.
     pub fn sessions(&self) -> usize {
         fs::read_dir(self.directory.join("sessions")).unwrap().count()
     }
@@ -138,7 +135,6 @@ struct HeadlessFile {
 }
 
 impl HeadlessCase {
-    /// Returns all cases of `headless/cases.toml`.
     pub fn all() -> Vec<HeadlessCase> {
         let file: Result<HeadlessFile, _> = toml::from_str(include_str!("../headless/cases.toml"));
         file.unwrap_or_else(|error| panic!("{error}")).case

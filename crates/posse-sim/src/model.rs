@@ -90,7 +90,6 @@ impl ModelServer {
         self.shared.change(|state| state.started)
     }
 
-    /// Returns what happened so far.
     pub fn log(&self) -> ModelLog {
         self.shared.log()
     }

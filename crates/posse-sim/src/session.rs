@@ -17,7 +17,6 @@ use crate::scenario::{
     FileWrite, Scenario, ScenarioPlayer, ScriptStep, SessionReport, SessionResult, Thought, ToolUse,
 };
 
-/// The call of a session, as the session records it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SessionCall {
     pub arguments: Vec<String>,
@@ -72,7 +71,6 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// Creates the directory of the next session of a task.
 fn claim(sessions: &Path, task: &str) -> io::Result<(u32, PathBuf)> {
     let mut number = 1;
     loop {
@@ -98,7 +96,6 @@ struct ScriptedSession<'a> {
     directory: PathBuf,
     task: String,
     number: u32,
-    /// What the last command printed.
     output: String,
     tools: u32,
     denials: Vec<Value>,
@@ -178,7 +175,6 @@ impl ScriptedSession<'_> {
         }
     }
 
-    /// Reports a tool call and its result.
     fn tool(&mut self, tool: &ToolUse) -> io::Result<()> {
         self.tools += 1;
         let ToolUse { name, input, .. } = tool;

@@ -67,7 +67,7 @@ fn messages_reply_has_thought_text_and_tool() {
     assert_eq!(joined("stop_reason"), "tool_use");
     assert!(answer.ends_with("0\r\n\r\n"));
     let log = server.log();
-    assert_eq!(log.words(), ["opened", "first_byte", "tool_asked", "ended"], "{log}");
+    assert_eq!(log.words(), ["Opened", "FirstByte", "ToolAsked", "Ended"], "{log}");
     assert_eq!(log.turns().next().unwrap().1.user_text, "list them");
     assert!(log.entries.is_sorted_by_key(|entry| entry.at));
 }
@@ -99,7 +99,7 @@ fn gate_holds_the_stream_until_released() {
     server.release("go");
     assert!(all(stream).contains("after"));
     let words: Vec<_> = server.log().entries.iter().map(|entry| entry.event.word()).collect();
-    assert_eq!(words, ["opened", "first_byte", "waiting", "released", "ended"]);
+    assert_eq!(words, ["Opened", "FirstByte", "Waiting", "Released", "Ended"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn lost_connection_is_noticed_during_a_wait() {
     drop(stream);
     let lost = |log: &ModelLog| log.entries.iter().any(|entry| matches!(entry.event, ModelEvent::ConnectionLost));
     let log = server.wait_for(lost, PATIENCE);
-    assert_eq!(log.words(), ["opened", "first_byte", "waiting", "connection_lost"]);
+    assert_eq!(log.words(), ["Opened", "FirstByte", "Waiting", "ConnectionLost"]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn responses_reply_has_reasoning_text_and_tool() {
     assert_eq!(events[0]["type"], "response.created");
     assert_eq!(events.last().unwrap()["response"]["status"], "completed");
     assert!(events.iter().enumerate().all(|(number, event)| event["sequence_number"] == number));
-    assert_eq!(server.log().words(), ["opened", "first_byte", "tool_asked", "ended"]);
+    assert_eq!(server.log().words(), ["Opened", "FirstByte", "ToolAsked", "Ended"]);
 
     let mut next = codex("go");
     let items = next["input"].as_array_mut().unwrap();

@@ -19,7 +19,6 @@ const BRAILLE: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// The directory in the title and the footer of Codex.
 pub(crate) const PROJECT: &str = "project";
 
-/// The state of the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mood {
     /// Not ready yet; the agents we imitate report nothing then.
@@ -35,7 +34,6 @@ pub(crate) enum Mood {
 /// A text to be wrapped: what its first row begins with, what all others begin with, and its style.
 pub(crate) type LookText = (String, &'static str, &'static str, RowStyle);
 
-/// The texts of a dialog.
 pub(crate) struct DialogTexts {
     pub(crate) title: &'static str,
     pub(crate) text: &'static str,
@@ -44,7 +42,6 @@ pub(crate) struct DialogTexts {
 }
 
 impl AgentLook {
-    /// Returns the number of blank rows before an entry.
     pub(crate) fn lead(self, entry: &TranscriptEntry) -> usize {
         match (self, entry) {
             (Claude, TranscriptEntry::Interrupted | TranscriptEntry::Notice(_)) => 0,
@@ -120,7 +117,6 @@ impl AgentLook {
         }
     }
 
-    /// Returns the running tool.
     pub(crate) fn running(self, name: &str, input: &str) -> LookText {
         match self {
             Claude => (format!("{name}({input})"), "  ", "  ", RowStyle::Plain),
@@ -211,7 +207,6 @@ impl AgentLook {
         TranscriptEntry::Error(text.to_owned())
     }
 
-    /// The name of the agent in OSC 7501.
     pub(crate) fn app(self) -> &'static str {
         if self == Claude { "claude-code" } else { "codex" }
     }
@@ -225,7 +220,6 @@ impl AgentLook {
         }
     }
 
-    /// Returns the row that closes a turn.
     pub(crate) fn closing(self, turn: u32, time: Duration) -> String {
         const VERBS: [&str; 5] = ["Crunched", "Worked", "Baked", "Brewed", "Cooked"];
         let time = self.took(time);
@@ -236,7 +230,6 @@ impl AgentLook {
         }
     }
 
-    /// Formats a duration as the agent does.
     fn took(self, time: Duration) -> String {
         match (self, time.as_secs()) {
             (Codex, 0) => "<1s".to_owned(),

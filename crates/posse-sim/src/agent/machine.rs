@@ -48,7 +48,6 @@ pub(crate) enum AgentEffect {
     Title(String),
     /// An OSC with this payload.
     Osc(String),
-    /// The text of a `print` step.
     Raw(String),
     /// Writes a temporary file and renames it.
     Write {
@@ -62,10 +61,8 @@ pub(crate) enum AgentEffect {
         bytes: Vec<u8>,
         last: bool,
     },
-    /// Appends a line to a file that counts.
     Count(PathBuf),
     Log(AgentRecord),
-    /// Exits. No effect follows this one or `Kill`.
     Exit(i32),
     Kill(i32),
 }
@@ -219,7 +216,6 @@ impl ScriptedAgent {
     }
 }
 
-/// Returns the number of frames since a time.
 fn frame_number(since: Mono, now: Mono) -> u64 {
     u64::try_from(now.since(since).as_nanos() / FRAME_TIME.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -105,7 +105,6 @@ impl Painter {
         (rows, lower_at)
     }
 
-    /// Draws the rows that differ from those on the screen.
     fn change(&mut self, out: &mut String, rows: &[&ScreenRow]) {
         let known = self.base + self.shown.len();
         for (index, row) in rows.iter().enumerate().skip(self.base) {

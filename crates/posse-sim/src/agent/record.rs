@@ -32,7 +32,6 @@ pub(crate) enum AgentRecord {
         choice: Option<usize>,
         accepted: bool,
     },
-    /// A file was written, or a piece of one.
     Wrote {
         path: String,
     },

@@ -117,7 +117,6 @@ fn fit(text: &str, room: usize, whole_words: bool) -> usize {
     text.len()
 }
 
-/// Removes control characters and replaces tabs with spaces.
 fn clean(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();

@@ -109,13 +109,3 @@ impl Theatre {
 fn not_zero(value: u16) -> NonZeroU16 {
     NonZeroU16::new(value).expect("a terminal has a size")
 }
-
-/// Compares a screen with a picture, which begins with a line break.
-#[track_caller]
-pub(crate) fn assert_screen(theatre: &Theatre, picture: &str) {
-    let rows =
-        |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_matches('\n').to_owned();
-    let screen = rows(&theatre.screen());
-    let picture = rows(picture);
-    assert_eq!(screen, picture, "\n--- on the screen:\n{screen}\n--- expected:\n{picture}");
-}

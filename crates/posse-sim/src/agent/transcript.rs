@@ -12,15 +12,12 @@ pub(crate) enum TranscriptEntry {
         input: String,
         output: String,
     },
-    /// An approved command.
     Approved(String),
-    /// A refused command.
     Refused(String),
     Answered {
         question: String,
         answer: String,
     },
-    /// A declined question.
     Declined(String),
     Error(String),
     /// An error directly below the prompt.

@@ -15,7 +15,6 @@ pub const STOP_HOOK_LOG: &str = "stop_hook.log";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopHook {
-    /// How long it runs.
     seconds: u32,
     /// Whether its first call sends the agent back to work.
     blocks: bool,

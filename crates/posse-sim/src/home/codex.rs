@@ -49,7 +49,6 @@ env_key = "SCRIPTED_API_KEY"
     Ok(no_daemon.into_iter().chain(mode).map(str::to_owned).collect())
 }
 
-/// Returns the second number of a version.
 fn minor(version: &str) -> Option<u32> {
     version.split('.').nth(1)?.parse().ok()
 }

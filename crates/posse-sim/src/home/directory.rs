@@ -12,11 +12,9 @@ pub const MARK: &str = "POSSE_AGENT_HOME";
 /// A temporary home for an agent, in which the agent starts unattended and fetches nothing. Dropping the value deletes
 /// the files, so processes in the home must have ended before.
 pub struct ScriptedHome {
-    /// The program and its arguments.
     pub command: Vec<String>,
     /// Variables in addition to a usual environment.
     pub env: BTreeMap<String, String>,
-    /// The project directory.
     pub directory: PathBuf,
     root: TempDir,
 }
@@ -39,7 +37,6 @@ impl ScriptedHome {
         Ok(home)
     }
 
-    /// The agent's home directory.
     pub fn home(&self) -> PathBuf {
         self.root.path().join("home")
     }
@@ -53,7 +50,6 @@ impl ScriptedHome {
         self.env.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Writes a file below the home directory.
     pub(super) fn write(&self, path: &str, content: &str) -> io::Result<()> {
         let path = self.home().join(path);
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;

@@ -73,7 +73,6 @@ pub(crate) fn refusal(failure: &ServiceFailure) -> Value {
 }
 
 pub(crate) struct MessagesReply {
-    /// The message without its content.
     message: Value,
     content: Vec<Value>,
     /// Whether the last block of the content is open.

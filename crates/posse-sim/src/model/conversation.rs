@@ -13,7 +13,6 @@ struct ScriptedConversation {
     newest: Option<LastTurn>,
 }
 
-/// The last requested turn.
 struct LastTurn {
     fingerprint: u64,
     turn: Option<usize>,
@@ -67,7 +66,6 @@ impl ConversationScript {
         Some((number, self.conversations.get_mut(number)?))
     }
 
-    /// Notes that a request was answered to its end.
     pub(crate) fn answered(&mut self, asked: &ModelRequest) {
         let RequestRole::Turn { scenario, .. } = asked.role else { return };
         let newest = self.conversations.get_mut(scenario).and_then(|conversation| conversation.newest.as_mut());

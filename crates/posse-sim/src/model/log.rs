@@ -7,10 +7,8 @@ use serde_json::Value;
 
 use crate::model::request::{ModelRequest, ModelToolResult, RequestRole};
 
-/// An event and its time.
 #[derive(Clone, Debug)]
 pub struct ModelLogEntry {
-    /// The time since the server started.
     pub at: Duration,
     /// The request, counted from 1; releases have none.
     pub request: Option<u64>,
@@ -19,9 +17,7 @@ pub struct ModelLogEntry {
 
 #[derive(Clone, Debug)]
 pub enum ModelEvent {
-    /// An agent sent a request to the model.
     Opened(Box<ModelRequest>),
-    /// The head of the reply was sent.
     FirstByte,
     ToolAsked {
         id: String,
@@ -39,9 +35,7 @@ pub enum ModelEvent {
     Failed {
         status: u16,
     },
-    /// The scenario cut the connection.
     Dropped,
-    /// The whole reply was sent.
     Ended {
         reason: &'static str,
     },
@@ -55,7 +49,6 @@ pub enum ModelEvent {
     },
 }
 
-/// All events, in order.
 #[derive(Clone, Debug, Default)]
 pub struct ModelLog {
     pub entries: Vec<ModelLogEntry>,
@@ -90,32 +83,21 @@ impl ModelLog {
         self.entries.iter().any(|entry| matches!(&entry.event, ModelEvent::Waiting { gate: at } if at == gate))
     }
 
-    /// Returns all tool results, in order.
     pub fn tool_results(&self) -> impl Iterator<Item = &ModelToolResult> {
         self.turns().flat_map(|(_, opened)| &opened.tool_results)
     }
 
     /// Returns the names of the events of requests that played a turn.
-    pub fn words(&self) -> Vec<&'static str> {
+    pub fn words(&self) -> Vec<String> {
         let requests: Vec<_> = self.turns().map(|(entry, _)| entry.request).collect();
         self.entries.iter().filter(|e| requests.contains(&e.request)).map(|entry| entry.event.word()).collect()
     }
 }
 
 impl ModelEvent {
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Opened(_) => "opened",
-            Self::FirstByte => "first_byte",
-            Self::ToolAsked { .. } => "tool_asked",
-            Self::Waiting { .. } => "waiting",
-            Self::Released { .. } => "released",
-            Self::Failed { .. } => "failed",
-            Self::Dropped => "dropped",
-            Self::Ended { .. } => "ended",
-            Self::ConnectionLost => "connection_lost",
-            Self::Other { .. } => "other",
-        }
+    pub fn word(&self) -> String {
+        let name = format!("{self:?}");
+        name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
     }
 }
 

@@ -83,7 +83,6 @@ fn error(failure: &ServiceFailure, kind_is: &str) -> Value {
     failure.object(json!({ "code": kind, kind_is: kind, "message": message }))
 }
 
-/// The names of an item that is streamed as text.
 struct StreamedItem {
     prefix: &'static str,
     kind: &'static str,
@@ -116,7 +115,6 @@ const REASONING: StreamedItem = StreamedItem {
 };
 
 pub(crate) struct ResponsesReply {
-    /// The response without its output.
     response: Value,
     output: Vec<Value>,
     /// The open item and its text so far.
@@ -197,7 +195,6 @@ impl ResponsesReply {
         events
     }
 
-    /// Ends the open item.
     fn settle(&mut self) -> Vec<String> {
         let Some((how, text)) = self.open.take() else { return Vec::new() };
         let id = self.id(how.prefix);

@@ -12,7 +12,6 @@ use crate::model::shared::{ConnectionGone, ServerShared};
 use crate::model::{http, tools};
 use crate::scenario::{ScriptStep, ScriptTurn, ServiceFailure, ToolUse};
 
-/// A reply in progress.
 pub(crate) struct ReplyPlayer<'a> {
     shared: &'a ServerShared,
     to: &'a TcpStream,
@@ -43,7 +42,6 @@ impl<'a> ReplyPlayer<'a> {
         Self { shared, to, protocol, query, request, writer, begun: false, calls: 0 }
     }
 
-    /// Answers the request with its turn.
     pub(crate) fn play(&mut self, turn: Option<ScriptTurn>) {
         let turn = turn.unwrap_or_else(|| {
             ScriptTurn::of([ScriptStep::say(match self.query.kind {
@@ -66,7 +64,6 @@ impl<'a> ReplyPlayer<'a> {
         self.end()
     }
 
-    /// Plays one step. Breaks if the reply is over.
     fn step(&mut self, step: &ScriptStep) -> Result<ControlFlow<()>, ConnectionGone> {
         match step {
             ScriptStep::Say(said) => self.send(said.rate, |writer| writer.text(&said.text))?,

@@ -14,11 +14,8 @@ pub(crate) const OUTPUT_TOKENS: u64 = 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    /// Anthropic's Messages.
     Messages,
-    /// OpenAI's Responses.
     Responses,
-    /// OpenAI's chat completions.
     Chat,
 }
 
@@ -29,7 +26,6 @@ pub(crate) trait ReplyWriter {
     fn text(&mut self, text: &str) -> Vec<String>;
     fn thought(&mut self, text: &str) -> Vec<String>;
     fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String>;
-    /// Ends the stream with an error.
     fn failure(&mut self, failure: &ServiceFailure) -> Vec<String>;
     /// Ends the reply, and returns the reason.
     fn close(&mut self) -> (Vec<String>, &'static str);
@@ -59,7 +55,6 @@ impl Protocol {
         }
     }
 
-    /// Returns the body of an HTTP error.
     pub(crate) fn refusal(self, failure: &ServiceFailure) -> Value {
         match self {
             Self::Messages => anthropic::refusal(failure),
@@ -68,7 +63,6 @@ impl Protocol {
     }
 }
 
-/// Splits text into pieces.
 pub(crate) fn pieces(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     characters.chunks(PIECE).map(|piece| piece.iter().collect()).collect()

@@ -15,7 +15,6 @@ pub struct ModelRequest {
     pub reminders: String,
     /// The tool results since the model's last reply.
     pub tool_results: Vec<ModelToolResult>,
-    /// The first message of the user.
     pub(crate) opening: String,
     pub(crate) offered: Vec<OfferedTool>,
     pub(crate) kind: RequestKind,
@@ -52,14 +51,12 @@ pub(crate) enum RequestKind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelToolResult {
-    /// The id of the tool call.
     pub id: String,
     pub text: String,
     /// Set only if the protocol has this.
     pub is_error: bool,
 }
 
-/// A tool that the agent offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedTool {
     pub(crate) name: String,
@@ -121,7 +118,6 @@ pub(crate) fn texts(content: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns the texts of all messages of the user.
 pub(crate) fn user_texts(messages: &[Value]) -> impl Iterator<Item = &str> {
     let is_said =
         |message: &&Value| message["role"] == "user" && matches!(message["type"].as_str(), None | Some("message"));
@@ -136,7 +132,6 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the reminders that an agent added to this text.
 pub(crate) fn reminders(text: &str) -> impl Iterator<Item = &str> {
     text.split("<system-reminder>").skip(1).filter_map(|after| after.split("</system-reminder>").next())
 }

@@ -10,7 +10,6 @@ use crate::model::log::{ModelEvent, ModelLog, ModelLogEntry};
 
 pub(crate) struct ServerShared {
     state: Mutex<ServerState>,
-    /// Signals a change of the state.
     changed: Condvar,
 }
 
@@ -20,7 +19,6 @@ pub(crate) struct ServerState {
     pub(crate) script: ConversationScript,
     pub(crate) open_gates: BTreeSet<String>,
     pub(crate) stopping: bool,
-    /// Open connections, by request.
     pub(crate) connections: BTreeMap<u64, TcpStream>,
     /// Requests whose connection was lost before the reply was complete.
     lost: BTreeSet<u64>,
@@ -85,7 +83,6 @@ impl ServerShared {
         });
     }
 
-    /// Removes the connection of a request.
     pub(crate) fn forget(&self, request: u64) {
         self.change(|state| state.connections.remove(&request));
     }

@@ -38,19 +38,15 @@ pub enum ScriptStep {
     /// Opens a dialog. If the user accepts, the turn continues; otherwise the turn ends as interrupted.
     #[serde(deserialize_with = "question")]
     Ask(Box<AgentQuestion>),
-    /// Writes the answer that the review loop asked for.
     #[serde(deserialize_with = "answer")]
     Answer(AgentAnswer),
-    /// Dies by this signal and leaves the terminal as it is.
     Crash(i32),
-    /// Restores the terminal and exits.
     Exit(u8),
     /// Waits until the test releases this gate. For models a released gate stays open.
     WaitFor(String),
     /// Writes the report that a session of a plan or of the backlog has to give.
     #[serde(deserialize_with = "report")]
     Report(SessionReport),
-    /// Sets how the session ends.
     Result(SessionResult),
 }
 
@@ -102,10 +98,8 @@ pub struct Thought {
 pub struct ToolUse {
     #[serde(default = "shell_tool")]
     pub name: String,
-    /// A table, or text where the tool takes text.
     #[serde(default = "no_input")]
     pub input: Value,
-    /// The result an agent shows.
     pub output: Option<String>,
     #[serde(default, rename = "for", deserialize_with = "duration")]
     pub time: Duration,
@@ -148,7 +142,6 @@ pub struct CommandUse {
 pub struct FileWrite {
     pub path: String,
     pub text: String,
-    /// A session also commits the file.
     #[serde(default)]
     pub commit: bool,
 }
@@ -163,17 +156,14 @@ pub struct SessionReport {
     pub fields: BTreeMap<String, Value>,
 }
 
-/// How a session ends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionResult {
-    /// The last message.
     pub text: String,
     /// In USD; `nan` if the session does not know it.
     pub cost: f64,
     pub turns: u32,
     pub error: bool,
-    /// The exit status.
     pub code: u8,
 }
 
@@ -183,13 +173,11 @@ impl Default for SessionResult {
     }
 }
 
-/// A failure of the service behind the agent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceFailure {
     /// The HTTP status; 500 if it is 0.
     pub status: u16,
-    /// Cuts the connection instead of answering.
     pub dropped: bool,
     /// The vendor's name for the error; the usual one for the status by default.
     pub kind: Option<String>,
@@ -204,7 +192,6 @@ pub struct ServiceFailure {
 }
 
 impl ServiceFailure {
-    /// Whether this happens to an attempt, counted from 1.
     pub(crate) fn applies(&self, attempt: u32) -> bool {
         self.times.is_none_or(|times| attempt <= times)
     }
@@ -225,7 +212,6 @@ impl ServiceFailure {
     }
 }
 
-/// Reads `now+SECONDS`.
 fn moment(text: &str) -> Option<u64> {
     let later: u64 = text.strip_prefix("now+")?.parse().ok()?;
     Some(std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs()) + later)
@@ -240,7 +226,6 @@ pub enum QuestionKind {
     Startup,
 }
 
-/// A dialog of a scripted agent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentQuestion {
@@ -254,7 +239,6 @@ pub struct AgentQuestion {
     /// The options that let the turn continue, from 1, in order of preference.
     #[serde(default, deserialize_with = "numbers")]
     pub accept: Vec<usize>,
-    /// Whether digits choose options.
     #[serde(default = "yes")]
     pub numbered: bool,
     /// How long before the dialog the agent reports that it is blocked (Codex: about 900 ms).
@@ -282,8 +266,8 @@ impl AgentQuestion {
     }
 
     /// Fills in the accepting options and checks all numbers.
-    fn complete(mut self) -> Result<AgentQuestion, InvalidValue> {
-        let wrong = |why: &str| Err(InvalidValue(why.to_owned()));
+    fn complete(mut self) -> Result<AgentQuestion, String> {
+        let wrong = |why: &str| Err(why.to_owned());
         use QuestionKind::{Permission, Plan, Question, Startup};
         let count = match (self.options.len(), self.kind) {
             (0, Permission | Plan) => 3,
@@ -307,16 +291,13 @@ impl AgentQuestion {
     }
 }
 
-/// The answer file of a turn of the review loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentAnswer {
-    /// Replaces the usual answer of the turn.
     pub text: Option<String>,
     pub with: Vec<AnswerOddity>,
     /// Writes the file in place, in this many pieces. With 0 a temporary file is written and renamed.
     pub pieces: u32,
-    /// The pause before each piece.
     #[serde(deserialize_with = "duration")]
     pub gap: Duration,
     /// Writes the file this long after the step, even if the turn has ended by then.
@@ -325,7 +306,6 @@ pub struct AgentAnswer {
 }
 
 impl AgentAnswer {
-    /// Encodes the text of the answer.
     pub(crate) fn bytes(&self, text: &str) -> Vec<u8> {
         let crlf = self.with.contains(&AnswerOddity::Crlf);
         let mut bytes = if crlf { text.replace('\n', "\r\n") } else { text.to_owned() }.into_bytes();
@@ -339,33 +319,22 @@ impl AgentAnswer {
     }
 }
 
-/// Something unusual about the bytes of an answer file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerOddity {
-    /// Starts with a byte order mark.
     Bom,
-    /// Lines end in CR LF.
     Crlf,
-    /// Ends with bytes that are not UTF-8.
     Invalid,
 }
 
 /// The longest duration, 136 years: `"forever"`.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 
-/// A value of the right type that makes no sense.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct InvalidValue(String);
-
-fn read_duration(text: &str) -> Result<Duration, InvalidValue> {
+fn read_duration(text: &str) -> Result<Duration, String> {
     if text == "forever" {
         return Ok(FOREVER);
     }
-    let wrong = || {
-        InvalidValue(format!("`{text}` is no duration: write a number and a unit, like \"250ms\", \"3s\" or \"2m\""))
-    };
+    let wrong = || format!("`{text}` is no duration: write a number and a unit, like \"250ms\", \"3s\" or \"2m\"");
     let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
     let (number, unit) = text.split_at(unit);
     let number: f64 = number.parse().map_err(|_| wrong())?;
@@ -404,9 +373,7 @@ fn failure<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ServiceFailure,
         }),
         status => match status.parse() {
             Ok(status @ 400..=599) => Ok(ServiceFailure { status, ..ServiceFailure::default() }),
-            _ => {
-                Err(InvalidValue(format!("`{status}` is no failure: write 400 to 599, \"usage_limit\" or \"dropped\"")))
-            }
+            _ => Err(format!("`{status}` is no failure: write 400 to 599, \"usage_limit\" or \"dropped\"")),
         },
     })
 }
@@ -431,13 +398,13 @@ fn report<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SessionReport, D
 pub(crate) fn word_or_table<'de, D, T>(
     deserializer: D,
     expected: &'static str,
-    word: fn(&str) -> Result<T, InvalidValue>,
+    word: fn(&str) -> Result<T, String>,
 ) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    struct WordOrTable<T>(&'static str, fn(&str) -> Result<T, InvalidValue>);
+    struct WordOrTable<T>(&'static str, fn(&str) -> Result<T, String>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for WordOrTable<T> {
         type Value = T;
         fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -453,7 +420,6 @@ where
     deserializer.deserialize_any(WordOrTable(expected, word))
 }
 
-/// A value, or a list of them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrSeveral<T> {
@@ -473,21 +439,6 @@ pub(super) fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn oddities_change_the_bytes_and_combine() {
-        let cases: [(&[AnswerOddity], &[u8]); 5] = [
-            (&[], b"a\nb\n"),
-            (&[AnswerOddity::Crlf], b"a\r\nb\r\n"),
-            (&[AnswerOddity::Bom], b"\xef\xbb\xbfa\nb\n"),
-            (&[AnswerOddity::Invalid], b"a\nb\n\xff\xc3\x28\n"),
-            (&[AnswerOddity::Bom, AnswerOddity::Crlf, AnswerOddity::Invalid], b"\xef\xbb\xbfa\r\nb\r\n\xff\xc3\x28\n"),
-        ];
-        for (with, expected) in cases {
-            let answer = AgentAnswer { with: with.to_vec(), ..AgentAnswer::default() };
-            assert_eq!(answer.bytes("a\nb\n"), expected, "{with:?}");
-        }
-    }
 
     #[test]
     fn durations_need_a_unit() {

@@ -2,19 +2,11 @@
 
 use posse_core::time::Mono;
 
-use super::play::{ActiveStep, PlayPart, TurnPlay};
-use super::{AgentEffect, PromptMessage, ScriptedAgent};
+use super::play::{ActiveStep, PlayPart, StepKind, TurnPlay};
+use super::{AgentEffect, ScriptedAgent};
 use crate::agent::keys::TypedKey;
 use crate::agent::record::AgentRecord;
 use crate::scenario::AgentLook;
-
-/// The effect of a key on an open dialog.
-enum DialogReply {
-    Choose(usize),
-    Cancel,
-    Move(usize),
-    Nothing,
-}
 
 impl ScriptedAgent {
     pub(super) fn take_keys(&mut self, keys: Vec<TypedKey>, now: Mono) {
@@ -22,7 +14,7 @@ impl ScriptedAgent {
             if self.ending.is_some() {
                 return;
             }
-            if matches!(self.play, Some(TurnPlay { act: ActiveStep::Ask(_), .. })) {
+            if matches!(self.play, Some(TurnPlay { act: ActiveStep { kind: StepKind::Ask(_), .. }, .. })) {
                 self.dialog_key(&key, now);
             } else {
                 self.composer_key(key, now);
@@ -33,40 +25,28 @@ impl ScriptedAgent {
     }
 
     fn dialog_key(&mut self, key: &TypedKey, now: Mono) {
-        let y_accepts = self.scenario.look == AgentLook::Codex;
-        let Some(TurnPlay { act: ActiveStep::Ask(dialog), .. }) = &mut self.play else {
+        let codex = self.scenario.look == AgentLook::Codex;
+        let Some(TurnPlay { act: ActiveStep { kind: StepKind::Ask(dialog), since, .. }, .. }) = &mut self.play else {
             return;
         };
-        if now < dialog.drawn + self.scenario.dialog_deaf {
-            self.records.push(AgentRecord::Ignored);
-            return;
+        if now < *since + self.scenario.dialog_deaf {
+            return self.records.push(AgentRecord::Ignored);
         }
         let last = dialog.options.len().saturating_sub(1);
-        let reply = match key {
-            TypedKey::Enter => DialogReply::Choose(dialog.cursor),
-            TypedKey::Char(digit @ '1'..='9') if dialog.ask.numbered => {
-                let at = *digit as usize - '1' as usize;
-                if at <= last { DialogReply::Choose(at) } else { DialogReply::Nothing }
+        let choice = match key {
+            TypedKey::Enter => Some(dialog.cursor),
+            TypedKey::Char(digit @ '1'..='9') if dialog.ask.numbered && *digit as usize - '1' as usize <= last => {
+                Some(*digit as usize - '1' as usize)
             }
-            TypedKey::Char('y') if y_accepts => {
-                dialog.ask.accept.first().map_or(DialogReply::Nothing, |at| DialogReply::Choose(at - 1))
-            }
-            TypedKey::Char('n') if y_accepts => DialogReply::Cancel,
-            TypedKey::Esc | TypedKey::Ctrl('c') => DialogReply::Cancel,
-            TypedKey::Up => DialogReply::Move(dialog.cursor.saturating_sub(1)),
-            TypedKey::Down => DialogReply::Move((dialog.cursor + 1).min(last)),
-            TypedKey::Paste(_) => {
-                self.records.push(AgentRecord::Ignored);
-                DialogReply::Nothing
-            }
-            _ => DialogReply::Nothing,
+            TypedKey::Char('y') if codex => dialog.ask.accept.first().map(|at| at - 1),
+            TypedKey::Char('n') if codex => None,
+            TypedKey::Esc | TypedKey::Ctrl('c') => None,
+            TypedKey::Up => return dialog.cursor = dialog.cursor.saturating_sub(1),
+            TypedKey::Down => return dialog.cursor = (dialog.cursor + 1).min(last),
+            TypedKey::Paste(_) => return self.records.push(AgentRecord::Ignored),
+            _ => return,
         };
-        match reply {
-            DialogReply::Choose(at) => self.answer(Some(at), now),
-            DialogReply::Cancel => self.answer(None, now),
-            DialogReply::Move(to) => dialog.cursor = to,
-            DialogReply::Nothing => {}
-        }
+        self.answer(choice, now);
     }
 
     fn composer_key(&mut self, key: TypedKey, now: Mono) {
@@ -96,19 +76,10 @@ impl ScriptedAgent {
             self.draft.push('\n');
             return;
         }
-        let Some(message) = self.take_draft() else {
-            return;
-        };
-        self.submit(message, now);
-    }
-
-    /// Takes the draft, unless it is blank.
-    fn take_draft(&mut self) -> Option<PromptMessage> {
-        let message = self.draft.message();
-        if message.text.trim().is_empty() {
-            return None;
+        if !self.draft.message().text.trim().is_empty() {
+            let message = self.draft.take();
+            self.submit(message, now);
         }
-        Some(self.draft.take())
     }
 
     fn in_turn(&self) -> bool {

@@ -18,7 +18,6 @@ use crate::scenario::{AgentLook, AgentQuestion, QuestionKind, ScriptStep, ToolUs
 /// The number of steps that play at once before the agent looks for input.
 const STEPS_AT_ONCE: usize = 200;
 
-/// The progress of the start or of a turn.
 #[derive(Debug)]
 pub(super) struct TurnPlay {
     pub(super) part: PlayPart,
@@ -33,39 +32,29 @@ pub(super) enum PlayPart {
     Turn { number: u32, message: PromptMessage },
 }
 
-/// The step in progress.
 #[derive(Debug)]
-pub(super) enum ActiveStep {
+pub(super) struct ActiveStep {
+    pub(super) kind: StepKind,
+    pub(super) since: Mono,
+    until: Mono,
+}
+
+#[derive(Debug)]
+pub(super) enum StepKind {
     /// No step is in progress; the next one may begin.
     Next,
-    Think {
-        since: Mono,
-        until: Mono,
-    },
-    Stream {
-        text: String,
-        /// The number of visible bytes.
-        shown: usize,
-        rate: NonZeroU32,
-        since: Mono,
-    },
+    Think,
+    /// The text appears at this many characters per second.
+    Stream(String, NonZeroU32),
     Tool {
         name: String,
         input: String,
         output: String,
-        since: Mono,
-        until: Mono,
     },
     /// The agent reports that it is blocked, but has not drawn the dialog yet.
-    Announce {
-        ask: Box<AgentQuestion>,
-        since: Mono,
-        until: Mono,
-    },
+    Announce(Box<AgentQuestion>),
     Ask(Box<OpenDialog>),
-    Pause {
-        until: Mono,
-    },
+    Pause,
 }
 
 #[derive(Debug)]
@@ -74,36 +63,45 @@ pub(super) struct OpenDialog {
     pub(super) options: Vec<String>,
     /// The selected option, from 0.
     pub(super) cursor: usize,
-    pub(super) drawn: Mono,
 }
 
 impl TurnPlay {
     pub(super) fn new(part: PlayPart, steps: Vec<ScriptStep>, now: Mono) -> TurnPlay {
-        TurnPlay { part, steps: steps.into(), act: ActiveStep::Next, since: now }
+        TurnPlay { part, steps: steps.into(), act: ActiveStep::next(now), since: now }
     }
 }
 
 impl ActiveStep {
-    /// Returns when this step needs a tick.
+    fn next(now: Mono) -> ActiveStep {
+        ActiveStep { kind: StepKind::Next, since: now, until: now }
+    }
+
     pub(super) fn due(&self, now: Mono) -> Option<Mono> {
-        match self {
-            ActiveStep::Think { since, until }
-            | ActiveStep::Tool { since, until, .. }
-            | ActiveStep::Announce { since, until, .. } => Some(next_frame(*since, now).min(*until)),
-            ActiveStep::Stream { text, shown, rate, since } => {
-                let chars = |bytes: usize| text[..bytes].chars().count() as u64;
-                // Rounded up: a nanosecond earlier the character is not due yet.
-                let when = |count: u64| {
-                    *since + Duration::from_nanos(count.saturating_mul(1_000_000_000).div_ceil(rate.get().into()))
-                };
+        let frame = next_frame(self.since, now);
+        match &self.kind {
+            StepKind::Think | StepKind::Tool { .. } | StepKind::Announce(_) => Some(frame.min(self.until)),
+            StepKind::Stream(text, rate) => {
                 // A frame shows all characters of its time, instead of one wake-up per character.
-                let next = when(chars(*shown) + 1).max(next_frame(*since, now));
-                Some(next.min(when(chars(text.len()))).max(now))
+                let shown = visible(text, *rate, self.since, now).chars().count();
+                let next = self.since + streaming_time(shown as u64 + 1, *rate);
+                Some(next.max(frame).min(self.until).max(now))
             }
-            ActiveStep::Pause { until } => Some(*until),
-            ActiveStep::Next | ActiveStep::Ask(_) => None,
+            StepKind::Pause => Some(self.until),
+            StepKind::Next | StepKind::Ask(_) => None,
         }
     }
+}
+
+/// Returns the time after which so many characters are visible. Rounded up: a nanosecond earlier the last one is not.
+fn streaming_time(count: u64, rate: NonZeroU32) -> Duration {
+    Duration::from_nanos(count.saturating_mul(1_000_000_000).div_ceil(rate.get().into()))
+}
+
+/// Returns the visible part of a streamed text.
+pub(super) fn visible(text: &str, rate: NonZeroU32, since: Mono, now: Mono) -> &str {
+    let count = now.since(since).as_nanos().saturating_mul(rate.get().into()) / 1_000_000_000;
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
 }
 
 impl ScriptedAgent {
@@ -140,47 +138,44 @@ impl ScriptedAgent {
         let Some(play) = &mut self.play else {
             return false;
         };
-        let over = match &mut play.act {
-            ActiveStep::Next => true,
-            ActiveStep::Think { until, .. } | ActiveStep::Tool { until, .. } | ActiveStep::Pause { until } => {
-                *until <= now
+        if now < play.act.until || matches!(play.act.kind, StepKind::Ask(_)) {
+            return false;
+        }
+        match std::mem::replace(&mut play.act, ActiveStep::next(now)).kind {
+            StepKind::Stream(text, _) => self.transcript.push(TranscriptEntry::Answer(text)),
+            StepKind::Tool { name, input, output } => {
+                self.transcript.push(TranscriptEntry::Tool { name, input, output });
             }
-            ActiveStep::Stream { text, shown, rate, since } => {
-                let count = now.since(*since).as_nanos().saturating_mul(rate.get().into()) / 1_000_000_000;
-                let count = usize::try_from(count).unwrap_or(usize::MAX);
-                *shown = text.char_indices().nth(count).map_or(text.len(), |(at, _)| at);
-                *shown == text.len()
-            }
-            ActiveStep::Announce { ask, until, .. } if *until <= now => {
-                let ask = ask.clone();
+            StepKind::Announce(ask) => {
                 self.open_dialog(*ask, now);
                 return false;
             }
-            ActiveStep::Announce { .. } | ActiveStep::Ask(_) => false,
-        };
-        if over {
-            match std::mem::replace(&mut play.act, ActiveStep::Next) {
-                ActiveStep::Stream { text, .. } => self.transcript.push(TranscriptEntry::Answer(text)),
-                ActiveStep::Tool { name, input, output, .. } => {
-                    self.transcript.push(TranscriptEntry::Tool { name, input, output });
-                }
-                _ => {}
-            }
+            _ => {}
         }
-        over
+        true
     }
 
     pub(super) fn begin_step(&mut self, step: ScriptStep, now: Mono) {
-        let act = match step {
+        let (kind, time) = match step {
             ScriptStep::Say(said) => {
                 let text = self.fill(&said.text);
                 match said.rate {
                     None => return self.transcript.push(TranscriptEntry::Answer(text)),
-                    Some(rate) => ActiveStep::Stream { text, shown: 0, rate, since: now },
+                    Some(rate) => {
+                        let time = streaming_time(text.chars().count() as u64, rate);
+                        (StepKind::Stream(text, rate), time)
+                    }
                 }
             }
-            ScriptStep::Think(thought) => ActiveStep::Think { until: now + thought.time, since: now },
-            ScriptStep::Tool(tool) => self.tool_step(tool, now),
+            ScriptStep::Think(thought) => (StepKind::Think, thought.time),
+            ScriptStep::Tool(tool) => {
+                let input = match tool.input {
+                    Value::String(text) => text,
+                    input => input.to_string(),
+                };
+                let output = tool.output.map_or_else(|| "(no output)".to_owned(), |output| self.fill(&output));
+                (StepKind::Tool { name: tool.name, input: self.fill(&input), output }, tool.time)
+            }
             ScriptStep::Run(run) => {
                 let question = run.escalated.then(|| AgentQuestion::permission(run.command.clone()));
                 if let Some(play) = &mut self.play {
@@ -204,33 +199,19 @@ impl ScriptedAgent {
                     Some(message) => TranscriptEntry::Error(self.fill(message)),
                     None => self.scenario.look.failure(&failure),
                 };
-                return self.fail_turn_with(row, now);
+                return self.fail_turn(row, now);
             }
             ScriptStep::Crash(signal) => {
                 self.ending = Some(AgentEffect::Kill(signal));
                 // A real agent that is killed at work leaves its spinner on the screen.
-                ActiveStep::Think { since: now, until: now }
+                (StepKind::Think, Duration::ZERO)
             }
             ScriptStep::Exit(code) => return self.ending = Some(AgentEffect::Exit(code.into())),
-            ScriptStep::Pause(time) => ActiveStep::Pause { until: now + time },
+            ScriptStep::Pause(time) => (StepKind::Pause, time),
             // `Scenario::check_for` rejects these for an agent.
             ScriptStep::WaitFor(_) | ScriptStep::Report(_) | ScriptStep::Result(_) => return,
         };
-        self.set_step(act);
-    }
-
-    fn tool_step(&self, tool: ToolUse, now: Mono) -> ActiveStep {
-        let input = match tool.input {
-            Value::String(text) => text,
-            input => input.to_string(),
-        };
-        ActiveStep::Tool {
-            name: tool.name,
-            input: self.fill(&input),
-            output: tool.output.map_or_else(|| "(no output)".to_owned(), |output| self.fill(&output)),
-            since: now,
-            until: now + tool.time,
-        }
+        self.set_step(kind, time, now);
     }
 
     /// Emits an effect after everything before it has been drawn.
@@ -239,9 +220,9 @@ impl ScriptedAgent {
         self.effects.push(effect);
     }
 
-    fn set_step(&mut self, act: ActiveStep) {
+    fn set_step(&mut self, kind: StepKind, time: Duration, now: Mono) {
         if let Some(play) = &mut self.play {
-            play.act = act;
+            play.act = ActiveStep { kind, since: now, until: now + time };
         }
     }
 
@@ -263,7 +244,8 @@ impl ScriptedAgent {
         if ask.announce.is_zero() {
             self.open_dialog(ask, now);
         } else {
-            self.set_step(ActiveStep::Announce { until: now + ask.announce, ask: Box::new(ask), since: now });
+            let time = ask.announce;
+            self.set_step(StepKind::Announce(Box::new(ask)), time, now);
         }
     }
 
@@ -274,7 +256,7 @@ impl ScriptedAgent {
             ask.options.clone()
         };
         self.records.push(AgentRecord::DialogDrawn);
-        self.set_step(ActiveStep::Ask(Box::new(OpenDialog { cursor: 0, ask, options, drawn: now })));
+        self.set_step(StepKind::Ask(Box::new(OpenDialog { cursor: 0, ask, options })), Duration::ZERO, now);
     }
 
     /// Closes the dialog with an option, counted from 0, or cancels it.
@@ -282,7 +264,7 @@ impl ScriptedAgent {
         let Some(play) = &mut self.play else {
             return;
         };
-        let ActiveStep::Ask(dialog) = std::mem::replace(&mut play.act, ActiveStep::Next) else {
+        let StepKind::Ask(dialog) = std::mem::replace(&mut play.act, ActiveStep::next(now)).kind else {
             return;
         };
         let OpenDialog { ask, options, .. } = *dialog;
@@ -359,11 +341,7 @@ impl ScriptedAgent {
         }
     }
 
-    pub(super) fn fail_turn(&mut self, text: String, now: Mono) {
-        self.fail_turn_with(TranscriptEntry::Error(text), now);
-    }
-
-    fn fail_turn_with(&mut self, row: TranscriptEntry, now: Mono) {
+    pub(super) fn fail_turn(&mut self, row: TranscriptEntry, now: Mono) {
         self.transcript.push(row);
         match &self.play {
             Some(TurnPlay { part: PlayPart::Turn { .. }, .. }) => self.end_turn(TurnOutcome::Error, now),
@@ -377,11 +355,12 @@ impl ScriptedAgent {
         let Some(TurnPlay { part: PlayPart::Turn { .. }, act, .. }) = &mut self.play else {
             return;
         };
-        match std::mem::replace(act, ActiveStep::Next) {
-            ActiveStep::Stream { text, shown, .. } => {
-                self.transcript.push(TranscriptEntry::Answer(text[..shown].to_owned()));
+        let ActiveStep { kind, since, .. } = std::mem::replace(act, ActiveStep::next(now));
+        match kind {
+            StepKind::Stream(text, rate) => {
+                self.transcript.push(TranscriptEntry::Answer(visible(&text, rate, since, now).to_owned()));
             }
-            ActiveStep::Tool { name, input, .. } => {
+            StepKind::Tool { name, input, .. } => {
                 self.transcript.push(TranscriptEntry::Tool { name, input, output: "(interrupted)".to_owned() });
             }
             _ => {}

@@ -7,6 +7,7 @@ use posse_core::time::Mono;
 use super::{AgentEffect, ScriptedAgent};
 use crate::agent::record::AgentRecord;
 use crate::agent::review_loop::{LoopAnswerRequest, Tally, approves, request, text};
+use crate::agent::transcript::TranscriptEntry;
 use crate::scenario::{AgentAnswer, AgentQuestion, LoopPlay, PlayKind, ScriptStep, Thought, ToolUse};
 
 /// What an agent of the review loop remembers between turns.
@@ -38,7 +39,6 @@ impl LoopMemory {
     }
 }
 
-/// An effect that is emitted when its time has come.
 #[derive(Debug)]
 pub(super) struct DelayedEffect {
     pub(super) due: Mono,
@@ -48,7 +48,6 @@ pub(super) struct DelayedEffect {
 }
 
 impl ScriptedAgent {
-    /// Returns the steps for a prompt; `None` if the scenario ignores it.
     pub(super) fn steps_for(&mut self, prompt: &str) -> Option<Vec<ScriptStep>> {
         self.note_request(prompt);
         let key = self.memory.request.as_ref().map(|request| request.key);
@@ -64,7 +63,6 @@ impl ScriptedAgent {
         }
     }
 
-    /// Remembers and records what a prompt asks for.
     fn note_request(&mut self, prompt: &str) {
         self.memory.answered = false;
         if let Some(request) = request(prompt) {
@@ -88,7 +86,8 @@ impl ScriptedAgent {
 
     pub(super) fn begin_answer(&mut self, answer: &AgentAnswer, now: Mono) {
         let Some(LoopAnswerRequest { key, path }) = self.memory.request.clone() else {
-            return self.fail_turn("the prompt names no file to answer in".to_owned(), now);
+            let row = TranscriptEntry::Error("the prompt names no file to answer in".to_owned());
+            return self.fail_turn(row, now);
         };
         let answered = format!("{key}.answered");
         if !std::mem::replace(&mut self.memory.answered, true) {
@@ -111,7 +110,6 @@ impl ScriptedAgent {
         }
     }
 
-    /// Emits the delayed effects that are due, in order.
     pub(super) fn run_due_effects(&mut self, now: Mono) {
         let (due, later): (Vec<_>, Vec<_>) = self.later.drain(..).partition(|later| later.due <= now);
         self.later = later;

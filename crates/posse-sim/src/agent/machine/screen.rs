@@ -2,14 +2,13 @@
 
 use posse_core::time::Mono;
 
-use super::play::{ActiveStep, OpenDialog};
+use super::play::{OpenDialog, StepKind, visible};
 use super::{ScriptedAgent, frame_number};
 use crate::agent::look::{LookText, PROJECT};
 use crate::agent::paint::LivePanel;
 use crate::agent::rows::{RowStyle, ScreenRow, ScreenSize, text_width, wrap};
 use crate::scenario::{AgentLook, QuestionKind};
 
-/// A panel in progress.
 struct PanelDrawing {
     panel: LivePanel,
     size: ScreenSize,
@@ -21,30 +20,28 @@ impl ScriptedAgent {
         let claude = look == AgentLook::Claude;
         let mut drawing = PanelDrawing { panel: LivePanel::default(), size: self.size };
         let act = self.play.as_ref().map(|play| &play.act);
-        match act {
-            Some(ActiveStep::Stream { text, shown, .. }) => {
+        match act.map(|act| (&act.kind, act.since)) {
+            Some((StepKind::Stream(text, rate), since)) => {
                 let mark = if claude { "● " } else { "• " };
-                drawing.above((text[..*shown].to_owned(), mark, "  ", RowStyle::Plain));
+                drawing.above((visible(text, *rate, since, now).to_owned(), mark, "  ", RowStyle::Plain));
             }
-            Some(ActiveStep::Tool { name, input, .. }) => {
+            Some((StepKind::Tool { name, input, .. }, _)) => {
                 drawing.above(look.running(name, input));
                 if claude {
                     let running = ScreenRow::cut("  ⎿  Running…", RowStyle::Dim, self.size.columns);
                     drawing.panel.upper.push(running);
                 }
             }
-            Some(ActiveStep::Ask(dialog)) => {
+            Some((StepKind::Ask(dialog), _)) => {
                 drawing.dialog(look, dialog);
                 return drawing.panel;
             }
             _ => {}
         }
-        if let (
-            Some(ActiveStep::Think { since, .. } | ActiveStep::Announce { since, .. } | ActiveStep::Tool { since, .. }),
-            Some(play),
-        ) = (act, &self.play)
+        if let Some(play) = &self.play
+            && matches!(play.act.kind, StepKind::Think | StepKind::Announce(_) | StepKind::Tool { .. })
         {
-            let row = look.spinner(frame_number(*since, now), self.turns_started, now.since(play.since));
+            let row = look.spinner(frame_number(play.act.since, now), self.turns_started, now.since(play.since));
             drawing.blank();
             drawing.row(&row, if claude { RowStyle::Accent } else { RowStyle::Plain });
         }

@@ -168,25 +168,35 @@ fn prompt_while_busy_is_queued() {
 }
 
 #[test]
-fn turn_can_be_interrupted() {
+fn turn_ends_with_rows_of_its_look() {
+    use TurnOutcome::{Error, Interrupted};
     let think = r#"{ think = "forever" }"#;
     let said = r#"{ say = "hm" }, { think = "forever" }"#;
     let tool = r#"{ tool = { input = "make", for = "forever" } }"#;
-    for (look, steps, key, on_screen) in [
-        ("claude", think, "\x1b", "❯ one\n  ⎿  Interrupted"),
-        ("claude", think, "\x03", "❯ one\n  ⎿  Interrupted"),
-        ("claude", said, "\x1b", "● hm\n  ⎿  Interrupted"),
-        ("claude", tool, "\x1b", "● Bash(make)\n  ⎿  (interrupted)\n  ⎿  Interrupted"),
-        ("codex", think, "\x1b", "■ Conversation interrupted"),
-        ("codex", think, "\x03", "■ Conversation interrupted"),
+    let stream = r#"{ say = { text = "some words", rate = 4 } }"#;
+    let error = r#"{ fail = { message = "API Error: 500 overloaded" } }"#;
+    let stopped = "  ⎿  Interrupted · What should Claude do instead?\n\n───";
+    for (look, steps, key, outcome, rows) in [
+        ("claude", think, "\x1b", Interrupted, format!("❯ one\n{stopped}")),
+        ("claude", think, "\x03", Interrupted, format!("❯ one\n{stopped}")),
+        ("claude", said, "\x1b", Interrupted, format!("● hm\n{stopped}")),
+        ("claude", stream, "\x1b", Interrupted, format!("● so\n{stopped}")),
+        ("claude", tool, "\x1b", Interrupted, format!("● Bash(make)\n  ⎿  (interrupted)\n{stopped}")),
+        ("claude", ASK, "\x1b", Interrupted, format!("● Bash(make)\n{stopped}")),
+        ("claude", ASK, "3", Interrupted, format!("● Bash(make)\n{stopped}")),
+        ("claude", error, "", Error, "● API Error: 500 overloaded\n\n✻ Worked for 0s".into()),
+        ("codex", think, "\x1b", Interrupted, "■ Conversation interrupted".into()),
+        ("codex", think, "\x03", Interrupted, "■ Conversation interrupted".into()),
+        ("codex", stream, "\x1b", Interrupted, "• so\n\n■ Conversation interrupted".into()),
+        ("codex", ASK, "n", Interrupted, "✗ You canceled the request to run make\n\n■ Conversation interrupted".into()),
+        ("codex", error, "", Error, "■ API Error: 500 overloaded\n\n\n› ".into()),
     ] {
         let mut theatre = with_steps(&format!("look = \"{look}\"\nauto_prompt = \"one\""), steps);
-        theatre.wait_ms(300);
-        theatre.records();
+        theatre.wait_ms(500);
         theatre.keys(key);
         theatre.wait_ms(60);
-        assert_eq!(theatre.records(), [ended(1, TurnOutcome::Interrupted)], "{look} {steps}");
-        assert!(theatre.screen().contains(on_screen), "{look} {steps}\n{}", theatre.screen());
+        assert_eq!(theatre.records().last(), Some(&ended(1, outcome)), "{look} {steps}");
+        assert!(theatre.screen().contains(&rows), "{look} {steps}\n{}", theatre.screen());
         assert!(!theatre.screen().contains("esc to interrupt"));
     }
 }

@@ -14,31 +14,10 @@ enum Push {
 }
 
 fn push() -> impl Strategy<Value = Push> {
-    let snippets = prop::sample::select(vec![
-        "\r",
-        "\x1b",
-        "\x1b[A",
-        "\x1b[B",
-        "1",
-        "3",
-        "y",
-        "n",
-        "\x03",
-        "\x15",
-        "\t",
-        "\x7f",
-        "text ",
-        "日本",
-        "\x1b[200~",
-        "\x1b[201~",
-        "\x1b[200~two\nlines\x1b[201~\r",
-        "\x1b[13u",
-        "ask\r",
-        "stream\r",
-        "\x1b]11;x\x07",
-        "\x1b[200~write '/p/test_result.md'\x1b[201~\r",
-        "\x1b[200~write '/p/analyst_review.md'\x1b[201~\r",
-    ]);
+    const SNIPPETS: &str = "\r¦\x1b¦\x1b[A¦\x1b[B¦1¦3¦y¦n¦\x03¦\x15¦\t¦\x7f¦text ¦日本¦\x1b[200~¦\x1b[201~¦\
+        \x1b[200~two\nlines\x1b[201~\r¦\x1b[13u¦ask\r¦stream\r¦\x1b]11;x\x07¦\
+        \x1b[200~write '/p/test_result.md'\x1b[201~\r¦\x1b[200~write '/p/analyst_review.md'\x1b[201~\r";
+    let snippets = prop::sample::select(SNIPPETS.split('¦').collect::<Vec<_>>());
     prop_oneof![
         6 => snippets.prop_map(|text| Push::Bytes(text.as_bytes().to_vec())),
         2 => prop::collection::vec(any::<u8>(), 1..20).prop_map(Push::Bytes),
