@@ -16,26 +16,21 @@ pub use install::{InstallError, or_skip};
 use posse_sim::ModelServer;
 pub use posse_sim::home::{HomeOptions, Maker};
 
-use install::Package;
-
 /// The versions that the tests are written for.
 pub const CLAUDE: [&str; 2] = ["2.1.197", "2.1.325"];
 pub const CODEX: [&str; 2] = ["0.145.0", "0.166.0"];
 pub const OPENCODE: &str = "1.18.33";
 pub const QWEN: &str = "0.15.10";
 
-/// An agent that is installed.
 #[derive(Clone, Debug)]
 pub struct Agent {
     maker: Maker,
     version: String,
     program: PathBuf,
-    /// Held, never read.
     _turn: Option<Arc<File>>,
 }
 
 impl Agent {
-    /// Installs it, if it is not there yet.
     pub fn installed(maker: Maker, version: &str) -> Result<Self, InstallError> {
         let (name, program) = match maker {
             Maker::Claude => ("@anthropic-ai/claude-code", "claude"),
@@ -43,7 +38,7 @@ impl Agent {
             Maker::Opencode => ("opencode-ai", "opencode"),
             Maker::Qwen => ("@qwen-code/qwen-code", "qwen"),
         };
-        let program = Package { name, version, program }.installed()?;
+        let program = install::installed(name, version, program)?;
         Ok(Self { maker, version: version.to_owned(), program, _turn: None })
     }
 
@@ -59,12 +54,10 @@ impl Agent {
         &self.version
     }
 
-    /// The program itself.
     pub fn program(&self) -> &std::path::Path {
         &self.program
     }
 
-    /// A new home, in which the agent talks to this server.
     #[track_caller]
     pub fn home(&self, server: &ModelServer, options: &HomeOptions) -> AgentHome {
         let home = self.maker.home(&self.program, &self.version, server, options);

@@ -4,8 +4,6 @@
 //! busy machine the numbers are bad and nobody is to blame. docs/bench.md says what each row means.
 
 pub mod beside;
-mod command_line;
-mod crowd;
 mod latency;
 mod memory;
 mod plan;
@@ -13,11 +11,10 @@ mod processor;
 pub mod report;
 mod slow_disk;
 pub mod stamp;
-mod start;
-pub(crate) mod stats;
 mod stream;
 mod subject;
 mod throughput;
+mod times;
 mod whole_loop;
 
 use std::path::{Path, PathBuf};
@@ -32,7 +29,6 @@ pub const READY: &str = "ready";
 /// The length of each repaint of `probe spin`.
 pub const FRAME_LENGTH: u64 = 168;
 
-/// Something that is measured.
 #[derive(Clone, Copy)]
 pub struct Measurement {
     pub name: &'static str,
@@ -41,19 +37,18 @@ pub struct Measurement {
 }
 
 pub const MEASUREMENTS: &[Measurement] = &[
-    Measurement { name: "start", what: "how long the daemon takes to start", run: start::measure },
-    Measurement { name: "cli", what: "how long commands take", run: command_line::measure },
+    Measurement { name: "start", what: "how long the daemon takes to start", run: times::start },
+    Measurement { name: "cli", what: "how long commands take", run: times::commands },
     Measurement { name: "memory", what: "what idle terminals cost in memory", run: memory::measure },
     Measurement { name: "cpu", what: "what idle and busy terminals cost in processor time", run: processor::measure },
     Measurement { name: "latency", what: "how late output, titles and keys arrive", run: latency::measure },
     Measurement { name: "throughput", what: "how fast one terminal can print", run: throughput::measure },
-    Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: crowd::measure },
+    Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: times::crowd },
     Measurement { name: "loop", what: "what the loop takes beyond its agents", run: whole_loop::measure },
     Measurement { name: "plan", what: "what plans take beyond git and their agents", run: plan::measure },
     Measurement { name: "disk", what: "how late keys arrive while the disk is slow", run: slow_disk::measure },
 ];
 
-/// Why a measurement failed.
 pub type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 fn missing(what: &str, found: usize, expected: usize) -> BenchError {
@@ -64,7 +59,6 @@ fn refused(what: &str, answer: &crate::http::HttpAnswer) -> BenchError {
     format!("the daemon refused to {what} ({}): {}", answer.status, answer.body).into()
 }
 
-/// The programs to measure with.
 pub struct Bench {
     posse: PathBuf,
     probe: PathBuf,
@@ -127,6 +121,27 @@ impl Bench {
             Ok(start.elapsed().as_secs_f64() * 1e3)
         });
         times.collect()
+    }
+
+    /// Asks until there is an answer.
+    fn until<T>(
+        &self,
+        what: &str,
+        patience: Duration,
+        every: Duration,
+        mut ask: impl FnMut() -> Result<Option<T>, BenchError>,
+    ) -> Result<T, BenchError> {
+        let give_up = Instant::now() + patience;
+        loop {
+            self.go_on()?;
+            if let Some(answer) = ask()? {
+                return Ok(answer);
+            }
+            if Instant::now() > give_up {
+                return Err(format!("{what} did not happen in time").into());
+            }
+            std::thread::sleep(every);
+        }
     }
 
     fn go_on(&self) -> Result<(), BenchError> {

@@ -5,7 +5,6 @@
 
 use std::path::{Path, PathBuf};
 
-/// One fence with commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     pub file: String,
@@ -16,7 +15,6 @@ pub struct Block {
     pub commands: Vec<Typed>,
 }
 
-/// One line that is typed, without its comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {
     pub line: usize,
@@ -25,7 +23,6 @@ pub struct Typed {
 
 enum Fence {
     Commands(Block),
-    /// It does not say what is in it.
     Unmarked,
     Other,
 }
@@ -34,7 +31,6 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// README.md and everything in docs/, with its text.
 #[allow(clippy::unwrap_used)]
 pub fn files() -> Vec<(String, String)> {
     let documents = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -45,7 +41,6 @@ pub fn files() -> Vec<(String, String)> {
     names.into_iter().map(|name| (name.clone(), std::fs::read_to_string(root().join(name)).unwrap())).collect()
 }
 
-/// A fence whose commands nobody would run.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}:{line}: {why}")]
 pub struct BadFence {
@@ -83,7 +78,7 @@ pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, BadFence> {
                 }
             }
             (None, Some(Fence::Commands(mut block))) => {
-                let text = without_comment(line);
+                let (text, _) = scan(line);
                 if !text.is_empty() {
                     block.commands.push(Typed { line: number, text: text.to_owned() });
                 }
@@ -103,7 +98,6 @@ pub fn inline(text: &str) -> Vec<String> {
     code(text).into_iter().filter(|code| code == "posse" || code.starts_with("posse ")).collect()
 }
 
-/// All code within the text.
 pub fn code(text: &str) -> Vec<String> {
     let mut inside_fence = false;
     // A piece of code may go on in the next line.
@@ -119,26 +113,10 @@ pub fn code(text: &str) -> Vec<String> {
     prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-fn without_comment(line: &str) -> &str {
-    let mut quote = None;
-    let mut before = ' ';
-    for (index, c) in line.char_indices() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
-            None if c == '\'' || c == '"' => quote = Some(c),
-            None if c == '#' && before == ' ' => return line[..index].trim_end(),
-            None => {}
-        }
-        before = c;
-    }
-    line.trim_end()
-}
-
 /// The words of the command of posse's in such a line, as a shell would split them: without variables before it, what is
 /// redirected, and what stands behind a `|`, `;` or `&&`. `None` if it is another program's.
 pub fn words_of_posse(line: &str) -> Option<Vec<String>> {
-    let mut words = split(without_comment(line));
+    let (_, mut words) = scan(line);
     while words.first().is_some_and(|word| is_assignment(word)) {
         words.remove(0);
     }
@@ -152,24 +130,25 @@ fn is_assignment(word: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
-fn split(line: &str) -> Vec<String> {
+/// A line without its comment, and its words.
+fn scan(line: &str) -> (&str, Vec<String>) {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
-    for c in line.chars() {
+    for (at, c) in line.char_indices() {
         match quote {
             Some(open) if c == open => quote = None,
-            Some(_) => word.get_or_insert_default().push(c),
             None if c == '\'' || c == '"' => {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
+            None if c == '#' && word.is_none() => return (line[..at].trim_end(), words),
             None if c.is_whitespace() => words.extend(word.take()),
-            None => word.get_or_insert_default().push(c),
+            _ => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
-    words
+    (line.trim_end(), words)
 }
 
 #[cfg(test)]

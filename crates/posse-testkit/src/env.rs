@@ -20,7 +20,6 @@ pub struct TestEnv {
     paths: Paths,
 }
 
-/// What a command did.
 #[derive(Debug)]
 pub struct Ran {
     pub stdout: String,
@@ -29,13 +28,11 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The answer of a command that had to work.
     #[track_caller]
     pub fn ok(self) -> String {
         self.ends(0).stdout
     }
 
-    /// Asserts that the command ended with this code.
     #[track_caller]
     pub fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
@@ -71,7 +68,6 @@ fn assert_has(text: &str, words: &[&str], ran: &Ran) {
 }
 
 impl TestEnv {
-    /// `posse` is the program under test.
     #[allow(clippy::unwrap_used)]
     pub fn new(posse: impl AsRef<Path>) -> Self {
         let directory = tempfile::Builder::new().prefix("posse-test-").tempdir().unwrap();
@@ -92,7 +88,6 @@ impl TestEnv {
         &self.posse
     }
 
-    /// Where commands run.
     pub fn work(&self) -> PathBuf {
         self.directory.path().join("work")
     }
@@ -105,7 +100,6 @@ impl TestEnv {
         command
     }
 
-    /// A line that is typed into a shell, in the same environment.
     pub fn shell(&self, line: &str) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", line]);
@@ -128,7 +122,6 @@ impl TestEnv {
         Ran { stdout: text(stdout), stderr: text(stderr), code: status.code() }
     }
 
-    /// Starts a command in a terminal and gives its id.
     #[track_caller]
     pub fn launch(&self, arguments: &[&str]) -> TerminalId {
         let all = ["launch", "--size", "80x24", "--"].iter().chain(arguments);
@@ -154,19 +147,16 @@ impl TestEnv {
         log
     }
 
-    /// A connection to the daemon, which must be running.
     pub fn http(&self) -> http::Client {
         http::Client::new(self.paths.daemon_socket())
     }
 
-    /// The daemon's process, as it says itself.
     #[track_caller]
     pub fn daemon_pid(&self) -> u32 {
         let health: Health = self.http().get("/health").unwrap_or_else(|error| panic!("no daemon: {error}"));
         health.pid
     }
 
-    /// Kills the daemon without any warning.
     #[track_caller]
     pub fn kill_daemon(&self) -> u32 {
         let pid = self.daemon_pid();
@@ -175,12 +165,10 @@ impl TestEnv {
         pid
     }
 
-    /// The keeper's process.
     pub fn keeper_pid(&self) -> Option<u32> {
         process::all().into_iter().find(|p| p.is_keeper_of(&self.paths.home)).map(|p| p.pid)
     }
 
-    /// Every process that belongs to this home.
     pub fn processes(&self) -> Vec<process::Process> {
         process::all().into_iter().filter(|p| p.variable("POSSE_HOME").as_deref() == self.paths.home.to_str()).collect()
     }

@@ -22,7 +22,6 @@ pub fn commit_all(directory: &Path) {
     git(directory, &["commit", "-q", "--allow-empty", "-m", "first"]);
 }
 
-/// Copies the project in `examples/plan` into a directory.
 #[track_caller]
 #[allow(clippy::unwrap_used)]
 pub fn copy_example(directory: &Path) {

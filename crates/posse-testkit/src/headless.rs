@@ -16,18 +16,15 @@ use crate::{env, process};
 const STDOUT: &str = "stdout";
 const STDERR: &str = "stderr";
 
-/// A session that runs.
 pub struct HeadlessSession<'a> {
     home: &'a AgentHome,
     child: Child,
 }
 
-/// One that has ended.
 #[derive(Debug)]
 pub struct SessionOutput {
     pub stdout: Vec<u8>,
     pub stderr: String,
-    /// None if a signal ended it.
     pub code: Option<i32>,
     /// Whether it ended before our patience did.
     pub by_itself: bool,
@@ -45,12 +42,10 @@ impl SessionOutput {
     }
 }
 
-/// What a session is asked for in a test.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRequest<'a> {
     pub dialect: Dialect,
     pub sandbox: Sandbox,
-    /// Whose permissions it gets.
     pub agent: &'a str,
     pub asked: Asked<'a>,
 }
@@ -101,7 +96,6 @@ impl<'a> HeadlessSession<'a> {
         Self { home, child }
     }
 
-    /// Its process, or the script that has started it.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

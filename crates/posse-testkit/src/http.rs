@@ -15,7 +15,6 @@ pub struct Client {
     socket: PathBuf,
 }
 
-/// An answer: its status and its body.
 #[derive(Debug)]
 pub struct HttpAnswer {
     pub status: u16,
@@ -72,7 +71,6 @@ impl Client {
         self.call("POST", path, &serde_json::to_string(body)?)
     }
 
-    /// Follows the events, after `last` if given.
     pub fn events(&self, last: Option<i64>) -> io::Result<Events> {
         let mut stream = self.connect()?;
         let last = last.map(|last| format!("last-event-id: {last}\r\n")).unwrap_or_default();
@@ -84,7 +82,6 @@ impl Client {
     }
 }
 
-/// Server-sent events, as JSON.
 pub struct Events {
     reader: BufReader<UnixStream>,
 }
@@ -105,7 +102,6 @@ impl Events {
         }
     }
 
-    /// Reads on until an event fits.
     #[track_caller]
     pub fn until(&mut self, fits: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         loop {

@@ -61,7 +61,6 @@ pub fn ends(pid: u32) -> bool {
     ends_within(pid, crate::PATIENCE)
 }
 
-/// Whether a process ends by itself within this time.
 pub fn ends_within(pid: u32, time: Duration) -> bool {
     let Some(handle) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
     let Ok(handle) = pidfd_open(handle, PidfdFlags::empty()) else { return true };
@@ -70,7 +69,6 @@ pub fn ends_within(pid: u32, time: Duration) -> bool {
     poll(&mut ended, Some(&timeout)).is_ok_and(|count| count == 1)
 }
 
-/// Proportional share of memory, in bytes.
 pub fn memory(pid: u32) -> Option<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;

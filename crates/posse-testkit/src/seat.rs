@@ -76,7 +76,6 @@ impl Seat {
         Self { terminal, child, _awaited: awaited, shown }
     }
 
-    /// Waits until the screen fits.
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
         let give_up = Instant::now() + PATIENCE;
@@ -96,7 +95,6 @@ impl Seat {
         }
     }
 
-    /// All bytes the window was sent.
     pub fn bytes(&self) -> Vec<u8> {
         self.shown.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
     }
@@ -113,7 +111,6 @@ impl Seat {
         rustix::termios::tcsetwinsize(&self.terminal, winsize).unwrap_or_else(|error| panic!("cannot resize: {error}"));
     }
 
-    /// Waits for the command to end.
     #[track_caller]
     pub fn exit_code(mut self) -> Option<i32> {
         self.child.wait().unwrap_or_else(|error| panic!("{error}")).code()

@@ -18,7 +18,6 @@ pub struct SlowDisk {
 }
 
 impl SlowDisk {
-    /// Compiles the shim, with `cc`.
     pub fn new() -> io::Result<Self> {
         let directory = TempDir::with_prefix("posse-slow-disk-")?;
         let source = directory.path().join("shim.c");

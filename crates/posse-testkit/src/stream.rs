@@ -14,7 +14,6 @@ pub struct Stream {
     socket: WebSocket<UnixStream>,
 }
 
-/// What came.
 #[derive(Debug)]
 pub enum Item {
     Output { offset: u64, bytes: Vec<u8> },
@@ -33,7 +32,6 @@ impl Stream {
         self.socket.get_ref().set_read_timeout(Some(timeout))
     }
 
-    /// The next thing; an error when the connection is gone or nothing came in time.
     pub fn next_item(&mut self) -> io::Result<Item> {
         loop {
             match self.socket.read().map_err(io::Error::other)? {

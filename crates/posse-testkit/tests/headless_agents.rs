@@ -261,15 +261,15 @@ fn without_sandbox_everything_goes(agent: &Agent, dialect: Dialect) {
 
 /// One module per agent and version, one test per claim. The attribute is one of the tests.
 macro_rules! agent {
-    ($attribute:meta, $name:ident, $install:expr, $dialect:expr, [$($claim:ident),+ $(,)?]) => {
+    ($attribute:meta, $name:ident: $maker:ident $version:expr => $($claim:ident)+) => {
         mod $name {
             use super::*;
             $(
                 #[test]
                 #[$attribute]
                 fn $claim() {
-                    if let Some(agent) = or_skip($install) {
-                        super::$claim(&agent, $dialect);
+                    if let Some(agent) = or_skip(Agent::installed(Maker::$maker, $version)) {
+                        super::$claim(&agent, Dialect::$maker);
                     }
                 }
             )+
@@ -277,58 +277,18 @@ macro_rules! agent {
     };
 }
 
-macro_rules! claude {
-    ($name:ident, $version:expr) => {
-        agent!(
-            cfg(all()),
-            $name,
-            Agent::installed(Maker::Claude, $version),
-            Dialect::Claude,
-            [
-                works_in_its_scope,
-                a_link_leads_nowhere,
-                who_reads_writes_nothing,
-                without_sandbox_everything_goes,
-                reading_commands_pass_and_attacks_are_refused,
-                a_projects_settings_loosen_nothing,
-                instructions_of_the_project_reach_every_session,
-            ]
-        );
-    };
-}
-
-/// Guards rest on what Claude Code itself takes for reading, so they are measured on more versions than the rest.
-macro_rules! guards {
-    ($name:ident, $version:literal) => {
-        agent!(
-            ignore = "./test --full",
-            $name,
-            Agent::installed(Maker::Claude, $version),
-            Dialect::Claude,
-            [
-                reading_commands_pass_and_attacks_are_refused,
-                a_projects_settings_loosen_nothing,
-                instructions_of_the_project_reach_every_session,
-            ]
-        );
-    };
-}
-
-macro_rules! codex {
-    ($name:ident, $version:expr) => {
-        agent!(
-            cfg(all()),
-            $name,
-            Agent::installed(Maker::Codex, $version),
-            Dialect::Codex,
-            [works_in_its_scope, a_link_leads_nowhere, who_reads_writes_nothing, without_sandbox_everything_goes]
-        );
-    };
-}
-
-claude!(claude_2_1_197, CLAUDE[0]);
-claude!(claude_2_1_325, CLAUDE[1]);
-guards!(claude_2_1_120, "2.1.120");
-guards!(claude_2_1_310, "2.1.310");
-codex!(codex_0_145, CODEX[0]);
-codex!(codex_0_166, CODEX[1]);
+agent!(cfg(all()), claude_2_1_197: Claude CLAUDE[0] => works_in_its_scope a_link_leads_nowhere who_reads_writes_nothing
+    without_sandbox_everything_goes reading_commands_pass_and_attacks_are_refused
+    a_projects_settings_loosen_nothing instructions_of_the_project_reach_every_session);
+agent!(cfg(all()), claude_2_1_325: Claude CLAUDE[1] => works_in_its_scope a_link_leads_nowhere who_reads_writes_nothing
+    without_sandbox_everything_goes reading_commands_pass_and_attacks_are_refused
+    a_projects_settings_loosen_nothing instructions_of_the_project_reach_every_session);
+// Guards rest on what Claude Code itself takes for reading, so they are measured on more versions than the rest.
+agent!(ignore = "./test --full", claude_2_1_120: Claude "2.1.120" => reading_commands_pass_and_attacks_are_refused
+    a_projects_settings_loosen_nothing instructions_of_the_project_reach_every_session);
+agent!(ignore = "./test --full", claude_2_1_310: Claude "2.1.310" => reading_commands_pass_and_attacks_are_refused
+    a_projects_settings_loosen_nothing instructions_of_the_project_reach_every_session);
+agent!(cfg(all()), codex_0_145: Codex CODEX[0] => works_in_its_scope a_link_leads_nowhere who_reads_writes_nothing
+    without_sandbox_everything_goes);
+agent!(cfg(all()), codex_0_166: Codex CODEX[1] => works_in_its_scope a_link_leads_nowhere who_reads_writes_nothing
+    without_sandbox_everything_goes);

@@ -17,7 +17,6 @@ use crate::{TestEnv, env, process};
 /// A home for one agent, or for several. It and the processes in it are gone when this value is.
 pub struct AgentHome {
     home: ScriptedHome,
-    /// Where their programs are.
     programs: Vec<PathBuf>,
 }
 

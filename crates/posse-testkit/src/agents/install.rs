@@ -7,7 +7,6 @@ use std::process::{Command, Output};
 
 use super::Agent;
 
-/// Something npm says when it cannot get through.
 const NO_NETWORK: [&str; 7] =
     ["ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT"];
 
@@ -23,81 +22,63 @@ pub enum InstallError {
     Io { directory: PathBuf, error: io::Error },
 }
 
-/// A package, pinned, and the program in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Package<'a> {
-    pub(super) name: &'a str,
-    pub(super) version: &'a str,
-    pub(super) program: &'a str,
+/// Installs a package from npm if it is not there yet, and returns the path of its program. Others who want it meanwhile wait.
+pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<PathBuf, InstallError> {
+    let cache = cache();
+    let fails = |error| InstallError::Io { directory: cache.clone(), error };
+    let name = format!("{}-{version}", package.rsplit('/').next().unwrap_or(package));
+    let directory = cache.join(&name);
+    let program = Path::new("node_modules/.bin").join(program);
+    let installed = directory.join(&program);
+    if installed.exists() {
+        return Ok(installed);
+    }
+    fs::create_dir_all(&cache).map_err(fails)?;
+    // The kernel frees the lock with the process; the file stays, for the next one to lock.
+    let lock = File::create(cache.join(format!("{name}.lock"))).map_err(fails)?;
+    lock.lock().map_err(fails)?;
+    if !installed.exists() {
+        let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(&cache).map_err(fails)?;
+        npm(unfinished.path(), format!("{package}@{version}"))?;
+        check(unfinished.path(), &unfinished.path().join(&program), package, version)?;
+        fs::rename(unfinished.path(), &directory).map_err(fails)?;
+    }
+    Ok(installed)
 }
 
-impl Package<'_> {
-    /// The program's path; installs it if it is not there yet. Others who want it meanwhile wait.
-    pub(super) fn installed(&self) -> Result<PathBuf, InstallError> {
-        let cache = cache();
-        let fails = |error| InstallError::Io { directory: cache.clone(), error };
-        let base = self.name.rsplit('/').next().unwrap_or(self.name);
-        let name = format!("{base}-{}", self.version);
-        let directory = cache.join(&name);
-        let program = self.program_in(&directory);
-        if program.exists() {
-            return Ok(program);
-        }
-        fs::create_dir_all(&cache).map_err(fails)?;
-        // The kernel frees the lock with the process; the file stays, for the next one to lock.
-        let lock = File::create(cache.join(format!("{name}.lock"))).map_err(fails)?;
-        lock.lock().map_err(fails)?;
-        if program.exists() {
-            return Ok(program);
-        }
-        let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(&cache).map_err(fails)?;
-        self.npm(unfinished.path())?;
-        self.check(unfinished.path())?;
-        fs::rename(unfinished.path(), &directory).map_err(fails)?;
-        Ok(program)
+fn npm(directory: &Path, package: String) -> Result<(), InstallError> {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
+    // Two of them fetch or link their binary in a script. A machine that is offline should say so soon.
+    npm.args(["--ignore-scripts=false", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--prefix", "."]);
+    let ran = npm.arg(&package).current_dir(directory).output();
+    let ran = ran.map_err(|error| InstallError::Unreachable(format!("cannot run npm: {error}")))?;
+    if ran.status.success() {
+        return Ok(());
     }
+    let output = text(&ran);
+    match output.lines().find(|line| NO_NETWORK.iter().any(|word| line.contains(word))) {
+        Some(line) => Err(InstallError::Unreachable(line.to_owned())),
+        None => Err(InstallError::Npm { package, output }),
+    }
+}
 
-    fn program_in(&self, directory: &Path) -> PathBuf {
-        directory.join("node_modules/.bin").join(self.program)
+/// It runs, and says the version we wanted.
+fn check(directory: &Path, program: &Path, package: &str, version: &str) -> Result<(), InstallError> {
+    let runs = || {
+        let ran = Command::new(program).arg("--version").env("HOME", directory).output();
+        let said = ran.map_or_else(|error| error.to_string(), |ran| text(&ran));
+        if said.contains(version) { Ok(()) } else { Err(said) }
+    };
+    if runs().is_ok() {
+        return Ok(());
     }
-
-    fn npm(&self, directory: &Path) -> Result<(), InstallError> {
-        let package = format!("{}@{}", self.name, self.version);
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
-        // Two of them fetch or link their binary in a script. A machine that is offline should say so soon.
-        npm.args(["--ignore-scripts=false", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--prefix", "."]);
-        let ran = npm.arg(&package).current_dir(directory).output();
-        let ran = ran.map_err(|error| InstallError::Unreachable(format!("cannot run npm: {error}")))?;
-        if ran.status.success() {
-            return Ok(());
-        }
-        let output = text(&ran);
-        if NO_NETWORK.iter().any(|word| output.contains(word)) {
-            let first = output.lines().find(|line| NO_NETWORK.iter().any(|word| line.contains(word)));
-            return Err(InstallError::Unreachable(first.unwrap_or_default().to_owned()));
-        }
-        Err(InstallError::Npm { package, output })
+    // Where scripts are forbidden after all, Claude Code's has to be run by hand.
+    let script = directory.join("node_modules").join(package).join("install.cjs");
+    if script.exists() {
+        let _ = Command::new("node").arg(&script).current_dir(directory).output();
     }
-
-    /// It runs, and says the version we wanted.
-    fn check(&self, directory: &Path) -> Result<(), InstallError> {
-        let program = self.program_in(directory);
-        let runs = || {
-            let ran = Command::new(&program).arg("--version").env("HOME", directory).output();
-            let said = ran.map_or_else(|error| error.to_string(), |ran| text(&ran));
-            if said.contains(self.version) { Ok(()) } else { Err(said) }
-        };
-        if runs().is_ok() {
-            return Ok(());
-        }
-        // Where scripts are forbidden after all, Claude Code's has to be run by hand.
-        let script = directory.join("node_modules").join(self.name).join("install.cjs");
-        if script.exists() {
-            let _ = Command::new("node").arg(&script).current_dir(directory).output();
-        }
-        runs().map_err(|output| InstallError::Broken { program, output })
-    }
+    runs().map_err(|output| InstallError::Broken { program: program.to_owned(), output })
 }
 
 fn text(ran: &Output) -> String {

@@ -1,14 +1,12 @@
 //! Compares two binaries: each measurement runs with the older one and with this one in turns, so that a slow moment of the
 //! machine affects both.
 
-use super::report::{BenchRow, table_of};
-use super::stats::Samples;
+use super::report::{BenchRow, Samples, table_of};
 use super::{Bench, BenchError, Measurement};
 
 /// A row is worse than before if its ratio is above this. Less is within the noise of a quiet machine.
 pub const TOLERATED: f64 = 1.1;
 
-/// One figure of both binaries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     pub name: String,
@@ -19,7 +17,6 @@ pub struct Comparison {
     pub ratio: f64,
 }
 
-/// Runs one measurement `rounds` times with each binary.
 pub fn compare(
     measurement: &Measurement,
     old: &Bench,
@@ -35,7 +32,6 @@ pub fn compare(
     Ok(comparisons(&olds, &news))
 }
 
-/// Compares the medians of every figure that both binaries have.
 fn comparisons(olds: &[Vec<BenchRow>], news: &[Vec<BenchRow>]) -> Vec<Comparison> {
     let Some(first) = news.first() else { return Vec::new() };
     let mut all = Vec::new();
@@ -56,7 +52,6 @@ fn comparisons(olds: &[Vec<BenchRow>], news: &[Vec<BenchRow>]) -> Vec<Comparison
     all
 }
 
-/// A table in Markdown, readable as it is.
 pub fn table(comparisons: &[Comparison]) -> String {
     let mut lines = vec![["what", "old", "new", "ratio (above 1 is worse)", "kept"].map(str::to_owned).to_vec()];
     for comparison in comparisons {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 
-use super::report::BenchRow;
+use super::report::{BenchRow, ms};
 use super::stamp::{self, Stamp};
-use super::stats::{Samples, ms};
 use super::subject::{Subject, key};
 use super::{Bench, BenchError, missing};
 
@@ -48,12 +47,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
 
 /// `None` if there is nothing to say, which is an error elsewhere.
 pub(super) fn row(name: impl Into<String>, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<BenchRow> {
-    let delays = Samples::new(delays.into_iter().map(ms).collect())?;
-    let row = BenchRow::new(name, "ms")
-        .figure_within("p50", delays.median(), p50)
-        .figure_within("p99", delays.percentile(99.0), p99)
-        .figure("max", delays.max());
-    Some(row)
+    let delays = delays.into_iter().map(ms).collect();
+    BenchRow::samples(name, "ms", delays, &[("p50", p50), ("p99", p99), ("max", None)])
 }
 
 /// A title that came before the last one was told is not told itself, and has no delay. Said, not hidden.
@@ -64,7 +59,6 @@ fn overtaken(delays: &[u64], count: u32) -> String {
     }
 }
 
-/// Delays of lines on their way to a watcher.
 pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &str) -> Result<Vec<u64>, BenchError> {
     let (id, mut stream) = subject.launch_probe(&["stamp", "--every-ms", gap_ms, "--count", &count.to_string()])?;
     subject.begin(id)?;
@@ -76,7 +70,7 @@ pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &
 /// Delays of titles on their way to someone who follows the events.
 fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Result<Vec<u64>, BenchError> {
     let number = count.to_string();
-    let arguments = ["title", "--every-ms", TITLE_GAP_MS, "--count", &number];
+    let arguments = ["stamp", "--title", "--every-ms", TITLE_GAP_MS, "--count", &number];
     let (id, _) = subject.launch_probe(&[&arguments, more].concat())?;
     let mut events = subject.http.events(None)?;
     subject.begin(id)?;

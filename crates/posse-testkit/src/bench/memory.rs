@@ -26,12 +26,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         let (keeper, daemon) = subject.memory()?;
         totals.push((count, keeper + daemon));
         let limit = (count == 0).then_some(25.0);
-        rows.push(
-            BenchRow::new(format!("memory, {count} idle terminals"), "MB")
-                .figure_within("both", mb(keeper + daemon), limit)
-                .figure("keeper", mb(keeper))
-                .figure("daemon", mb(daemon)),
-        );
+        let both = [keeper, daemon].map(|bytes| bytes as f64 / 1e6);
+        rows.push(BenchRow::of_both(format!("memory, {count} idle terminals"), "MB", both, limit));
     }
     // Asked only now: a look at a terminal takes memory too.
     let printed = terminals.first().map(|id| subject.follow(*id)).transpose()?.map_or(0, |stream| stream.offset);
@@ -57,14 +53,7 @@ fn worked(bench: &Bench) -> Result<BenchRow, BenchError> {
     subject.rest()?;
     let (keeper, daemon) = subject.memory()?;
     let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / WORKED as f64;
-    let (keeper, daemon) = (each(keeper, keeper_before) - RING, each(daemon, daemon_before));
-    Ok(BenchRow::new("memory per idle terminal that has printed 4 MB", "MB")
-        .figure_within("both", (keeper + daemon) / 1e6, 1.5)
-        .figure("keeper", keeper / 1e6)
-        .figure("daemon", daemon / 1e6)
-        .note("without the last MiB of it, which the keeper holds"))
-}
-
-fn mb(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
+    let both = [each(keeper, keeper_before) - RING, each(daemon, daemon_before)].map(|bytes| bytes / 1e6);
+    let row = BenchRow::of_both("memory per idle terminal that has printed 4 MB", "MB", both, Some(1.5));
+    Ok(row.note("without the last MiB of it, which the keeper holds"))
 }

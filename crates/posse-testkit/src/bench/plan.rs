@@ -8,13 +8,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use serde_json::Value;
 
-use super::report::BenchRow;
-use super::stats::Samples;
+use super::report::{BenchRow, Samples};
 use super::{Bench, BenchError, missing};
+use crate::git::commit_all;
 use crate::{TestEnv, process};
 
 /// The limit between two tasks, and for a look at a plan of a thousand tasks. Milliseconds.
@@ -51,44 +51,19 @@ pub(super) struct PlanBench {
 impl PlanBench {
     pub(super) fn open(bench: &Bench, tasks: usize) -> Result<Self, BenchError> {
         let env = TestEnv::new(&bench.posse);
-        let home = env.work().join("..");
-        let home = home.canonicalize()?;
-        let (bin, log, trace, plan) =
-            (home.join("bin"), home.join("agent.log"), home.join("git.trace"), home.join("plan.yaml"));
-        let config = format!(
-            "[user]\n\tname = U\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n[trace2]\n\teventTarget = {}\n",
-            trace.display()
-        );
-        let written = || -> std::io::Result<()> {
-            fs::create_dir(&bin)?;
-            fs::write(bin.join("claude"), AGENT.replace("@LOG@", &log.to_string_lossy()))?;
-            fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755))?;
-            fs::write(home.join(".gitconfig"), config)?;
-            fs::write(&plan, plan_text(tasks))?;
-            for i in 0..100 {
-                fs::write(env.work().join(format!("file{i}")), format!("{i}\n").repeat(50))?;
-            }
-            Ok(())
-        };
-        written()?;
-        let stage = Self { env, bin, log, trace, plan };
-        for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "first"]] {
-            stage.git(arguments)?;
+        let home = env.work().join("..").canonicalize()?;
+        let [bin, log, trace, plan] = ["bin", "agent.log", "git.trace", "plan.yaml"].map(|name| home.join(name));
+        let agent = bin.join("claude");
+        fs::create_dir(&bin)?;
+        fs::write(&agent, AGENT.replace("@LOG@", &log.to_string_lossy()))?;
+        fs::set_permissions(&agent, fs::Permissions::from_mode(0o755))?;
+        fs::write(home.join(".gitconfig"), format!("[trace2]\n\teventTarget = {}\n", trace.display()))?;
+        fs::write(&plan, plan_text(tasks))?;
+        for i in 0..100 {
+            fs::write(env.work().join(format!("file{i}")), format!("{i}\n").repeat(50))?;
         }
-        fs::remove_file(&stage.trace)?;
-        Ok(stage)
-    }
-
-    fn git(&self, arguments: &[&str]) -> Result<(), BenchError> {
-        let mut command = Command::new("git");
-        command
-            .args(arguments)
-            .current_dir(self.env.work())
-            .env("HOME", self.env.work().join(".."))
-            .stdout(Stdio::null());
-        let status = command.status()?;
-        let failed = || missing("commands of git", 0, 1);
-        status.success().then_some(()).ok_or_else(failed)
+        commit_all(&env.work());
+        Ok(Self { env, bin, log, trace, plan })
     }
 
     pub(super) fn run_command(&self) -> Command {
@@ -104,67 +79,40 @@ impl PlanBench {
         Ok(ended.status.success().then_some(()).ok_or_else(failed)?)
     }
 
-    /// When each session began and when it ended, in the order of the log. Milliseconds.
+    /// When each session began and when it ended. Milliseconds.
     fn sessions(&self) -> Vec<(f64, f64)> {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let mut begun: BTreeMap<&str, f64> = BTreeMap::new();
-        let mut sessions = Vec::new();
-        for line in log.lines() {
+        spans(log.lines().filter_map(|line| {
             let mut words = line.split(' ');
-            let (Some(what), Some(at), Some(task)) = (words.next(), words.next(), words.next()) else { continue };
-            let at = at.parse::<f64>().unwrap_or(f64::NAN) / 1e6;
-            match what {
-                "begin" => drop(begun.insert(task, at)),
-                _ => sessions.extend(begun.get(task).map(|begun| (*begun, at))),
-            }
-        }
-        sessions
+            let (what, at, task) = (words.next()?, words.next()?, words.next()?);
+            Some((task.to_owned(), what == "begin", at.parse::<f64>().ok()? / 1e6))
+        }))
     }
 
-    /// From when to when each git ran that nobody but us has started.
+    /// From when to when each git ran that was not started by another git.
     fn gits(&self) -> Vec<(f64, f64)> {
         let trace = fs::read_to_string(&self.trace).unwrap_or_default();
-        let mut begun: BTreeMap<String, f64> = BTreeMap::new();
-        let mut gits = Vec::new();
-        for line in trace.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-            let sid = line["sid"].as_str().unwrap_or_default();
-            let (Some(at), Some(age)) = (line["time"].as_str().and_then(moment), line["t_abs"].as_f64()) else {
-                continue;
-            };
-            match line["event"].as_str() {
-                _ if sid.contains('/') => {}
-                Some("start") => drop(begun.insert(sid.to_owned(), at - age * 1e3)),
-                Some("atexit") => gits.extend(begun.remove(sid).map(|begun| (begun, at))),
-                _ => {}
+        spans(trace.lines().filter_map(|line| {
+            let line: Value = serde_json::from_str(line).ok()?;
+            let sid = line["sid"].as_str().filter(|sid| !sid.contains('/'))?;
+            let (at, age) = (moment(line["time"].as_str()?)?, line["t_abs"].as_f64()?);
+            match line["event"].as_str()? {
+                "start" => Some((sid.to_owned(), true, at - age * 1e3)),
+                "atexit" => Some((sid.to_owned(), false, at)),
+                _ => None,
             }
-        }
-        gits.sort_by(|a, b| a.0.total_cmp(&b.0));
-        gits
+        }))
     }
 
     /// What it takes to start and end a git, beyond what git says of itself; and to start and end the agent.
     fn beside(&self) -> Result<(f64, f64), BenchError> {
-        let before = self.gits().len();
-        let mut walls = Vec::new();
-        for _ in 0..30 {
-            let start = Instant::now();
-            self.git(&["rev-parse", "HEAD"])?;
-            walls.push(start.elapsed().as_secs_f64() * 1e3);
-        }
-        let inside: Vec<f64> = self.gits().iter().skip(before).map(|(begun, ended)| ended - begun).collect();
-        let git = median(walls) - median(inside);
-        let (sessions, results) = (self.sessions().len(), self.log.with_extension("result"));
-        let mut walls = Vec::new();
-        for _ in 0..30 {
-            let start = now();
-            let mut agent = Command::new(self.bin.join("claude"));
-            agent.env("POSSE_TASK_ID", "t0").env("POSSE_RUN_ID", "r").env("POSSE_RESULT_FILE", &results);
-            agent.current_dir(self.env.work().join("..")).stdin(Stdio::null()).stdout(Stdio::null());
-            agent.status()?;
-            walls.push(now() - start);
-        }
-        let inside: Vec<f64> = self.sessions().iter().skip(sessions).map(|(begun, ended)| ended - begun).collect();
-        Ok((git.max(0.0), (median(walls) - median(inside)).max(0.0)))
+        let home = self.env.work().join("..");
+        let mut git = Command::new("git");
+        git.args(["rev-parse", "HEAD"]).current_dir(self.env.work()).env("HOME", &home);
+        let mut agent = Command::new(self.bin.join("claude"));
+        let results = self.log.with_extension("result");
+        agent.env("POSSE_TASK_ID", "t0").env("POSSE_RUN_ID", "r").env("POSSE_RESULT_FILE", &results).current_dir(&home);
+        Ok((overhead(git, || self.gits())?, overhead(agent, || self.sessions())?))
     }
 
     /// What lies between two sessions: all of it, git in it, and what is left without git and the agent.
@@ -189,17 +137,39 @@ impl PlanBench {
     }
 }
 
+/// Pairs of a begin and an end with the same name, in the order of their begins.
+fn spans(events: impl Iterator<Item = (String, bool, f64)>) -> Vec<(f64, f64)> {
+    let (mut begun, mut spans) = (BTreeMap::new(), Vec::new());
+    for (name, begins, at) in events {
+        if begins {
+            begun.insert(name, at);
+        } else {
+            spans.extend(begun.remove(&name).map(|begun| (begun, at)));
+        }
+    }
+    spans.sort_by(|(a, _), (b, _): &(f64, f64)| a.total_cmp(b));
+    spans
+}
+
+/// How many milliseconds a command takes beyond what it says itself: it adds to `spans`.
+fn overhead(mut command: Command, spans: impl Fn() -> Vec<(f64, f64)>) -> Result<f64, BenchError> {
+    let (before, mut walls) = (spans().len(), Vec::new());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    for _ in 0..30 {
+        let start = Instant::now();
+        command.status()?;
+        walls.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    let inside = spans().iter().skip(before).map(|(begun, ended)| ended - begun).collect();
+    Ok((median(walls) - median(inside)).max(0.0))
+}
+
 struct Gap {
     all: f64,
     git: f64,
     commands: u32,
     agent: f64,
     ours: f64,
-}
-
-/// Milliseconds of the wall clock, which git and the agent go by.
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64() * 1e3)
 }
 
 fn moment(time: &str) -> Option<f64> {
@@ -226,7 +196,6 @@ fn plan_text(tasks: usize) -> String {
     text
 }
 
-/// Milliseconds of the time between two sessions.
 type Part = fn(&Gap) -> f64;
 
 fn between(gaps: &[Gap]) -> Vec<BenchRow> {
@@ -239,7 +208,8 @@ fn between(gaps: &[Gap]) -> Vec<BenchRow> {
     ];
     let rows = parts.into_iter().filter_map(|(what, of, limit)| {
         let name = format!("from the end of a session of a plan to the next: {what}");
-        let row = BenchRow::percentiles(name, "ms", gaps.iter().map(of).collect(), limit)?;
+        let values = gaps.iter().map(of).collect();
+        let row = BenchRow::samples(name, "ms", values, &[("p50", limit), ("p99", limit)])?;
         Some(if what == "git" { row.note(format!("{commands} commands")) } else { row })
     });
     rows.collect()
@@ -252,7 +222,8 @@ fn check(bench: &Bench) -> Result<Option<BenchRow>, BenchError> {
         command.arg(&stage.plan).stdout(Stdio::null()).status()?;
         Ok(())
     })?;
-    Ok(BenchRow::percentiles("posse plan check, 1000 tasks", "ms", times, Some(CHECK)))
+    let figures = [("p50", Some(CHECK)), ("p99", Some(CHECK))];
+    Ok(BenchRow::samples("posse plan check, 1000 tasks", "ms", times, &figures))
 }
 
 /// A plan of many tasks must cost no more at its end than at its beginning.

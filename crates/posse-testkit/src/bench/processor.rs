@@ -31,8 +31,8 @@ steps = [{ think = "forever" }]
 "#;
 
 struct Spent {
-    keeper: f64,
-    daemon: f64,
+    /// Percent of one core, of keeper and daemon.
+    both: [f64; 2],
     wake_ups: f64,
 }
 
@@ -43,13 +43,14 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         subject.env.script_agent("claude_code", THINKING);
         let (spent, bytes) = busy(bench, &subject, count, &[])?;
         let note = format!("screens read; {bytes:.0} bytes per second each");
-        rows.push(row(format!("processor, {count} scripted agents at work"), &spent, Some(limit)).note(note));
+        let name = format!("processor, {count} scripted agents at work");
+        rows.push(BenchRow::of_both(name, "%", spent.both, Some(limit)).note(note));
     }
     for (count, limit) in STEPS {
         let subject = Subject::start(bench)?;
         let (spent, bytes) = busy(bench, &subject, count, &bench.probe_command(&["spin"]))?;
         let note = format!("{:.1} frames of {FRAME_LENGTH} bytes per second each", bytes / FRAME_LENGTH as f64);
-        rows.push(row(format!("processor, {count} spinners"), &spent, Some(limit)).note(note));
+        rows.push(BenchRow::of_both(format!("processor, {count} spinners"), "%", spent.both, Some(limit)).note(note));
     }
     Ok(rows)
 }
@@ -64,7 +65,7 @@ fn idle(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         subject.rest()?;
         bench.pause(bench.choose(Duration::ZERO, SPARE_THREADS))?;
         let spent = watch(bench, &subject)?;
-        rows.push(row(format!("processor, {count} idle terminals"), &spent, None));
+        rows.push(BenchRow::of_both(format!("processor, {count} idle terminals"), "%", spent.both, None));
         let wake_ups = BenchRow::new(format!("wake-ups, {count} idle terminals"), "per s");
         rows.push(wake_ups.figure_within("", spent.wake_ups, WAKE_UPS));
     }
@@ -87,13 +88,6 @@ fn printed(subject: &Subject<'_>, ids: &[TerminalId]) -> Result<u64, BenchError>
     ids.iter().map(|id| Ok(subject.follow(*id)?.offset)).sum()
 }
 
-fn row(name: String, spent: &Spent, limit: Option<f64>) -> BenchRow {
-    BenchRow::new(name, "%")
-        .figure_within("both", spent.keeper + spent.daemon, limit)
-        .figure("keeper", spent.keeper)
-        .figure("daemon", spent.daemon)
-}
-
 fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
     let time = bench.choose(Duration::from_secs(3), Duration::from_secs(20));
     let (before, since) = (subject.effort()?, Instant::now());
@@ -102,8 +96,7 @@ fn watch(bench: &Bench, subject: &Subject<'_>) -> Result<Spent, BenchError> {
     let seconds = since.elapsed().as_secs_f64();
     let percent = |ticks: u64| ticks as f64 / TICKS / seconds * 100.0;
     Ok(Spent {
-        keeper: percent(after.keeper_ticks - before.keeper_ticks),
-        daemon: percent(after.daemon_ticks - before.daemon_ticks),
+        both: [percent(after.keeper_ticks - before.keeper_ticks), percent(after.daemon_ticks - before.daemon_ticks)],
         // A thread that ended takes its count with it.
         wake_ups: after.switches.saturating_sub(before.switches) as f64 / seconds,
     })

@@ -2,7 +2,32 @@
 
 use std::fmt::Write;
 
-use super::stats::Samples;
+/// Measured values of one thing, sorted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Samples(Vec<f64>);
+
+impl Samples {
+    /// `None` of nothing: there is no percentile of no values.
+    pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        (!values.is_empty()).then_some(Self(values))
+    }
+
+    /// The smallest value that `percent` of all values do not exceed. Always one that was measured: between
+    /// two far-apart values a mean of both would be a time that never happened.
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
+        let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
+        self.0[rank.clamp(1, self.0.len()) - 1]
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        self.percentile(50.0)
+    }
+}
+
+pub(crate) fn ms(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}
 
 /// One line of the report: one or more figures of the same unit.
 #[derive(Clone, Debug)]
@@ -18,7 +43,6 @@ pub struct BenchRow {
 struct Figure {
     label: &'static str,
     value: f64,
-    /// The most it may be.
     limit: Option<f64>,
 }
 
@@ -27,16 +51,30 @@ impl BenchRow {
         Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
     }
 
-    /// A row with the median and the 99th percentile, both within the limit; `None` of no values.
-    pub(super) fn percentiles(
+    /// A row with some of `p50`, `p99` and `max`, each with its limit; `None` of no values.
+    pub(super) fn samples(
         name: impl Into<String>,
         unit: &'static str,
         values: Vec<f64>,
-        limit: Option<f64>,
+        figures: &[(&'static str, Option<f64>)],
     ) -> Option<Self> {
         let samples = Samples::new(values)?;
-        let row = Self::new(name, unit).figure_within("p50", samples.median(), limit);
-        Some(row.figure_within("p99", samples.percentile(99.0), limit))
+        let percent = |label| match label {
+            "p50" => 50.0,
+            "p99" => 99.0,
+            _ => 100.0,
+        };
+        let add = |row: Self, (label, limit): &(&'static str, Option<f64>)| {
+            row.figure_within(label, samples.percentile(percent(label)), *limit)
+        };
+        Some(figures.iter().fold(Self::new(name, unit), add))
+    }
+
+    /// A row about keeper and daemon, with a limit for both together.
+    pub(super) fn of_both(name: impl Into<String>, unit: &'static str, both: [f64; 2], limit: Option<f64>) -> Self {
+        let [keeper, daemon] = both;
+        let row = Self::new(name, unit).figure_within("both", keeper + daemon, limit);
+        row.figure("keeper", keeper).figure("daemon", daemon)
     }
 
     #[must_use]
@@ -67,13 +105,11 @@ impl BenchRow {
         self.figures.iter().map(|figure| figure.label)
     }
 
-    /// Returns the figure with this label, if this is the row of that name.
     pub(super) fn value(&self, name: &str, label: &str) -> Option<f64> {
         let figure = self.figures.iter().find(|figure| self.name == name && figure.label == label)?;
         Some(figure.value)
     }
 
-    /// Whether every limit holds; `None` if there is none.
     pub fn met(&self) -> Option<bool> {
         let limited = self.figures.iter().filter_map(|figure| Some(figure.value <= figure.limit?));
         limited.reduce(|all, one| all && one)
@@ -107,7 +143,6 @@ pub fn machine() -> String {
     format!("{cores} cores ({processor}), {memory}, Linux {kernel}, load before it began {load}")
 }
 
-/// A table in Markdown, readable as it is.
 pub fn table(rows: &[BenchRow]) -> String {
     let mut lines = vec![["what", "measured", "limit", "met"].map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
@@ -188,5 +223,27 @@ mod tests {
 | ratio (of a bare terminal) | 0.457               |          |     |
 "
         );
+    }
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let check = |values: &[f64], expected: [f64; 4]| {
+            let samples = Samples::new(values.to_vec()).unwrap();
+            let found =
+                [samples.percentile(0.0), samples.median(), samples.percentile(99.0), samples.percentile(100.0)];
+            assert_eq!(found, expected, "{values:?}");
+        };
+        check(&[7.0], [7.0, 7.0, 7.0, 7.0]);
+        check(&[2.0, 1.0], [1.0, 1.0, 2.0, 2.0]);
+        check(&[3.0, 1.0, 2.0], [1.0, 2.0, 3.0, 3.0]);
+        let hundred: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        check(&hundred, [1.0, 50.0, 99.0, 100.0]);
+        let many: Vec<f64> = (1..=1000).map(f64::from).collect();
+        check(&many, [1.0, 500.0, 990.0, 1000.0]);
+    }
+
+    #[test]
+    fn nothing_has_no_percentiles() {
+        assert_eq!(Samples::new(vec![]), None);
     }
 }

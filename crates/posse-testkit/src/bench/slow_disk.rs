@@ -1,10 +1,9 @@
 //! How late keys arrive while a plan runs and every file operation of the daemon takes 200 ms (20 ms if quick).
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::report::BenchRow;
-use super::stats::{Samples, ms};
+use super::report::{BenchRow, Samples, ms};
 use super::subject::Subject;
 use super::{Bench, BenchError, latency, missing, plan};
 use crate::slow_disk::SlowDisk;
@@ -34,13 +33,9 @@ fn keys_while_a_plan_runs(bench: &Bench, delay: Duration) -> Result<(Vec<u64>, V
     let mut daemon = stage.env.command(["serve", "--foreground"]);
     daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut daemon = disk.slow(&mut daemon, delay).spawn()?;
-    let give_up = Instant::now() + START;
-    while stage.env.http().call("GET", "/health", "").is_err() {
-        if Instant::now() > give_up {
-            return Err("the start of the daemon did not happen in time".into());
-        }
-        bench.pause(Duration::from_millis(20))?;
-    }
+    bench.until("the start of the daemon", START, Duration::from_millis(20), || {
+        Ok(stage.env.http().call("GET", "/health", "").ok())
+    })?;
     let subject = Subject::around(bench, stage.env)?;
     let mut plan = plan.spawn()?;
     let keys = latency::keys(bench, &subject, |_| matches!(plan.try_wait(), Ok(None)))?;

@@ -27,7 +27,6 @@ impl ProbeStream {
         }
     }
 
-    /// Waits for the next output.
     fn next(&mut self) -> Result<(), BenchError> {
         loop {
             if let Item::Output { bytes, .. } = self.socket.next_item()? {

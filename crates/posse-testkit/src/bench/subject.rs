@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use posse_api::{Create, Input, Terminal};
 use posse_core::ids::TerminalId;
@@ -129,26 +129,17 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Tells a probe to begin.
     pub(super) fn begin(&self, id: TerminalId) -> Result<(), BenchError> {
         self.send(id, &key('\r'))
     }
 
     /// Waits until keeper and daemon do nothing any more.
     pub(super) fn rest(&self) -> Result<(), BenchError> {
-        let give_up = Instant::now() + PATIENCE;
-        let mut before = self.effort()?;
-        loop {
-            self.bench.pause(REST)?;
-            let now = self.effort()?;
-            if now.switches == before.switches {
-                return Ok(());
-            }
-            if Instant::now() > give_up {
-                return Err("rest did not happen in time".into());
-            }
-            before = now;
-        }
+        let mut before = None;
+        self.bench.until("rest", PATIENCE, REST, || {
+            let now = Some(self.effort()?.switches);
+            Ok((std::mem::replace(&mut before, now) == now).then_some(()))
+        })
     }
 
     pub(super) fn effort(&self) -> Result<Effort, BenchError> {

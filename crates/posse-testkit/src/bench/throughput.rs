@@ -4,8 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
-use super::report::BenchRow;
-use super::stats::Samples;
+use super::report::{BenchRow, Samples};
 use super::subject::Subject;
 use super::{Bench, BenchError, READY, latency};
 

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::report::BenchRow;
+use super::report::{BenchRow, ms};
 use super::stamp;
-use super::stats::{Samples, ms};
 use super::{Bench, BenchError, missing};
 use crate::TestEnv;
 use crate::files::records;
@@ -44,10 +43,9 @@ impl Times {
             ("from the answer there and the agent quiet to taken", "ms", self.taken, 100.0),
         ];
         let rows = rows.into_iter().filter_map(|(what, unit, times, limit)| {
-            let max = Samples::new(times.clone())?.max();
             let note = format!("of {}", times.len());
-            let row = BenchRow::percentiles(format!("the loop: {what}"), unit, times, Some(limit))?;
-            Some(row.figure("max", max).note(note))
+            let figures = [("p50", Some(limit)), ("p99", Some(limit)), ("max", None)];
+            Some(BenchRow::samples(format!("the loop: {what}"), unit, times, &figures)?.note(note))
         });
         rows.collect()
     }

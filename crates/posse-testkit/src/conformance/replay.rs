@@ -42,7 +42,6 @@ pub(super) fn replay(posse: &Path, provider: &str, recording: &Path, told: &[Rep
     })
 }
 
-/// The words in which the end of a process is told.
 fn of_process(told: &ReportedStatus) -> bool {
     ["exited with ", "ended by ", "lost: "].iter().any(|word| told.reason.starts_with(word))
 }

@@ -9,7 +9,7 @@ use super::run::{ConformanceOutcome, artefact_name};
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR};
 use super::subject::SUBJECTS;
 use super::truth::Millis;
-use crate::bench::stats::Samples;
+use crate::bench::report::Samples;
 
 const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
 
@@ -28,7 +28,6 @@ pub fn kept(artefacts: &Path) -> std::io::Result<Vec<ConformanceOutcome>> {
     Ok(outcomes)
 }
 
-/// One line for one run, as it ends.
 pub fn line(outcome: &ConformanceOutcome) -> String {
     let score = &outcome.score;
     let mark = if outcome.is_green() { "ok  " } else { "FAIL" };
@@ -95,7 +94,6 @@ pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note
     text
 }
 
-/// From when to when, in UTC.
 fn played(outcomes: &[&ConformanceOutcome]) -> String {
     let times = || outcomes.iter().map(|outcome| outcome.at);
     let text = |at: jiff::Timestamp| at.strftime("%d %b %H:%M").to_string();
@@ -105,7 +103,6 @@ fn played(outcomes: &[&ConformanceOutcome]) -> String {
     }
 }
 
-/// How many recordings told the same as live.
 fn replays(outcomes: &[ConformanceOutcome]) -> String {
     let replayed = outcomes.iter().filter_map(|outcome| outcome.replayed.as_ref());
     format!(

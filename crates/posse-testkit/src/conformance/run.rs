@@ -27,31 +27,24 @@ use posse_sim::model::ModelLog;
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What one run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     pub posse: &'a Path,
     pub subject: ConformanceSubject,
-    /// Where recordings and timelines are kept.
     pub artefacts: &'a Path,
     /// Somebody wants it to end; everything is cleared away first.
     pub stop: &'a AtomicBool,
 }
 
-/// How a run went.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConformanceOutcome {
     pub scenario: String,
     #[serde(with = "super::subject::by_name")]
     pub subject: ConformanceSubject,
     pub score: Score,
-    /// Why it did not get to its end.
     pub stuck: Option<String>,
-    /// When it began.
     pub at: jiff::Timestamp,
-    /// Its recording, played again.
     pub replayed: Option<Replayed>,
-    /// The timeline, for people.
     pub timeline: String,
 }
 
@@ -60,7 +53,6 @@ impl ConformanceOutcome {
         self.stuck.is_none() && self.score.is_green()
     }
 
-    /// Everything that went wrong.
     pub fn problems(&self) -> Vec<String> {
         let score = &self.score;
         let stuck = self.stuck.iter().map(|stuck| format!("stuck: {}", stuck.lines().next().unwrap_or_default()));
@@ -76,10 +68,8 @@ impl ConformanceOutcome {
     }
 }
 
-/// Why a run did not get to its end.
 type Stuck = Box<dyn std::error::Error>;
 
-/// What is known at the end.
 #[derive(Default)]
 struct RunFacts {
     told: Vec<ReportedStatus>,
@@ -167,7 +157,6 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> R
     played
 }
 
-/// When the Stop hooks of the user ended, and how.
 fn hook_facts(home: &AgentHome) -> Vec<TruthFact> {
     let log = std::fs::read_to_string(home.directory.join(STOP_HOOK_LOG)).unwrap_or_default();
     let fact = |line: &str| {
@@ -190,16 +179,11 @@ fn launch(env: &TestEnv, home: &AgentHome, setup: Setup<'_>, scenario: &Conforma
 }
 
 fn markers(scenario: &ConformanceCase, facts: &ConformanceAgent) -> Markers {
-    let mut markers = Markers::new();
-    for action in &scenario.actions {
-        if let UserAction::Dialog(topic) = action
-            && let Some(marker) = facts.dialogs.get(topic)
-            && !markers.iter().any(|(known, _)| known == marker)
-        {
-            markers.push((marker.clone(), topic.kind()));
-        }
-    }
-    markers
+    let topics = scenario.actions.iter().filter_map(|action| match action {
+        UserAction::Dialog(topic) => Some(topic),
+        _ => None,
+    });
+    topics.filter_map(|topic| Some((facts.dialogs.get(topic)?.clone(), topic.kind()))).collect()
 }
 
 fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &ConformanceCase, id: TerminalId) {
@@ -211,7 +195,6 @@ fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &ConformanceCase, i
     }
 }
 
-/// Does what the scenario says.
 struct Player<'a> {
     env: &'a TestEnv,
     home: &'a AgentHome,
@@ -222,7 +205,6 @@ struct Player<'a> {
     id: TerminalId,
     pid: Option<u32>,
     facts: Vec<TruthFact>,
-    /// How many were awaited.
     dialogs: usize,
 }
 
@@ -245,7 +227,6 @@ impl Player<'_> {
         Err(format!("{what} never came; the terminal shows:\n{screen}").into())
     }
 
-    /// Waits until the screen has this text, or has it no more.
     fn until_shown(&self, what: &str, text: &str, shown: bool) -> Result<(), Stuck> {
         self.came(what, self.witness.screen_within(PATIENCE, |screen| screen.text().contains(text) == shown))
     }
@@ -271,7 +252,6 @@ impl Player<'_> {
         format!("posse refused {what}: {}\nthe terminal shows:\n{screen}", answer.body).into()
     }
 
-    /// Answers the question that is open.
     fn answer(&self, verb: &str, option: Option<u32>) -> Result<(), Stuck> {
         let asked = self.env.http().call("GET", &format!("/terminals/{}/question", self.id), "")?;
         if asked.status != 200 {
@@ -355,7 +335,6 @@ impl Player<'_> {
         answer(self)
     }
 
-    /// Waits until a tool has made this file in the project.
     fn until_made(&self, name: &str) -> Result<(), Stuck> {
         let path = self.home.directory.join(name);
         let end = Instant::now() + PATIENCE;
@@ -375,7 +354,9 @@ impl Player<'_> {
         }
         // Codex 0.130 says so and keeps the connection.
         let Some(text) = &agent.interrupted else {
-            return self.until_logged("the end of the connection", |log| log.words().contains(&"connection_lost"));
+            return self.until_logged("the end of the connection", |log| {
+                log.words().iter().any(|word| word == "ConnectionLost")
+            });
         };
         self.until_shown("that it was interrupted", text, true)?;
         self.note(TruthEvent::Cut);

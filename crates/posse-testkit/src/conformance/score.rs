@@ -5,11 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::truth::{Interval, Millis};
 
-/// 20 Hz.
 const STEP: Millis = 50;
 /// Around each change of the truth nothing is sampled: nobody knows to the millisecond when it was.
 pub const GUARD: Millis = 250;
-/// A dialog must be seen this soon.
 pub const DIALOG_LAG: Millis = 300;
 /// The share of all samples that must be right.
 pub const RIGHT: f64 = 0.995;
@@ -18,7 +16,6 @@ pub const NEAR: Millis = 2_000;
 /// The share of the samples near a change that must be right. Long quiet stretches do not raise this share.
 pub const RIGHT_NEAR: f64 = 0.98;
 
-/// A status that posse told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedStatus {
     pub at: Millis,
@@ -36,7 +33,6 @@ pub struct False {
     pub told: StatusKind,
     pub reason: String,
     pub during: String,
-    /// How long.
     pub lasted: Millis,
 }
 

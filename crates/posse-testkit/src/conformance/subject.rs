@@ -40,7 +40,6 @@ impl ConformanceSubject {
         known.or_else(|| is_version.then(other))
     }
 
-    /// As it is called on the command line and in the report.
     pub fn name(&self) -> String {
         format!("{}-{}", self.provider(), self.version)
     }

@@ -5,7 +5,6 @@ use posse_core::status::{StatusKind, WaitingKind};
 
 use posse_sim::model::{ModelEvent, ModelLog, RequestRole};
 
-/// Milliseconds on the wall clock. All sources are converted to it.
 pub type Millis = i64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,11 +15,9 @@ pub struct TruthFact {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TruthEvent {
-    /// Its prompt is on the screen.
     Ready,
     /// We began to send a prompt. Somewhere after this Enter is pressed.
     Sending,
-    /// The model was asked.
     Asked,
     /// The model wants a tool; whether the agent has to ask for that.
     WantsTool {
@@ -29,7 +26,6 @@ pub enum TruthEvent {
     /// The text of a dialog is on the screen, or is gone from it.
     Drawn(WaitingKind),
     Gone,
-    /// We began to answer the dialog.
     Accepting,
     Denying,
     /// The model's answer went out to its end, and wants no tool.
@@ -40,25 +36,19 @@ pub enum TruthEvent {
     },
     /// The model answered an error, or cut the connection.
     Failed,
-    /// We sent the key that interrupts.
     Interrupting,
     /// The agent does not listen to the answer any more.
     Cut,
-    /// We asked the agent to leave.
     Leaving,
-    /// Its process is gone.
     Ended,
 }
 
-/// A stretch in which the same statuses are right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interval {
     pub from: Millis,
     pub to: Millis,
     pub allowed: Vec<StatusKind>,
-    /// The dialog that is on the screen.
     pub dialog: Option<WaitingKind>,
-    /// In words, for the report.
     pub what: &'static str,
 }
 
@@ -96,7 +86,6 @@ pub fn of_log(log: &ModelLog, zero: Millis, free: usize) -> Vec<TruthFact> {
     facts
 }
 
-/// The stretches from the first fact to `end`.
 pub fn intervals(mut facts: Vec<TruthFact>, end: Millis) -> Vec<Interval> {
     facts.sort_by_key(|fact| fact.at);
     let mut told = Story::default();

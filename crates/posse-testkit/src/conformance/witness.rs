@@ -1,7 +1,7 @@
 //! Who looks on while a scenario is played: what posse tells, and when texts come and go on the screen.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,6 @@ use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_core::status::WaitingKind;
 use serde::Deserialize;
-use tokio_tungstenite::tungstenite;
 
 use super::score::ReportedStatus;
 use super::truth::{Millis, TruthEvent, TruthFact};
@@ -23,7 +22,7 @@ pub(super) fn now() -> Millis {
 }
 
 /// Texts that are watched for, and what kind of dialog each belongs to.
-pub(super) type Markers = Vec<(String, WaitingKind)>;
+pub(super) type Markers = BTreeMap<String, WaitingKind>;
 
 #[derive(Default)]
 struct WitnessState {
@@ -36,7 +35,6 @@ struct WitnessState {
 struct WitnessShared {
     seen: Mutex<WitnessState>,
     news: Condvar,
-    over: AtomicBool,
 }
 
 impl WitnessShared {
@@ -61,8 +59,6 @@ impl Witness {
         // From the beginning: the terminal may have told something before anyone listened.
         let mut events = client.events(Some(0))?;
         let stream = Stream::open(client, id, None, 1)?;
-        // Only so that it notices when it is over.
-        stream.set_timeout(Duration::from_millis(500))?;
         let listening = std::thread::spawn({
             let shared = shared.clone();
             move || {
@@ -80,12 +76,10 @@ impl Witness {
         Ok(Self { shared, threads: vec![listening, looking] })
     }
 
-    /// Waits until this is on the screen.
     pub(super) fn screen_within(&self, patience: Duration, fits: impl Fn(&Screen) -> bool) -> bool {
         self.within(patience, |seen| seen.screen.as_ref().is_some_and(&fits))
     }
 
-    /// Waits until so many dialogs were drawn.
     pub(super) fn drawn_within(&self, patience: Duration, count: usize) -> bool {
         let drawn = |fact: &&TruthFact| matches!(fact.what, TruthEvent::Drawn(_));
         self.within(patience, |seen| seen.facts.iter().filter(drawn).count() >= count)
@@ -97,17 +91,12 @@ impl Witness {
     }
 
     pub(super) fn screen_text(&self) -> String {
-        self.shared
-            .seen()
-            .screen
-            .as_ref()
-            .map(|screen| format!("{:?}\n{}", screen.title, screen.text()))
-            .unwrap_or_default()
+        let seen = self.shared.seen();
+        seen.screen.as_ref().map(|screen| format!("{:?}\n{}", screen.title, screen.text())).unwrap_or_default()
     }
 
     /// What was seen and heard. The daemon must be gone, or this waits for it.
     pub(super) fn finish(mut self) -> (Vec<ReportedStatus>, Vec<TruthFact>) {
-        self.shared.over.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -118,8 +107,7 @@ impl Witness {
 
 fn look_on(shared: &WitnessShared, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
     let mut present = vec![false; markers.len()];
-    let mut is_over = false;
-    while !is_over {
+    loop {
         // The screen below is from now or later: what it shows was drawn before, not after.
         let at = now();
         let Ok(screen) = client.get::<Screen>(&format!("/terminals/{id}/screen")) else { return };
@@ -135,24 +123,11 @@ fn look_on(shared: &WitnessShared, client: &Client, mut stream: Stream, id: Term
             }
             seen.screen = Some(screen);
         });
-        is_over = loop {
-            match stream.next_item() {
-                Ok(_) => break false,
-                Err(error) if is_timeout(&error) => {
-                    if shared.over.load(Ordering::Acquire) {
-                        break true;
-                    }
-                }
-                Err(_) => break true,
-            }
-        };
+        // It ends with the daemon.
+        if stream.next_item().is_err() {
+            return;
+        }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<tungstenite::Error>());
-    matches!(inner, Some(tungstenite::Error::Io(io))
-        if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
 }
 
 fn read_status(event: &serde_json::Value, id: TerminalId) -> Option<ReportedStatus> {
