@@ -52,7 +52,7 @@ pub use translate::{Meant, Showing, identity, question, translate};
 pub use typist::KeyId;
 
 use crate::detect::Reading;
-use crate::status::Status;
+use crate::status::{Claim, Status};
 use crate::time::Mono;
 
 /// While something is awaited, the screen is looked at this often even if the program prints nothing: a frame that was
@@ -77,14 +77,6 @@ pub struct Seen<'a> {
     pub printed: u64,
 }
 
-/// What a program says of itself out of band: a hook, a state in OSC 7501, a title that turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    Working,
-    Asking,
-    Quiet,
-}
-
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// At the end of every frame, and after `Effect::Look`. Looks are handed in in the order in which they were taken.
@@ -93,7 +85,8 @@ pub enum Event<'a> {
     Typed(KeyId),
     /// It did not take any of them.
     TypingFailed(KeyId),
-    Said(Claim),
+    /// What the program says of itself out of band: by a hook, a state in OSC 7501, a title that turns.
+    Said(&'a Claim),
     Time,
     /// The program has ended.
     Gone,

@@ -37,10 +37,11 @@ pub struct Look<'a> {
 }
 
 /// How much a reading is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// Nothing matched: the answer that is right most often.
+    #[default]
     Fallback,
     /// Text that looks like it, wherever it stands.
     Text,
@@ -57,7 +58,7 @@ pub struct Evidence {
 }
 
 /// What one look says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// `None`: this screen says nothing about the state.
     pub status: Option<StatusKind>,

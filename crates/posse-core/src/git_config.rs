@@ -9,62 +9,26 @@ use std::fmt::Write as _;
 /// One entry: the key as git prints it (section and name in lower case), and its value. Without a value it means true.
 pub type Entry = (String, Option<String>);
 
-/// Keys that name no program. `*` stands for a name of the user's in between.
-const PLAIN: &[&str] = &[
-    "core.repositoryformatversion",
-    "core.filemode",
-    "core.symlinks",
-    "core.ignorecase",
-    "core.precomposeunicode",
-    "core.protecthfs",
-    "core.protectntfs",
-    "core.trustctime",
-    "core.checkstat",
-    "core.autocrlf",
-    "core.eol",
-    "core.safecrlf",
-    "core.bigfilethreshold",
-    "core.logallrefupdates",
-    "core.sharedrepository",
-    "core.excludesfile",
-    "core.attributesfile",
-    "core.sparsecheckout",
-    "core.sparsecheckoutcone",
-    "core.untrackedcache",
-    "core.quotepath",
-    "core.commentchar",
-    "extensions.objectformat",
-    "extensions.refstorage",
-    "extensions.relativeworktrees",
-    "i18n.commitencoding",
-    "index.version",
-    "user.name",
-    "user.email",
-    "user.signingkey",
-    "user.useconfigonly",
-    "author.name",
-    "author.email",
-    "committer.name",
-    "committer.email",
-    "commit.gpgsign",
-    "gpg.format",
-    "gpg.ssh.allowedsignersfile",
-    "merge.renames",
-    "merge.renamelimit",
-    "merge.conflictstyle",
-    "merge.directoryrenames",
-    "diff.renames",
-    "diff.renamelimit",
-    "diff.algorithm",
-    "branch.*.remote",
-    "branch.*.merge",
-    "branch.*.rebase",
-    "remote.*.url",
-    "remote.*.pushurl",
-    "remote.*.fetch",
-    "submodule.*.url",
-    "submodule.*.active",
-    "submodule.active",
+/// Keys that name no program, by section. `*` stands for a name of the user's.
+const PLAIN: &[(&str, &str)] = &[
+    ("author", "name email"),
+    ("branch.*", "remote merge rebase"),
+    ("commit", "gpgsign"),
+    ("committer", "name email"),
+    ("core", "attributesfile autocrlf bigfilethreshold checkstat commentchar eol excludesfile filemode ignorecase"),
+    ("core", "logallrefupdates precomposeunicode protecthfs protectntfs quotepath repositoryformatversion safecrlf"),
+    ("core", "sharedrepository sparsecheckout sparsecheckoutcone symlinks trustctime untrackedcache"),
+    ("diff", "algorithm renamelimit renames"),
+    ("extensions", "objectformat refstorage relativeworktrees"),
+    ("gpg", "format"),
+    ("gpg.ssh", "allowedsignersfile"),
+    ("i18n", "commitencoding"),
+    ("index", "version"),
+    ("merge", "conflictstyle directoryrenames renamelimit renames"),
+    ("remote.*", "fetch pushurl url"),
+    ("submodule", "active"),
+    ("submodule.*", "active url"),
+    ("user", "email name signingkey useconfigonly"),
 ];
 
 /// Well-known entries that name a program outside of every repository.
@@ -98,16 +62,14 @@ pub fn is_used((key, value): &Entry) -> bool {
     let known = |(known, program): &(&str, &str)| key == known && value.as_deref() == Some(*program);
     // `true` as a merge driver keeps our side. It is in wide use, and starts nothing of a session's.
     let keeps_ours = key.starts_with("merge.") && key.ends_with(".driver") && value.as_deref() == Some("true");
-    PLAIN.iter().any(|plain| matches(plain, key)) || KNOWN_PROGRAMS.iter().any(known) || keeps_ours
+    is_plain(key) || KNOWN_PROGRAMS.iter().any(known) || keeps_ours
 }
 
-fn matches(pattern: &str, key: &str) -> bool {
-    match pattern.split_once("*") {
-        None => pattern == key,
-        Some((before, after)) => {
-            key.len() > before.len() + after.len() && key.starts_with(before) && key.ends_with(after)
-        }
-    }
+fn is_plain(key: &str) -> bool {
+    let Some((section, name)) = key.rsplit_once('.') else { return false };
+    let named = |plain: &str| plain.strip_suffix('*').and_then(|before| section.strip_prefix(before));
+    let is_in = |plain: &str| section == plain || named(plain).is_some_and(|name| !name.is_empty());
+    PLAIN.iter().any(|(plain, names)| is_in(plain) && names.split(' ').any(|known| known == name))
 }
 
 /// The configuration for posse's git: the entries that are used, and a refusal for each filter that is not.
@@ -174,48 +136,16 @@ mod tests {
 
     #[test]
     fn keys_that_name_programs_or_other_files_are_not_used() {
-        for key in [
-            "core.fsmonitor",
-            "core.hookspath",
-            "core.worktree",
-            "core.sshcommand",
-            "core.pager",
-            "core.editor",
-            "core.askpass",
-            "core.alternaterefscommand",
-            "core.gitproxy",
-            "core.bare",
-            "credential.helper",
-            "credential.https://example.com.helper",
-            "gpg.program",
-            "gpg.ssh.program",
-            "gpg.ssh.defaultkeycommand",
-            "gpg.x509.program",
-            "include.path",
-            "includeif.gitdir:/.path",
-            "alias.status",
-            "protocol.ext.allow",
-            "extensions.worktreeconfig",
-            "extensions.partialclone",
-            "filter.x.clean",
-            "filter.x.process",
-            "filter.lfs.clean",
-            "diff.x.textconv",
-            "diff.x.command",
-            "diff.external",
-            "merge.x.driver",
-            "merge.tool",
-            "mergetool.x.cmd",
-            "remote.origin.vcs",
-            "remote.origin.uploadpack",
-            "submodule.x.update",
-            "trailer.x.command",
-            "sequence.editor",
-            "status.submodulesummary",
-            "uploadpack.packobjectshook",
-            "url.ext::sh.insteadof",
-            "branch.x.pushremote.y",
-        ] {
+        let dangerous =
+            "core.fsmonitor core.hookspath core.worktree core.sshcommand core.pager core.editor core.askpass
+            core.alternaterefscommand core.gitproxy core.bare credential.helper credential.https://example.com.helper
+            gpg.program gpg.ssh.program gpg.ssh.defaultkeycommand gpg.x509.program include.path includeif.gitdir:/.path
+            alias.status protocol.ext.allow extensions.worktreeconfig extensions.partialclone filter.x.clean
+            filter.x.process filter.lfs.clean diff.x.textconv diff.x.command diff.external merge.x.driver merge.tool
+            mergetool.x.cmd remote.origin.vcs remote.origin.uploadpack submodule.x.update trailer.x.command
+            sequence.editor status.submodulesummary uploadpack.packobjectshook url.ext::sh.insteadof branch.merge
+            branch.x.pushremote.y";
+        for key in dangerous.split_whitespace() {
             assert!(!is_used(&entry(key, "touch /tmp/x")), "{key}");
         }
         for (key, value) in [

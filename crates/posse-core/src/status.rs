@@ -73,6 +73,20 @@ pub struct Status {
 }
 
 impl Status {
+    /// A first status, about which no more is known.
+    pub fn new(kind: StatusKind, reason: impl Into<String>, since: Wall) -> Self {
+        Self {
+            kind,
+            reason: reason.into(),
+            waiting_kind: None,
+            dialog: None,
+            since,
+            epoch: 0,
+            awaiting_reaction: false,
+            unproven: false,
+        }
+    }
+
     /// Whether the agent works, or was given something to work on and has not reacted yet.
     pub fn is_busy(&self) -> bool {
         self.kind == StatusKind::Processing || self.awaiting_reaction

@@ -148,7 +148,7 @@ impl Reader {
             if let Some(value) = &value {
                 let before = self.before.as_ref();
                 let signals = &provider.manifest.signals;
-                let meaning = (signals.event(value, before), signals.event_report(value, before));
+                let meaning = signals.event(value, before);
                 all.extend((meaning != (None, None)).then_some(meaning));
             }
             self.before = value;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use posse_core::delivery::{Answer, Claim, Effect, Event, KeyId, Prompt, Seen, Showing};
+use posse_core::delivery::{Answer, Effect, Event, KeyId, Prompt, Seen, Showing};
 use posse_core::detect::Reading;
-use posse_core::status::{Status, StatusKind};
+use posse_core::status::{Claim, Status, StatusKind};
 use posse_core::time::{Mono, Wall};
 
 use crate::program::{DEAF, Plan, Program};
@@ -219,7 +219,7 @@ impl<'e> World<'e> {
         for (after, plan) in std::mem::take(&mut self.program.plans) {
             if matches!(plan, Plan::Draw(_)) && self.weather.claims {
                 let at = self.now + self.dice.between(1, 30);
-                self.at(at, Item::Said(Claim::Asking));
+                self.at(at, Item::Said(Claim::Asking(None)));
             }
             self.plan(after, plan);
         }
@@ -412,7 +412,7 @@ impl<'e> World<'e> {
             Item::Acked(order, id) if order == self.order => self.feed(Event::Typed(id))?,
             Item::Acked(..) => {}
             Item::Look | Item::Frame => self.read()?,
-            Item::Said(claim) => self.feed(Event::Said(claim))?,
+            Item::Said(claim) => self.feed(Event::Said(&claim))?,
         }
         Ok(())
     }

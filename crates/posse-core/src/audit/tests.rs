@@ -2,15 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::delivery::{Decision, NotAnswered};
+use crate::detect::Reading;
 use crate::detect::dialog::{Choosable, Meaning};
-use crate::detect::{Reading, Strength};
 use crate::question::QuestionReport;
-use crate::status::{Source, StatusKind};
+use crate::status::Source;
 
 fn dialog() -> Dialog {
     let option = |label: &str, meaning, selected| {
         let key = Some(if selected { "1" } else { "2" }.to_owned());
-        Choosable { label: label.into(), meaning, key, then_enter: false, selected }
+        Choosable { label: label.into(), meaning, key, selected, ..Choosable::default() }
     };
     Dialog {
         id: "0123456789abcdef".into(),
@@ -26,14 +26,8 @@ fn dialog() -> Dialog {
 }
 
 fn note(step: Step) -> Note {
-    let who = Who {
-        by: By::Run,
-        from: None,
-        role: Some("developer".into()),
-        run: Some("r-1".into()),
-        turn: Some(3),
-        count: Some((2, 20)),
-    };
+    let (role, run) = (Some("developer".into()), Some("r-1".into()));
+    let who = Who { by: By::Run, role, run, turn: Some(3), count: Some((2, 20)), ..Who::person() };
     Note { at: Wall(1_700_000_000_123), terminal: TerminalId::from_random(0xc0ffee), name: None, who, step }
 }
 
@@ -128,17 +122,7 @@ fn a_run_answers_permissions_and_nothing_else() {
         assert_eq!(by.also_answers(), [Question, Plan, Startup]);
     }
     let check = |by: By, kind| {
-        let reading = Reading {
-            status: Some(StatusKind::WaitingUserAnswer),
-            waiting_kind: Some(kind),
-            rule: "test".into(),
-            strength: Strength::Layout,
-            evidence: None,
-            dialog: Some(Dialog { kind, ..dialog() }),
-            draft: None,
-            ends_turn: false,
-            content: 0,
-        };
+        let reading = Reading { dialog: Some(Dialog { kind, ..dialog() }), ..Reading::default() };
         Decision { also: by.also_answers(), ..Decision::new(dialog().id, Wish::Accept) }.check(&reading)
     };
     assert_eq!(check(By::Run, Permission), Ok(()));

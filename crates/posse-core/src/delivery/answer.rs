@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
 use super::rules::DialogKeys;
 use super::typist::Typist;
-use super::{AnswerEffect as Effect, Claim, Clock, Event, LOOK_AGAIN, Seen};
+use super::{AnswerEffect as Effect, Clock, Event, LOOK_AGAIN, Seen};
 use crate::detect::dialog::Dialog;
 use crate::detect::{Reading, Strength};
 use crate::keys::key;
-use crate::status::StatusKind;
+use crate::status::{Claim, StatusKind};
 use crate::time::Mono;
 
 /// How long a question may stay after the key that answers it. Chosen: four looks, and far more than a frame takes.
@@ -135,7 +135,7 @@ impl Answer {
                 }
                 Vec::new()
             }
-            Event::Said(Claim::Working | Claim::Asking) if self.presses > 0 => {
+            Event::Said(Claim::Working | Claim::Asking(_)) if self.presses > 0 => {
                 self.claimed = true;
                 vec![Effect::Look]
             }
@@ -148,16 +148,11 @@ impl Answer {
 
     fn read(&mut self, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.clock.looked(now);
-        if let AnswerStep::Pressed { printed } = self.step {
-            return self.verify(printed, seen, now);
-        }
-        if let AnswerStep::Echoing { before, answer } = &self.step {
-            let (before, answer) = (before.clone(), answer.clone());
-            return self.echoed(&before, &answer, seen, now);
-        }
-        if let AnswerStep::Writing { at, text } = &self.step {
-            let (at, text) = (*at, text.clone());
-            return self.written(at, &text, seen, now);
+        match self.step.clone() {
+            AnswerStep::Pressed { printed } => return self.verify(printed, seen, now),
+            AnswerStep::Echoing { before, answer } => return self.echoed(&before, &answer, seen, now),
+            AnswerStep::Writing { at, text } => return self.written(at, &text, seen, now),
+            AnswerStep::Settling | AnswerStep::Moving { .. } | AnswerStep::Over => {}
         }
         match self.decision.check(seen.reading) {
             Ok(()) => {}
@@ -166,30 +161,25 @@ impl Answer {
             Err(NotAnswered::Changed) if self.presses > 0 => return self.done(Verified::Another),
             Err(why) => return self.fail(why),
         }
-        match self.step {
-            AnswerStep::Settling => {
+        match (&self.step, &seen.reading.dialog) {
+            (AnswerStep::Settling, dialog) => {
                 let settled = *self.decision.since.get_or_insert(now) + self.keys.settle;
                 if now < settled {
                     self.clock.look = Some(settled);
                     return Vec::new();
                 }
-                match &seen.reading.dialog {
-                    None => self.type_text(self.plain().clone(), seen, now),
-                    Some(dialog) => match self.typed(dialog) {
-                        Some(answer) => self.type_text(answer, seen, now),
-                        None => self.choose(dialog, seen, now),
-                    },
+                let Some(dialog) = dialog else { return self.type_text(self.plain().clone(), seen, now) };
+                match self.typed(dialog) {
+                    Some(answer) => self.type_text(answer, seen, now),
+                    None => self.choose(dialog, seen, now),
                 }
             }
-            AnswerStep::Moving { to } => match &seen.reading.dialog {
-                Some(dialog) if dialog.selected() == Some(to) && self.typist.taken().is_some() => {
-                    self.go_on(dialog, seen, now)
-                }
-                _ => Vec::new(),
-            },
-            AnswerStep::Echoing { .. } | AnswerStep::Writing { .. } | AnswerStep::Pressed { .. } | AnswerStep::Over => {
-                Vec::new()
+            (AnswerStep::Moving { to }, Some(dialog))
+                if dialog.selected() == Some(*to) && self.typist.taken().is_some() =>
+            {
+                self.go_on(dialog, seen, now)
             }
+            _ => Vec::new(),
         }
     }
 

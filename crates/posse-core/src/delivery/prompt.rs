@@ -6,9 +6,9 @@ use super::order::{Delivered, Failure, Left, Order, Proof, When, Why};
 use super::rules::{Submit, WhileBusy};
 use super::shown::{Recognised, clean, paste};
 use super::typist::Typist;
-use super::{Claim, Clock, Event, LOOK_AGAIN, PromptEffect as Effect, Seen};
+use super::{Clock, Event, LOOK_AGAIN, PromptEffect as Effect, Seen};
 use crate::detect::{Reading, Strength};
-use crate::status::{StatusKind, WaitingKind};
+use crate::status::{Claim, StatusKind, WaitingKind};
 use crate::time::Mono;
 
 /// How long the input field may take to appear. Claude Code shows the end of a turn 38 to 180 ms after it says so; the rest
@@ -110,16 +110,8 @@ impl Prompt {
 
     /// For a program we cannot read: text and Enter at once, without proof.
     pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
-        let how = Submit {
-            bracketed,
-            gap: Duration::ZERO,
-            clear: Vec::new(),
-            see: false,
-            retry: Duration::ZERO,
-            while_busy: WhileBusy::Queues,
-            ..Submit::default()
-        };
-        let mut prompt = Self::new(Order { text: text.to_owned(), ..Order::default() }, how, now);
+        let order = Order { text: text.to_owned(), ..Order::default() };
+        let mut prompt = Self::new(order, Submit { bracketed, ..Submit::default() }, now);
         prompt.step = PromptStep::Raw;
         prompt
     }

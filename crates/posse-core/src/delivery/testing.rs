@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::{Claim, Effect, Event, KeyId, Seen};
+use super::{Effect, Event, KeyId, Seen};
 use crate::detect::dialog::{Choosable, Dialog, Meaning};
 use crate::detect::{Evidence, Reading, Strength};
-use crate::status::{Status, StatusKind, WaitingKind};
+use crate::status::{Claim, Status, StatusKind, WaitingKind};
 pub(super) use crate::testing::at;
 use crate::time::Wall;
 
@@ -43,27 +43,10 @@ impl Screen {
 fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Screen {
     let waiting_kind = dialog.as_ref().map(|dialog| dialog.kind);
     let evidence = Some(Evidence { row: Some(3), text: "here".into() });
-    let reading = Reading {
-        status: Some(status),
-        waiting_kind,
-        rule: "test".into(),
-        strength: Strength::Layout,
-        evidence,
-        dialog,
-        draft: draft.map(str::to_owned),
-        ends_turn: false,
-        content: 0,
-    };
-    let status = Status {
-        kind: status,
-        reason: "test".into(),
-        waiting_kind,
-        dialog: None,
-        since: Wall(0),
-        epoch: 7,
-        awaiting_reaction: false,
-        unproven: false,
-    };
+    let (strength, draft) = (Strength::Layout, draft.map(str::to_owned));
+    let reading =
+        Reading { status: Some(status), waiting_kind, strength, evidence, dialog, draft, ..Reading::default() };
+    let status = Status { waiting_kind, epoch: 7, ..Status::new(status, "test", Wall(0)) };
     Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, plain: false, printed: 0 }
 }
 
@@ -87,7 +70,7 @@ pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
             _ if label.contains("always") => Meaning::Widen,
             _ => Meaning::Other,
         };
-        Choosable { label: label.to_owned(), meaning, key, then_enter: false, selected }
+        Choosable { label: label.to_owned(), meaning, key, selected, ..Choosable::default() }
     };
     let dialog = Dialog {
         id: id.to_owned(),
@@ -126,7 +109,7 @@ impl Ev {
             Ev::Read(screen) => Event::Read(screen.seen()),
             Ev::Typed(id) => Event::Typed(KeyId(*id)),
             Ev::Failed(id) => Event::TypingFailed(KeyId(*id)),
-            Ev::Said(claim) => Event::Said(*claim),
+            Ev::Said(claim) => Event::Said(claim),
             Ev::Time => Event::Time,
             Ev::Gone => Event::Gone,
         }

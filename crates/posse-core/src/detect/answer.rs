@@ -1,8 +1,7 @@
 //! The last answer of the agent, taken out of the text above its input field.
 
-use regex::Regex;
-
 use super::compile::Detector;
+use super::rules::AnswerRule;
 
 /// Why there is no answer in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,24 +14,13 @@ pub enum NoAnswer {
     MissingPrompt,
 }
 
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) marker: Regex,
-    pub(super) marker_not: Option<Regex>,
-    pub(super) followed_by: Option<Regex>,
-    pub(super) stop: Option<Regex>,
-    pub(super) skip_question: bool,
-    pub(super) needs_stop: bool,
-    pub(super) indent: usize,
-}
-
 impl Detector {
     /// The last answer in lines without escapes: history first, then the screen.
     pub fn last_answer(&self, lines: &[String]) -> Result<String, NoAnswer> {
         // The first rule that found something says what is wrong with it.
         let mut failure = NoAnswer::NoResponse;
         let lines = self.without_scrollbar(lines);
-        for rule in &self.answers {
+        for rule in &self.rules.answer {
             match rule.find(&lines) {
                 Ok(answer) => return Ok(answer),
                 Err(NoAnswer::NoResponse) => {}
@@ -44,18 +32,18 @@ impl Detector {
     }
 }
 
-impl Answer {
+impl AnswerRule {
     fn find(&self, lines: &[String]) -> Result<String, NoAnswer> {
         let start = self.start(lines).ok_or(NoAnswer::NoResponse)?;
         let (first, rest) = lines[start..].split_first().ok_or(NoAnswer::NoResponse)?;
-        let cut = self.marker.find(first).map_or(0, |found| found.end());
+        let cut = self.marker.find(first).map_or(0, |found| found.end);
         let (first, rest) = if self.skip_question { ("", after_paragraph(rest)) } else { (&first[cut..], rest) };
         let mut answer = String::new();
         let mut ended = false;
         for (nth, line) in std::iter::once(first).chain(rest.iter().map(String::as_str)).enumerate() {
             // The row of the marker is always kept; only a prompt can stand behind the answer on one row.
             let stop = self.stop.as_ref().filter(|_| nth > 0 || self.needs_stop).and_then(|stop| stop.find(line));
-            let text = stop.map_or(line, |stop| if self.needs_stop { &line[..stop.start()] } else { "" });
+            let text = stop.as_ref().map_or(line, |stop| if self.needs_stop { &line[..stop.start] } else { "" });
             let text = if nth == 0 { text.trim_start() } else { self.without_indent(text) };
             answer.push_str(text.trim_end());
             answer.push('\n');

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::compile::{Detector, PatternId};
+use super::compile::{Detector, Pattern};
 use super::engine::Sight;
 use super::layout::Found;
 use super::option_row;
@@ -42,7 +42,7 @@ pub struct Choice {
 }
 
 /// What an option does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meaning {
     /// Allows this once.
@@ -50,10 +50,11 @@ pub enum Meaning {
     /// Allows more than this once.
     Widen,
     Deny,
+    #[default]
     Other,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choosable {
     pub label: String,
     pub meaning: Meaning,
@@ -120,15 +121,16 @@ impl Dialog {
 
 /// The lowest menu at or below `from`.
 pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Option<Menu> {
+    let rules = &detector.rules.dialog;
     (from..sight.len()).rev().find_map(|row| {
         let (first, last, options) =
             column(detector, sight, row).or_else(|| Some((row, row + 1, option_row::read(detector, sight, row)?)))?;
-        let frame = detector.places.dialog_frame.and_then(|frame| sight.last(from..first, frame));
+        let frame = sight.last(from..first, &rules.frame);
         let full = from == 0 && sight.len() + ROOM_BELOW >= sight.height && !sight.row(0).trim().is_empty();
-        let unframed = detector.places.dialog_frame.is_some() && frame.is_none() && full;
+        let unframed = rules.frame.is_some() && frame.is_none() && full;
         let reach = if unframed { from } else { first.saturating_sub(REACH).max(from) };
         let top = frame.map_or(reach, |row| row + 1);
-        let start = detector.places.dialog_start.and_then(|start| sight.last(top..first, start));
+        let start = sight.last(top..first, &rules.start);
         let cut = unframed && start.is_none() && first > from;
         Some(Menu { rows: first..last, above: start.unwrap_or(top)..first, cut, options })
     })
@@ -136,16 +138,16 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
 
 /// The options one below the other, if the cursor is on this one, or if it is the first of those without a cursor.
 fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options> {
-    let hit = |pattern: Option<PatternId>| pattern.is_some_and(|pattern| sight.hit(row, pattern));
-    let marked = hit(detector.places.menu_cursor);
-    if !marked && !hit(detector.places.first_option) {
+    let rules = &detector.rules;
+    let marked = sight.hit(row, &rules.dialog.cursor);
+    if !marked && !sight.hit(row, &rules.dialog.first) {
         return None;
     }
     let here = line(detector, sight.row(row))?;
     match here.choice.number {
         number if !marked && number != Some(1) => None,
         Some(number) => numbered(detector, sight, row, &here, number),
-        None if detector.places.prompt_echo.is_some_and(|echo| sight.hit(row, echo)) => None,
+        None if sight.hit(row, &rules.layout.prompt_echo) => None,
         None => unnumbered(detector, sight, row, &here),
     }
 }
@@ -238,11 +240,10 @@ const TEXT_REACH: usize = 10;
 
 /// A question that is a row of text. The rows above it tell it from the same question about something else.
 pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
-    let mut asked = detector.text_questions.iter().zip(&detector.rules.dialog.text);
-    let (pattern, asked) = asked.find(|(pattern, _)| sight.hit(row, **pattern))?;
+    let rules = &detector.rules.dialog;
+    let asked = rules.text.iter().find(|asked| sight.hit(row, [&asked.row]))?;
     // Where dialogs begin with their question, nothing above it belongs to it.
-    let begins = detector.places.dialog_start.is_some_and(|start| sight.hit(row, start));
-    let reach = if begins { row } else { row.saturating_sub(TEXT_REACH) };
+    let reach = if sight.hit(row, &rules.start) { row } else { row.saturating_sub(TEXT_REACH) };
     let above = (reach..row).map(|row| sight.row(row).trim().to_owned());
     let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
     let options = asked.options.iter().map(|option| Choosable {
@@ -254,7 +255,7 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
     });
     let options: Vec<Choosable> = options.collect();
     // What stands behind it may be an answer being typed.
-    let end = detector.single[*pattern].find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end());
+    let end = asked.row.find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end);
     let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
     Some(Dialog { id, kind, question: title.clone(), title, detail, options, ..Dialog::default() })
@@ -263,19 +264,14 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
 /// The dialog around a menu.
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
-    let decoration = detector.places.decoration;
+    let rules = &detector.rules.dialog;
     let clean = |row: usize| inside(sight.row(row)).to_owned();
-    let is_text = |row: &usize| {
-        let decorated = decoration.is_some_and(|decoration| sight.hit(*row, decoration));
-        !decorated && !clean(*row).is_empty()
-    };
+    let is_text = |row: &usize| !sight.hit(*row, &rules.decoration) && !clean(*row).is_empty();
     let rows: Vec<usize> = menu.above.clone().filter(is_text).collect();
     let texts = |rows: &[usize]| rows.iter().map(|row| clean(*row)).collect::<Vec<String>>();
     let title = rows.first().map(|row| clean(*row)).unwrap_or_default();
     let begins = |row: &usize| *row == menu.above.start || !is_text(&(row - 1));
-    let begins_with_question =
-        rows.first().is_some_and(|row| detector.places.dialog_start.is_some_and(|start| sight.hit(*row, start)));
-    let (question, detail) = if begins_with_question {
+    let (question, detail) = if rows.first().is_some_and(|row| sight.hit(*row, &rules.start)) {
         let end = rows.iter().skip(1).position(begins).map_or(rows.len(), |after| after + 1);
         (texts(&rows[..end]).join(" "), texts(&rows[end..]))
     } else {
@@ -302,7 +298,7 @@ type Subject = (Option<String>, Option<String>, Option<String>);
 impl Detector {
     /// The tool, the command or path, and the model's words.
     fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String], menu: &Menu) -> Subject {
-        for rule in &self.tools {
+        for rule in &self.rules.dialog.tool {
             let Some(_) = rows.iter().find(|row| rule.row.is_match(sight.row(**row))) else { continue };
             let named = rule.subject.as_ref().and_then(|pattern| {
                 let capture =
@@ -323,7 +319,7 @@ impl Detector {
     /// What stands between two fences, and what stands between the title and the first. With more fences than two some
     /// are part of the text, and nobody can tell which.
     fn fenced(&self, sight: &Sight<'_>, rows: &[usize], menu: &Menu) -> (Option<String>, Option<String>) {
-        let is_fence = |row: &usize| self.places.dialog_fence.is_some_and(|fence| sight.hit(*row, fence));
+        let is_fence = |row: &usize| sight.hit(*row, &self.rules.dialog.fence);
         let fences: Vec<usize> = menu.above.clone().filter(is_fence).collect();
         let &[first, last] = &fences[..] else { return (None, None) };
         let between = |from: usize, to: usize| {
@@ -335,33 +331,33 @@ impl Detector {
     }
 
     fn choosable(&self, choice: &Choice) -> Choosable {
-        let labels = &self.labels;
-        let (label, hinted) = match (self.rules.dialog.key_in_label, choice.label.rsplit_once(" (")) {
+        let rules = &self.rules.dialog;
+        let (label, hinted) = match (rules.key_in_label, choice.label.rsplit_once(" (")) {
             (true, Some((label, key))) => match key.strip_suffix(')').filter(|key| crate::keys::key(key).is_some()) {
                 Some(key) => (label, Some(key.to_owned())),
                 None => (choice.label.as_str(), None),
             },
             _ => (choice.label.as_str(), None),
         };
-        let is = |pattern: &Option<regex::Regex>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(label));
+        let is = |pattern: &Option<Pattern>| pattern.as_ref().is_some_and(|pattern| pattern.is_match(label));
         let meaning = match () {
-            () if is(&labels.widen) => Meaning::Widen,
-            () if is(&labels.accept) => Meaning::Accept,
-            () if is(&labels.deny) => Meaning::Deny,
+            () if is(&rules.widen) => Meaning::Widen,
+            () if is(&rules.accept) => Meaning::Accept,
+            () if is(&rules.deny) => Meaning::Deny,
             () => Meaning::Other,
         };
-        let digit = choice.number.filter(|number| self.rules.dialog.digits && (1..=9).contains(number));
+        let digit = choice.number.filter(|number| rules.digits && (1..=9).contains(number));
         let key = hinted.or_else(|| digit.map(|number| number.to_string()));
         Choosable { label: label.to_owned(), meaning, key, then_enter: false, selected: choice.selected }
     }
 }
 
-/// FNV-1a over what is asked. It need not resist an attacker, only tell two questions apart.
 /// As much of a question's id as people need to name it: another question begins alike once in 65,536 times.
 pub fn short(id: &str) -> &str {
     id.get(..4).unwrap_or(id)
 }
 
+/// FNV-1a over what is asked. It need not resist an attacker, only tell two questions apart.
 pub(crate) fn identity(title: &str, question: &str, detail: &[String], options: &[Choosable]) -> String {
     let texts = [title, question].into_iter().chain(detail.iter().map(String::as_str));
     let texts = texts.chain(options.iter().map(|option| option.label.as_str()));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::compile::{Detector, PatternId, Ready};
+use super::compile::{Detector, Pattern};
 use super::layout::{self, Found, Region};
 use super::rules::{Gate, Rule};
 use super::{Evidence, Look, Reading, dialog};
@@ -80,7 +80,7 @@ impl<'a> Sight<'a> {
 
     /// Whether a row matches a named pattern.
     pub fn matches(&self, row: usize, name: &str) -> bool {
-        self.detector.names.get(name).is_some_and(|ids| ids.iter().any(|id| self.hit(row, *id)))
+        self.hit(row, self.detector.names.get(name))
     }
 
     /// The last row of a range that matches a named pattern.
@@ -90,8 +90,7 @@ impl<'a> Sight<'a> {
 
     /// Where a named pattern first matches in a text of several rows.
     pub fn find_in(&self, text: &str, name: &str) -> Option<Range<usize>> {
-        let found = self.detector.names.get(name)?.iter().filter_map(|id| self.detector.single[*id].find(text));
-        found.map(|found| found.range()).min_by_key(|range| range.start)
+        self.detector.names.get(name)?.find(text)
     }
 
     /// The nearest row above this one on which something stands.
@@ -99,12 +98,19 @@ impl<'a> Sight<'a> {
         (0..row).rev().find(|above| !self.row(*above).trim().is_empty())
     }
 
-    pub(super) fn hit(&self, row: usize, pattern: PatternId) -> bool {
-        self.rows[row].1[pattern / 64] & (1 << (pattern % 64)) != 0
+    /// Whether a row matches one of these patterns.
+    pub(super) fn hit<'p>(&self, row: usize, patterns: impl IntoIterator<Item = &'p Pattern>) -> bool {
+        let mut ids = patterns.into_iter().flat_map(|pattern| &pattern.in_set);
+        ids.any(|id| self.rows[row].1[id / 64] & (1 << (id % 64)) != 0)
     }
 
-    pub(super) fn last(&self, rows: Range<usize>, pattern: PatternId) -> Option<usize> {
-        rows.rev().find(|row| self.hit(*row, pattern))
+    /// The last of these rows that matches one of these patterns.
+    pub(super) fn last<'p>(
+        &self,
+        mut rows: Range<usize>,
+        patterns: impl IntoIterator<Item = &'p Pattern> + Copy,
+    ) -> Option<usize> {
+        rows.rfind(|row| self.hit(*row, patterns))
     }
 }
 
@@ -115,9 +121,9 @@ enum RuleMiss<'s> {
     Because(&'static str),
     #[error("not in {0:?}")]
     NotIn(&'s str),
-    #[error("no row matches {}", written(.0))]
+    #[error("no row matches {0}")]
     NoRow(&'s str),
-    #[error("nowhere on the screen is {}", written(.0))]
+    #[error("nowhere on the screen is {0}")]
     Nowhere(&'s str),
     #[error("excluded by {0:?}")]
     Excluded(&'s str),
@@ -127,11 +133,6 @@ enum RuleMiss<'s> {
     History(&'s str),
     #[error("right above it is {0:?}")]
     RightAbove(&'s str),
-}
-
-/// A pattern as its author wrote it.
-fn written(pattern: &str) -> String {
-    pattern.replace(r"(?-u:\b)", r"\b")
 }
 
 struct Held {
@@ -155,8 +156,8 @@ impl Detector {
         self.match_rows(look, memo);
         let sight = self.sight(memo, look.rows.len(), look.colours);
         let found = self.find(&sight);
-        for (rule, ready) in self.rules.rules.iter().zip(&self.ready) {
-            if let Ok(held) = self.try_rule(rule, ready, &look, &sight, &found) {
+        for rule in &self.rules.rules {
+            if let Ok(held) = self.try_rule(rule, &look, &sight, &found) {
                 return self.reading(rule, &held, &look, &sight, &found);
             }
         }
@@ -169,7 +170,7 @@ impl Detector {
         let found = self.find(&sight);
         let composer = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
         let end = found.menu.as_ref().map_or(composer, |menu| menu.rows.start.min(composer));
-        let row = sight.last(0..end, self.places.prompt_echo?)?;
+        let row = sight.last(0..end, &self.rules.layout.prompt_echo)?;
         let first = sight.row(row);
         let mut text = first[first.chars().next()?.len_utf8()..].trim().to_owned();
         // Further lines of it are indented and go on to the first blank row.
@@ -192,7 +193,7 @@ impl Detector {
     /// What stands behind the mark of an input field that is nothing but a row of text, up to the cursor. `None`: the
     /// cursor is not in one, or this agent has none.
     pub fn plain_draft(&self, rows: &[String], cursor: usize) -> Option<String> {
-        let plain = &self.single[self.places.plain?];
+        let plain = self.rules.layout.plain.as_ref()?;
         let filled = |row: &usize| rows.get(*row).is_some_and(|row| !row.trim().is_empty());
         let mark = (0..=cursor).rev().take_while(filled).find(|row| plain.is_match(&rows[*row]))?;
         let text = rows[mark..=cursor].join("\n");
@@ -205,12 +206,10 @@ impl Detector {
         let sight = self.sight(memo, look.rows.len(), look.colours);
         let found = self.find(&sight);
         let mut reading = None;
-        let verdict = |(rule, ready): (&Rule, &Ready)| {
-            let outcome = self.try_rule(rule, ready, &look, &sight, &found);
+        let verdict = |rule: &Rule| {
+            let outcome = self.try_rule(rule, &look, &sight, &found);
             let because = match &outcome {
-                Ok(held) => {
-                    self.evidence(ready, held, &look, &sight).map_or_else(|| "it always does".into(), |e| e.text)
-                }
+                Ok(held) => evidence(rule, held, &look, &sight).map_or_else(|| "it always does".into(), |e| e.text),
                 Err(why) => why.to_string(),
             };
             if let (Ok(held), None) = (&outcome, &reading) {
@@ -218,7 +217,7 @@ impl Detector {
             }
             Verdict { rule: rule.id.clone(), held: outcome.is_ok(), because, why: rule.why.clone() }
         };
-        let verdicts = self.rules.rules.iter().zip(&self.ready).map(verdict).collect();
+        let verdicts = self.rules.rules.iter().map(verdict).collect();
         Explanation { reading: reading.unwrap_or_else(|| self.nothing(&sight, &found)), verdicts }
     }
 
@@ -245,8 +244,7 @@ impl Detector {
 
     fn try_rule<'s>(
         &'s self,
-        rule: &Rule,
-        ready: &Ready,
+        rule: &'s Rule,
         look: &Look<'s>,
         sight: &Sight<'s>,
         found: &Found,
@@ -270,92 +268,36 @@ impl Detector {
             }));
         }
         let held = |row| Held { row, status: rule.status, kind: rule.kind };
-        if let Some(classifier) = ready.classifier {
+        if let Some(classifier) = rule.decides {
             let found = classifier(sight, found).ok_or(RuleMiss::Because("the classifier did not decide"))?;
             return Ok(Held { row: found.row, status: found.status, kind: found.kind });
         }
-        let outside = match ready.region {
+        let outside = match rule.region {
             Region::Title => Some(look.title),
             Region::Foreground => Some(look.foreground),
             _ => None,
         };
         if let Some(text) = outside {
             let text = text.ok_or(RuleMiss::Because("it is not known"))?;
-            let somewhere = |row| ready.somewhere.iter().any(|pattern| sight.hit(row, *pattern));
-            let there = ready.somewhere.is_empty() || (0..sight.len()).any(somewhere);
-            let holds = there && self.holds_on(ready, text);
+            let there = rule.somewhere.is_none() || sight.last(0..sight.len(), &rule.somewhere).is_some();
+            let is = |pattern: &Pattern| pattern.is_match(text);
+            let any = rule.any.is_empty() || rule.any.iter().any(is);
+            let holds = there && any && rule.all.iter().all(is) && !rule.none.iter().any(is);
             return holds.then(|| held(None)).ok_or(RuleMiss::NotIn(text));
         }
         let rows =
-            self.rows(&ready.region, sight, found).ok_or(RuleMiss::Because("there is no such region on the screen"))?;
-        self.holds_in(rule, ready, rows, sight).map(held)
-    }
-
-    fn holds_on(&self, ready: &Ready, text: &str) -> bool {
-        let is = |pattern: &PatternId| self.single[*pattern].is_match(text);
-        (ready.any.is_empty() || ready.any.iter().any(is)) && ready.all.iter().all(is) && !ready.none.iter().any(is)
-    }
-
-    /// The row on which the conditions hold, where they need one.
-    fn holds_in<'s>(
-        &'s self,
-        rule: &Rule,
-        ready: &Ready,
-        rows: Range<usize>,
-        sight: &Sight<'s>,
-    ) -> Result<Option<usize>, RuleMiss<'s>> {
-        let hit = |row: usize, patterns: &[PatternId]| patterns.iter().any(|pattern| sight.hit(row, *pattern));
-        let counts = |row: &usize, patterns: &[PatternId]| hit(*row, patterns) && !hit(*row, &ready.except);
-        let last_of = |patterns: &[PatternId]| rows.clone().rev().find(|row| counts(row, patterns));
-        if let Some(missing) = ready.all.iter().find(|pattern| last_of(&[**pattern]).is_none()) {
-            return Err(RuleMiss::NoRow(self.single[*missing].as_str()));
-        }
-        if !ready.somewhere.is_empty() && !(0..sight.len()).any(|row| hit(row, &ready.somewhere)) {
-            return Err(RuleMiss::Nowhere(self.single[ready.somewhere[0]].as_str()));
-        }
-        if let Some(row) = last_of(&ready.none) {
-            return Err(RuleMiss::Excluded(sight.row(row)));
-        }
-        let mut last = ready.all.first().and_then(|pattern| last_of(&[*pattern]));
-        if !ready.any.is_empty() {
-            let matched = rows.clone().filter(|row| counts(row, &ready.any)).take(rule.at_least).count();
-            if matched < rule.at_least {
-                return Err(RuleMiss::TooFewRows { matched, wanted: rule.at_least });
-            }
-            last = last_of(&ready.any);
-        }
-        let later = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, &ready.stale)));
-        if let Some(later) = later {
-            return Err(RuleMiss::History(sight.row(later)));
-        }
-        let above = last.and_then(|last| sight.filled_above(last));
-        if !ready.right_below.is_empty() && !above.is_some_and(|above| hit(above, &ready.right_below)) {
-            return Err(RuleMiss::RightAbove(above.map_or("", |above| sight.row(above))));
-        }
-        if !ready.has_conditions() && ready.region != Region::Screen {
-            last = rows.clone().next();
-        }
-        Ok(last)
-    }
-
-    fn evidence(&self, ready: &Ready, held: &Held, look: &Look<'_>, sight: &Sight<'_>) -> Option<Evidence> {
-        let text = match ready.region {
-            Region::Title => look.title,
-            Region::Foreground => look.foreground,
-            _ => held.row.map(|row| sight.row(row)),
-        }?;
-        Some(Evidence { row: held.row, text: text.trim_end().to_owned() })
+            self.rows(&rule.region, sight, found).ok_or(RuleMiss::Because("there is no such region on the screen"))?;
+        holds_in(rule, rows, sight).map(held)
     }
 
     fn reading(&self, rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Reading {
-        let ready = self.rules.rules.iter().position(|other| other.id == rule.id).map(|at| &self.ready[at]);
         let dialog = held.kind.filter(|_| held.status == Some(StatusKind::WaitingUserAnswer));
         Reading {
             status: held.status,
             waiting_kind: held.kind,
             rule: rule.id.clone(),
             strength: rule.strength,
-            evidence: ready.and_then(|ready| self.evidence(ready, held, look, sight)),
+            evidence: evidence(rule, held, look, sight),
             dialog: dialog.and_then(|kind| match found.menu {
                 Some(_) => dialog::read(self, sight, found, kind),
                 None => dialog::read_text(self, sight, held.row?, kind),
@@ -367,22 +309,58 @@ impl Detector {
     }
 
     fn draft(&self, sight: &Sight<'_>, found: &Found) -> Option<String> {
-        found.composer.as_ref().map(|composer| layout::draft(&self.places, sight, composer))
+        found.composer.as_ref().map(|composer| layout::draft(&self.rules.layout, sight, composer))
     }
 
     fn nothing(&self, sight: &Sight<'_>, found: &Found) -> Reading {
-        Reading {
-            status: None,
-            waiting_kind: None,
-            rule: "none".into(),
-            strength: super::Strength::Fallback,
-            evidence: None,
-            dialog: None,
-            draft: self.draft(sight, found),
-            ends_turn: false,
-            content: content(sight, found),
-        }
+        let (draft, content) = (self.draft(sight, found), content(sight, found));
+        Reading { rule: "none".into(), draft, content, ..Reading::default() }
     }
+}
+
+/// The row on which the conditions of a rule hold, where they need one.
+fn holds_in<'s>(rule: &'s Rule, rows: Range<usize>, sight: &Sight<'s>) -> Result<Option<usize>, RuleMiss<'s>> {
+    let Rule { any, all, none, except, somewhere, stale_if_followed_by, right_below, .. } = rule;
+    let counts = |row: &usize, patterns: &[Pattern]| sight.hit(*row, patterns) && !sight.hit(*row, except);
+    let last_of = |patterns: &[Pattern]| rows.clone().rev().find(|row| counts(row, patterns));
+    if let Some(missing) = all.iter().find(|pattern| last_of(std::slice::from_ref(pattern)).is_none()) {
+        return Err(RuleMiss::NoRow(&missing.text));
+    }
+    if let Some(missing) = somewhere.as_ref().filter(|_| sight.last(0..sight.len(), somewhere).is_none()) {
+        return Err(RuleMiss::Nowhere(&missing.text));
+    }
+    if let Some(row) = last_of(none) {
+        return Err(RuleMiss::Excluded(sight.row(row)));
+    }
+    let mut last = all.first().and_then(|pattern| last_of(std::slice::from_ref(pattern)));
+    if !any.is_empty() {
+        let matched = rows.clone().filter(|row| counts(row, any)).take(rule.at_least).count();
+        if matched < rule.at_least {
+            return Err(RuleMiss::TooFewRows { matched, wanted: rule.at_least });
+        }
+        last = last_of(any);
+    }
+    let stale = stale_if_followed_by.as_slice();
+    if let Some(later) = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, stale))) {
+        return Err(RuleMiss::History(sight.row(later)));
+    }
+    let above = last.and_then(|last| sight.filled_above(last));
+    if right_below.is_some() && !above.is_some_and(|above| sight.hit(above, right_below)) {
+        return Err(RuleMiss::RightAbove(above.map_or("", |above| sight.row(above))));
+    }
+    if any.is_empty() && all.is_empty() && !matches!(rule.region, Region::Screen) {
+        last = rows.clone().next();
+    }
+    Ok(last)
+}
+
+fn evidence(rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>) -> Option<Evidence> {
+    let text = match rule.region {
+        Region::Title => look.title,
+        Region::Foreground => look.foreground,
+        _ => held.row.map(|row| sight.row(row)),
+    }?;
+    Some(Evidence { row: held.row, text: text.trim_end().to_owned() })
 }
 
 /// The input field and what is below it do not count: people type there, and clocks tick there.

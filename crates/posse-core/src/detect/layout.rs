@@ -4,9 +4,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::compile::{Detector, PatternId, Places};
+use serde::Deserialize;
+
+use super::compile::{Detector, Pattern};
 use super::dialog::{self, Menu};
 use super::engine::Sight;
+use super::rules::Layout;
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,31 +31,65 @@ pub struct Composer {
 }
 
 /// The rows a rule looks at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Region {
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Region {
+    #[default]
     Screen,
+    /// `tail:N`: the last N rows.
     Tail(usize),
+    /// `footer:N`: the last N filled rows.
     Footer(usize),
+    /// Above the input field.
     Conversation,
     Turn,
     Composer,
     BelowComposer,
     Menu,
     AboveMenu,
+    /// From its frame to the end of the screen.
     Dialog,
-    After(usize),
+    /// `after:PATTERN_NAME`.
+    After(Pattern),
     Title,
     Foreground,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("there is no region {0:?}")]
+pub struct UnknownRegion(String);
+
+impl TryFrom<String> for Region {
+    type Error = UnknownRegion;
+    fn try_from(text: String) -> Result<Self, UnknownRegion> {
+        Ok(match (text.split_once(':').unwrap_or((&text, "")), text.as_str()) {
+            (("after", name), _) if !name.is_empty() => Self::After(format!("@{name}").into()),
+            (("tail", count), _) => Self::Tail(count.parse().map_err(|_| UnknownRegion(text))?),
+            (("footer", count), _) => Self::Footer(count.parse().map_err(|_| UnknownRegion(text))?),
+            (_, "screen") => Self::Screen,
+            (_, "conversation") => Self::Conversation,
+            (_, "turn") => Self::Turn,
+            (_, "composer") => Self::Composer,
+            (_, "below_composer") => Self::BelowComposer,
+            (_, "menu") => Self::Menu,
+            (_, "above_menu") => Self::AboveMenu,
+            (_, "dialog") => Self::Dialog,
+            (_, "title") => Self::Title,
+            (_, "foreground") => Self::Foreground,
+            _ => return Err(UnknownRegion(text)),
+        })
+    }
+}
+
 impl Detector {
     pub(super) fn find(&self, sight: &Sight<'_>) -> Found {
-        let mut composer = composer(&self.places, sight);
+        let layout = &self.rules.layout;
+        let mut composer = composer(layout, sight);
         if let Some(composer) = &mut composer {
-            composer.above = list(&self.places, sight, composer).unwrap_or(composer.rows.start);
+            composer.above = list(layout, sight, composer).unwrap_or(composer.rows.start);
         }
         let end = composer.as_ref().map_or(sight.len(), |composer| composer.above);
-        let turn = self.places.prompt_echo.and_then(|echo| sight.last(0..end, echo)).map_or(0, |row| row + 1);
+        let turn = sight.last(0..end, &layout.prompt_echo).map_or(0, |row| row + 1);
         let from = composer.as_ref().map_or(0, |composer| composer.below);
         let menu = dialog::menu(self, sight, from);
         Found { composer, menu, turn }
@@ -61,15 +98,14 @@ impl Detector {
     /// The row after the dialog that is open above the input field, if one is. Claude Code 2.1.140 keeps its spinner and its
     /// input field below the question of an MCP tool. What the agent writes never begins with a frame in the first column.
     pub(super) fn end_of_dialog_above_composer(&self, sight: &Sight<'_>) -> Option<usize> {
-        let footer = self.places.dialog_footer?;
-        let composer = composer(&self.places, sight)?;
+        let rules = &self.rules.dialog;
+        let footer = rules.footer.as_ref()?;
+        let composer = composer(&self.rules.layout, sight)?;
         let top = composer.rows.start.checked_sub(1)?;
-        let is_between = |row: &usize| {
-            sight.row(*row).trim().is_empty() || self.places.above_composer.is_some_and(|p| sight.hit(*row, p))
-        };
-        let last = (0..top).rev().find(|row| !is_between(row)).filter(|row| sight.hit(*row, footer))?;
+        let is_between = |row: &usize| sight.row(*row).trim().is_empty() || sight.hit(*row, &rules.above_composer);
+        let last = (0..top).rev().find(|row| !is_between(row)).filter(|row| sight.hit(*row, [footer]))?;
         let dialog = dialog::menu(self, &sight.until(last), 0)?;
-        let frame = sight.last(0..dialog.rows.start, self.places.dialog_frame?)?;
+        let frame = sight.last(0..dialog.rows.start, &rules.frame)?;
         (sight.row(frame).starts_with(['─', '▔']) && dialog.rows.start < last).then_some(last + 1)
     }
 
@@ -111,11 +147,10 @@ impl Detector {
             Region::Menu => found.menu.as_ref()?.rows.clone(),
             Region::AboveMenu => found.menu.as_ref()?.above.clone(),
             Region::Dialog => {
-                let framed = || self.places.dialog_frame.and_then(|frame| sight.last(0..end, frame));
-                let top = || framed().map_or(0, |row| row + 1);
+                let top = || sight.last(0..end, &self.rules.dialog.frame).map_or(0, |row| row + 1);
                 found.menu.as_ref().map_or_else(top, |menu| menu.above.start)..end
             }
-            Region::After(pattern) => sight.last(0..end, *pattern)? + 1..end,
+            Region::After(pattern) => sight.last(0..end, [pattern])? + 1..end,
             Region::Title | Region::Foreground => return None,
         })
     }
@@ -125,49 +160,47 @@ impl Detector {
 const SCROLLED: usize = 3;
 
 /// The lowest input field.
-fn composer(places: &Places, sight: &Sight<'_>) -> Option<Composer> {
-    let pattern = places.composer?;
-    if let (None, Some(frame)) = (places.frame_above, places.frame_below) {
-        return block(places, sight, pattern, frame);
+fn composer(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
+    let Layout { composer, composer_not, frame_above, frame_below, .. } = layout;
+    composer.as_ref()?;
+    if frame_above.is_none() && frame_below.is_some() {
+        return block(layout, sight);
     }
-    (0..sight.len()).rev().filter(|row| sight.hit(*row, pattern)).find_map(|row| {
-        let not = places.composer_not.is_some_and(|not| sight.hit(row, not));
-        let framed = places.frame_above.is_none_or(|frame| row > 0 && sight.hit(row - 1, frame));
-        if not || !framed {
+    (0..sight.len()).rev().filter(|row| sight.hit(*row, composer)).find_map(|row| {
+        let framed = frame_above.is_none() || (row > 0 && sight.hit(row - 1, frame_above));
+        if sight.hit(row, composer_not) || !framed {
             return None;
         }
-        match places.frame_below {
-            Some(frame) => {
-                let end = (row + 1..sight.len()).find(|below| sight.hit(*below, frame))?;
-                Some(Composer { rows: row..end, below: end, above: row })
-            }
-            None => open(places, sight, row),
+        if frame_below.is_none() {
+            return open(layout, sight, row);
         }
+        let end = (row + 1..sight.len()).find(|below| sight.hit(*below, frame_below))?;
+        Some(Composer { rows: row..end, below: end, above: row })
     })
 }
 
 /// A field with a border on its left: the adjacent rows above the one that closes it.
-fn block(places: &Places, sight: &Sight<'_>, pattern: PatternId, frame: PatternId) -> Option<Composer> {
-    let below = sight.last(0..sight.len(), frame)?;
-    let start = (0..below).rev().take_while(|row| sight.hit(*row, pattern)).last()?;
-    let end = below.saturating_sub(places.info_rows).max(start);
+fn block(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
+    let below = sight.last(0..sight.len(), &layout.frame_below)?;
+    let start = (0..below).rev().take_while(|row| sight.hit(*row, &layout.composer)).last()?;
+    let end = below.saturating_sub(layout.info_rows).max(start);
     Some(Composer { rows: start..end, below, above: start })
 }
 
 /// The first row of a list that completes what stands in the input field.
-fn list(places: &Places, sight: &Sight<'_>, composer: &Composer) -> Option<usize> {
-    let completion = places.completion?;
-    let draft = draft(places, sight, composer);
+fn list(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> Option<usize> {
+    let completion = layout.completion.as_ref()?;
+    let draft = draft(layout, sight, composer);
     let start = composer.rows.start;
     let filled = |row: usize| !sight.row(row).trim().is_empty();
     let right_above = start >= 2 && !filled(start - 1) && filled(start - 2);
-    if !right_above || !places.completes.as_ref()?.is_match(&draft) {
+    if !right_above || !layout.completes.as_ref()?.is_match(&draft) {
         return None;
     }
     // Nothing of a list but its selected row, and arrows, stands in the first column.
-    let selected = (0..start).rev().find(|row| sight.hit(*row, completion) || !is_indented(sight.row(*row)))?;
+    let selected = (0..start).rev().find(|row| sight.hit(*row, [completion]) || !is_indented(sight.row(*row)))?;
     let first = (0..selected).rev().take_while(|row| filled(*row) && is_indented(sight.row(*row))).last();
-    sight.hit(selected, completion).then_some(first.unwrap_or(selected))
+    sight.hit(selected, [completion]).then_some(first.unwrap_or(selected))
 }
 
 fn is_indented(row: &str) -> bool {
@@ -175,30 +208,29 @@ fn is_indented(row: &str) -> bool {
 }
 
 /// A field without a frame: below it only the rest of the draft and, after a blank row, a footer.
-fn open(places: &Places, sight: &Sight<'_>, row: usize) -> Option<Composer> {
+fn open(layout: &Layout, sight: &Sight<'_>, row: usize) -> Option<Composer> {
+    let Layout { only_below, not_below, .. } = layout;
     let filled = |below: &usize| !sight.row(*below).trim().is_empty();
     let footer = (row + 1..sight.len()).rev().take_while(filled).last()?;
-    let hit = |below: usize, pattern: Option<PatternId>| pattern.is_some_and(|pattern| sight.hit(below, pattern));
-    let alone =
-        places.only_below.is_none() || (row + 1..sight.len()).filter(filled).all(|below| hit(below, places.only_below));
-    let other = (footer..sight.len()).any(|below| hit(below, places.not_below));
+    let alone = only_below.is_none() || (row + 1..sight.len()).filter(filled).all(|row| sight.hit(row, only_below));
+    let other = (footer..sight.len()).any(|row| sight.hit(row, not_below));
     (footer > row + 1 && alone && !other).then_some(Composer { rows: row..footer, below: footer, above: row })
 }
 
 /// What stands in the input field, without the mark before it, its border and the indentation below it.
-pub(super) fn draft(places: &Places, sight: &Sight<'_>, composer: &Composer) -> String {
+pub(super) fn draft(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> String {
     let mut draft = String::new();
     for row in composer.rows.clone() {
         let text = sight.row(row);
         let inside = text.trim_start().strip_prefix(['│', '┃']).map(|inside| inside.trim_end_matches(['│', '┃', ' ']));
-        let marked = row == composer.rows.start && (inside.is_none() || places.frame_above.is_some());
+        let marked = row == composer.rows.start && (inside.is_none() || layout.frame_above.is_some());
         let text = inside.unwrap_or(text);
         let text = if marked { after_mark(text.trim_start_matches(' ')) } else { text };
         draft.push_str(text.strip_prefix("  ").unwrap_or(text).trim_end_matches(is_blank));
         draft.push('\n');
     }
     let draft = draft.trim_end_matches(is_blank).trim_start_matches(['\n', ' ', '\u{a0}']);
-    if places.placeholder.as_ref().is_some_and(|pattern| pattern.is_match(draft)) {
+    if layout.placeholder.as_ref().is_some_and(|pattern| pattern.is_match(draft)) {
         return String::new();
     }
     draft.to_owned()

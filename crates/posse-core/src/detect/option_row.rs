@@ -11,9 +11,9 @@ use crate::screen::{Colour, Inks};
 
 /// The options in this row, if it is one of options.
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Vec<Choice>> {
-    let pattern = detector.option_rows.iter().find(|pattern| sight.hit(row, **pattern))?;
+    let pattern = detector.rules.dialog.row.iter().find(|pattern| sight.hit(row, [*pattern]))?;
     let text = sight.row(row);
-    let groups = detector.single[*pattern].captures(text)?;
+    let groups = pattern.captures(text)?;
     let labels: Vec<Range<usize>> = groups.iter().skip(1).flatten().map(|label| label.range()).collect();
     let selected = selected(sight, row, &labels);
     let choices = labels.iter().enumerate().map(|(at, label)| Choice {

@@ -7,29 +7,29 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::Strength;
+use super::compile::Pattern;
 use super::dialog::Meaning;
+use super::engine::Classifier;
+use super::layout::Region;
 use crate::status::{StatusKind, WaitingKind};
 
-/// A pattern as written: a regular expression, or `@NAME` for a named one.
-pub type Pattern = String;
-
-/// One name for one pattern or for several of which any will do.
+/// One name for one regular expression or for several of which any will do.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Patterns {
-    One(Pattern),
-    Several(Vec<Pattern>),
+    One(String),
+    Several(Vec<String>),
 }
 
 impl Patterns {
-    pub fn as_mut_slice(&mut self) -> &mut [Pattern] {
+    fn as_mut_slice(&mut self) -> &mut [String] {
         match self {
             Patterns::One(one) => std::slice::from_mut(one),
             Patterns::Several(several) => several,
         }
     }
 
-    pub fn as_slice(&self) -> &[Pattern] {
+    pub fn as_slice(&self) -> &[String] {
         match self {
             Patterns::One(one) => std::slice::from_ref(one),
             Patterns::Several(several) => several,
@@ -53,11 +53,11 @@ pub struct Rules {
 
 impl Rules {
     /// Every named pattern as written.
-    pub fn named_patterns(&self) -> impl Iterator<Item = &Pattern> {
+    pub fn named_patterns(&self) -> impl Iterator<Item = &String> {
         self.patterns.values().flat_map(Patterns::as_slice)
     }
 
-    pub fn named_patterns_mut(&mut self) -> impl Iterator<Item = &mut Pattern> {
+    pub fn named_patterns_mut(&mut self) -> impl Iterator<Item = &mut String> {
         self.patterns.values_mut().flat_map(Patterns::as_mut_slice)
     }
 }
@@ -101,6 +101,9 @@ pub struct Layout {
 pub struct DialogRules {
     /// The characters that mark the option under the cursor.
     pub cursors: String,
+    /// A row with one of them. Made of `cursors`.
+    #[serde(skip)]
+    pub(super) cursor: Option<Pattern>,
     /// The first option of a numbered menu whose cursor no character marks. Only numbers choose in it.
     pub first: Option<Pattern>,
     /// The row above which a dialog does not reach.
@@ -223,10 +226,8 @@ pub struct Rule {
     pub ends_turn: bool,
     #[serde(default)]
     pub when: Vec<Gate>,
-    /// `screen`, `tail:N`, `footer:N` (the last N filled rows), `conversation` (above the input field), `turn`, `composer`, `below_composer`, `menu`,
-    /// `above_menu`, `dialog` (from its frame to the end of the screen), `after:PATTERN_NAME`, `title`, `foreground`.
-    #[serde(default = "screen")]
-    pub region: String,
+    #[serde(default)]
+    pub region: Region,
     #[serde(default)]
     pub any: Vec<Pattern>,
     #[serde(default)]
@@ -247,6 +248,8 @@ pub struct Rule {
     pub right_below: Option<Pattern>,
     /// The rule for a code-written decision of this name, instead of conditions.
     pub classifier: Option<String>,
+    #[serde(skip)]
+    pub(super) decides: Option<Classifier>,
     /// Why this is so; people read it in `explain`.
     pub why: String,
     /// Screens on which it must hold, and on which it must not. Checked when the rules are loaded.
@@ -256,12 +259,14 @@ pub struct Rule {
     pub fails: Vec<String>,
 }
 
-fn layout() -> Strength {
-    Strength::Layout
+impl Rule {
+    pub(super) fn is_about_title(&self) -> bool {
+        matches!(self.region, Region::Title)
+    }
 }
 
-fn screen() -> String {
-    "screen".into()
+fn layout() -> Strength {
+    Strength::Layout
 }
 
 fn yes() -> bool {

@@ -178,12 +178,9 @@ fn kind_tool_and_path_have_to_fit() {
 fn plain_yes_must_be_the_first_option() {
     use crate::detect::dialog::{Choosable, Meaning};
     let numbered_from = |first: usize, meanings: &[Meaning]| {
-        let option = |(at, meaning): (usize, &Meaning)| Choosable {
-            label: format!("{meaning:?}"),
-            meaning: *meaning,
-            key: Some((at + first).to_string()),
-            then_enter: false,
-            selected: at == 0,
+        let option = |(at, meaning): (usize, &Meaning)| {
+            let key = Some((at + first).to_string());
+            Choosable { label: format!("{meaning:?}"), meaning: *meaning, key, ..Choosable::default() }
         };
         Dialog { options: meanings.iter().enumerate().map(option).collect(), ..dialog("Bash", &["ls"]) }
     };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::question::ReportedToolRule;
-use crate::status::WaitingKind;
+use crate::status::{Claim, WaitingKind};
 use crate::written::Expression;
 
 /// Everything that decides what an agent says of itself outside of its screen. What is not mentioned means nothing.
@@ -15,8 +15,10 @@ use crate::written::Expression;
 pub struct SignalRules {
     /// OSC 7501 is believed from these, by the name they give as `app`.
     pub osc_apps: Vec<String>,
-    pub title: Option<TitleRules>,
-    pub progress: Option<ProgressRules>,
+    /// Titles, as regular expressions. Only titles that are never shown while it works or asks are `quiet`.
+    pub title: Option<StateRules<Expression>>,
+    /// States of OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning.
+    pub progress: Option<StateRules<u8>>,
     /// By the name of the hook's event.
     pub hooks: BTreeMap<String, Means>,
     pub session_file: Option<SessionFileRules>,
@@ -27,23 +29,24 @@ pub struct SignalRules {
     pub events: Vec<EventRule>,
 }
 
-/// Regular expressions, in the order in which they are tried. Another title says nothing.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TitleRules {
-    pub busy: Vec<Expression>,
-    pub asking: Vec<Expression>,
-    /// Only titles that are never shown while it works or asks.
-    pub quiet: Vec<Expression>,
+/// What a state means, in the order in which it is looked for. Another state says nothing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound = "T: Deserialize<'de>")]
+pub struct StateRules<T> {
+    #[serde(default)]
+    busy: Vec<T>,
+    #[serde(default)]
+    asking: Vec<T>,
+    #[serde(default)]
+    quiet: Vec<T>,
 }
 
-/// States of OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning. Another state says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProgressRules {
-    pub busy: Vec<u8>,
-    pub asking: Vec<u8>,
-    pub quiet: Vec<u8>,
+impl<T> StateRules<T> {
+    pub(super) fn claim(&self, is: impl Fn(&T) -> bool) -> Claim {
+        let means = [(&self.busy, Claim::Working), (&self.asking, Claim::Asking(None)), (&self.quiet, Claim::Ready)];
+        let found = means.into_iter().find(|(states, _)| states.iter().any(&is));
+        found.map_or(Claim::Nothing, |(_, claim)| claim)
+    }
 }
 
 /// A file in which the agent keeps its state as JSON.

@@ -72,21 +72,7 @@ pub struct Life {
 impl Life {
     /// A terminal whose program is being started.
     pub fn starting(now: Wall) -> Self {
-        let kind = StatusKind::Processing;
-        let reason = STARTING.into();
-        Self::resumed(
-            Status {
-                kind,
-                reason,
-                waiting_kind: None,
-                dialog: None,
-                since: now,
-                epoch: 0,
-                awaiting_reaction: false,
-                unproven: false,
-            },
-            false,
-        )
+        Self::resumed(Status::new(StatusKind::Processing, STARTING, now), false)
     }
 
     /// A terminal known from before, as it was last seen. That holds until there is evidence.
@@ -100,10 +86,6 @@ impl Life {
         };
         let idle = status.kind == StatusKind::Idle && !status.awaiting_reaction;
         let turns = if starting || idle { Turns::None } else { Turns::Some };
-        let said = [const { None }; Source::ALL.len()];
-        let said_at = [Mono::default(); Source::ALL.len()];
-        let (seen, word, asking, border, started) = (None, None, None, None, None);
-        let at_it = !status.awaiting_reaction;
         let reported = status.clone();
         let presumed = if status.awaiting_reaction {
             Status { kind: StatusKind::Processing, reason: PROMPTED.into(), ..status }
@@ -111,18 +93,18 @@ impl Life {
             status
         };
         Self {
+            at_it: !reported.awaiting_reaction,
             presumed,
             reported,
             phase,
             turns,
-            seen,
-            word,
-            said,
-            said_at,
-            asking,
-            border,
-            started,
-            at_it,
+            seen: None,
+            word: None,
+            said: Default::default(),
+            said_at: Default::default(),
+            asking: None,
+            border: None,
+            started: None,
             title_turns: false,
         }
     }
@@ -391,7 +373,7 @@ impl Life {
 
     fn missed(&mut self) {
         (self.seen, self.word, self.asking) = (None, None, None);
-        self.said = [const { None }; Source::ALL.len()];
+        self.said = Default::default();
     }
 
     /// What the process did. Another reason is news even where the status is the same.
@@ -400,17 +382,7 @@ impl Life {
             return;
         }
         let since = if kind == self.presumed.kind { self.presumed.since } else { wall };
-        let epoch = self.presumed.epoch + 1;
-        self.presumed = Status {
-            kind,
-            reason,
-            waiting_kind: None,
-            dialog: None,
-            since,
-            epoch,
-            awaiting_reaction: false,
-            unproven: false,
-        };
+        self.presumed = Status { epoch: self.presumed.epoch + 1, ..Status::new(kind, reason, since) };
     }
 
     /// Whether this exit is no error: a program that reports success, or an agent that does so while it has nothing to do.

@@ -68,17 +68,7 @@ fn check_working(events: &[(u64, Event)], expected: &[(u64, StatusKind, &str)]) 
 }
 
 pub(super) fn reading(rule: &str, status: Option<StatusKind>, content: u64) -> Reading {
-    Reading {
-        status,
-        waiting_kind: None,
-        rule: rule.into(),
-        strength: Strength::Layout,
-        evidence: None,
-        dialog: None,
-        draft: None,
-        ends_turn: false,
-        content,
-    }
+    Reading { status, rule: rule.into(), strength: Strength::Layout, content, ..Reading::default() }
 }
 
 pub(super) fn title_busy(content: u64) -> Reading {
@@ -148,16 +138,7 @@ fn an_end_is_for_ever() {
     check_idle(&events, &[(200, Processing, "rule spinner"), (300, Error, "ended by SIGKILL")]);
     // Nothing that was on its way is told either.
     check_idle(&[(200, api_error()), (300, Exited(Exit::Code(1)))], &[(300, Error, "exited with 1")]);
-    let status = Status {
-        kind: Error,
-        reason: "exited with 0".into(),
-        waiting_kind: None,
-        dialog: None,
-        since: Wall(1),
-        epoch: 4,
-        awaiting_reaction: false,
-        unproven: false,
-    };
+    let status = Status::new(Error, "exited with 0", Wall(1));
     assert_eq!(run(&mut Life::resumed(status, true), &[(0, idle()), (1, Said(Osc, Ready))]), []);
 }
 

@@ -401,10 +401,7 @@ impl Agent {
             }
             DeliveryEvent::Typed(id) => Event::Typed(*id),
             DeliveryEvent::TypingFailed(id) => Event::TypingFailed(*id),
-            DeliveryEvent::Said(claim) => match said(claim) {
-                Some(claim) => Event::Said(claim),
-                None => return Vec::new(),
-            },
+            DeliveryEvent::Said(claim) => Event::Said(claim),
             DeliveryEvent::Time => Event::Time,
             DeliveryEvent::Gone => Event::Gone,
         };
@@ -482,13 +479,4 @@ fn is_ready(status: Option<StatusKind>) -> bool {
 /// For the log.
 fn described(result: &Result<(), InputError>) -> String {
     result.as_ref().map_or_else(ToString::to_string, |()| "done".into())
-}
-
-fn said(claim: &Claim) -> Option<delivery::Claim> {
-    match claim {
-        Claim::Working => Some(delivery::Claim::Working),
-        Claim::Asking(_) => Some(delivery::Claim::Asking),
-        Claim::Ready | Claim::TurnOver | Claim::Failed(_) => Some(delivery::Claim::Quiet),
-        Claim::Nothing => None,
-    }
 }

@@ -57,7 +57,7 @@ impl Pump {
 
     pub(super) fn hook(&mut self, payload: &Value) {
         let (Some(event), Some(signals)) = (payload["hook_event_name"].as_str(), self.signals()) else { return };
-        let (report, said) = (signals.hook_report(event, payload), signals.hook(event, payload));
+        let (said, report) = signals.hook(event, payload);
         self.reported(report);
         self.said(said);
     }

@@ -1,6 +1,6 @@
+use super::super::DialogKeys;
 use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, quiet, words};
 use super::super::translate::{Meant, translate};
-use super::super::{Claim, DialogKeys};
 use super::*;
 use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
@@ -193,7 +193,7 @@ fn the_next_question_in_the_same_words_is_another_one() {
     let d = || permission("d", &NUMBERED);
     let printed = |options: &[&str]| Read(asking("d", WaitingKind::Permission, options).with(|s| s.printed = 5));
     // The program has said and printed something that it would not have without the key.
-    let said = || (400, Said(Claim::Asking), "look");
+    let said = || (400, Said(Claim::Asking(None)), "look");
     after_key(&[said(), (1200, printed(&NUMBERED), NOTHING), (1301, printed(&NUMBERED), &done("Another", 1))]);
     // It may have spoken of something before the key.
     after_key(&[said(), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);

@@ -1,4 +1,3 @@
-use super::super::Claim;
 use super::super::testing::{Ev, asking, at, busy, quiet, words};
 use super::*;
 use Ev::{Failed, Gone, Read, Said, Time, Typed};

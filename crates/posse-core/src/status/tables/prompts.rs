@@ -96,22 +96,7 @@ fn recalled_claims_change_no_status_and_still_hold_back_an_end() {
 
 #[test]
 fn what_was_known_holds_until_there_is_evidence() {
-    let known = |kind, reason: &str| {
-        let reason = reason.to_owned();
-        Life::resumed(
-            Status {
-                kind,
-                reason,
-                waiting_kind: None,
-                dialog: None,
-                since: Wall(0),
-                epoch: 7,
-                awaiting_reaction: false,
-                unproven: false,
-            },
-            false,
-        )
-    };
+    let known = |kind, reason: &str| Life::resumed(Status::new(kind, reason, Wall(0)), false);
     let check = |kind, events: &[(u64, Event)], expected: &[(u64, StatusKind)]| {
         let told = run(&mut known(kind, "rule x"), events);
         let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind)).collect();

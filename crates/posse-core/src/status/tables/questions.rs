@@ -1,6 +1,7 @@
 //! Questions and errors.
 
 use super::*;
+use crate::detect::dialog::Choosable;
 
 #[test]
 fn a_visible_question_beats_every_word() {
@@ -120,16 +121,9 @@ fn the_same_words_again_are_another_question() {
 
 #[test]
 fn the_cursor_of_a_question_is_no_news() {
-    let option = |selected| crate::detect::dialog::Choosable {
-        label: "Yes".into(),
-        meaning: crate::detect::dialog::Meaning::Accept,
-        key: None,
-        then_enter: false,
-        selected,
-    };
     let with_cursor = |selected| {
         let mut reading = question("a", Permission);
-        reading.dialog.as_mut().unwrap().options = vec![option(selected)];
+        reading.dialog.as_mut().unwrap().options = vec![Choosable { selected, ..Choosable::default() }];
         Event::Read(reading)
     };
     let mut life = Life::starting(wall(0));

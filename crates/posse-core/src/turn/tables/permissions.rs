@@ -318,24 +318,10 @@ fn a_failure_of_the_service_is_no_permission() {
 
 #[test]
 fn a_status_says_whether_a_yes_is_plain() {
-    let option = |label: &str, meaning| Choosable {
-        label: label.into(),
-        meaning,
-        key: None,
-        then_enter: false,
-        selected: false,
-    };
+    let option = |label: &str, meaning| Choosable { label: label.into(), meaning, ..Choosable::default() };
     let dialog = |kind, options| Dialog { id: "d".into(), kind, options, ..Dialog::default() };
-    let status = |kind, dialog| Status {
-        kind: WaitingUserAnswer,
-        reason: "rule menu".into(),
-        waiting_kind: Some(kind),
-        dialog,
-        since: Wall(0),
-        epoch: 9,
-        awaiting_reaction: false,
-        unproven: false,
-    };
+    let waiting = || Status::new(WaitingUserAnswer, "rule menu", Wall(0));
+    let status = |kind, dialog| Status { waiting_kind: Some(kind), dialog, ..waiting() };
     let plain = |kind, dialog| {
         let seen = Seen::of(&status(kind, dialog));
         (seen.question, seen.plain_yes)
