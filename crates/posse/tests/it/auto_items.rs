@@ -62,4 +62,7 @@ fn items_are_made_and_answered() {
     env.run(["run", "answer", ".", "02-more.md", "the", "blue one"]).ok();
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("## Status: Open") && text.ends_with("**Answer:** the blue one\n"), "{text}");
+    // Directories are as configured.
+    put(&env, ".posse/config.toml", "[backlog]\nfeatures = \"wishes\"\n");
+    assert!(env.run(["auto", "new", "feature", "Less"]).ok().starts_with("wishes/"));
 }

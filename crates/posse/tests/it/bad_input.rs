@@ -27,6 +27,7 @@ fn the_api_refuses_what_makes_no_sense() {
         ("POST", "/terminals", r#"{"command":["a\u0000b"],"working_directory":"/"}"#, 400),
         ("POST", "/terminals", r#"{"command":["true"],"working_directory":"/","unknown":1}"#, 422),
         ("POST", "/terminals", r#"{"command":["true"],"working_directory":"/","ring_bytes":1}"#, 400),
+        ("POST", "/sessions?provider=shell&agent_profile=x&wait=false", "", 201), // Does not wait for it.
         ("POST", &input, "{}", 422),
         ("POST", &input, r#"{"message":"x","writer":0,"sequence":1}"#, 400),
         ("POST", &input, r#"{"message":"x","writer":5}"#, 400),

@@ -48,6 +48,14 @@ fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
     }
 }
 
+#[test]
+fn check_that_cannot_be_run_is_a_warning() {
+    let scene = Scene::new(&checked("echo no server; exit 77", ""));
+    scene.claude.play("t", commit("a", "alpha") + DONE);
+    let text = scene.plan_says(0, "run", &[], &["completed with warnings: every task is done; e2e: not run"]);
+    assert!(report(&text).contains("(after_plan): not run: it says that it cannot"), "{text}");
+}
+
 /// It is journaled like everything else: asked for again after a crash, and answered once.
 #[test]
 fn the_daemon_dies_while_the_plan_is_checked() {

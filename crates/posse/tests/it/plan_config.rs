@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::plan_run::{ONE, Scene, TWO};
-use crate::project::said;
+use crate::project::{said, says};
 use crate::steps::{DONE, commit, sh};
 
 /// Whoever edits the file while a plan runs changes nothing about that run; the next one says what is different.
@@ -61,6 +61,23 @@ fn a_project_cannot_loosen_what_sessions_are_held_by() {
     scene.plan_says(1, "run", &["--reset", "t"], &["THE SANDBOX IS OFF"]);
     let called = scene.claude.called("t", 2).unwrap();
     assert!(called.arguments.contains(&"--dangerously-skip-permissions".to_owned()), "{:?}", called.arguments);
+    // The file of the original orchestrator counts if there is no other.
+    fs::remove_file(scene.env.work().join(".posse/config.toml")).unwrap();
+    scene.put(".claude/orchestrator-config.yaml", "build_command: make all\n");
+    says(0, scene.command(&["config"]), &["make all"]);
+}
+
+#[test]
+fn init_writes_a_configuration_that_says_nothing() {
+    let scene = Scene::new(ONE);
+    let text = says(0, scene.command(&["init"]), &[]);
+    assert!(scene.file(".posse/config.toml").unwrap().contains("#test_command"), "{text}");
+    assert_eq!(scene.file(".posse/.gitignore").as_deref(), Some("/state/\n"));
+    says(0, scene.command(&["check", ".posse/plans/first.yaml"]), &[]);
+    // What is there stays.
+    scene.configure("test_command = 'mine'\n");
+    let text = says(0, scene.command(&["init", "second.yaml"]), &[]);
+    assert_eq!(scene.file(".posse/config.toml").as_deref(), Some("test_command = 'mine'\n"), "{text}");
 }
 
 /// A command that a file of the project names is run only when the user has confirmed it, and again when it has changed.

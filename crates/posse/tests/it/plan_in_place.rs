@@ -5,7 +5,7 @@ use std::fs;
 use crate::kills::kill_daemon;
 use crate::plan_run::{ONE, Scene, TWO};
 use crate::project::{ended_with, said};
-use crate::steps::{DONE, commit, reports, say, sh, wait_for};
+use crate::steps::{DONE, commit, say, sh, wait_for};
 
 fn in_place(plan: &str) -> String {
     plan.replace("backoff_base: 1", "backoff_base: 1, isolation: in_place")
@@ -19,25 +19,6 @@ fn users(scene: &Scene) -> [String; 3] {
 }
 
 #[test]
-fn sessions_work_in_the_checkout_one_after_the_other() {
-    let scene = Scene::new(&in_place(TWO));
-    scene.claude.play("1.1", commit("a", "alpha") + &reports("completed", "a is there"));
-    scene.claude.play("1.2", sh("cat a > b") + &reports("completed", "b is there"));
-    scene.plan_ends(0, "run", &[]);
-    assert_eq!((scene.file("a").as_deref(), scene.file("b").as_deref()), (Some("alpha\n"), Some("alpha\n")));
-    assert_eq!(scene.git(&["status", "--porcelain"]), "");
-    assert_eq!(scene.git(&["log", "--format=%s"]), "task 1.2: Write b\nchange a\nfirst\n", "nothing was merged");
-    assert_eq!(scene.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
-    for task in ["1.1", "1.2"] {
-        let called = scene.claude.called(task, 1).unwrap();
-        assert_eq!(called.directory, scene.env.work().canonicalize().unwrap().to_str().unwrap());
-        assert!(called.prompt.contains("Stay on branch `main`"), "{}", called.prompt);
-    }
-    let (code, text) = scene.plan("run", &["--parallel"]);
-    assert!(code != 0 && text.contains("only one can run; leave out `parallel`"), "{code}: {text}");
-}
-
-#[test]
 fn t47_uncommitted_changes_are_refused_or_left_alone() {
     let scene = Scene::new(&in_place(ONE));
     fs::write(scene.env.work().join("README"), "one\nmine\n").unwrap();
@@ -48,6 +29,8 @@ fn t47_uncommitted_changes_are_refused_or_left_alone() {
     let plan = scene.text();
     let (code, text) = scene.plan("run", &[]);
     assert!(code != 0 && text.contains("not committed: README, loose, staged; commit them"), "{code}: {text}");
+    let (code, text) = scene.plan("run", &["--parallel", "--allow-dirty"]);
+    assert!(code != 0 && text.contains("only one can run; leave out `parallel`"), "{code}: {text}");
     assert_eq!((scene.claude.sessions(), scene.text()), (0, plan), "nothing was begun");
 
     scene.claude.play("t", commit("a", "alpha") + &sh("echo beta > b") + DONE);

@@ -101,3 +101,15 @@ fn t74_t75_t76_every_session_is_counted() {
     assert_eq!(scene.usage(&["--since", "2001-01-01", "--all"])["total"]["sessions"], 4);
     assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);
 }
+
+/// A session that was told how much it may spend and has spent it has not failed.
+#[test]
+fn a_session_without_money_costs_no_attempt() {
+    let scene = Scene::new(&ONE.replace("name: One", "name: One, budget_limit_usd: 1"));
+    scene.claude.play(
+        "t",
+        r#"{ print = '{"type":"result","subtype":"error_max_budget_usd","is_error":true,"num_turns":3,"total_cost_usd":1.01,"usage":{"input_tokens":1,"output_tokens":1}}' }, { print = "\n" }, { exit = 1 }"#,
+    );
+    scene.runs(2, 1, &[]);
+    assert_eq!(scene.record("t").attempts, 0);
+}

@@ -71,3 +71,20 @@ fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     let commits = text.lines().find_map(|line| line.strip_prefix("commits: ")).unwrap();
     assert!(commits.split(' ').any(|named| commit.starts_with(named)), "{text} {commit}");
 }
+
+/// Of some changes nobody tells. Who wants the backlog to be looked at now and then gets that.
+#[test]
+fn a_safety_scan_finds_what_nobody_tells_of() {
+    let scene = Scene::new(&["1-more"]);
+    scene.does("1-more");
+    let item = scene.env.work().join("docs/feature-backlog/1-more.md");
+    let text = fs::read_to_string(&item).unwrap();
+    fs::write(&item, text.replacen("\n\n", "\n\n## Status: On Hold\n\n", 1)).unwrap();
+    // Written through a name in another directory: the kernel tells of that one only.
+    let elsewhere = scene.env.work().parent().unwrap().join("outside/1-more.md");
+    fs::hard_link(&item, &elsewhere).unwrap();
+    let id = scene.begin(&json!({ "mode": "watch", "config": { "pipeline": { "safety_scan_seconds": 1 } } }));
+    when("it is held", || (scene.show(&id)?["items"][0]["reason"] == "on hold").then_some(()));
+    fs::write(&elsewhere, text).unwrap();
+    scene.until_archived("1-more");
+}

@@ -127,3 +127,16 @@ fn it_is_done_in_the_environment_of_whoever_began_it() {
     assert_eq!(fs::read_to_string(called).unwrap(), "hello archive greeting --yes\n");
     assert_eq!(git(&play, &["log", "-1", "--format=%an"]).trim(), "The Caller");
 }
+
+/// LOOP-60: of a run that began elsewhere nobody knows what was the user's own; that is said, and nothing else.
+#[test]
+fn a_run_that_began_elsewhere_is_not_committed() {
+    let play = repository("");
+    wants(&play, &json!({ "git_commit": true }));
+    let state = json!({ "version": 1, "provider": "codex", "prompt": TASK, "current_round": 1,
+        "current_phase": "analyst", "final_status": "RUNNING", "terminals": {} });
+    fs::create_dir_all(play.env.work().join(".tmp")).unwrap();
+    fs::write(play.env.work().join(STATE), state.to_string()).unwrap();
+    play.run().ends(0).prints(&["  git commit: skipped: the run was taken up from its state file"]);
+    assert_eq!(git(&play, &["log", "-1", "--format=%s"]).trim(), "configured");
+}

@@ -157,3 +157,25 @@ fn a_second_signal_before_the_answer_leaves_at_once() {
     assert_eq!(ran.code, Some(130), "{ran:?}");
     contains(&ran.stderr, &["it may go on: `posse run ls` shows it"]);
 }
+
+#[test]
+fn a_second_signal_leaves_at_once() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let mut followed = play.begin();
+    followed.until("turn 1: analyst");
+    play.until_recorded("asked", 1);
+    // A daemon that is stopped by the system answers nobody; the first signal cannot be carried out.
+    let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    followed.signal(Signal::INT);
+    let ends = || posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(500));
+    assert!(!ends(), "it waits for the run to stop");
+    // One that comes before the first has been heard counts as the first.
+    when("the end", || {
+        followed.signal(Signal::INT);
+        ends().then_some(())
+    });
+    let ran = followed.end();
+    kill_process(daemon, Signal::CONT).unwrap();
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+}

@@ -93,3 +93,17 @@ fn a_person_who_says_no_gets_nothing_started() {
         assert!(!play.env.work().join(".tmp").exists());
     }
 }
+
+/// Ctrl-C, typed by somebody.
+#[test]
+fn ctrl_c_in_the_window() {
+    let play = Play::new("[loop]\nthink = \"forever\"");
+    let seat = Seat::new(&play.command(&[]), Size::new(30, 100).unwrap());
+    seat.until(|screen| screen.text().contains("▸ analyst"));
+    play.until_recorded("asked", 1);
+    seat.type_keys(b"\x03");
+    let screen = seat.until(|screen| screen.text().contains("goes on with it"));
+    assert_eq!(rules(&screen), 0, "{}", screen.text());
+    assert_eq!(seat.exit_code(), Some(130));
+    assert_eq!(play.shown()["status"], "stopped");
+}
