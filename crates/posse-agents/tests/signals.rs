@@ -29,7 +29,7 @@ fn claim(provider: &str, from: &str, told: &Value) -> Option<Claim> {
         "title" => (Source::Title, signals.hear(&Signal::Title { title: text })?),
         "progress" => {
             let state = u8::try_from(told.as_u64().unwrap()).unwrap();
-            (Source::Progress, signals.hear(&Signal::Progress { state, percent: None })?)
+            (Source::Progress, signals.hear(&Signal::Progress { state })?)
         }
         "session file" => (Source::SessionFile, signals.session_file(told)?),
         "event" => (Source::SessionFile, signals.event(told, None).0?),

@@ -16,17 +16,9 @@ pub enum Signal {
     /// BEL outside of a sequence, or the visual bell.
     Bell,
     /// OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning.
-    Progress { state: u8, percent: Option<u8> },
+    Progress { state: u8 },
     /// OSC 7501: an agent reports its own state. The payload as sent, e.g. `state=idle:app=codex`.
     AgentState { payload: String },
-    /// OSC 133: shell prompt marks. The payload as sent, e.g. `A`, `C`, `D;0`.
-    PromptMark { payload: String },
     /// OSC 777 or OSC 9 with free text: a desktop notification.
     Notification { payload: String },
-    /// Mode 2026 set (`begin`) or reset: a synchronised update starts or ends.
-    SynchronizedUpdate { begin: bool },
-    /// Any other OSC the emulator does not act on, its parts joined by `;`.
-    UnknownOsc { payload: String },
-    /// Any other CSI the emulator does not act on, without the introducer, e.g. `?1004h`.
-    UnknownCsi { sequence: String },
 }

@@ -27,6 +27,7 @@ use posse_core::signal::Signal;
 use posse_core::status::{Event as LifeEvent, Exit, Life, Status};
 use posse_term::client::KeeperLink;
 use posse_term::emulator::{Emulator, HistoryLimit};
+use posse_term::ring::Ring;
 use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, MAX_FRAME, WINDOW};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -39,7 +40,7 @@ use text::Before;
 use crate::hub::{HubEvent, PumpReport};
 use crate::recording::Tape;
 use crate::store::KnownInput;
-use crate::watch::{Item, Start, Tail, Watchers};
+use crate::watch::{Item, Start, TAIL, Watchers};
 use crate::watched_files::{FileWatch, WatchedFiles};
 use crate::{disk, event_files, session_files};
 
@@ -111,7 +112,7 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
         caught_up_at,
         over,
         waiting: VecDeque::new(),
-        tail: Tail::default(),
+        tail: Ring::new(TAIL),
         watchers: Watchers::default(),
         inputs: HashMap::new(),
         frames: FrameClock::default(),
@@ -172,7 +173,8 @@ struct Pump {
     over: bool,
     /// Commands that came before the terminal was caught up with.
     waiting: VecDeque<PumpCommand>,
-    tail: Tail,
+    /// The last output, so that a watcher can reconnect and continue where it was.
+    tail: Ring,
     watchers: Watchers,
     /// Inputs on their way, by writer and number.
     inputs: HashMap<(WriterId, u64), Vec<InputOrigin>>,
@@ -286,7 +288,10 @@ impl Pump {
             self.output(offset, bytes);
             return self.output(offset + old, new);
         }
-        self.tail.push(offset, &bytes);
+        if offset != self.tail.end() {
+            self.tail.skip_to(offset);
+        }
+        self.tail.push(&bytes);
         let bytes = Bytes::from(bytes);
         let end = offset + bytes.len() as u64;
         let seen = self.emulator.offset();

@@ -1,6 +1,6 @@
 //! The live followers of a terminal: a bounded stream of its bytes for each, and the size they agree on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use posse_api::StreamMessage;
@@ -98,59 +98,9 @@ impl Watchers {
     }
 }
 
-/// The last output bytes, by offset.
-#[derive(Default)]
-pub(crate) struct Tail {
-    bytes: VecDeque<u8>,
-    end: u64,
-}
-
-impl Tail {
-    /// Appends output. A gap before it means that what was there before is of no use any more.
-    pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) {
-        if offset != self.end {
-            self.bytes.clear();
-        }
-        self.end = offset + bytes.len() as u64;
-        let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
-        let surplus = (self.bytes.len() + bytes.len()).saturating_sub(TAIL);
-        self.bytes.drain(..surplus);
-        self.bytes.extend(bytes);
-    }
-
-    /// The offset of the next byte to come.
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
-
-    /// Everything from `offset` on, if it is all still here.
-    pub(crate) fn since(&self, offset: u64) -> Option<Vec<u8>> {
-        let missing = self.end.checked_sub(offset)? as usize;
-        let skip = self.bytes.len().checked_sub(missing)?;
-        Some(self.bytes.range(skip..).copied().collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tail_gives_back_what_it_still_has() {
-        let mut tail = Tail::default();
-        tail.push(10, b"hello ");
-        tail.push(16, b"world");
-        assert_eq!(tail.since(16).unwrap(), b"world");
-        assert_eq!(tail.since(10).unwrap(), b"hello world");
-        assert_eq!(tail.since(21).unwrap(), b"");
-        assert_eq!(tail.since(9), None, "before its beginning");
-        assert_eq!(tail.since(22), None, "from the future");
-        tail.push(100, b"x");
-        assert_eq!(tail.since(16), None, "a gap ends what was before");
-        tail.push(101, &vec![b'y'; 2 * TAIL]);
-        assert_eq!(tail.since(101 + TAIL as u64).unwrap().len(), TAIL);
-        assert_eq!(tail.since(100 + TAIL as u64), None);
-    }
 
     #[tokio::test]
     async fn one_that_does_not_read_is_let_go() {

@@ -4,9 +4,7 @@
 //! `[seconds,"m",text]` for a mark, `[seconds,"e",json]` for evidence of a status that is not in the output. Times are from the header's timestamp on.
 //!
 //! The format carries text, terminals carry bytes. A character that was cut by the end of a chunk waits for the next one,
-//! and so gets that one's time. Where the bytes are no UTF-8 at all, the `"o"` event has replacement characters, which is
-//! what a terminal would show, and a `"b"` event right behind it has the same piece exactly, in hexadecimal. Players skip
-//! events they do not know; [`CastReader`] gives back the exact bytes.
+//! and so gets that one's time. Bytes that are no UTF-8 are left out, as the emulator leaves them out.
 
 use std::io::{self, BufRead};
 use std::time::Duration;
@@ -63,8 +61,6 @@ pub enum BadCastLine {
     Time(f64),
     #[error("{0}")]
     Size(#[from] BadSize),
-    #[error("odd hexadecimal")]
-    Exact,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -136,17 +132,9 @@ impl Encoder {
 }
 
 fn write_output(at: Duration, bytes: &[u8], out: &mut Vec<u8>) {
-    if bytes.is_empty() {
-        return;
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => write_line(at, "o", text, out),
-        Err(_) => {
-            write_line(at, "o", &String::from_utf8_lossy(bytes), out);
-            let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-            let exact: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
-            write_line(at, "b", &exact, out);
-        }
+    let text: String = bytes.utf8_chunks().map(|chunk| chunk.valid()).collect();
+    if !text.is_empty() {
+        write_line(at, "o", &text, out);
     }
 }
 
@@ -164,56 +152,29 @@ pub struct CastReader<R> {
     input: R,
     header: Header,
     line: usize,
-    /// The event read last. The next line may hold its exact bytes.
-    next: Option<CastEvent>,
-}
-
-/// One parsed line.
-enum CastLine {
-    Event(CastEvent),
-    /// The exact bytes of the output before.
-    Exact(Vec<u8>),
-    /// An unknown kind of event.
-    Other,
 }
 
 impl<R: BufRead> CastReader<R> {
     pub fn new(mut input: R) -> Result<Self, CastError> {
         let mut line = Vec::new();
         input.read_until(b'\n', &mut line)?;
-        Ok(Self { input, header: Header::parse(&line)?, line: 1, next: None })
+        Ok(Self { input, header: Header::parse(&line)?, line: 1 })
     }
 
     pub fn header(&self) -> Header {
         self.header
     }
 
-    fn read_line(&mut self) -> Result<Option<CastLine>, CastError> {
-        let mut text = Vec::new();
-        self.input.read_until(b'\n', &mut text)?;
-        if text.last() != Some(&b'\n') {
-            return Ok(None);
-        }
-        self.line += 1;
-        let line = self.line;
-        parse(&text).map(Some).map_err(|why| CastError::Line { line, why })
-    }
-
     fn read(&mut self) -> Result<Option<CastEvent>, CastError> {
         loop {
-            match self.read_line()? {
-                None => return Ok(self.next.take()),
-                Some(CastLine::Other) => {}
-                Some(CastLine::Exact(bytes)) => {
-                    if let Some(CastEvent { what: CastEventKind::Output(shown), .. }) = &mut self.next {
-                        *shown = bytes;
-                    }
-                }
-                Some(CastLine::Event(event)) => {
-                    if let Some(before) = self.next.replace(event) {
-                        return Ok(Some(before));
-                    }
-                }
+            let mut text = Vec::new();
+            self.input.read_until(b'\n', &mut text)?;
+            if text.last() != Some(&b'\n') {
+                return Ok(None);
+            }
+            self.line += 1;
+            if let Some(event) = parse(&text).map_err(|why| CastError::Line { line: self.line, why })? {
+                return Ok(Some(event));
             }
         }
     }
@@ -227,7 +188,8 @@ impl<R: BufRead> Iterator for CastReader<R> {
     }
 }
 
-fn parse(line: &[u8]) -> Result<CastLine, BadCastLine> {
+/// Parses one line. `None` is an unknown kind of event.
+fn parse(line: &[u8]) -> Result<Option<CastEvent>, BadCastLine> {
     let (seconds, code, text): (f64, String, String) = serde_json::from_slice(line)?;
     if !(0.0..1e12).contains(&seconds) {
         return Err(BadCastLine::Time(seconds));
@@ -237,16 +199,9 @@ fn parse(line: &[u8]) -> Result<CastLine, BadCastLine> {
         "r" => CastEventKind::Resized(text.parse()?),
         "m" => CastEventKind::Mark(text),
         "e" => CastEventKind::Evidence(text),
-        "b" => return exact(&text).map(CastLine::Exact).ok_or(BadCastLine::Exact),
-        _ => return Ok(CastLine::Other),
+        _ => return Ok(None),
     };
-    Ok(CastLine::Event(CastEvent { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))
-}
-
-fn exact(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
-    let (pairs, rest) = digits.as_deref()?.as_chunks::<2>();
-    rest.is_empty().then(|| pairs.iter().map(|[high, low]| (high << 4 | low) as u8).collect())
+    Ok(Some(CastEvent { at: Duration::from_micros((seconds * 1e6).round() as u64), what }))
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl KeeperLink {
     /// noticed at the next request.
     pub fn probe(&self) -> oneshot::Receiver<bool> {
         let (reply, alive) = oneshot::channel();
-        if let Some(stamp) = self.pending.add(Untaken::Probe, Some(reply)) {
+        if let Some(stamp) = self.pending.add(Untaken::Other, Some(reply)) {
             // Every request with a stamp is answered. This one changes nothing.
             let _ = self.requests.send((Some(stamp), KeeperRequest::List));
         }

@@ -3,7 +3,7 @@
 //! vt100 draws; this module selects and translates its input, and adds the features it lacks. The stream is cut into
 //! whole pieces first (`sequence`), so vt100 is always between two sequences when its state is read, and the chunking of
 //! the output makes no difference. `responder` answers queries; the caller writes the answers. Sequences unknown to vt100
-//! are handled here if programs need them, and reported as a [`Signal`] otherwise. `docs/decisions/0002-emulator.md` has the choice and its limits.
+//! are handled here if programs need them. `docs/decisions/0002-emulator.md` has the choice and its limits.
 //!
 //! Pure: no IO, no clock, and no panic for any bytes.
 
@@ -16,6 +16,7 @@ mod drawing;
 mod history;
 mod keyboard;
 mod osc;
+mod responder;
 mod text;
 mod view;
 
@@ -30,7 +31,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use posse_core::screen::{Screen, Size};
 use posse_core::signal::Signal;
 
-use crate::responder;
 use crate::sequence::{Scanner, StreamPiece};
 
 pub use checkpoint::BadCheckpoint;
@@ -51,7 +51,7 @@ const MOUSE_OFF: &str = "\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1
 /// The signals and replies of one call of `feed`, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedOutcome {
-    /// At most 1,024. Unknown signals are dropped first, then the oldest ones.
+    /// At most 1,024: the oldest ones are dropped.
     pub signals: Vec<Signal>,
     /// The caller writes these to the program, in this order.
     pub replies: Vec<QueryReply>,
@@ -131,7 +131,7 @@ impl Emulator {
         let rest = self.bulk_lines(bytes);
         self.scan(rest);
         FeedOutcome {
-            signals: self.terminal.callbacks_mut().signals.take(),
+            signals: std::mem::take(&mut self.terminal.callbacks_mut().signals).into(),
             replies: std::mem::take(&mut self.replies),
             frame_ended: std::mem::take(&mut self.frame_ended),
             screen_lost: std::mem::take(&mut self.screen_lost),
@@ -164,27 +164,23 @@ impl Emulator {
             StreamPiece::Control(control) => self.control(&control, at),
             StreamPiece::Escape { intermediates, last } => self.escape(intermediates, last, at),
             StreamPiece::Command { body, end } => match responder::command(body, end) {
-                Some(answer) => self.reply(at, answer),
                 None => self.hear(osc::signal(body)),
+                answer => self.reply(at, answer),
             },
-            StreamPiece::Device(body) => {
-                if let Some(answer) = responder::device(body) {
-                    self.reply(at, answer);
-                }
-            }
+            StreamPiece::Device(body) => self.reply(at, responder::device(body)),
             StreamPiece::Text(_) | StreamPiece::Nothing => {}
         }
     }
 
-    fn hear(&mut self, signal: Signal) {
-        if let Signal::Title { title } = &signal {
+    fn hear(&mut self, signal: Option<Signal>) {
+        if let Some(Signal::Title { title }) = &signal {
             self.title.clone_from(title);
         }
-        self.terminal.callbacks_mut().signals.push(signal);
+        signal.into_iter().for_each(|signal| self.terminal.callbacks_mut().push(signal));
     }
 
-    fn reply(&mut self, at: u64, bytes: Vec<u8>) {
-        if self.replies.len() < REPLIES_MAX {
+    fn reply(&mut self, at: u64, answer: Option<Vec<u8>>) {
+        if let Some(bytes) = answer.filter(|_| self.replies.len() < REPLIES_MAX) {
             self.replies.push(QueryReply { at, bytes });
         }
     }

@@ -17,7 +17,6 @@ mod children;
 mod family;
 mod peer;
 mod requests;
-mod ring;
 mod spawn;
 mod supervise;
 mod terminal;
@@ -310,12 +309,6 @@ impl FamilyEnding {
         }
         left
     }
-}
-
-#[derive(Clone, Copy)]
-enum EpollAction {
-    Begin,
-    Change,
 }
 
 fn peer_token(number: u32) -> EventData {

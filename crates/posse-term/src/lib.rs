@@ -1,8 +1,8 @@
 //! Terminals: bytes in, keys out.
 //!
 //! The [`keeper`] owns the terminals and outlives the daemon. [`wire`] is the protocol between the two, [`client`] the
-//! daemon's side of it. The [`emulator`] turns bytes into a screen, the [`responder`] answers the queries of programs,
-//! [`cast`] reads and writes recordings; all three do no IO. [`paths`] finds the directories for sockets and state,
+//! daemon's side of it. The [`emulator`] turns bytes into a screen and answers the queries of programs, [`cast`] reads and
+//! writes recordings; neither does IO. [`paths`] finds the directories for sockets and state,
 //! [`text_file`] reads files that users, projects and agents name.
 
 pub mod cast;
@@ -14,7 +14,7 @@ pub mod keeper;
 pub mod lineage;
 pub mod lock;
 pub mod paths;
-pub mod responder;
-pub mod sequence;
+pub mod ring;
+mod sequence;
 pub mod text_file;
 pub mod wire;

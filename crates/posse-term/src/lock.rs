@@ -2,7 +2,7 @@
 //! with its process; the file names the holder for people.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -100,17 +100,13 @@ fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, 
         .open(path)
         .map_err(io)?;
     if !lock_within(&file, patience).map_err(io)? {
-        let mut text = String::new();
-        let _ = file.read_to_string(&mut text);
-        return Err(LockError::Held(serde_json::from_str(&text).ok()));
+        return Err(LockError::Held(serde_json::from_reader(file).ok()));
     }
     let holder =
         Holder { pid: std::process::id(), started: jiff::Timestamp::now(), purpose: purpose.map(str::to_owned) };
     // A full disk is no reason not to run: the lock itself holds.
-    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| {
-        let text = serde_json::to_string(&holder)?;
-        file.write_all(text.as_bytes())
-    });
+    let written = serde_json::to_vec(&holder).unwrap_or_default();
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&written));
     Ok(Lock { file, remove: None })
 }
 
@@ -142,7 +138,7 @@ pub enum LockStatus {
 
 /// Returns the state of the lock, without creating the file and without taking the lock.
 pub fn look(path: &Path) -> io::Result<LockStatus> {
-    let mut file = match File::open(path) {
+    let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LockStatus::Free),
         Err(error) => return Err(error),
@@ -150,11 +146,7 @@ pub fn look(path: &Path) -> io::Result<LockStatus> {
     match file.try_lock_shared() {
         Ok(()) => Ok(LockStatus::Free),
         Err(TryLockError::Error(error)) => Err(error),
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            file.read_to_string(&mut text)?;
-            Ok(LockStatus::Held(serde_json::from_str(&text).ok()))
-        }
+        Err(TryLockError::WouldBlock) => Ok(LockStatus::Held(serde_json::from_reader(file).ok())),
     }
 }
 

@@ -19,15 +19,15 @@ const SUB: u8 = 0x1a;
 
 /// The number of bytes of a string sequence that are kept; the rest is dropped. Four times the longest payload that is
 /// passed on. Larger ones are pictures and clipboards, which are not interpreted.
-pub const STRING_MAX: usize = 16 << 10;
+pub(crate) const STRING_MAX: usize = 16 << 10;
 
 /// A control sequence of this length is dropped as garbage. The longest valid ones set two colours and all attributes in
 /// about 60 bytes.
-pub const CONTROL_MAX: usize = 1 << 10;
+pub(crate) const CONTROL_MAX: usize = 1 << 10;
 
 /// One whole sequence, or a run of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamPiece<'a> {
+pub(crate) enum StreamPiece<'a> {
     /// Text and single control characters. Never ends inside a character; may contain invalid bytes.
     Text(&'a [u8]),
     /// `ESC`, intermediate bytes, and a last one.
@@ -44,14 +44,14 @@ pub enum StreamPiece<'a> {
 
 /// The terminator of a command. An answer must end like its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminator {
+pub(crate) enum Terminator {
     Bell,
     /// `ESC \`, and everything else that ends a string.
     String,
 }
 
 impl Terminator {
-    pub fn bytes(self) -> &'static [u8] {
+    pub(crate) fn bytes(self) -> &'static [u8] {
         match self {
             Terminator::Bell => b"\x07",
             Terminator::String => b"\x1b\\",
@@ -61,15 +61,15 @@ impl Terminator {
 
 /// A parsed control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Control<'a> {
+pub(crate) struct Control<'a> {
     /// The whole sequence, with the introducer.
-    pub raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
     /// One of `<`, `=`, `>`, `?` directly after the introducer.
-    pub private: Option<u8>,
+    pub(crate) private: Option<u8>,
     /// Digits, `;` and `:`.
-    pub parameters: &'a [u8],
-    pub intermediates: &'a [u8],
-    pub last: u8,
+    pub(crate) parameters: &'a [u8],
+    pub(crate) intermediates: &'a [u8],
+    pub(crate) last: u8,
 }
 
 impl<'a> Control<'a> {
@@ -84,18 +84,18 @@ impl<'a> Control<'a> {
     }
 
     /// The parameters, at least one. A missing one is 0; of sub-parameters the first counts.
-    pub fn numbers(&self) -> impl Iterator<Item = u16> + 'a {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> + 'a {
         self.parameters.split(|b| *b == b';').map(|p| number(p.split(|b| *b == b':').next().unwrap_or_default()))
     }
 
     /// The parameter at `index`, or `default` if it is missing or 0.
-    pub fn number_or(&self, index: usize, default: u16) -> u16 {
+    pub(crate) fn number_or(&self, index: usize, default: u16) -> u16 {
         self.numbers().nth(index).filter(|n| *n != 0).unwrap_or(default)
     }
 }
 
 /// Parses decimal digits; saturates at the largest number.
-pub fn number(digits: &[u8]) -> u16 {
+pub(crate) fn number(digits: &[u8]) -> u16 {
     digits.iter().fold(0u16, |n, b| n.saturating_mul(10).saturating_add(u16::from(b.wrapping_sub(b'0'))))
 }
 
@@ -111,16 +111,9 @@ enum ScannerState {
     ControlIntermediate,
     /// Continues to its last byte and is then dropped.
     ControlBroken,
-    String(StringKind),
+    String,
     /// An `ESC` inside a string: the end of the string, and perhaps the start of another sequence.
-    StringEscape(StringKind),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StringKind {
-    Command,
-    Device,
-    Ignored,
+    StringEscape,
 }
 
 enum ScanStep {
@@ -129,21 +122,14 @@ enum ScanStep {
     /// A control character inside a sequence: it acts at once, as if it preceded the sequence.
     Character,
     /// The byte completed the held piece.
-    Done(Finished),
-    /// The held piece was complete before this byte, which is not taken.
-    Before(Finished),
-}
-
-enum Finished {
-    Escape,
-    Control,
-    String(StringKind, Terminator),
-    Nothing,
+    Done(Terminator),
+    /// The held string was complete before this byte, which is not taken.
+    Before,
 }
 
 /// Cuts a stream into pieces.
 #[derive(Clone, Debug, Default)]
-pub struct Scanner {
+pub(crate) struct Scanner {
     state: ScannerState,
     held: Vec<u8>,
     /// The completed bytes, from which pieces borrow.
@@ -152,7 +138,7 @@ pub struct Scanner {
 
 impl Scanner {
     /// Returns the next whole piece and removes its bytes from `input`. `None` if no bytes are left.
-    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<StreamPiece<'s>> {
+    pub(crate) fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Option<StreamPiece<'s>> {
         loop {
             if self.state == ScannerState::Ground {
                 if self.held.is_empty() {
@@ -177,32 +163,32 @@ impl Scanner {
                     *input = rest;
                     return Some(StreamPiece::Text(&bytes[..1]));
                 }
-                ScanStep::Done(finished) => {
+                ScanStep::Done(end) => {
                     *input = rest;
-                    return Some(self.piece(&finished));
+                    return Some(self.piece(end));
                 }
-                ScanStep::Before(finished) => return Some(self.piece(&finished)),
+                ScanStep::Before => return Some(self.piece(Terminator::String)),
             }
         }
     }
 
     /// Whether no sequence and no character has begun.
-    pub fn is_at_ground(&self) -> bool {
+    pub(crate) fn is_at_ground(&self) -> bool {
         self.state == ScannerState::Ground && self.held.is_empty()
     }
 
     /// The bytes of a sequence or character that has begun and not ended. Scanning them again from the
     /// ground leads back here.
-    pub fn unfinished(&self) -> Vec<u8> {
+    pub(crate) fn unfinished(&self) -> Vec<u8> {
         let mut bytes = self.held.clone();
-        if matches!(self.state, ScannerState::StringEscape(_)) {
+        if self.state == ScannerState::StringEscape {
             bytes.push(ESC);
         }
         bytes
     }
 
     /// Restores a scanner in the middle of a piece. `None` if these bytes are not the beginning of one piece.
-    pub fn resume(unfinished: &[u8]) -> Option<Self> {
+    pub(crate) fn resume(unfinished: &[u8]) -> Option<Self> {
         let mut scanner = Self::default();
         let mut rest = unfinished;
         let whole = scanner.next(&mut rest).is_some();
@@ -267,129 +253,106 @@ impl Scanner {
         ScanStep::More
     }
 
+    fn done(&mut self, end: Terminator) -> ScanStep {
+        self.state = ScannerState::Ground;
+        ScanStep::Done(end)
+    }
+
     fn step(&mut self, byte: u8) -> ScanStep {
-        match self.state {
+        use ScannerState::{Escape, EscapeIntermediate, Ground, String, StringEscape};
+        match (self.state, byte) {
             // `next` deals with the ground itself.
-            ScannerState::Ground => ScanStep::More,
-            ScannerState::String(kind) => self.step_string(kind, byte),
-            ScannerState::StringEscape(kind) => {
-                let finished = Finished::String(kind, Terminator::String);
-                if byte == b'\\' {
-                    self.state = ScannerState::Ground;
-                    ScanStep::Done(finished)
-                } else {
-                    // `piece` moves what is held away and leaves the `ESC`.
-                    self.state = ScannerState::Escape;
-                    ScanStep::Before(finished)
-                }
+            (Ground, _) => ScanStep::More,
+            (String, _) => self.step_string(byte),
+            (StringEscape, b'\\') => self.done(Terminator::String),
+            (StringEscape, _) => {
+                // `piece` moves what is held away and leaves the `ESC`.
+                self.state = Escape;
+                ScanStep::Before
             }
-            _ => match byte {
-                ESC => {
-                    self.begin_escape();
-                    ScanStep::More
-                }
-                CAN | SUB => {
-                    self.state = ScannerState::Ground;
-                    ScanStep::Done(Finished::Nothing)
-                }
-                0x00..=0x1f => ScanStep::Character,
-                0x7f.. => ScanStep::More,
-                _ if matches!(self.state, ScannerState::Escape | ScannerState::EscapeIntermediate) => {
-                    self.step_escape(byte)
-                }
-                _ => self.step_control(byte),
-            },
+            (_, ESC) => {
+                self.begin_escape();
+                ScanStep::More
+            }
+            (_, CAN | SUB) => {
+                self.held.clear();
+                self.done(Terminator::String)
+            }
+            (_, 0x00..=0x1f) => ScanStep::Character,
+            (_, 0x7f..) => ScanStep::More,
+            (Escape | EscapeIntermediate, _) => self.step_escape(byte),
+            _ => self.step_control(byte),
         }
     }
 
     fn step_escape(&mut self, byte: u8) -> ScanStep {
-        let first = self.state == ScannerState::Escape;
-        match byte {
-            0x20..=0x2f if self.held.len() < CONTROL_MAX => self.keep(byte, ScannerState::EscapeIntermediate),
-            0x20..=0x2f => ScanStep::More,
-            b'[' if first => self.keep(byte, ScannerState::ControlStart),
-            b']' if first => self.keep(byte, ScannerState::String(StringKind::Command)),
-            b'P' if first => self.keep(byte, ScannerState::String(StringKind::Device)),
-            b'X' | b'^' | b'_' | b'k' if first => self.keep(byte, ScannerState::String(StringKind::Ignored)),
+        let next = match (byte, self.state) {
+            (0x20..=0x2f, _) if self.held.len() >= CONTROL_MAX => return ScanStep::More,
+            (0x20..=0x2f, _) => ScannerState::EscapeIntermediate,
+            (b'[', ScannerState::Escape) => ScannerState::ControlStart,
+            (b']' | b'P' | b'X' | b'^' | b'_' | b'k', ScannerState::Escape) => ScannerState::String,
             _ => {
-                self.keep(byte, ScannerState::Ground);
-                ScanStep::Done(Finished::Escape)
+                self.held.push(byte);
+                return self.done(Terminator::String);
             }
-        }
+        };
+        self.keep(byte, next)
     }
 
     fn step_control(&mut self, byte: u8) -> ScanStep {
-        let state = self.state;
-        if let 0x40..=0x7e = byte {
-            self.keep(byte, ScannerState::Ground);
-            return ScanStep::Done(if state == ScannerState::ControlBroken {
-                Finished::Nothing
-            } else {
-                Finished::Control
-            });
-        }
-        let next = match (state, byte) {
-            (
-                ScannerState::ControlStart | ScannerState::ControlParameters | ScannerState::ControlIntermediate,
-                0x20..=0x2f,
-            ) => ScannerState::ControlIntermediate,
-            (ScannerState::ControlStart | ScannerState::ControlParameters, b'0'..=b';') => {
-                ScannerState::ControlParameters
+        use ScannerState::{ControlBroken, ControlIntermediate, ControlParameters, ControlStart};
+        let next = match (self.state, byte) {
+            (ControlBroken, 0x40..) => {
+                self.held.clear();
+                return self.done(Terminator::String);
             }
-            (ScannerState::ControlStart, b'<'..=b'?') => ScannerState::ControlParameters,
-            _ => ScannerState::ControlBroken,
+            (_, 0x40..) => {
+                self.held.push(byte);
+                return self.done(Terminator::String);
+            }
+            (ControlStart | ControlParameters | ControlIntermediate, 0x20..=0x2f) => ControlIntermediate,
+            (ControlStart | ControlParameters, b'0'..=b';') | (ControlStart, b'<'..=b'?') => ControlParameters,
+            _ => ControlBroken,
         };
         if self.held.len() < CONTROL_MAX {
             self.keep(byte, next);
         }
         if self.held.len() >= CONTROL_MAX {
-            self.state = ScannerState::ControlBroken;
+            self.state = ControlBroken;
         }
         ScanStep::More
     }
 
-    fn step_string(&mut self, kind: StringKind, byte: u8) -> ScanStep {
+    fn step_string(&mut self, byte: u8) -> ScanStep {
         match byte {
             ESC => {
-                self.state = ScannerState::StringEscape(kind);
+                self.state = ScannerState::StringEscape;
                 ScanStep::More
             }
-            BEL if kind == StringKind::Command => {
-                self.state = ScannerState::Ground;
-                ScanStep::Done(Finished::String(kind, Terminator::Bell))
-            }
-            CAN | SUB => {
-                self.state = ScannerState::Ground;
-                ScanStep::Done(Finished::String(kind, Terminator::String))
-            }
+            BEL if self.held.get(1) == Some(&b']') => self.done(Terminator::Bell),
+            CAN | SUB => self.done(Terminator::String),
             0x00..=0x1f => ScanStep::More,
-            _ if self.held.len() < STRING_MAX => self.keep(byte, ScannerState::String(kind)),
+            _ if self.held.len() < STRING_MAX => self.keep(byte, ScannerState::String),
             _ => ScanStep::More,
         }
     }
 
-    fn piece(&mut self, finished: &Finished) -> StreamPiece<'_> {
+    /// Returns the held piece. Nothing is held of a broken one.
+    fn piece(&mut self, end: Terminator) -> StreamPiece<'_> {
         self.finish_held();
         if self.state == ScannerState::Escape {
             self.held.push(ESC);
         }
-        match finished {
-            Finished::Escape => match self.done.split_last() {
-                Some((&last, before)) => {
-                    StreamPiece::Escape { intermediates: before.get(1..).unwrap_or_default(), last }
-                }
-                None => StreamPiece::Nothing,
-            },
-            Finished::Control => Control::parse(&self.done).map_or(StreamPiece::Nothing, StreamPiece::Control),
-            Finished::String(kind, end) => {
-                let body = self.done.get(2..).unwrap_or_default();
-                match kind {
-                    StringKind::Command => StreamPiece::Command { body, end: *end },
-                    StringKind::Device => StreamPiece::Device(body),
-                    StringKind::Ignored => StreamPiece::Nothing,
-                }
+        let body = self.done.get(2..).unwrap_or_default();
+        match self.done.get(1) {
+            None | Some(b'X' | b'^' | b'_' | b'k') => StreamPiece::Nothing,
+            Some(b'[') => Control::parse(&self.done).map_or(StreamPiece::Nothing, StreamPiece::Control),
+            Some(b']') => StreamPiece::Command { body, end },
+            Some(b'P') => StreamPiece::Device(body),
+            Some(_) => {
+                let intermediates = &self.done[1..self.done.len() - 1];
+                StreamPiece::Escape { intermediates, last: self.done[self.done.len() - 1] }
             }
-            Finished::Nothing => StreamPiece::Nothing,
         }
     }
 }

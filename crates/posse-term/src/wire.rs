@@ -269,21 +269,13 @@ pub enum WireError {
 }
 
 /// A message that can be sent in a frame.
-pub trait WireMessage: Serialize + DeserializeOwned {
+pub trait WireMessage: Clone + Serialize + DeserializeOwned {
     /// The bytes sent raw behind the fields, for the messages that have some.
-    fn payload(&self) -> Option<&[u8]>;
-    fn payload_mut(&mut self) -> Option<&mut Vec<u8>>;
+    fn payload(&mut self) -> Option<&mut Vec<u8>>;
 }
 
 impl WireMessage for KeeperRequest {
-    fn payload(&self) -> Option<&[u8]> {
-        match self {
-            Self::Input { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
-            _ => None,
-        }
-    }
-
-    fn payload_mut(&mut self) -> Option<&mut Vec<u8>> {
+    fn payload(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Self::Input { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
             _ => None,
@@ -292,14 +284,7 @@ impl WireMessage for KeeperRequest {
 }
 
 impl WireMessage for KeeperEvent {
-    fn payload(&self) -> Option<&[u8]> {
-        match self {
-            Self::Output { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
-            _ => None,
-        }
-    }
-
-    fn payload_mut(&mut self) -> Option<&mut Vec<u8>> {
+    fn payload(&mut self) -> Option<&mut Vec<u8>> {
         match self {
             Self::Output { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
             _ => None,
@@ -309,7 +294,8 @@ impl WireMessage for KeeperEvent {
 
 /// Appends one frame to `out`.
 pub fn encode<M: WireMessage>(message: &M, out: &mut Vec<u8>) {
-    encode_with(message, &[message.payload().unwrap_or_default()], out);
+    let payload = message.clone().payload().map(std::mem::take).unwrap_or_default();
+    encode_with(message, &[&payload], out);
 }
 
 /// Appends one frame with this payload instead of the message's own, so that large payloads are copied only once.
@@ -346,7 +332,7 @@ pub fn decode<M: WireMessage>(bytes: &[u8], limit: usize) -> Result<Option<(M, u
     }
     let Some(fields) = rest.get(2..length) else { return Ok(None) };
     let (mut message, payload) = postcard::take_from_bytes::<M>(fields).map_err(|_| WireError::Malformed)?;
-    match message.payload_mut() {
+    match message.payload() {
         Some(bytes) => bytes.extend_from_slice(payload),
         None if payload.is_empty() => {}
         None => return Err(WireError::Malformed),

@@ -24,7 +24,7 @@ impl SignalRules {
             Signal::Title { title } => {
                 Some((Source::Title, self.title.as_ref()?.claim(|pattern| pattern.is_match(title))))
             }
-            Signal::Progress { state, .. } => {
+            Signal::Progress { state } => {
                 Some((Source::Progress, self.progress.as_ref()?.claim(|known| known == state)))
             }
             _ => None,

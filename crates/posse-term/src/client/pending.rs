@@ -27,15 +27,11 @@ pub enum Untaken {
         writer: WriterId,
         sequence: u64,
     },
-    HangUp {
-        id: TerminalId,
-    },
     End {
         id: TerminalId,
     },
-    StartDaemon,
-    /// A request for a sign of life, see `KeeperLink::probe`.
-    Probe,
+    /// Its caller learns of it from `KeeperLink::confirm` or `KeeperLink::probe`.
+    Other,
     /// The only request that is executed however late: the daemon leaves without waiting for an answer.
     Rest,
 }
@@ -48,9 +44,8 @@ impl Untaken {
             KeeperRequest::Input { id, writer, sequence, .. } => {
                 Self::Input { id: *id, writer: *writer, sequence: *sequence }
             }
-            KeeperRequest::HangUp { id } => Self::HangUp { id: *id },
             KeeperRequest::End { id, .. } => Self::End { id: *id },
-            KeeperRequest::StartDaemon { .. } => Self::StartDaemon,
+            KeeperRequest::HangUp { .. } | KeeperRequest::StartDaemon { .. } => Self::Other,
             KeeperRequest::Rest => Self::Rest,
             _ => return None,
         })
@@ -178,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_is_taken_is_not_given_up() {
         let pending = Pending::new(Duration::from_millis(1));
-        let stamp = pending.add(Untaken::HangUp { id: id() }, None).unwrap();
+        let stamp = pending.add(Untaken::Other, None).unwrap();
         assert_eq!(pending.taken(stamp.token, false), None);
         let overdue = tokio::time::timeout(Duration::from_millis(20), pending.overdue()).await;
         assert!(overdue.is_err(), "{overdue:?}");
@@ -209,8 +204,8 @@ mod tests {
     async fn a_request_that_the_keeper_finds_too_old_is_given_up() {
         let pending = Pending::new(Duration::from_millis(1));
         let (reply, taken) = oneshot::channel();
-        let stamp = pending.add(Untaken::HangUp { id: id() }, Some(reply)).unwrap();
-        assert_eq!(pending.taken(stamp.token, true), Some(Untaken::HangUp { id: id() }));
+        let stamp = pending.add(Untaken::Other, Some(reply)).unwrap();
+        assert_eq!(pending.taken(stamp.token, true), Some(Untaken::Other));
         assert!(!taken.await.unwrap());
     }
 }

@@ -16,20 +16,12 @@ use super::text::Printed;
 use super::{Emulator, HistoryLimit, Modes, nonzero};
 use crate::sequence::Scanner;
 
-const MAGIC: &[u8] = b"posse terminal ";
-const VERSION: u8 = b'2';
+/// The last byte is the version.
+const MAGIC: &[u8] = b"posse terminal 2";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadCheckpoint {
-    #[error("read a checkpoint of a terminal: it is something else")]
-    Format,
-    #[error("read a checkpoint of a terminal: its version {0:?} is not ours")]
-    Version(char),
-    #[error("read a checkpoint of a terminal: it is damaged")]
-    Damaged,
-    #[error("read a checkpoint of a terminal: its {0} makes no sense")]
-    Value(&'static str),
-}
+#[derive(Debug, thiserror::Error)]
+#[error("it is damaged, or not a checkpoint of this version")]
+pub struct BadCheckpoint;
 
 /// The contents of a checkpoint, encoded with postcard behind magic and version.
 #[derive(Serialize, Deserialize)]
@@ -69,7 +61,6 @@ impl Emulator {
         // A buffer that doubles as it grows would leave holes in the heap, one for each terminal.
         let mut out = Vec::with_capacity(lines.len() + picture.len() + 1024);
         out.extend_from_slice(MAGIC);
-        out.push(VERSION);
         // Encoding into memory fails only for sequences of unknown length, and there is none.
         let encoded = postcard::to_io(&checkpoint, &mut out);
         debug_assert!(encoded.is_ok());
@@ -77,27 +68,23 @@ impl Emulator {
     }
 
     pub fn restore(blob: &[u8], limit: HistoryLimit) -> Result<Self, BadCheckpoint> {
-        use BadCheckpoint::{Damaged, Value};
-        let (version, fields) = blob.strip_prefix(MAGIC).and_then(<[u8]>::split_first).ok_or(BadCheckpoint::Format)?;
-        if *version != VERSION {
-            return Err(BadCheckpoint::Version((*version).into()));
-        }
-        let (checkpoint, rest) = postcard::take_from_bytes::<Checkpoint<'_>>(fields).map_err(|_| Damaged)?;
+        let fields = blob.strip_prefix(MAGIC).ok_or(BadCheckpoint)?;
+        let (checkpoint, rest) = postcard::take_from_bytes::<Checkpoint<'_>>(fields).map_err(|_| BadCheckpoint)?;
         if !rest.is_empty() {
-            return Err(Damaged);
+            return Err(BadCheckpoint);
         }
         let size = checkpoint.size;
         let mut emulator = Self::new(size, limit);
         emulator.offset = checkpoint.offset;
         // A parser of its own, so that a broken picture cannot leave half a sequence in ours.
         let mut drawn = vt100::Parser::new(nonzero(size.rows()), nonzero(size.cols()), 0);
-        catch_unwind(AssertUnwindSafe(|| drawn.process(checkpoint.picture))).map_err(|_| Value("picture"))?;
+        catch_unwind(AssertUnwindSafe(|| drawn.process(checkpoint.picture))).map_err(|_| BadCheckpoint)?;
         std::mem::swap(emulator.terminal.screen_mut(), drawn.screen_mut());
         emulator.title = checkpoint.title.to_owned();
         emulator.modes = checkpoint.modes;
         emulator.keyboard = Keyboard::restore(checkpoint.keyboard[0], checkpoint.keyboard[1]);
         emulator.printed = checkpoint.printed;
-        emulator.scanner = Scanner::resume(checkpoint.unfinished).ok_or(Value("unfinished sequence"))?;
+        emulator.scanner = Scanner::resume(checkpoint.unfinished).ok_or(BadCheckpoint)?;
         let lines: Vec<&str> = checkpoint.history.split_terminator('\n').collect();
         let history = &mut emulator.terminal.callbacks_mut().history;
         for (i, line) in lines.iter().enumerate() {

@@ -1,9 +1,6 @@
 //! Control and escape sequences: passed to vt100, translated for it, or handled here.
 
-use posse_core::signal::Signal;
-
-use super::{Emulator, Modes};
-use crate::responder::{self, TerminalFacts};
+use super::{Emulator, Modes, responder};
 use crate::sequence::Control;
 
 const TAB_WIDTH: u16 = 8;
@@ -42,11 +39,8 @@ impl Emulator {
             (None, b"", b's') if control.parameters.is_empty() => self.draw(b"\x1b7"),
             (None, b"", b'u') if control.parameters.is_empty() => self.draw(b"\x1b8"),
             (None, b"", b'h' | b'l') => {
-                for mode in control.numbers() {
-                    match mode {
-                        4 => self.modes.insert = control.last == b'h',
-                        _ => self.unknown(format!("{mode}{}", control.last as char)),
-                    }
+                if control.numbers().any(|mode| mode == 4) {
+                    self.modes.insert = control.last == b'h';
                 }
             }
             (Some(b'?'), b"", b'h' | b'l') => {
@@ -62,10 +56,7 @@ impl Emulator {
             (Some(b'<' | b'=' | b'>'), b"", b'u') => {
                 self.keyboard.control(control, self.terminal.screen().alternate_screen());
             }
-            _ => match self.answer(control) {
-                Some(answer) => self.reply(at, answer),
-                None => self.unknown(String::from_utf8_lossy(&control.raw[2..]).into_owned()),
-            },
+            _ => self.reply(at, responder::control(control, self)),
         }
     }
 
@@ -74,25 +65,8 @@ impl Emulator {
         self.go_to_column(stop.saturating_sub(count - 1) * TAB_WIDTH);
     }
 
-    fn unknown(&mut self, sequence: String) {
-        self.hear(Signal::UnknownCsi { sequence });
-    }
-
-    fn answer(&self, control: &Control<'_>) -> Option<Vec<u8>> {
-        let facts = TerminalFacts {
-            size: self.size,
-            // Absolute also in origin mode, as tmux answers.
-            cursor: self.cursor(),
-            keyboard: self.keyboard_flags(),
-            other_keys: self.modes.other_keys,
-            insert: self.modes.insert,
-            mode: &|mode| self.mode(mode),
-        };
-        responder::control(control, &facts)
-    }
-
     /// The state of a private mode, if it is supported.
-    fn mode(&self, mode: u16) -> Option<bool> {
+    pub(super) fn mode(&self, mode: u16) -> Option<bool> {
         use vt100::{MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
         let screen = self.terminal.screen();
         let mouse = screen.mouse_protocol_mode();
@@ -127,9 +101,8 @@ impl Emulator {
             2026 => {
                 self.frame_ended |= self.modes.frame && !on;
                 self.modes.frame = on;
-                self.hear(Signal::SynchronizedUpdate { begin: on });
             }
-            _ => self.unknown(format!("?{mode}{last}")),
+            _ => {}
         }
     }
 
@@ -174,7 +147,7 @@ impl Emulator {
             }
             (b"", b'D') => self.draw(b"\n"),
             (b"", b'E') => self.draw(b"\r\n"),
-            (b"", b'Z') => self.reply(at, b"\x1b[?62;22c".to_vec()),
+            (b"", b'Z') => self.reply(at, Some(b"\x1b[?62;22c".to_vec())),
             (b"(", _) => self.modes.graphics[0] = last == b'0',
             (b")", _) => self.modes.graphics[1] = last == b'0',
             _ => {}

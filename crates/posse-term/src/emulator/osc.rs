@@ -6,36 +6,26 @@ use posse_core::signal::Signal;
 /// picture, and its beginning suffices to recognise it.
 pub(super) const PAYLOAD_MAX: usize = 4 << 10;
 
-pub(super) fn signal(body: &[u8]) -> Signal {
+pub(super) fn signal(body: &[u8]) -> Option<Signal> {
     let (code, rest) = match body.iter().position(|b| *b == b';') {
         Some(at) => (&body[..at], &body[at + 1..]),
         None => (body, &[][..]),
     };
-    match code {
+    Some(match code {
         b"0" | b"2" => Signal::Title { title: payload(rest).replace(char::is_control, "") },
-        b"9" if rest.starts_with(b"4;") || rest == b"4" => {
-            progress(rest).unwrap_or_else(|| Signal::UnknownOsc { payload: payload(body) })
-        }
+        b"9" if rest.starts_with(b"4;") || rest == b"4" => Signal::Progress { state: progress(rest)? },
         b"9" | b"777" => Signal::Notification { payload: payload(rest) },
-        b"133" => Signal::PromptMark { payload: payload(rest) },
         b"7501" => Signal::AgentState { payload: payload(rest) },
-        _ => Signal::UnknownOsc { payload: payload(body) },
-    }
+        _ => return None,
+    })
 }
 
-/// `4 ; state ; percent`, where either may be missing.
-fn progress(rest: &[u8]) -> Option<Signal> {
-    let text = std::str::from_utf8(rest).ok()?;
-    let mut parts = text.split(';').skip(1);
-    let state = match parts.next().unwrap_or_default() {
-        "" => 0,
-        state => state.parse().ok().filter(|state| *state <= 4)?,
-    };
-    let percent = match parts.next().unwrap_or_default() {
-        "" => None,
-        percent => Some(percent.parse::<u16>().ok()?.min(100) as u8),
-    };
-    Some(Signal::Progress { state, percent })
+/// Returns the state in `4 ; state ; percent`, where both may be missing.
+fn progress(rest: &[u8]) -> Option<u8> {
+    match std::str::from_utf8(rest).ok()?.split(';').nth(1).unwrap_or_default() {
+        "" => Some(0),
+        state => state.parse().ok().filter(|state| *state <= 4),
+    }
 }
 
 fn payload(bytes: &[u8]) -> String {
@@ -49,24 +39,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_told_as_what_they_mean() {
-        let text = str::to_owned;
+    fn commands_have_meanings() {
+        let title = |title: &str| Some(Signal::Title { title: title.to_owned() });
+        let notification = |payload: &str| Some(Signal::Notification { payload: payload.to_owned() });
         for (body, expected) in [
-            ("0;✳ Claude Code", Signal::Title { title: text("✳ Claude Code") }),
-            ("2;a;b\u{9b}c", Signal::Title { title: text("a;bc") }),
-            ("2", Signal::Title { title: text("") }),
-            ("9;4;3;", Signal::Progress { state: 3, percent: None }),
-            ("9;4;1;250", Signal::Progress { state: 1, percent: Some(100) }),
-            ("9;4", Signal::Progress { state: 0, percent: None }),
-            ("9;4;0", Signal::Progress { state: 0, percent: None }),
-            ("9;4;9", Signal::UnknownOsc { payload: text("9;4;9") }),
-            ("9;4;1;x", Signal::UnknownOsc { payload: text("9;4;1;x") }),
-            ("9;done", Signal::Notification { payload: text("done") }),
-            ("777;notify;a;b", Signal::Notification { payload: text("notify;a;b") }),
-            ("133;D;0", Signal::PromptMark { payload: text("D;0") }),
-            ("7501;state=idle:app=codex", Signal::AgentState { payload: text("state=idle:app=codex") }),
-            ("8;;http://x", Signal::UnknownOsc { payload: text("8;;http://x") }),
-            ("", Signal::UnknownOsc { payload: text("") }),
+            ("0;✳ Claude Code", title("✳ Claude Code")),
+            ("2;a;b\u{9b}c", title("a;bc")),
+            ("2", title("")),
+            ("9;4;3;", Some(Signal::Progress { state: 3 })),
+            ("9;4;1;250", Some(Signal::Progress { state: 1 })),
+            ("9;4", Some(Signal::Progress { state: 0 })),
+            ("9;4;9", None),
+            ("9;done", notification("done")),
+            ("777;notify;a;b", notification("notify;a;b")),
+            ("7501;state=idle:app=codex", Some(Signal::AgentState { payload: "state=idle:app=codex".to_owned() })),
+            ("8;;http://x", None),
+            ("", None),
         ] {
             assert_eq!(signal(body.as_bytes()), expected, "{body:?}");
         }
@@ -74,10 +62,11 @@ mod tests {
 
     #[test]
     fn payloads_are_bounded_and_always_text() {
-        let long = format!("2;{}", "é".repeat(PAYLOAD_MAX));
-        let Signal::Title { title } = signal(long.as_bytes()) else { panic!() };
-        assert!(title.len() <= PAYLOAD_MAX && title.starts_with('é'));
-        let Signal::UnknownOsc { payload } = signal(&[0xff; 2 * PAYLOAD_MAX]) else { panic!() };
-        assert!(payload.len() <= PAYLOAD_MAX);
+        for long in
+            [format!("2;{}", "é".repeat(PAYLOAD_MAX)).into_bytes(), [b"2;", &[0xff; 2 * PAYLOAD_MAX][..]].concat()]
+        {
+            let Some(Signal::Title { title }) = signal(&long) else { panic!() };
+            assert!(title.len() <= PAYLOAD_MAX && !title.is_empty());
+        }
     }
 }

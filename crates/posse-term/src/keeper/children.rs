@@ -10,7 +10,7 @@ use rustix::process::WaitOptions;
 
 use super::spawn;
 use super::terminal::{KeptTerminal, ProgramOutput, Receipt};
-use super::{DRAIN, EpollAction, KeeperState, SPARE_FOR_PEERS, TERMINAL, log};
+use super::{DRAIN, KeeperState, SPARE_FOR_PEERS, TERMINAL, log};
 use crate::wire::{self, InputRefusal, KeeperEvent, SpawnRefusal};
 
 impl KeeperState {
@@ -25,14 +25,15 @@ impl KeeperState {
             Err((why, message)) => return failed(why, message),
         };
         let pid = spawned.pid;
-        let terminal = KeptTerminal::new(id, program, spawned);
-        self.terminals.insert(id, terminal);
-        self.watch(id, EpollAction::Begin);
+        if let Err(error) = epoll::add(&self.epoll, &spawned.terminal, terminal_token(id), EventFlags::IN) {
+            log(&format!("cannot watch terminal {id}: {error}"));
+        }
+        self.terminals.insert(id, KeptTerminal::new(id, program, spawned));
         KeeperEvent::Spawned { id, pid }
     }
 
     /// Registers for epoll events: output unless paused, room for input if some is waiting.
-    pub(super) fn watch(&self, id: TerminalId, watch: EpollAction) {
+    pub(super) fn watch(&self, id: TerminalId) {
         let Some(terminal) = self.terminals.get(&id) else { return };
         let Some(fd) = terminal.output.fd.as_ref() else { return };
         // The kernel always reports that the other side is closed. Edge-triggered, it reports it only once.
@@ -44,12 +45,7 @@ impl KeeperState {
         if terminal.wants_to_write() {
             flags |= EventFlags::OUT;
         }
-        let data = EventData::new_u64(TERMINAL | u64::from(id.bits()));
-        let result = match watch {
-            EpollAction::Begin => epoll::add(&self.epoll, fd, data, flags),
-            EpollAction::Change => epoll::modify(&self.epoll, fd, data, flags),
-        };
-        if let Err(error) = result {
+        if let Err(error) = epoll::modify(&self.epoll, fd, terminal_token(id), flags) {
             log(&format!("cannot watch terminal {id}: {error}"));
         }
     }
@@ -78,7 +74,7 @@ impl KeeperState {
             }
         }
         if changed {
-            self.watch(id, EpollAction::Change);
+            self.watch(id);
         }
         self.announce_exit(id, false);
     }
@@ -100,7 +96,7 @@ impl KeeperState {
             cursor.moved = now;
         }
         self.paused.insert(id);
-        self.watch(id, EpollAction::Change);
+        self.watch(id);
     }
 
     /// Reads a paused output again if there is room again.
@@ -114,7 +110,7 @@ impl KeeperState {
             terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
             terminal.output.paused = false;
         }
-        self.watch(id, EpollAction::Change);
+        self.watch(id);
     }
 
     pub(super) fn resume_all(&mut self, now: Instant) {
@@ -131,7 +127,7 @@ impl KeeperState {
                 peer.tell(&KeeperEvent::InputDone { id, writer, sequence });
             }
         });
-        self.watch(id, EpollAction::Change);
+        self.watch(id);
     }
 
     pub(super) fn reap(&mut self, now: Instant) {
@@ -161,7 +157,7 @@ impl KeeperState {
                 let why = InputRefusal::NotReading;
                 self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why });
             }
-            self.watch(id, EpollAction::Change);
+            self.watch(id);
             self.announce_exit(id, false);
         }
     }
@@ -189,4 +185,8 @@ impl KeeperState {
             peer.forget(id);
         }
     }
+}
+
+fn terminal_token(id: TerminalId) -> EventData {
+    EventData::new_u64(TERMINAL | u64::from(id.bits()))
 }

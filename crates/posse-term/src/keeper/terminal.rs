@@ -10,8 +10,8 @@ use posse_core::screen::Size;
 use posse_core::status::Exit;
 use rustix::io::Errno;
 
-use super::ring::Ring;
 use super::spawn::Spawned;
+use crate::ring::Ring;
 use crate::wire::{InputRefusal, MAX_INPUT, ProgramSpec, TerminalSummary};
 
 /// Writers remembered per terminal, so that repeated input is recognised. A writer must be remembered for the seconds it

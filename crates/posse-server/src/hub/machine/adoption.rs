@@ -264,7 +264,7 @@ impl HubMachine {
                 self.rested();
             }
             // The pump learns of its input, the caller of a hang-up has a reply, and the daemon starts no daemon.
-            Untaken::Input { .. } | Untaken::HangUp { .. } | Untaken::StartDaemon | Untaken::Probe => {}
+            Untaken::Input { .. } | Untaken::Other => {}
         }
     }
 }

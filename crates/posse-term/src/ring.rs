@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// A buffer that grows with the output up to its capacity, then overwrites the oldest bytes.
-pub(super) struct Ring {
+pub struct Ring {
     bytes: VecDeque<u8>,
     capacity: usize,
     /// Offset of the oldest byte held.
@@ -11,28 +11,33 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         Self { bytes: VecDeque::new(), capacity: capacity.max(1), start: 0 }
     }
 
-    pub(super) fn start(&self) -> u64 {
+    pub fn start(&self) -> u64 {
         self.start
     }
 
     /// The offset of the next byte.
-    pub(super) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    pub(super) fn capacity(&self) -> u64 {
+    pub fn capacity(&self) -> u64 {
         self.capacity as u64
     }
 
-    pub(super) fn push(&mut self, mut new: &[u8]) {
+    /// Continues at `offset` although the bytes before it were lost: what is held is of no use any more.
+    pub fn skip_to(&mut self, offset: u64) {
+        self.bytes.clear();
+        self.start = offset;
+    }
+
+    pub fn push(&mut self, mut new: &[u8]) {
         if new.len() > self.capacity {
             let skipped = new.len() - self.capacity;
-            self.start = self.end() + skipped as u64;
-            self.bytes.clear();
+            self.skip_to(self.end() + skipped as u64);
             new = &new[skipped..];
         }
         let surplus = (self.bytes.len() + new.len()).saturating_sub(self.capacity);
@@ -48,12 +53,18 @@ impl Ring {
     }
 
     /// Returns at most `limit` bytes from `offset` on, as the two halves of the ring. `offset` must be held.
-    pub(super) fn slices(&self, offset: u64, limit: usize) -> (&[u8], &[u8]) {
+    pub fn slices(&self, offset: u64, limit: usize) -> (&[u8], &[u8]) {
         let skip = offset.saturating_sub(self.start) as usize;
         let (a, b) = self.bytes.as_slices();
         let (a, b) = if skip <= a.len() { (&a[skip..], b) } else { (&[][..], b.get(skip - a.len()..).unwrap_or(&[])) };
         let from_a = a.len().min(limit);
         (&a[..from_a], &b[..b.len().min(limit - from_a)])
+    }
+
+    /// Returns everything from `offset` on, if all of it is held.
+    pub fn since(&self, offset: u64) -> Option<Vec<u8>> {
+        let (front, back) = self.slices(offset, usize::MAX);
+        (self.start..=self.end()).contains(&offset).then(|| [front, back].concat())
     }
 }
 
@@ -78,8 +89,14 @@ mod tests {
                     let (a, b) = ring.slices(offset, 7);
                     let expected = &all[offset as usize..];
                     prop_assert_eq!(&[a, b].concat()[..], &expected[..expected.len().min(7)]);
+                    prop_assert_eq!(&ring.since(offset).unwrap()[..], expected);
                 }
+                prop_assert_eq!(ring.since(ring.end() + 1), None);
+                prop_assert!(ring.start() == 0 || ring.since(ring.start() - 1).is_none());
             }
+            let end = ring.end() + 10;
+            ring.skip_to(end);
+            prop_assert_eq!((ring.start(), ring.end(), ring.since(end)), (end, end, Some(Vec::new())));
         }
     }
 }

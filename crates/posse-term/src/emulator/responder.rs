@@ -11,24 +11,8 @@
 //! Queries of the title (`CSI 21 t`) and the clipboard (`OSC 52 ; … ; ?`) are deliberately not answered: printed text could
 //! become input.
 
-use posse_core::screen::Size;
-
+use super::Emulator;
 use crate::sequence::{Control, Terminator, number};
-
-/// The state that an answer may depend on.
-pub struct TerminalFacts<'a> {
-    pub size: Size,
-    /// From 0, on the screen.
-    pub cursor: (u16, u16),
-    /// Flags of the kitty keyboard protocol in force.
-    pub keyboard: u8,
-    /// Level of xterm's `modifyOtherKeys`.
-    pub other_keys: u8,
-    /// `CSI 4 h`.
-    pub insert: bool,
-    /// The state of a private mode, if it is supported.
-    pub mode: &'a dyn Fn(u16) -> Option<bool>,
-}
 
 /// The size of a cell in pixels, for programs that scale pictures. Any plausible ratio will do.
 const CELL: (u32, u32) = (16, 8);
@@ -40,9 +24,11 @@ const FOREGROUND: Rgb = [0xe0; 3];
 const BACKGROUND: Rgb = [0x1e; 3];
 
 /// Returns the answer to a control sequence, or `None` if it is no supported query.
-pub fn control(query: &Control<'_>, facts: &TerminalFacts<'_>) -> Option<Vec<u8>> {
-    let (row, column) = (facts.cursor.0 + 1, facts.cursor.1 + 1);
-    let (rows, columns) = (u32::from(facts.size.rows()), u32::from(facts.size.cols()));
+pub(super) fn control(query: &Control<'_>, emulator: &Emulator) -> Option<Vec<u8>> {
+    // Absolute also in origin mode, as tmux answers.
+    let (row, column) = emulator.cursor();
+    let (row, column) = (row + 1, column + 1);
+    let (rows, columns) = (u32::from(emulator.size.rows()), u32::from(emulator.size.cols()));
     let first = query.number_or(0, 0);
     let answer = match (query.private, query.intermediates, query.last) {
         // A VT220 with colours. Programs distrust the other answers of a lesser terminal.
@@ -54,11 +40,11 @@ pub fn control(query: &Control<'_>, facts: &TerminalFacts<'_>) -> Option<Vec<u8>
         (Some(b'?'), b"", b'n') if first == 6 => format!("\x1b[?{row};{column}R"),
         // Dark or light; see the colours above.
         (Some(b'?'), b"", b'n') if first == 996 => "\x1b[?997;1n".to_owned(),
-        (Some(b'?'), b"$", b'p') => format!("\x1b[?{first};{}$y", mode_report((facts.mode)(first))),
-        (None, b"$", b'p') => format!("\x1b[{first};{}$y", mode_report((first == 4).then_some(facts.insert))),
+        (Some(b'?'), b"$", b'p') => format!("\x1b[?{first};{}$y", mode_report(emulator.mode(first))),
+        (None, b"$", b'p') => format!("\x1b[{first};{}$y", mode_report((first == 4).then_some(emulator.modes.insert))),
         (Some(b'>'), b"", b'q') if first == 0 => format!("\x1bP>|posse({})\x1b\\", env!("CARGO_PKG_VERSION")),
-        (Some(b'?'), b"", b'u') => format!("\x1b[?{}u", facts.keyboard),
-        (Some(b'?'), b"", b'm') if first == 4 => format!("\x1b[>4;{}m", facts.other_keys),
+        (Some(b'?'), b"", b'u') => format!("\x1b[?{}u", emulator.keyboard_flags()),
+        (Some(b'?'), b"", b'm') if first == 4 => format!("\x1b[>4;{}m", emulator.modes.other_keys),
         (None, b"", b't') if first == 14 => format!("\x1b[4;{};{}t", rows * CELL.0, columns * CELL.1),
         (None, b"", b't') if first == 16 => format!("\x1b[6;{};{}t", CELL.0, CELL.1),
         (None, b"", b't') if first == 18 => format!("\x1b[8;{rows};{columns}t"),
@@ -76,7 +62,7 @@ fn mode_report(state: Option<bool>) -> u8 {
 }
 
 /// Returns the answer to an operating system command, with the terminator of the query.
-pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
+pub(super) fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
     let mut parts = body.split(|b| *b == b';');
     let code = parts.next()?;
     let rest: Vec<&[u8]> = parts.collect();
@@ -109,7 +95,7 @@ pub fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
 }
 
 /// Returns the answer to a device control string: the capability or setting is not available.
-pub fn device(body: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn device(body: &[u8]) -> Option<Vec<u8>> {
     if body.starts_with(b"+q") {
         Some(b"\x1bP0+r\x1b\\".to_vec())
     } else if body.starts_with(b"$q") {
@@ -145,33 +131,18 @@ fn palette(index: u8) -> Rgb {
 
 #[cfg(test)]
 mod tests {
+    use posse_core::screen::Size;
+
     use super::*;
-    use crate::sequence::{Scanner, StreamPiece};
+    use crate::emulator::HistoryLimit;
 
     /// The answer to one query, as a terminal of 120x40 gives it with the cursor at row 3, column 7.
     fn answer(query: &str) -> Option<String> {
-        let mode = |mode| match mode {
-            25 => Some(true),
-            2026 | 2004 => Some(false),
-            _ => None,
-        };
-        let facts = TerminalFacts {
-            size: Size::clamped(40, 120),
-            cursor: (2, 6),
-            keyboard: 5,
-            other_keys: 2,
-            insert: false,
-            mode: &mode,
-        };
-        let mut scanner = Scanner::default();
-        let mut rest = query.as_bytes();
-        let bytes = match scanner.next(&mut rest) {
-            Some(StreamPiece::Control(query)) => control(&query, &facts),
-            Some(StreamPiece::Command { body, end }) => command(body, end),
-            Some(StreamPiece::Device(body)) => device(body),
-            other => panic!("{query:?} is {other:?}"),
-        };
-        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+        let mut emulator = Emulator::new(Size::clamped(40, 120), HistoryLimit::default());
+        emulator.feed(b"\x1b[3;7H\x1b[=5u\x1b[>4;2m");
+        let replies = emulator.feed(query.as_bytes()).replies;
+        assert!(replies.len() <= 1, "{query:?}");
+        replies.into_iter().next().map(|reply| String::from_utf8(reply.bytes).unwrap())
     }
 
     #[test]
