@@ -32,9 +32,7 @@ pub enum Leftovers {
     /// They may go on: git tidies its store in the background. Such a program is not interrupted at once either when nobody
     /// waits for it any more: a signal between making a lock file and noting it down makes git leave it behind for good.
     Stay,
-    /// They are killed when the time is over.
     EndInTime,
-    /// They are ended with it.
     End,
 }
 

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::Disk;
 
-/// A command that a file of the project names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedCommand {
     /// The file and the key that name it.
@@ -54,14 +53,12 @@ fn of_configuration(config: &PlanConfig) -> impl Iterator<Item = (&'static str, 
     keys.into_iter().filter_map(|(key, command)| Some((key, command.as_deref()?)))
 }
 
-/// The commands of one project that the user has confirmed.
 #[derive(Debug)]
 pub struct ConfirmedCommands {
     path: PathBuf,
     kept: KeptCommands,
 }
 
-/// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct KeptCommands {
     project: PathBuf,

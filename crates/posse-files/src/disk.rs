@@ -116,7 +116,6 @@ impl Disk {
         fs_err::write(path, bytes)
     }
 
-    /// Appends to a file that only its owner may read.
     pub fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.open(path, File::options().create(true).append(true).mode(0o600))?.write_all(bytes)
     }
@@ -169,7 +168,6 @@ impl Disk {
         fs_err::rename(from, to)
     }
 
-    /// Like `rename`, but never replaces a file.
     pub fn rename_to_new(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
     }
@@ -186,7 +184,6 @@ impl Disk {
         fs_err::copy(from, to)
     }
 
-    /// Copies the content and the time of the last change.
     pub fn copy_with_time(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut from = fs_err::File::open(from)?;
         let mut to = fs_err::File::create(to)?;
@@ -207,17 +204,14 @@ impl Disk {
         lock::acquire_for(purpose, path, patience)
     }
 
-    /// Starts a program. The kernel reads its file meanwhile.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.spawn()
     }
 
-    /// Runs a program to its end.
     pub fn output(&self, command: &mut Command) -> io::Result<Output> {
         command.output()
     }
 
-    /// Waits, as for the disk.
     pub fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
@@ -227,7 +221,6 @@ impl Disk {
         tempfile::Builder::new().prefix(prefix).tempfile_in(directory)
     }
 
-    /// Gives a temporary file its name for good.
     pub fn persist(&self, file: NamedTempFile, path: &Path) -> io::Result<()> {
         file.persist(path).map(drop).map_err(|error| error.error)
     }

@@ -11,7 +11,6 @@ use serde::de::DeserializeOwned;
 
 use crate::disk::Disk;
 
-/// The socket of the log daemon.
 const SYSLOG: &str = "/dev/log";
 
 /// The operator's decisions. The defaults allow nothing.
@@ -39,7 +38,6 @@ impl Operator {
         })
     }
 
-    /// The decisions of the user's layer.
     pub fn of(layer: &ConfigLayer) -> Self {
         Self {
             answers_from_terminals: value(layer, "permissions.answers_from_terminals").unwrap_or_default(),

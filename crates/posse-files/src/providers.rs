@@ -17,7 +17,6 @@ use serde::Serialize;
 
 use crate::disk::Disk;
 
-/// The reason why a manifest, a profile or a prompt template cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserFileError {
     #[error("there is no provider {name:?}{}; there are {}", did_you_mean(name, known), known.join(", "))]
@@ -38,7 +37,6 @@ fn did_you_mean(name: &str, known: &[String]) -> String {
     meant.map(|meant| format!(", did you mean {meant}?")).unwrap_or_default()
 }
 
-/// One provider in a list, and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
     pub id: String,
@@ -48,7 +46,6 @@ pub struct Listed {
     pub problem: Option<String>,
 }
 
-/// The word for a manifest that is part of this program.
 const SHIPPED: &str = "built in";
 
 /// Made ready once and kept as long as its files stay the same.
@@ -90,7 +87,6 @@ impl Providers {
         Ok(provider)
     }
 
-    /// All of them, those that cannot be used included.
     pub fn list(&self, disk: &Disk) -> Vec<Listed> {
         let listed = |id: String| {
             let loaded = self.load(disk, &id);
@@ -159,7 +155,6 @@ fn read(path: &Path) -> Result<Option<String>, UserFileError> {
     }
 }
 
-/// A plain file name.
 fn plain(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && !name.starts_with('.') && name.len() <= 100 && name.chars().all(allowed)
@@ -170,7 +165,6 @@ pub fn profile(_: &Disk, directory: &Path, name: &str) -> Result<Profile, UserFi
     WrittenProfile::find(directory, name)?.read()
 }
 
-/// The text of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenProfile {
     /// The user's file; none if it is part of this program.
@@ -204,7 +198,6 @@ impl WrittenProfile {
         })
     }
 
-    /// Returns the source, in words.
     pub fn from(&self) -> String {
         self.path.as_ref().map_or_else(|| SHIPPED.to_owned(), |path| path.display().to_string())
     }
@@ -224,7 +217,6 @@ pub fn prompt_templates(directory: &Path) -> Result<PromptTemplates, UserFileErr
     })
 }
 
-/// One profile in a list, and whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ListedProfile {
     pub name: String,
@@ -233,7 +225,6 @@ pub struct ListedProfile {
     pub problem: Option<String>,
 }
 
-/// All profiles there are, those that cannot be used included.
 pub fn profiles(directory: &Path) -> Vec<ListedProfile> {
     let listed = |name: String| {
         let written = WrittenProfile::find(directory, &name);

@@ -17,7 +17,6 @@ const LEFT: Duration = Duration::from_secs(60);
 /// When this daemon started, by the clock that files are dated with. Not set outside a daemon.
 pub static DAEMON_STARTED: OnceLock<SystemTime> = OnceLock::new();
 
-/// The directory of a file.
 pub fn beside(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }

@@ -22,7 +22,6 @@ pub fn locate(_: &Disk, program: &str, path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|directory| directory.join(program)).find(|file| runs(file))
 }
 
-/// Returns the output of `--version`.
 pub async fn ask(program: &Path, environment: &BTreeMap<String, String>) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").env_clear().envs(environment);

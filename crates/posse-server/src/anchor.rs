@@ -26,7 +26,6 @@ use crate::store::{self, StoreError};
 
 /// Facility `authpriv`, severity `info`.
 const PRIORITY: u8 = 10 * 8 + 6;
-/// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often, and how many times, the anchor is looked at for entries that are on their way to it.
@@ -134,7 +133,6 @@ pub enum AnchorError {
     Store(#[from] StoreError),
 }
 
-/// Why the end of the audit was not anchored.
 #[derive(Debug, thiserror::Error)]
 enum AnchorFailure {
     #[error(transparent)]
@@ -188,7 +186,6 @@ fn log(socket: &Path, line: &str) -> io::Result<()> {
     sender.send_to(message.as_bytes(), socket).map(drop)
 }
 
-/// Runs the command with the line on its standard input.
 fn run(disk: &Disk, words: &[String], line: &str) -> Result<(), AnchorFailure> {
     let (program, arguments) = words.split_first().ok_or(AnchorFailure::NoCommand)?;
     let failed = AnchorFailure::at(program);

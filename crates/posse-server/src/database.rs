@@ -10,7 +10,6 @@ use rusqlite::ErrorCode;
 use crate::disk::Disk;
 use crate::store::{self, StoreError};
 
-/// Reads and checks the whole database.
 pub fn inspect(disk: &Disk, path: &Path) -> DatabaseCondition {
     match disk.metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return DatabaseCondition::Absent,
@@ -111,7 +110,12 @@ mod tests {
     #[track_caller]
     fn is_damaged((home, path): &(Home, PathBuf)) {
         assert!(matches!(inspect(DISK, path), DatabaseCondition::Damaged(_)), "{:?}", inspect(DISK, path));
+        let before = fs::read(path).unwrap();
         assert!(matches!(home.try_open(), Err(StoreError::Damaged { .. })));
+        assert!(
+            fs::read(path).unwrap() == before || &before[..6] == b"SQLite",
+            "what is no database is not overwritten"
+        );
     }
 
     #[test]
@@ -133,6 +137,7 @@ mod tests {
 
         let (home, path) = database();
         home.other().pragma_update(None, "user_version", 10_000).unwrap();
+        assert!(matches!(home.try_open(), Err(StoreError::Newer { found: 10_000, .. })));
         assert!(matches!(inspect(DISK, &path), DatabaseCondition::Unusable(why) if why.contains("newer posse")));
         let directory = home.0.path();
         assert_eq!(inspect(DISK, &directory.join("none")), DatabaseCondition::Absent);

@@ -8,29 +8,9 @@ use posse_core::ids::TerminalId;
 use posse_term::lineage::TERMINAL_VARIABLE;
 
 /// Not passed on: they describe the caller's own terminal, session or agent, and would be wrong inside.
-const DROPPED: &[&str] = &[
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "COLUMNS",
-    "LINES",
-    "TMUX",
-    "TMUX_PANE",
-    "STY",
-    "WINDOW",
-    "WINDOWID",
-    "TERM_PROGRAM",
-    "TERM_PROGRAM_VERSION",
-    "TERM_SESSION_ID",
-    "VTE_VERSION",
-    "KITTY_WINDOW_ID",
-    "KITTY_PID",
-    "ALACRITTY_WINDOW_ID",
-    "WEZTERM_PANE",
-    "ITERM_SESSION_ID",
-    "VSCODE_INJECTION",
-    "NO_COLOR",
-    "CAO_TERMINAL_ID",
-];
+const DROPPED: &str = "CLAUDECODE CLAUDE_CODE_ENTRYPOINT COLUMNS LINES TMUX TMUX_PANE STY WINDOW WINDOWID TERM_PROGRAM \
+                       TERM_PROGRAM_VERSION TERM_SESSION_ID VTE_VERSION KITTY_WINDOW_ID KITTY_PID ALACRITTY_WINDOW_ID \
+                       WEZTERM_PANE ITERM_SESSION_ID VSCODE_INJECTION NO_COLOR CAO_TERMINAL_ID";
 
 /// The environment of a program in terminal `id`: the caller's, filtered, plus what our terminal is, plus what the
 /// agent is to find. `POSSE_*` stays, but for the id, so that a nested `posse` talks to the same daemon.
@@ -57,7 +37,7 @@ pub(crate) fn for_program(
 fn passed_on(mut caller: BTreeMap<String, String>) -> BTreeMap<String, String> {
     caller.retain(|name, value| {
         let sound = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
-        sound && !DROPPED.contains(&name.as_str())
+        sound && !DROPPED.split(' ').any(|dropped| dropped == name)
     });
     caller
 }

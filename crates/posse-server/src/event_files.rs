@@ -2,15 +2,18 @@
 //! is written; what was read is given back to the disk, so a long conversation does not fill it.
 //!
 //! The agent writes where it is, so the file cannot be cut. It may go on writing while no daemon reads: the next one
-//! reads the end of it, as far as it still matters.
+//! reads the end of it, as far as it still matters. A session file is small, and replaced whole.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use posse_agents::Provider;
+use posse_agents::account::fill;
 use posse_core::question::ReportEvent;
 use posse_core::status::{Claim, Source};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -154,6 +157,38 @@ impl Reader {
             self.before = value;
         }
         all
+    }
+}
+
+/// A file that says a few words; more is something else.
+const SESSION_FILE: u64 = 64 << 10;
+
+/// Sends the file's content to the pump, now and whenever the file changes.
+pub(crate) fn watch_session(files: &WatchedFiles, file: &Path, pump: PumpHandle) -> FileWatch {
+    let path = file.to_owned();
+    files.watch(file, WatchScope::CompleteFile, move |disk, _| send_content(disk, &path, &pump))
+}
+
+/// Which file it is, for a running program: `{pid}`, and `{NAME}` for a variable of its environment. The first that
+/// can be filled in counts. `None` until its directory is there.
+pub(crate) fn locate_session(disk: &Disk, patterns: &[String], pid: u32) -> Option<PathBuf> {
+    let environment = disk.read(Path::new(&format!("/proc/{pid}/environ"))).ok()?;
+    let value = |name: &str| match name {
+        "pid" => Some(pid.to_string().into()),
+        name => {
+            let mut variables = environment.split(|byte| *byte == 0);
+            let value = |variable: &[u8]| Some(variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+            variables.find_map(|variable| value(variable).filter(|value| !value.is_empty())).map(OsString::from_vec)
+        }
+    };
+    let path = patterns.iter().find_map(|pattern| fill(pattern, value))?;
+    disk.is_dir(path.parent()?).then_some(path)
+}
+
+fn send_content(disk: &Disk, file: &Path, pump: &PumpHandle) {
+    let content = disk.read_bounded(file, SESSION_FILE).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    if let Some(content) = content {
+        pump.send(PumpEvent::SessionFile(content));
     }
 }
 

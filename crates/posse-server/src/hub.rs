@@ -6,7 +6,6 @@
 mod machine;
 mod messages;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
@@ -36,7 +35,6 @@ pub(crate) use messages::*;
 /// The time in which a family may end by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
 
-/// Carries out what the machine decides.
 pub(crate) struct Hub {
     pub(crate) machine: HubMachine,
     pub(crate) paths: Paths,
@@ -58,14 +56,10 @@ fn hub_time() -> HubTime {
 }
 
 impl Hub {
-    /// Runs until the machine has finished.
     pub(crate) async fn run(mut self, mut queue: mpsc::UnboundedReceiver<HubEvent>) {
         let mut effects = self.machine.start(hub_time());
         loop {
             for effect in effects {
-                if let HubEffect::Tidy(TidyRequest { scope: TidyScope::Startup, running, .. }) = &effect {
-                    self.tidy_events(running.clone()).await;
-                }
                 self.execute(effect);
             }
             if self.machine.has_finished() {
@@ -162,11 +156,6 @@ impl Hub {
         });
     }
 
-    /// Removes the events of terminals that have ended while no daemon ran. Later it would remove those of a new terminal.
-    async fn tidy_events(&self, running: BTreeSet<TerminalId>) {
-        let _ = disk::at(self.paths.events(), move |disk, events| retention::tidy_files(disk, events, &running)).await;
-    }
-
     /// Reads what a pump needs before it starts.
     fn load_terminal(&self, load: LoadTerminal) {
         let providers = self.providers.clone();
@@ -206,7 +195,7 @@ impl Hub {
     /// Says whether the keeper answers. Without a connection there is none to ask.
     fn probe_keeper(&self, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
-        let keeper = link.keeper();
+        let keeper = link.pid;
         let alive = link.probe();
         crate::spawn(async move {
             // A connection that is lost meanwhile is not silence; the daemon connects again.
@@ -217,7 +206,7 @@ impl Hub {
 
     fn hang_up(&self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
-        let keeper = link.keeper();
+        let keeper = link.pid;
         let taken = link.confirm(KeeperRequest::HangUp { id });
         let messages = self.messages.clone();
         crate::spawn(async move {
@@ -236,7 +225,7 @@ impl Hub {
     fn health(&self, problems: HubProblems) -> Option<String> {
         // Also if nothing was asked of the keeper since it was stopped.
         let stopped = || {
-            let keeper = self.link.as_ref()?.keeper()?;
+            let keeper = self.link.as_ref()?.pid?;
             client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
         };
         let keeper = problems.no_keeper.map(|why| format!("no keeper: {why}"));
@@ -260,7 +249,6 @@ pub(crate) async fn complete_unfinished(writer: &Writer, unfinished: Vec<Entry>)
     }
 }
 
-/// Works on files without waiting for the end.
 fn in_background(work: impl FnOnce(&Disk) + Send + 'static) {
     drop(crate::spawn(disk::run(work)));
 }

@@ -14,10 +14,8 @@ use crate::hub::{HubEvent, KeeperReport};
 use crate::pump::{PumpEvent, PumpHandle};
 use crate::serve::Settings;
 
-/// The delay between two attempts to reach the keeper.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The pump of each terminal that has one.
 #[derive(Clone, Default)]
 pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, PumpHandle>>>);
 
@@ -64,7 +62,6 @@ impl KeeperConnector {
         }
     }
 
-    /// Connects to the keeper, starting one if none runs.
     pub(crate) async fn connect(&self) -> Result<(), KeeperError> {
         let (link, mut events) =
             client::connect_or_start(&self.settings.paths, &self.settings.executable, true).await?;

@@ -33,7 +33,6 @@ mod recording;
 mod retention;
 mod run;
 mod serve;
-mod session_files;
 mod store;
 mod versions;
 mod watch;

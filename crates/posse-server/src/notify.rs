@@ -2,22 +2,21 @@
 //! nothing fails because of one: what cannot be told within five seconds is a line in the log. What is worth a notice is
 //! decided elsewhere.
 
-mod recent;
-
+use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use posse_core::rounds::config::Notifications;
+use posse_core::time::Mono;
 use posse_core::visible;
-use recent::{Admitted, Recent};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use ureq::http::Uri;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use posse_files::child::{self, ChildError, Leftovers};
 
-/// The time limit of a channel.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// An ntfy server makes an attachment of a longer text, and refuses it without a store for those.
 const NTFY_TEXT: usize = 4096;
@@ -34,7 +33,6 @@ pub(crate) struct Notice {
     pub priority: u8,
     pub title: String,
     pub text: String,
-    /// The run it is about.
     pub run: Option<String>,
 }
 
@@ -60,46 +58,63 @@ enum NotifyError {
     Failed { status: std::process::ExitStatus, words: String },
 }
 
-/// Tells notices: the same one once in a minute, and so many at a time.
-#[derive(Clone, Default)]
-pub(crate) struct Notifier(Arc<Mutex<Recent>>);
+/// The number of notices that may be on their way. Each takes some seconds at most, so more of them are a mistake.
+const MOST: usize = 64;
+
+/// Sends notices: the same one once a minute, and at most [`MOST`] at a time.
+#[derive(Clone)]
+pub(crate) struct Notifier {
+    recent: Arc<Mutex<Recent>>,
+    free: Arc<Semaphore>,
+}
+
+impl Default for Notifier {
+    fn default() -> Self {
+        Self { recent: Arc::default(), free: Arc::new(Semaphore::new(MOST)) }
+    }
+}
 
 impl Notifier {
-    /// Tells this. Nobody waits for it.
+    /// Sends a notice. Nothing waits for it.
     pub(crate) fn tell(&self, channels: &Notifications, notice: Notice) {
         let notice = Notice { title: visible::one_line(&notice.title), text: visible::lines(&notice.text), ..notice };
         if channels.ntfy_topic.is_empty() && channels.webhook.is_empty() && channels.command.is_empty() {
             return;
         }
-        let admitted = self.recent(|recent| recent.admit(channels, &notice, crate::mono()));
-        match admitted {
-            Admitted::Yes => {
-                let (on_its_way, channels) = (OnItsWay(self.clone()), channels.clone());
-                crate::spawn(async move {
-                    notify(&channels, notice).await;
-                    drop(on_its_way);
-                });
-            }
-            Admitted::Same => tracing::debug!("{:?} was told a moment ago, in the same words", notice.title),
-            Admitted::TooMany => tracing::warn!("{:?} is not told: too many notices are on their way", notice.title),
+        let Ok(on_its_way) = self.free.clone().try_acquire_owned() else {
+            return tracing::warn!("{:?} is not told: too many notices are on their way", notice.title);
+        };
+        if !self.recent.lock().unwrap_or_else(PoisonError::into_inner).is_new(channels, &notice, crate::mono()) {
+            return tracing::debug!("{:?} was told a moment ago, in the same words", notice.title);
         }
-    }
-
-    fn recent<T>(&self, use_it: impl FnOnce(&mut Recent) -> T) -> T {
-        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// A notice that is being told, until that is through, however it ends.
-struct OnItsWay(Notifier);
-
-impl Drop for OnItsWay {
-    fn drop(&mut self) {
-        self.0.recent(Recent::told);
+        let channels = channels.clone();
+        crate::spawn(async move {
+            notify(&channels, notice).await;
+            drop(on_its_way);
+        });
     }
 }
 
-/// Tells it over every channel there is, at once. What fails is logged.
+/// The same words are not told again so soon.
+const SAME: Duration = Duration::from_secs(60);
+/// What was told in the last minute, the oldest first.
+#[derive(Default)]
+struct Recent(VecDeque<(Mono, Notifications, Notice)>);
+
+impl Recent {
+    /// Returns whether this was not told in the last minute. If so, it counts as told now.
+    fn is_new(&mut self, channels: &Notifications, notice: &Notice, now: Mono) -> bool {
+        while self.0.front().is_some_and(|(at, ..)| *at + SAME <= now) {
+            self.0.pop_front();
+        }
+        let is_new = !self.0.iter().any(|(_, where_to, what)| (where_to, what) == (channels, notice));
+        if is_new {
+            self.0.push_back((now, channels.clone(), notice.clone()));
+        }
+        is_new
+    }
+}
+
 async fn notify(channels: &Notifications, notice: Notice) {
     let told = |channel: &str, result: Result<(), NotifyError>| {
         if let Err(error) = result {

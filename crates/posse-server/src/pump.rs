@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use posse_api::StreamMessage;
-use posse_core::delivery::{Order, Showing};
+use posse_core::delivery::{Event, Order, Showing};
 use posse_core::frame::FrameClock;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use agent::Agent;
-use jobs::{By, DeliveryEvent, Queued, Wanted};
+use jobs::{By, Queued, Wanted};
 pub(crate) use messages::*;
 use text::Before;
 
@@ -42,14 +42,13 @@ use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, TAIL, Watchers};
 use crate::watched_files::{FileWatch, WatchedFiles};
-use crate::{disk, event_files, session_files};
+use crate::{disk, event_files};
 
 /// The number of checkpoints per ring of output. A checkpoint must never be older than the ring, and costs about as much as
 /// printing the screen and its history once.
 const CHECKPOINTS_PER_RING: u64 = 2;
 /// Output that comes in pieces this large is a flood: it takes long enough that others should not wait for all of it.
 const FLOOD: usize = 8 << 10;
-/// The number of arrived messages remembered per terminal.
 const KNOWN_INPUTS: usize = 1024;
 /// The time in which an agent draws the end of an answer after it has reported that end: three times the 180 ms
 /// that Claude Code took at most.
@@ -129,7 +128,6 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
     handle
 }
 
-/// The file in which the agent describes its session.
 enum SessionFile {
     Unknown,
     /// A blocking thread looks for it.
@@ -143,11 +141,9 @@ struct Pump {
     own_handle: mpsc::WeakUnboundedSender<PumpEvent>,
     pid: Option<u32>,
     files: WatchedFiles,
-    /// The watch on the file to which the agent writes its events.
     event_watch: Option<FileWatch>,
     session_file: SessionFile,
     known_inputs: Vec<KnownInput>,
-    /// Messages that wait to be written down.
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
     /// Callers that wait for the last answer to be on the screen, and until when.
@@ -159,7 +155,6 @@ struct Pump {
     typed: u64,
     emulator: Emulator,
     life: Life,
-    /// The observation that is pushed to drivers.
     observed: watch::Sender<Observation>,
     base_size: Size,
     last_screen: PathBuf,
@@ -176,7 +171,6 @@ struct Pump {
     /// The last output, so that a watcher can reconnect and continue where it was.
     tail: Ring,
     watchers: Watchers,
-    /// Inputs on their way, by writer and number.
     inputs: HashMap<(WriterId, u64), Vec<InputOrigin>>,
     frames: FrameClock<Instant>,
     told_title: String,
@@ -277,8 +271,6 @@ impl Pump {
         }
     }
 
-    // ---- output ----
-
     fn output(&mut self, offset: u64, mut bytes: Vec<u8>) {
         let replayed = self.catching_up();
         // Output that was there before this pump began is news to nobody; what comes behind it may be.
@@ -359,7 +351,6 @@ impl Pump {
         self.run_waiting();
     }
 
-    /// Carries out what waited for the terminal to be caught up with.
     fn run_waiting(&mut self) {
         if !self.catching_up() {
             for command in std::mem::take(&mut self.waiting) {
@@ -453,8 +444,6 @@ impl Pump {
         }
     }
 
-    // ---- commands ----
-
     fn command(&mut self, command: PumpCommand) {
         match command {
             PumpCommand::Alive(reply) => {
@@ -493,7 +482,8 @@ impl Pump {
                 }
             }
             PumpCommand::Answer { wish, question, words, answerer, reply } => {
-                self.enqueue(Queued::job(Wanted::Answer { wish, question, words, answerer }, By::Request(reply)));
+                let wanted = Wanted::Answer { wish, question, words, answerer };
+                self.enqueue(Queued::Job(Box::new(wanted), By::Request(reply)));
             }
             PumpCommand::Question(reply) => self.enqueue(Queued::Look(reply)),
             PumpCommand::Explain(reply) => {
@@ -561,7 +551,7 @@ impl Pump {
         self.session_file = SessionFile::Searched;
         let pump = self.own_handle.clone();
         drop(crate::spawn(disk::run(move |disk| {
-            let file = session_files::locate(disk, &patterns, pid);
+            let file = event_files::locate_session(disk, &patterns, pid);
             if let Some(pump) = pump.upgrade() {
                 let _ = pump.send(PumpEvent::SessionFileLocated(file));
             }
@@ -574,7 +564,7 @@ impl Pump {
         }
         self.session_file = match (file, self.own_handle.upgrade()) {
             (Some(file), Some(events)) => {
-                SessionFile::Watched(session_files::watch(&self.files, &file, PumpHandle { events }))
+                SessionFile::Watched(event_files::watch_session(&self.files, &file, PumpHandle { events }))
             }
             _ => SessionFile::Unknown,
         };

@@ -31,10 +31,8 @@ pub(crate) const SETTING: &str = "recordings";
 const DELAY: Duration = Duration::from_millis(250);
 /// The maximum number of bytes that wait for one terminal. More than this in `DELAY` is a flood that nobody reads.
 const OF_ONE: usize = 1 << 20;
-/// The maximum number of bytes that wait for all terminals.
 const OF_ALL: usize = 16 << 20;
 
-/// Something to record.
 struct Item {
     id: TerminalId,
     /// Since 1970.
@@ -54,9 +52,7 @@ enum What {
     Resized(Size),
     /// Evidence of a status that is not in the output, as JSON.
     Evidence(String),
-    /// Nothing follows.
     End,
-    /// Remove it.
     Forget,
 }
 
@@ -95,7 +91,6 @@ impl Shared {
     }
 }
 
-/// A message of the thread to the daemon.
 pub(crate) enum Word {
     /// A picture of this terminal's screen is needed to go on.
     PictureWanted(TerminalId),
@@ -103,7 +98,6 @@ pub(crate) enum Word {
     Grown,
 }
 
-/// The queue, for pumps and hub.
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Shared>);
 
@@ -126,7 +120,6 @@ pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + '
 }
 
 impl Thread {
-    /// Writes what is left.
     pub(crate) fn finish(mut self) {
         self.recorder.0.lock().closing = true;
         self.recorder.0.changed.notify_all();
@@ -271,7 +264,6 @@ impl Tape {
         matches!(self.state, State::Behind(_))
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&mut self) {
         if self.is_started() {
             self.recorder.put_surely(self.id, What::End);

@@ -16,13 +16,11 @@ use crate::record::Record;
 pub(crate) const AGE: Duration = Duration::from_secs(14 * 24 * 3600);
 /// The most events kept, whatever their age: about 50 MB of them.
 pub(crate) const EVENTS: i64 = 200_000;
-/// The number of events between two rounds of tidying.
 pub(crate) const ROUND: u64 = 10_000;
 /// The maximum size of the log file, and the size of its end that is kept.
 const LOG: u64 = 4 << 20;
 const LOG_KEPT: u64 = 1 << 20;
 
-/// The most all recordings together may take.
 pub(crate) const RECORDINGS: u64 = 1 << 30;
 
 /// Ended terminals nobody has looked after for too long.
@@ -43,7 +41,6 @@ pub(crate) fn tidy_files(disk: &Disk, directory: &Path, known: &BTreeSet<Termina
     Ok(())
 }
 
-/// A file of a recording: see `recording`.
 struct Recording {
     path: PathBuf,
     id: Option<TerminalId>,

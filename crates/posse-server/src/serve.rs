@@ -22,7 +22,7 @@ use crate::keeper::{KeeperConnector, Routes};
 use crate::recording::{self, Word};
 use crate::store::{self, Found, StoreError, Writer};
 use crate::watched_files::WatchedFiles;
-use crate::{hub, pump};
+use crate::{hub, pump, retention};
 
 /// The time for open responses when the daemon stops.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -52,7 +52,6 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// Runs the daemon until it is told to stop.
 #[expect(clippy::disallowed_methods, reason = "the runtime does not run yet")]
 pub fn serve(settings: Settings) -> Result<(), ServeError> {
     settings.paths.prepare()?;
@@ -62,6 +61,9 @@ pub fn serve(settings: Settings) -> Result<(), ServeError> {
     // has a thread of its own.
     let disk = Disk::of_this_thread();
     let (store, found) = store::open(disk, &settings.paths.database(), Anchor::new(settings.paths.clone()))?;
+    // Events of agents that ended while no daemon ran. Later this would remove those of a new terminal.
+    let running = found.terminals.iter().filter(|record| record.exit.is_none()).map(|record| record.id).collect();
+    let _ = retention::tidy_files(&Disk::of_this_thread(), &settings.paths.events(), &running);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(run(settings, store, found));
     runtime.shutdown_timeout(FAREWELL);

@@ -5,7 +5,6 @@
 
 mod audit;
 mod runs;
-mod usage;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -24,8 +23,9 @@ use crate::database;
 use crate::disk::{self, Disk};
 use crate::record::Record;
 pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
-pub(crate) use runs::{JournalEntry, RunRow, going_on_in, journal, kind_of, newest_of, run, runs, using};
-pub(crate) use usage::{UsageOf, usage};
+pub(crate) use runs::{
+    JournalEntry, RunRow, UsageOf, going_on_in, journal, kind_of, newest_of, run, runs, usage, using,
+};
 #[cfg(test)]
 pub(crate) use writer::WriteError;
 pub(crate) use writer::{StoreRefusal, WriteResult, Writer};
@@ -70,7 +70,6 @@ impl StoreError {
     }
 }
 
-/// One thing to write down.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Event(Box<LogEvent>),
@@ -103,15 +102,12 @@ pub(crate) enum Change {
     },
 }
 
-/// The content of the database when it is opened.
 pub(crate) struct Found {
     pub(crate) terminals: Vec<Record>,
-    /// The number of the newest event.
     pub(crate) newest: i64,
     pub(crate) settings: BTreeMap<String, String>,
     /// Input that was sent, and whether it is known to have arrived.
     pub(crate) inputs: Vec<(TerminalId, KnownInput)>,
-    /// Runs that were going on.
     pub(crate) runs: Vec<(RunKind, RunId)>,
     /// Answers to dialogs of which nobody knows what became.
     pub(crate) unfinished: Vec<Entry>,
@@ -125,7 +121,6 @@ pub(crate) struct KnownInput {
     pub(crate) arrived: bool,
 }
 
-/// Opens the database, making or upgrading it, and reads what is in it.
 pub(crate) fn open(disk: Disk, path: &Path, anchor: Anchor) -> Result<(Writer, Found), StoreError> {
     let wrap = |error| StoreError::of(path, error);
     require_file(&disk, path)?;
@@ -167,7 +162,6 @@ pub(crate) fn version(connection: &Connection, path: &Path) -> Result<usize, Sto
     Ok(found)
 }
 
-/// Reads everything that a new daemon needs.
 pub(crate) fn read_everything(connection: &Connection) -> rusqlite::Result<Found> {
     Ok(Found {
         terminals: rows(connection, "SELECT record FROM terminals ORDER BY id", [], |row| json(row, "record"))?,
@@ -186,7 +180,6 @@ fn known_input(row: &Row<'_>) -> rusqlite::Result<(TerminalId, KnownInput)> {
     Ok((text(row, "terminal")?, KnownInput { writer, sequence, arrived: row.get("done")? }))
 }
 
-/// Reads all rows that a statement selects.
 fn rows<T, C: FromIterator<T>>(
     connection: &Connection,
     select: &str,
@@ -196,7 +189,6 @@ fn rows<T, C: FromIterator<T>>(
     connection.prepare(select)?.query_map(parameters, read)?.collect()
 }
 
-/// The size of the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
     pub(crate) events: i64,
@@ -236,7 +228,6 @@ pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-/// Which part of the log to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slice {
     pub after: i64,

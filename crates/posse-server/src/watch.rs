@@ -15,7 +15,6 @@ const WAITING: usize = 256;
 /// The number of output bytes kept, so that a watcher can reconnect and continue where it was.
 pub(crate) const TAIL: usize = 256 << 10;
 
-/// An item for a watcher.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Output { offset: u64, bytes: Bytes },
@@ -87,12 +86,10 @@ impl Watchers {
         }
     }
 
-    /// Returns whether any watcher looks through a window.
     pub(crate) fn has_views(&self) -> bool {
         self.all.values().any(|watcher| watcher.attached)
     }
 
-    /// Returns the smallest size that a watcher asks for.
     pub(crate) fn wanted_size(&self) -> Option<Size> {
         self.all.values().filter_map(|watcher| watcher.wanted).reduce(Size::smallest)
     }

@@ -22,7 +22,9 @@ const FALLBACK_SCAN: Duration = Duration::from_secs(60);
 /// How often the nearest directory is looked for while directories come and go. After that the fallback takes over.
 const PLACE_ATTEMPTS: u32 = 8;
 
-/// Where a subscriber should look.
+/// The interval at which a file that is about to go is looked at.
+const GONE_LOOK: Duration = Duration::from_millis(20);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileHint<'a> {
     /// Everything: events may have been missed.
@@ -33,7 +35,6 @@ pub(crate) enum FileHint<'a> {
     Renamed(&'a Path),
 }
 
-/// What is watched of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchScope {
     /// A file, whenever a writer has closed it or it was renamed into place.
@@ -119,7 +120,6 @@ fn is_relevant(event: &Event) -> bool {
     }
 }
 
-/// Returns the path that an event created, removed or renamed.
 fn moved_path(event: &Event) -> Option<&Path> {
     let moves =
         matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
@@ -128,7 +128,6 @@ fn moved_path(event: &Event) -> Option<&Path> {
 
 type TellHint = Box<dyn FnMut(&Disk, FileHint<'_>) + Send>;
 
-/// One subscription.
 struct FileInterest {
     path: PathBuf,
     scope: WatchScope,
@@ -157,7 +156,6 @@ impl FileInterest {
         }
     }
 
-    /// Returns what an event means for this subscription.
     fn hint<'e>(&self, event: &'e Event) -> Option<FileHint<'e>> {
         let on_the_way = |moved: &Path| self.real_directory.starts_with(moved);
         if event.need_rescan() || moved_path(event).is_some_and(on_the_way) {
@@ -179,7 +177,6 @@ impl FileInterest {
     }
 }
 
-/// The thread that owns the kernel's watches.
 struct FileWatcher {
     disk: Disk,
     /// `None` if the kernel has no watcher for us.
@@ -293,7 +290,6 @@ impl FileWatcher {
         again.is_some_and(|again| again == (nearest.clone(), rest)).then_some(nearest)
     }
 
-    /// Drops the watches that no subscription needs.
     fn release(&mut self) {
         let used: BTreeSet<PathBuf> = self.interests.values().filter_map(|interest| interest.watched.clone()).collect();
         self.unwatch(|directory| !used.contains(directory));
@@ -314,24 +310,12 @@ impl FileWatcher {
 
 /// Waits until a file is removed. Returns `false` if it still exists after `limit`.
 pub(crate) fn gone_within(disk: &Disk, path: &Path, limit: Duration) -> bool {
-    if !disk.exists(path) {
-        return true;
-    }
     let deadline = Instant::now() + limit;
-    let (changed, changes) = channel();
-    let tell = changed.clone();
-    let watcher = notify::recommended_watcher(move |_| {
-        let _ = tell.send(());
-    });
-    // Without a watcher this waits for the whole limit.
-    let _watcher = watcher.and_then(|mut watcher| {
-        let directory = path.parent().unwrap_or(path);
-        watcher.watch(directory, RecursiveMode::NonRecursive).map(|()| watcher)
-    });
     while disk.exists(path) {
-        if changes.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
-            return !disk.exists(path);
+        if Instant::now() >= deadline {
+            return false;
         }
+        disk.sleep(GONE_LOOK);
     }
     true
 }

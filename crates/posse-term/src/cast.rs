@@ -52,7 +52,6 @@ pub enum CastError {
     Line { line: usize, why: BadCastLine },
 }
 
-/// The reason why a line is not an event.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCastLine {
     #[error("{0}")]
@@ -88,7 +87,6 @@ impl Header {
     }
 }
 
-/// Writes the lines after the header.
 #[derive(Debug, Default)]
 pub struct Encoder {
     /// The beginning of a character.

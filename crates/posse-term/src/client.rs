@@ -71,7 +71,8 @@ const LEAVING: Duration = Duration::from_secs(2);
 pub struct KeeperLink {
     requests: mpsc::UnboundedSender<(Option<RequestStamp>, KeeperRequest)>,
     pending: Arc<Pending>,
-    pid: Option<i32>,
+    /// The process id of the keeper, if it is known.
+    pub pid: Option<i32>,
 }
 
 /// The requests sent through a link without a keeper, for tests.
@@ -98,7 +99,6 @@ impl KeeperLink {
         self.send_and(request, None);
     }
 
-    /// Queues a request and reports whether the keeper took it.
     pub fn confirm(&self, request: KeeperRequest) -> oneshot::Receiver<bool> {
         let (reply, taken) = oneshot::channel();
         self.send_and(request, Some(reply));
@@ -114,11 +114,6 @@ impl KeeperLink {
             let _ = self.requests.send((Some(stamp), KeeperRequest::List));
         }
         alive
-    }
-
-    /// The process id of the keeper, if it is known.
-    pub fn keeper(&self) -> Option<i32> {
-        self.pid
     }
 
     fn send_and(&self, request: KeeperRequest, reply: Option<oneshot::Sender<bool>>) {
@@ -195,7 +190,6 @@ impl KeeperEvents {
         }
     }
 
-    /// Explains why a request was given up.
     pub fn why_untaken(&self) -> String {
         self.silence().unwrap_or_else(|| "the keeper was stopped, or too busy to take the request in time".into())
     }
@@ -260,7 +254,6 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     }
 }
 
-/// Waits at most `PATIENCE` for an answer of the keeper.
 async fn in_time<T>(
     keeper: Option<i32>,
     answer: impl Future<Output = Result<T, KeeperError>>,
@@ -269,14 +262,13 @@ async fn in_time<T>(
     answered.unwrap_or_else(|_| Err(KeeperError::Silent(silence(keeper))))
 }
 
-/// Lists the terminals of the keeper.
 pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
     link.send(KeeperRequest::List);
     let listed = events.until(|event| match event {
         KeeperEvent::Listed { summaries } => Some(summaries),
         _ => None,
     });
-    in_time(link.keeper(), listed).await
+    in_time(link.pid, listed).await
 }
 
 /// Waits for the exit of a keeper that is leaving. Until then its socket looks like that of a running keeper.

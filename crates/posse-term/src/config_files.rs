@@ -36,7 +36,6 @@ pub fn user(paths: &Paths, providers: Option<&[&str]>) -> Result<ConfigLayer, Co
     layer.map(|(layer, _)| layer).map_err(|problems| ConfigError::File { problems, text }.into())
 }
 
-/// The project's file.
 #[derive(Debug)]
 pub struct ProjectFile {
     pub name: String,
@@ -61,12 +60,10 @@ impl ProjectFile {
     }
 }
 
-/// The layers of a project's plans.
 #[derive(Debug)]
 pub struct PlanLayers {
     pub user: ConfigLayer,
     pub project: ConfigLayer,
-    /// The project's file, if there is one.
     pub file: Option<ProjectFile>,
 }
 

@@ -62,7 +62,6 @@ pub struct FeedOutcome {
     pub screen_lost: bool,
 }
 
-/// The answer to one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryReply {
     /// The output offset just behind the query's last byte. It identifies the query: no two queries share it, and replayed
@@ -103,7 +102,6 @@ pub struct Emulator {
     modes: Modes,
     keyboard: Keyboard,
     printed: Printed,
-    /// Collected by the current `feed`.
     replies: Vec<QueryReply>,
     frame_ended: bool,
     screen_lost: bool,
@@ -195,7 +193,7 @@ impl Emulator {
     fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<EmulatorCallbacks>)) {
         let terminal = &mut self.terminal;
         if catch_unwind(AssertUnwindSafe(|| change(terminal))).is_err() {
-            let limit = self.terminal.callbacks().history.limit();
+            let limit = self.terminal.callbacks().history.limit;
             let ears = std::mem::replace(self.terminal.callbacks_mut(), EmulatorCallbacks::new(limit));
             self.terminal = terminal_of(self.size, ears);
             self.screen_lost = true;
@@ -273,13 +271,13 @@ impl Emulator {
     /// The row of the cursor, counting the rows that scrolled off. `text_below` takes it to find later output. A checkpoint
     /// does not keep the count.
     pub fn cursor_line(&self) -> u64 {
-        self.terminal.callbacks().history.rows() + u64::from(self.cursor().0)
+        self.terminal.callbacks().history.rows + u64::from(self.cursor().0)
     }
 
     /// The text in the rows below a `cursor_line` of the main screen: rows that scrolled off since, then the screen. Wrapped
     /// rows are counted by the current width.
     pub fn text_below(&self, line: u64) -> String {
-        let scrolled = self.terminal.callbacks().history.rows();
+        let scrolled = self.terminal.callbacks().history.rows;
         let screen = self.screen();
         let skip = (line + 1).saturating_sub(scrolled) as usize;
         let mut above = scrolled.saturating_sub(line + 1) as usize;
@@ -296,7 +294,6 @@ impl Emulator {
         lines.join("\n")
     }
 
-    /// Returns whether the program wants pastes to be bracketed.
     pub fn bracketed_paste(&self) -> bool {
         self.terminal.screen().bracketed_paste()
     }

@@ -78,7 +78,6 @@ pub struct KeeperSettings {
     pub build: String,
 }
 
-/// A family being ended.
 struct FamilyEnding {
     kill_at: Instant,
     /// The processes that got SIGTERM. A process forked during the grace period is not among them yet, and its parent may
@@ -184,8 +183,6 @@ impl KeeperState {
         }
     }
 
-    // ---- ending families ----
-
     fn look_at_endings(&mut self, now: Instant) {
         let table = ProcessTable::read();
         let (terminals, peers) = (&self.terminals, &mut self.peers);
@@ -216,8 +213,6 @@ impl KeeperState {
             self.next_look = Some(Instant::now() + ENDING_LOOK.max(now.elapsed() * ENDING_REST));
         }
     }
-
-    // ---- time ----
 
     fn deadline(&self) -> Option<Instant> {
         let drains = self.draining.iter().filter_map(|id| self.terminals.get(id)?.drained_at());
@@ -258,8 +253,6 @@ impl KeeperState {
             self.start_daemon(now);
         }
     }
-
-    // ---- the daemon ----
 
     fn start_daemon(&mut self, now: Instant) {
         let Some(executable) = &self.daemon_executable else {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The holder of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
@@ -128,7 +127,6 @@ fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
     }
 }
 
-/// The state of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockStatus {
     Free,

@@ -46,7 +46,6 @@ pub enum PathsError {
 }
 
 impl Paths {
-    /// Resolves the paths from the variables of the caller.
     pub fn resolve(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, PathsError> {
         let given = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = match (given("POSSE_HOME"), given("XDG_STATE_HOME"), given("HOME")) {
@@ -88,10 +87,8 @@ impl Paths {
         private_directory(self.common_runtime())?;
         private_directory(&self.runtime)?;
         self.note_runtime().map_err(|error| PathsError::Io { path: self.home.join(RUNTIME_NOTE), error })?;
-        private_directory(&self.recordings())?;
-        private_directory(&self.plans())?;
-        private_directory(&self.events())?;
-        private_directory(&self.screens())
+        let inside = [self.recordings(), self.plans(), self.events(), self.screens()];
+        inside.iter().try_for_each(|directory| private_directory(directory))
     }
 
     /// Checks these directories without creating any. `None` means that a directory does not exist yet.
@@ -164,12 +161,10 @@ impl Paths {
         self.config.join("providers")
     }
 
-    /// The user's configuration.
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
     }
 
-    /// The user's prompt templates.
     pub fn prompts(&self) -> PathBuf {
         self.config.join("prompts")
     }
@@ -187,7 +182,6 @@ impl Paths {
         self.home.join("posse.log")
     }
 
-    /// Recordings of terminals.
     pub fn recordings(&self) -> PathBuf {
         self.home.join("recordings")
     }

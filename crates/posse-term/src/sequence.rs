@@ -59,7 +59,6 @@ impl Terminator {
     }
 }
 
-/// A parsed control sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Control<'a> {
     /// The whole sequence, with the introducer.
@@ -127,7 +126,6 @@ enum ScanStep {
     Before,
 }
 
-/// Cuts a stream into pieces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scanner {
     state: ScannerState,

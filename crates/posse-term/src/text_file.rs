@@ -20,7 +20,6 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads a regular file of at most `limit` bytes.
 pub fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
     let size = file.metadata()?.len();

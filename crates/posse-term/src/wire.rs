@@ -22,7 +22,6 @@ use posse_core::status::Exit;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The protocol version of this build.
 pub const VERSION: u16 = 3;
 
 /// The longest frame either side accepts, without its length. Larger than every valid frame: a checkpoint of a full
@@ -32,7 +31,6 @@ pub const MAX_FRAME: usize = 8 << 20;
 /// The longest frame accepted from a peer that may neither type nor start programs.
 pub const MAX_FRAME_INSIDE: usize = 64 << 10;
 
-/// The maximum number of bytes in one `Input`.
 pub const MAX_INPUT: usize = 1 << 20;
 
 /// A program to start on a terminal of its own. It inherits nothing from the keeper.
@@ -50,7 +48,6 @@ pub struct ProgramSpec {
     pub label: Vec<u8>,
 }
 
-/// The keeper's record of one terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSummary {
     pub id: TerminalId,
@@ -70,7 +67,6 @@ pub struct TerminalSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputRefusal {
     NoSuchTerminal,
-    /// The program has exited.
     NotReading,
     /// The program does not read, and its queue is full.
     Full,
@@ -78,7 +74,6 @@ pub enum InputRefusal {
     Untaken,
 }
 
-/// The reason for not starting a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnRefusal {
     IdTaken,
@@ -90,7 +85,6 @@ pub enum SpawnRefusal {
     Other,
 }
 
-/// A message to the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperRequest {
     /// The first message. `daemon` asks the keeper to restart this peer when it goes away.
@@ -160,7 +154,6 @@ pub enum KeeperRequest {
     },
 }
 
-/// A message from the keeper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperEvent {
     Hello {
@@ -268,7 +261,6 @@ pub enum WireError {
     Malformed,
 }
 
-/// A message that can be sent in a frame.
 pub trait WireMessage: Clone + Serialize + DeserializeOwned {
     /// The bytes sent raw behind the fields, for the messages that have some.
     fn payload(&mut self) -> Option<&mut Vec<u8>>;

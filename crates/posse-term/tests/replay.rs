@@ -65,7 +65,7 @@ fn assert_same(a: &Emulator, b: &Emulator, what: &str) {
 }
 
 #[test]
-fn a_checkpoint_anywhere_changes_nothing() {
+fn a_checkpoint_anywhere_changes_nothing_and_a_new_viewer_sees_the_same() {
     for Recording { name, size, bytes } in recordings() {
         let mut whole = new(size);
         let mut relay = new(size);
@@ -74,21 +74,12 @@ fn a_checkpoint_anywhere_changes_nothing() {
             assert_eq!(relay.feed(chunk), whole.feed(chunk), "{name}");
             let blob = relay.checkpoint();
             relay = Emulator::restore(&blob, HistoryLimit::default()).unwrap();
-            assert_same(&relay, &whole, &format!("{name} at {}", whole.offset()));
-        }
-    }
-}
-
-#[test]
-fn somebody_who_joins_sees_the_same_screen() {
-    for Recording { name, size, bytes } in recordings() {
-        let mut emulator = new(size);
-        for chunk in bytes.chunks(10_007) {
-            emulator.feed(chunk);
+            let place = format!("{name} at {}", whole.offset());
+            assert_same(&relay, &whole, &place);
             let mut joined = new(size);
-            joined.feed(&emulator.repaint());
-            assert_eq!(joined.screen(), emulator.screen(), "{name} at {}", emulator.offset());
-            assert_eq!(joined.input_modes(), emulator.input_modes(), "{name} at {}", emulator.offset());
+            joined.feed(&whole.repaint());
+            assert_eq!(joined.screen(), whole.screen(), "{place}");
+            assert_eq!(joined.input_modes(), whole.input_modes(), "{place}");
         }
     }
 }

@@ -5,8 +5,7 @@
 
 mod adoption;
 mod creation;
-mod deletion;
-mod shutdown;
+mod ending;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +16,6 @@ use posse_api::{DeleteReason, EventBody, LogEvent, StatusView, VERSION};
 use posse_core::audit::{Entry as AuditEntry, Note};
 use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
-use posse_core::screen::Size;
 use posse_core::status::{Status, StatusKind};
 use posse_core::visible;
 use posse_term::wire::KeeperRequest;
@@ -31,33 +29,8 @@ use crate::store::{Change, KnownInput, WriteResult};
 
 use adoption::PumpState;
 use creation::{PendingTerminal, StartingAgent};
-use shutdown::ShutdownState;
+use ending::ShutdownState;
 
-/// One terminal.
-struct TerminalEntry {
-    record: Record,
-    title: String,
-    size: Size,
-    watched: bool,
-    pump: PumpState,
-}
-
-impl TerminalEntry {
-    fn new(record: Record) -> Self {
-        Self { title: String::new(), size: record.size, watched: false, pump: PumpState::None, record }
-    }
-
-    fn snapshot(&self) -> TerminalSnapshot {
-        TerminalSnapshot {
-            record: self.record.clone(),
-            title: self.title.clone(),
-            size: self.size,
-            watched: self.watched,
-        }
-    }
-}
-
-/// The process that the hub runs in.
 #[derive(Default)]
 pub(crate) struct HubHost {
     pub(crate) pid: u32,
@@ -69,14 +42,14 @@ pub(crate) struct HubHost {
 #[derive(Default)]
 pub(crate) struct HubMachine {
     host: HubHost,
-    /// The time of the event that is being handled.
     now: HubTime,
     effects: Vec<HubEffect>,
     random: u64,
-    terminals: BTreeMap<TerminalId, TerminalEntry>,
+    terminals: BTreeMap<TerminalId, TerminalSnapshot>,
+    /// There is none if the program ended before this daemon started, or its last screen is in a file.
+    pumps: BTreeMap<TerminalId, PumpState>,
     /// Input that was written down before this daemon started, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
-    /// The keeper is connected.
     connected: bool,
     /// The process of the keeper that was connected last.
     keeper_pid: Option<i32>,
@@ -87,14 +60,11 @@ pub(crate) struct HubMachine {
     finds: Vec<(TerminalId, oneshot::Sender<Option<PumpHandle>>)>,
     /// Terminals that are written down or being started.
     pending: BTreeMap<TerminalId, PendingTerminal>,
-    /// Agents that run and are not ready yet.
     starting: BTreeMap<TerminalId, StartingAgent>,
-    /// Terminals to end when the keeper is connected.
     end_later: Vec<(TerminalId, u32)>,
     deleting: BTreeMap<TerminalId, Vec<DeleteReply>>,
     shutdown: Option<ShutdownState>,
     finished: bool,
-    /// Events since the last round of retention.
     since_tidy: u64,
     /// The number of pumps and loads so far.
     numbers: u64,
@@ -112,15 +82,14 @@ impl HubMachine {
         for (id, input) in known_inputs {
             inputs.entry(id).or_default().push(input);
         }
-        let terminals = records.into_iter().map(|record| (record.id, TerminalEntry::new(record))).collect();
+        let terminals = records.into_iter().map(|record| (record.id, TerminalSnapshot::new(record))).collect();
         Self { host, random: seed, terminals, inputs, ..Self::default() }
     }
 
-    /// The first effects of a new daemon.
     pub(super) fn start(&mut self, now: HubTime) -> Vec<HubEffect> {
         self.now = now;
         self.emit(self.event(EventBody::DaemonStarted { pid: self.host.pid, version: VERSION.into() }), vec![]);
-        self.tidy(TidyScope::Startup);
+        self.tidy(TidyScope::Everything);
         std::mem::take(&mut self.effects)
     }
 
@@ -170,8 +139,7 @@ impl HubMachine {
 
     /// Tells the pump of this number, unless another one serves the terminal by now.
     fn tell_pump_of(&mut self, id: TerminalId, number: u64, event: pump::PumpEvent) {
-        let pump = self.terminals.get(&id).map(|entry| &entry.pump);
-        if matches!(pump, Some(PumpState::Started(pump)) if *pump == number) {
+        if matches!(self.pumps.get(&id), Some(PumpState::Started(pump)) if *pump == number) {
             self.tell_pump(id, event);
         }
     }
@@ -188,8 +156,6 @@ impl HubMachine {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
-
-    // ---- writing and publishing ----
 
     fn event(&self, body: EventBody) -> LogEvent {
         LogEvent { seq: None, at: self.now.wall.timestamp(), terminal: None, offset: None, body }
@@ -264,12 +230,11 @@ impl HubMachine {
         self.push(HubEffect::Publish(Box::new(event)));
     }
 
-    // ---- retention ----
-
     fn tidy(&mut self, scope: TidyScope) {
         self.since_tidy = 0;
         for id in retention::expired(self.terminals.values().map(|entry| &entry.record), self.now.wall) {
             self.terminals.remove(&id);
+            self.pumps.remove(&id);
             self.push(HubEffect::DropPump(id));
             let deleted = EventBody::TerminalDeleted { reason: DeleteReason::Expired, processes_left: 0 };
             self.emit(self.event_of(id, deleted), vec![Change::Drop(id)]);
@@ -284,8 +249,6 @@ impl HubMachine {
         let running: BTreeSet<TerminalId> = self.running().collect();
         self.push(HubEffect::Tidy(TidyRequest { scope, known, running }));
     }
-
-    // ---- reports of pumps ----
 
     fn pump_report(&mut self, id: TerminalId, offset: Option<u64>, report: PumpReport) {
         let about = |machine: &Self, body| LogEvent { offset, ..machine.event_of(id, body) };
@@ -310,7 +273,7 @@ impl HubMachine {
             PumpReport::Event(body) => self.emit(about(self, *body), vec![]),
             PumpReport::Watched(watched) => entry.watched = watched,
             PumpReport::InputAhead { writer, sequence } => {
-                if let PumpState::Started(pump) = entry.pump {
+                if let Some(&PumpState::Started(pump)) = self.pumps.get(&id) {
                     let change = Change::Ahead { terminal: id, writer, sequence };
                     self.write(vec![change], false, move |machine, result| {
                         let noted = pump::PumpEvent::InputNoted { writer, sequence, written: result.is_ok() };
@@ -324,7 +287,7 @@ impl HubMachine {
             }
             PumpReport::Answering(note) => {
                 // If the entry cannot be written, the pump types nothing.
-                if let PumpState::Started(pump) = entry.pump {
+                if let Some(&PumpState::Started(pump)) = self.pumps.get(&id) {
                     let note = self.named(note);
                     self.write(vec![Change::Audit(note.clone())], false, move |machine, result| {
                         let seq = log_audit(*note, result);
@@ -336,7 +299,7 @@ impl HubMachine {
                 entry.record.exit = Some(exit);
                 // The last screen is in a file, and read from there when a client asks for it.
                 if screen_saved {
-                    entry.pump = PumpState::None;
+                    self.pumps.remove(&id);
                     self.push(HubEffect::DropPump(id));
                 }
                 if let Some(status) = status {
@@ -370,13 +333,10 @@ impl HubMachine {
         self.answer_when_ready(id);
     }
 
-    /// Adds the name of the terminal.
     fn named(&self, mut note: Box<Note>) -> Box<Note> {
         note.name = self.terminals.get(&note.terminal).map(|entry| entry.record.name.to_string());
         note
     }
-
-    // ---- commands ----
 
     fn command(&mut self, command: HubCommand) {
         match command {
@@ -386,7 +346,7 @@ impl HubMachine {
                 self.reply(reply, all);
             }
             HubCommand::Show(id, reply) => {
-                let shown = self.terminals.get(&id).map(TerminalEntry::snapshot);
+                let shown = self.terminals.get(&id).cloned();
                 self.reply(reply, shown);
             }
             HubCommand::Household(reply) => {
@@ -442,14 +402,14 @@ impl HubMachine {
     /// The processes of the daemon, the keeper and the terminals, to tell them from others.
     fn household(&self) -> Household {
         let leader =
-            |entry: &TerminalEntry| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
+            |entry: &TerminalSnapshot| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
         let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
         Household { keeper: self.keeper_pid, daemon: self.host.pid as i32, terminals }
     }
 
-    fn snapshots(&self, which: impl Fn(&TerminalEntry) -> bool) -> Vec<TerminalSnapshot> {
+    fn snapshots(&self, which: impl Fn(&TerminalSnapshot) -> bool) -> Vec<TerminalSnapshot> {
         let chosen = self.terminals.values().filter(|entry| which(entry));
-        let mut snapshots: Vec<TerminalSnapshot> = chosen.map(TerminalEntry::snapshot).collect();
+        let mut snapshots: Vec<TerminalSnapshot> = chosen.cloned().collect();
         snapshots.sort_by_key(|snapshot| (snapshot.record.created, snapshot.record.id));
         snapshots
     }

@@ -30,7 +30,6 @@ use crate::store::{self, JournalEntry, WriteResult};
 
 use super::machine::HubMachine;
 
-/// Everything that can make the hub act.
 pub(crate) enum HubEvent {
     Command(HubCommand),
     /// A report of a terminal's pump, and the output offset up to which it had read.
@@ -39,13 +38,10 @@ pub(crate) enum HubEvent {
     /// An answer to a dialog is over. `ReplyThunk` runs when that is written, or refused for now. Also from the pump of a terminal
     /// that is gone meanwhile.
     AnswerOver(Box<Note>, ReplyThunk),
-    /// The store has written a batch, or refused it.
     Stored(AfterWrite, WriteResult),
-    /// There are more recordings than before.
     RecordingsGrown,
     /// The file for an agent's events was made, as far as possible.
     EventsFileMade(TerminalId),
-    /// The result of [`HubEffect::LoadTerminal`].
     TerminalLoaded {
         id: TerminalId,
         load: u64,
@@ -54,7 +50,6 @@ pub(crate) enum HubEvent {
     },
 }
 
-/// The time at which an event is handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HubTime {
     pub(crate) wall: Wall,
@@ -70,7 +65,6 @@ pub(crate) enum HubEffect {
         changes: Vec<store::Change>,
         /// Keep the batch if the disk refuses it, and try again until it is written.
         retry: bool,
-        /// Comes back as [`HubEvent::Stored`].
         then: AfterWrite,
         /// The keeper forgets this terminal when the batch is committed, however late.
         forget: Option<TerminalId>,
@@ -78,7 +72,6 @@ pub(crate) enum HubEffect {
     Publish(Box<LogEvent>),
     Reply(ReplyThunk),
     Keeper(Box<KeeperRequest>),
-    /// Connect to the keeper.
     Reconnect,
     ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
     HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
@@ -87,13 +80,11 @@ pub(crate) enum HubEffect {
     StartPump(Box<PumpStart>),
     ToPump(TerminalId, Box<pump::PumpEvent>),
     DropPump(TerminalId),
-    /// Reply with the pump of this terminal.
     Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
     /// Record what terminals print from now on, or stop.
     Record(bool),
     MakeEventsFile(TerminalId),
     RemoveEventsFile(TerminalId),
-    /// Remove every file of a deleted terminal.
     RemoveFiles(TerminalId),
     Tidy(TidyRequest),
 }
@@ -108,7 +99,6 @@ pub(crate) struct LoadTerminal {
     /// Tells this load from another one of the same terminal.
     pub(crate) number: u64,
     pub(crate) provider: Option<String>,
-    /// Read the last screen too.
     pub(crate) screen: bool,
 }
 
@@ -125,19 +115,14 @@ pub(crate) enum TidyScope {
     Recordings,
     /// Also the last screens and the log.
     Everything,
-    /// Also the event files of agents that ended while no daemon ran.
-    Startup,
 }
 
-/// A report of a pump.
 pub(crate) enum PumpReport {
     Status(Box<Status>),
     Title(String),
     Size(Size),
     Signal(Signal),
-    /// An event for the log.
     Event(Box<EventBody>),
-    /// A viewer is attached, or none any more.
     Watched(bool),
     /// This input must be written down before it is sent.
     InputAhead {
@@ -162,17 +147,13 @@ pub(crate) enum PumpReport {
     },
 }
 
-/// A report of the connection to the keeper.
 pub(crate) enum KeeperReport {
-    /// The keeper is connected.
     Up {
         link: KeeperLink,
-        /// The terminals that the keeper holds.
         held: Vec<TerminalSummary>,
         /// Those of them whose last screen is in a file.
         saved_screens: BTreeSet<TerminalId>,
     },
-    /// An event that is not for a pump.
     Event(KeeperEvent),
     /// The keeper cannot be reached for now. The connection is tried again.
     Unreachable(String),
@@ -183,30 +164,24 @@ pub(crate) enum KeeperReport {
     Silent(Option<String>),
 }
 
-/// Which session a new terminal belongs to.
 pub(crate) enum SessionChoice {
     /// A session that must not exist yet. Without a name the hub makes one up.
     New(Option<Name>),
-    /// A session that must exist.
     Existing(Name),
-    /// This session, whether it exists or not.
     Any(Name),
 }
 
-/// The program of a new terminal.
 pub(crate) enum ProgramChoice {
     /// A program and its arguments, under the provider of this name.
     Command(&'static str, Vec<String>),
     Agent(Box<AgentStart>),
 }
 
-/// An agent to start.
 pub(crate) struct AgentStart {
     pub(crate) provider: Arc<Provider>,
     pub(crate) confirmed: Confirmed,
     pub(crate) model: Option<String>,
     pub(crate) profile: Option<Profile>,
-    /// More arguments, passed on unchanged.
     pub(crate) more: Vec<String>,
     /// The installed version, where the launch depends on it and it is known.
     pub(crate) version: Option<Version>,
@@ -236,12 +211,10 @@ pub(crate) enum HubCommand {
     Show(TerminalId, oneshot::Sender<Option<TerminalSnapshot>>),
     /// The processes of the daemon, the keeper and the terminals.
     Household(oneshot::Sender<Household>),
-    /// The pump of a terminal.
     Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
     Resize(TerminalId, Size),
     Touch(TerminalId),
     HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
-    /// Ask the keeper for a sign of life.
     ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
     Delete {
         id: TerminalId,
@@ -274,14 +247,18 @@ pub(crate) enum HubCommand {
     },
 }
 
-/// A terminal as the API shows it.
 #[derive(Clone, Debug)]
 pub(crate) struct TerminalSnapshot {
     pub(crate) record: Record,
     pub(crate) title: String,
     pub(crate) size: Size,
-    /// A viewer is attached.
     pub(crate) watched: bool,
+}
+
+impl TerminalSnapshot {
+    pub(crate) fn new(record: Record) -> Self {
+        Self { title: String::new(), size: record.size, watched: false, record }
+    }
 }
 
 impl From<TerminalSnapshot> for Terminal {
@@ -385,13 +362,11 @@ pub(crate) struct StoppedDaemon {
     pub(crate) unsaved: Option<String>,
 }
 
-/// The problems known to the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HubProblems {
     /// The reason why the connected keeper does not answer.
     pub(crate) keeper_silent: Option<String>,
     /// The reason why there is no keeper and none can be started.
     pub(crate) no_keeper: Option<String>,
-    /// The error of the last write.
     pub(crate) disk: Option<StoreRefusal>,
 }

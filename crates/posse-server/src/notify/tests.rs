@@ -198,3 +198,34 @@ fn titles_become_headers() {
     assert!(long.split(' ').count() > 1 && long.split(' ').all(|word| word.len() <= 75), "{long}");
     assert_eq!(long.matches("=E2=9C=93").count(), 60, "no letter is cut in two");
 }
+
+#[test]
+fn the_same_words_are_told_once_a_minute() {
+    let mut recent = Recent::default();
+    let said = |text: &str| Notice { text: text.into(), ..notice() };
+    let (here, there) =
+        (Notifications::default(), Notifications { webhook: "https://there".into(), ..Default::default() });
+    let other_run = Notice { run: Some("r2".into()), ..said("a") };
+    for (seconds, channels, notice, is_new) in [
+        (0, &here, said("a"), true),
+        (1, &here, said("a"), false),
+        (1, &here, said("b"), true),
+        (1, &here, other_run, true),
+        (1, &there, said("a"), true),
+        (59, &here, said("a"), false),
+        // A minute after it was told, not after it was said last.
+        (60, &here, said("a"), true),
+        (60, &here, said("b"), false),
+    ] {
+        let now = Mono(Duration::from_secs(seconds));
+        assert_eq!(recent.is_new(channels, &notice, now), is_new, "{seconds} {notice:?}");
+    }
+}
+
+#[test]
+fn notice_that_was_not_sent_does_not_count_as_told() {
+    let notifier = Notifier::default();
+    let _all = notifier.free.clone().try_acquire_many_owned(MOST as u32).unwrap();
+    notifier.tell(&Notifications { webhook: "https://there".into(), ..Default::default() }, notice());
+    assert!(notifier.recent.lock().unwrap().0.is_empty());
+}

@@ -23,7 +23,7 @@ use posse_core::status::{Claim, Event as LifeEvent, Life, Source, Status, Status
 use posse_core::time::Mono;
 
 use super::answering::Answering;
-use super::jobs::{By, DeliveryEvent, Do, Over, Queued, Wanted};
+use super::jobs::{By, Do, Over, Queued, Wanted};
 use super::{Answerer, InputError};
 
 /// A question of the start that comes back is answered this often. Then a person has to look.
@@ -36,18 +36,13 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(3);
 /// The interval at which a job that waits for a question is checked: the announcement of the question expires.
 const HOLD: Duration = Duration::from_millis(250);
 
-/// The job at work.
 struct Work {
     machine: Machine,
     by: By,
 }
 
 enum Machine {
-    Prompt {
-        prompt: Box<Prompt>,
-        /// The length of the message.
-        characters: usize,
-    },
+    Prompt { prompt: Box<Prompt>, characters: usize },
     Answer(Box<Answering>),
 }
 
@@ -65,7 +60,6 @@ pub(super) struct Agent {
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
     showing: Option<Showing>,
-    /// The agent's reports of its questions.
     reports: QuestionReports,
     work: Option<Work>,
     queue: VecDeque<Queued>,
@@ -134,12 +128,10 @@ impl Agent {
         }
     }
 
-    /// The patterns of the path of the agent's session file.
     pub(super) fn session_file_patterns(&self) -> &[String] {
         &self.provider.manifest.session_file
     }
 
-    /// The status that the screen showed last.
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status
     }
@@ -172,7 +164,6 @@ impl Agent {
         self.detector.explain(look, &mut Memo::default())
     }
 
-    /// The last thing it said.
     pub(super) fn last_answer(&self, lines: &[String]) -> Option<String> {
         self.detector.last_answer(lines).ok()
     }
@@ -185,7 +176,6 @@ impl Agent {
         }
     }
 
-    /// Returns whether a job is at work.
     pub(super) fn works(&self) -> bool {
         self.work.is_some()
     }
@@ -211,7 +201,7 @@ impl Agent {
         self.start_answers += 1;
         let (wish, question) = (Wish::Option(option), Some(dialog.id.clone()));
         let answerer = Answerer::allowed(Who::startup());
-        Some(Queued::job(Wanted::Answer { wish, question, words: None, answerer }, By::Ourselves))
+        Some(Queued::Job(Box::new(Wanted::Answer { wish, question, words: None, answerer }), By::Ourselves))
     }
 
     /// Takes on a job, or the wish to know what is asked. One is done after the other, and a question that was announced is
@@ -234,7 +224,6 @@ impl Agent {
         Ok(Question { id, waiting_kind: reading.waiting_kind, text, full })
     }
 
-    /// Begins the next job, if none is being done.
     pub(super) fn next(&mut self, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
         let mut acts = Vec::new();
         self.held = None;
@@ -251,19 +240,19 @@ impl Agent {
                 acts.extend(unseen.then_some(Do::Look));
                 break;
             }
-            let job = match queued {
-                Queued::Job(job) => *job,
+            let (wanted, by) = match queued {
+                Queued::Job(wanted, by) => (*wanted, by),
                 Queued::Look(reply) => {
                     let _ = reply.send(self.asked());
                     continue;
                 }
             };
-            match self.begin(job.wanted, bracketed, now) {
+            match self.begin(wanted, bracketed, now) {
                 Ok((machine, act)) => {
-                    self.work = Some(Work { machine, by: job.by });
+                    self.work = Some(Work { machine, by });
                     acts.push(act);
                 }
-                Err(error) => acts.push(Do::refused(job.by, error)),
+                Err(error) => acts.push(Do::refused(by, error)),
             }
         }
         acts
@@ -277,7 +266,7 @@ impl Agent {
         let half_drawn = dialog.is_some_and(Dialog::is_half_drawn);
         let may_improve = half_drawn || evidence.may_improve();
         let waits = match queued {
-            Queued::Job(job) => match &job.wanted {
+            Queued::Job(wanted, _) => match &**wanted {
                 Wanted::Answer { wish, answerer, .. } => {
                     *wish == Wish::Accept && answerer.who.by == audit::By::Run && may_improve
                 }
@@ -381,13 +370,14 @@ impl Agent {
         Machine::Prompt { prompt: Box::new(prompt), characters }
     }
 
-    /// Hands an event to the machine at work.
-    pub(super) fn drive(&mut self, happened: &DeliveryEvent, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
+    /// Hands an event to the machine at work, or else what was read last.
+    pub(super) fn drive(&mut self, event: Option<Event<'_>>, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let echo;
-        let event = match happened {
-            DeliveryEvent::Read => {
-                let Some(reading) = &self.reading else { return Vec::new() };
+        let event = match (event, &self.reading) {
+            (Some(event), _) => event,
+            (None, None) => return Vec::new(),
+            (None, Some(reading)) => {
                 echo = self.detector.last_prompt(&self.memo);
                 Event::Read(Seen {
                     reading,
@@ -399,11 +389,6 @@ impl Agent {
                     printed,
                 })
             }
-            DeliveryEvent::Typed(id) => Event::Typed(*id),
-            DeliveryEvent::TypingFailed(id) => Event::TypingFailed(*id),
-            DeliveryEvent::Said(claim) => Event::Said(claim),
-            DeliveryEvent::Time => Event::Time,
-            DeliveryEvent::Gone => Event::Gone,
         };
         match &mut work.machine {
             Machine::Prompt { prompt, .. } => {
@@ -476,7 +461,6 @@ fn is_ready(status: Option<StatusKind>) -> bool {
     matches!(status, Some(StatusKind::Idle | StatusKind::Completed))
 }
 
-/// For the log.
 fn described(result: &Result<(), InputError>) -> String {
     result.as_ref().map_or_else(ToString::to_string, |()| "done".into())
 }

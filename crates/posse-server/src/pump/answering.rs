@@ -21,7 +21,6 @@ pub(super) struct Answering {
 
 /// It is written down, and may be given.
 struct Given {
-    /// Its entry in the audit.
     seq: i64,
     machine: Answer,
     typed: Vec<String>,
@@ -50,7 +49,6 @@ impl Answering {
         (!self.answerer.allowed).then(|| (self.decision.question.clone(), self.answerer.who.from))
     }
 
-    /// It is written down under this number.
     pub(super) fn noted(&mut self, seq: i64, showing: Option<&Showing>, provider: &Provider, now: Mono) {
         Showing::complete(showing, &mut self.decision);
         let machine = Answer::new(self.decision.clone(), provider.manifest.answer.clone(), now);
@@ -65,7 +63,6 @@ impl Answering {
         self.given.as_mut().map_or_else(Vec::new, |given| given.machine.handle(event, now))
     }
 
-    /// This is being typed.
     pub(super) fn typed(&mut self, bytes: &[u8]) {
         if let Some(given) = &mut self.given {
             given.typed.push(keys::name(bytes));

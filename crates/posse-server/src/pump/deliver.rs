@@ -1,7 +1,7 @@
 //! Between the pump and its agent: looks, claims, jobs.
 
 use posse_core::audit::{Ended, Note, Step, Who};
-use posse_core::delivery::{Failure, KeyId, Left, Order, Showing};
+use posse_core::delivery::{Event, Failure, KeyId, Left, Order, Showing};
 use posse_core::ids::WriterId;
 use posse_core::question::ReportEvent;
 use posse_core::signal::Signal;
@@ -10,13 +10,12 @@ use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
 
 use super::agent::Agent;
-use super::jobs::{By, DeliveryEvent, Do, Over, Queued, Wanted};
+use super::jobs::{By, Do, Over, Queued, Wanted};
 use super::{Answerer, InputError, InputOrigin, Pump, PumpInput};
 use crate::hub::{HubEvent, PumpReport};
 use crate::store::KnownInput;
 
 impl Pump {
-    /// Reads the screen, as of now.
     pub(super) fn read_screen(&mut self) {
         if self.catching_up() {
             return;
@@ -27,7 +26,7 @@ impl Pump {
         if let Some(agent) = &mut self.agent {
             agent.looked(event);
         }
-        self.drive(&DeliveryEvent::Read);
+        self.drive(None);
         self.next_job_if_held();
         if let Some(answer) = self.agent.as_mut().and_then(Agent::start_answer) {
             self.enqueue(answer);
@@ -43,7 +42,6 @@ impl Pump {
         self.tell_status(change);
     }
 
-    /// The manifest's rules for the agent's signals.
     pub(super) fn signals(&self) -> Option<&SignalRules> {
         self.agent.as_ref().map(|agent| &agent.provider.manifest.signals)
     }
@@ -75,17 +73,16 @@ impl Pump {
         let Some((source, claim)) = said else { return };
         let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
         self.live(&LifeEvent::Said(source, claim.clone()));
-        self.drive(&DeliveryEvent::Said(claim));
+        self.drive(Some(Event::Said(&claim)));
         // What was said may be about the question on the screen.
         if open && !self.emulator.in_frame() {
             self.read_screen();
         }
     }
 
-    /// Time has passed.
     pub(super) fn agent_time(&mut self) {
         self.live(&LifeEvent::Time);
-        self.drive(&DeliveryEvent::Time);
+        self.drive(Some(Event::Time));
         self.next_job_if_held();
     }
 
@@ -162,21 +159,21 @@ impl Pump {
         self.inputs.entry(key).or_default().push(origin);
     }
 
-    /// A message was written down, or could not be.
     pub(super) fn delivery_noted(&mut self, writer: WriterId, sequence: u64, written: bool) {
         let Some((order, answerer)) = self.undelivered.remove(&(writer, sequence)) else { return };
         if written {
             self.remember_before();
-            self.enqueue(Queued::job(Wanted::Message(order, answerer), By::Noted { writer, sequence }));
+            let message = Wanted::Message(order, answerer);
+            self.enqueue(Queued::Job(Box::new(message), By::Noted { writer, sequence }));
         } else {
             self.answer_all(writer, sequence, Err(InputError::NotNoted));
         }
     }
 
-    pub(super) fn drive(&mut self, happened: &DeliveryEvent) {
+    pub(super) fn drive(&mut self, event: Option<Event<'_>>) {
         let printed = self.emulator.offset();
         let Some(agent) = &mut self.agent else { return };
-        let acts = agent.drive(happened, &self.life, printed, crate::mono());
+        let acts = agent.drive(event, &self.life, printed, crate::mono());
         self.obey(acts);
     }
 
@@ -222,7 +219,6 @@ impl Pump {
         Box::new(Note { at: crate::now(), terminal: self.id, name: None, who, step })
     }
 
-    /// An answer was written down under this number, or could not be.
     pub(super) fn answer_noted(&mut self, seq: Option<i64>) {
         let alive = self.link.is_some();
         let acts = self.agent.as_mut().map(|agent| agent.noted(seq, alive, crate::mono()));

@@ -17,7 +17,7 @@ impl Pump {
         self.tape.end();
         // From here on nobody can be typed to, and whoever wants it hears so.
         let link = self.link.take();
-        self.drive(&DeliveryEvent::Gone);
+        self.drive(Some(Event::Gone));
         self.next_job();
         self.last_wanted.iter_mut().for_each(|(_, until)| *until = Instant::now());
         self.tell_last_answer();

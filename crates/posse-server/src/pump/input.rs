@@ -55,8 +55,8 @@ impl Pump {
             (InputOrigin::Request(reply), outcome) => {
                 let _ = reply.send(outcome);
             }
-            (InputOrigin::Agent(key), Ok(())) => self.drive(&DeliveryEvent::Typed(key)),
-            (InputOrigin::Agent(key), Err(_)) => self.drive(&DeliveryEvent::TypingFailed(key)),
+            (InputOrigin::Agent(key), Ok(())) => self.drive(Some(Event::Typed(key))),
+            (InputOrigin::Agent(key), Err(_)) => self.drive(Some(Event::TypingFailed(key))),
             (InputOrigin::Watcher(watcher), outcome) => {
                 let message = match outcome {
                     Ok(()) => StreamMessage::InputDone { sequence },

@@ -4,12 +4,11 @@ use posse_api::{EventBody, Question};
 use posse_core::audit::{self, Who};
 use posse_core::delivery::{KeyId, Order, Wish};
 use posse_core::ids::WriterId;
-use posse_core::status::{Claim, Event as LifeEvent};
+use posse_core::status::Event as LifeEvent;
 use tokio::sync::oneshot;
 
 use super::messages::{Answerer, InputError};
 
-/// The content of a request for the agent.
 pub(super) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order, Answerer),
@@ -17,15 +16,8 @@ pub(super) enum Wanted {
     Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
 }
 
-/// A request and its caller.
-pub(super) struct Job {
-    pub(super) wanted: Wanted,
-    pub(super) by: By,
-}
-
-/// An entry of the queue.
 pub(super) enum Queued {
-    Job(Box<Job>),
+    Job(Box<Wanted>, By),
     /// A caller wants to know what is asked.
     Look(oneshot::Sender<Result<Question, InputError>>),
 }
@@ -37,11 +29,9 @@ pub(super) enum By {
         writer: WriterId,
         sequence: u64,
     },
-    /// The start.
     Ourselves,
 }
 
-/// An action for the pump.
 pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
@@ -50,14 +40,12 @@ pub(super) enum Do {
     Over(Box<Over>),
 }
 
-/// A job is over.
 pub(super) struct Over {
     pub(super) by: By,
     pub(super) result: Result<(), InputError>,
     pub(super) log: Option<Box<EventBody>>,
     /// Its meaning for the terminal's life.
     pub(super) life: Option<LifeEvent>,
-    /// The completion of its entry in the audit.
     pub(super) ended: Option<(Who, audit::Ended)>,
 }
 
@@ -68,25 +56,11 @@ impl Do {
     }
 }
 
-/// An event for the machine at work.
-pub(super) enum DeliveryEvent {
-    Read,
-    Typed(KeyId),
-    TypingFailed(KeyId),
-    Said(Claim),
-    Time,
-    Gone,
-}
-
 impl Queued {
-    pub(super) fn job(wanted: Wanted, by: By) -> Self {
-        Self::Job(Box::new(Job { wanted, by }))
-    }
-
     /// Refuses what was not begun.
     pub(super) fn refused(self, why: InputError) -> Option<Do> {
         match self {
-            Queued::Job(job) => Some(Do::refused(job.by, why)),
+            Queued::Job(_, by) => Some(Do::refused(by, why)),
             Queued::Look(reply) => {
                 let _ = reply.send(Err(why));
                 None
@@ -98,7 +72,7 @@ impl Queued {
     pub(super) fn is_about_a_question(&self) -> bool {
         match self {
             Queued::Look(_) => true,
-            Queued::Job(job) => match &job.wanted {
+            Queued::Job(wanted, _) => match &**wanted {
                 Wanted::Answer { .. } => true,
                 Wanted::Message(order, _) => matches!(order.text.trim(), "y" | "n"),
             },

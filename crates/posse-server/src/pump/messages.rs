@@ -110,14 +110,12 @@ impl ApiProblem for InputError {
     }
 }
 
-/// A part of a terminal's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextPart {
     /// The lines that have scrolled off, and the screen.
     Full,
     /// The output since input was last sent.
     Last,
-    /// The last filled rows.
     Tail(usize),
     /// The agent's last message, if it is another one than before that.
     Answer,
@@ -143,11 +141,9 @@ impl Answerer {
     }
 }
 
-/// The receiver of an input's result.
 pub(crate) enum InputOrigin {
     Request(oneshot::Sender<Result<(), InputError>>),
     Watcher(u64),
-    /// The job at work.
     Agent(KeyId),
 }
 
@@ -174,7 +170,6 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// As far as the status says it.
     pub(crate) fn of(status: Status, exit: Option<Exit>) -> Self {
         Self { status, exit, excerpt: None, answered: false }
     }
@@ -199,7 +194,6 @@ pub(crate) enum PumpCommand {
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
     },
-    /// Ask for the open question.
     Question(oneshot::Sender<Result<Question, InputError>>),
     /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
     Answer {
@@ -240,9 +234,7 @@ pub(crate) enum PumpEvent {
     Keeper(KeeperEvent),
     KeeperLost,
     Command(PumpCommand),
-    /// A report of the agent's hook.
     Hook(serde_json::Value),
-    /// The content of the agent's session file.
     SessionFile(serde_json::Value),
     /// The path of the agent's session file; `None` if it does not exist yet.
     SessionFileLocated(Option<PathBuf>),
@@ -277,7 +269,6 @@ impl PumpHandle {
     }
 }
 
-/// A pump to start.
 pub(crate) struct PumpStart {
     pub(crate) record: Record,
     pub(crate) provider: Option<Arc<Provider>>,
@@ -297,13 +288,10 @@ pub(crate) enum PumpBeginning {
     Ended(Option<Box<Emulator>>, Exit),
 }
 
-/// The surroundings of a pump.
 pub(crate) struct PumpSettings {
-    /// The connection to the keeper, if the program runs.
     pub(crate) link: Option<KeeperLink>,
     /// The file for the last screen, written when the program ends.
     pub(crate) last_screen: PathBuf,
-    /// The file for the agent's events, if it writes any.
     pub(crate) events_file: PathBuf,
     pub(crate) files: WatchedFiles,
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,

@@ -102,7 +102,6 @@ impl Pump {
         self.agent.as_ref()?.last_answer(&lines)
     }
 
-    /// Remembers the screen before a message is delivered.
     pub(super) fn remember_before(&mut self) {
         let rows = self.emulator.screen().filled_rows().to_vec();
         self.before = Some(Before { answer: self.last_answer(), rows });

@@ -17,7 +17,6 @@ use crate::disk::Disk;
 pub(super) const SEGMENT: u64 = 8 << 20;
 /// The size at which the rest is left out, because no picture has come to begin the next file with.
 const MOST: u64 = SEGMENT + SEGMENT / 2;
-/// The number of bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
 /// Ends whatever was unfinished, and clears everything: a picture is for a fresh terminal.
 const RESET: &[u8] = b"\x18\x1bc";
@@ -89,7 +88,6 @@ impl Reel {
         self.length >= MOST
     }
 
-    /// Puts this file aside and begins the next.
     pub(super) fn next(self, disk: &Disk, older: &Path, size: Size, at: Duration) -> io::Result<Self> {
         disk.rename(&self.path, older)?;
         Self::begin(disk, self.path, size, at)

@@ -11,17 +11,14 @@ use super::reel::{self, Reel};
 use super::{Item, What};
 use crate::disk::Disk;
 
-/// The pause after the disk has refused.
 const PAUSE: Duration = Duration::from_secs(60);
 /// The capacity of the buffer that is kept for the next time.
 const SCRATCH: usize = 512 << 10;
 
-/// The result of writing some items.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// Terminals whose recording needs a picture to continue.
     pub(super) wanted: BTreeSet<TerminalId>,
-    /// A file was finished.
     pub(super) grown: bool,
 }
 
@@ -142,7 +139,6 @@ impl Writer {
         self.asked.clear();
     }
 
-    /// Writes the held beginnings of characters.
     pub(super) fn finish(mut self) {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         for reel in self.reels.values_mut() {

@@ -160,11 +160,9 @@ pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result
     Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
 }
 
-/// The result of a check.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) entries: usize,
-    /// The hash of the last entry.
     pub(crate) hash: Option<String>,
     pub(crate) flaws: Vec<Flaw>,
 }

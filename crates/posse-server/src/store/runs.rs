@@ -1,4 +1,4 @@
-//! Runs and their journals.
+//! Runs, their journals, and the usage of their sessions, which is never removed.
 
 use std::path::Path;
 
@@ -21,14 +21,12 @@ pub(crate) struct JournalEntry {
     pub(crate) at: Wall,
     /// JSON.
     pub(crate) entry: String,
-    /// The events that publish the entry.
     pub(crate) events: Vec<EventBody>,
     pub(crate) row: Option<RunRow>,
     /// The usage of a session, if the entry reports the end of one.
     pub(crate) usage: Option<Line>,
 }
 
-/// A run as it is now.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
     pub(crate) id: RunId,
@@ -39,6 +37,16 @@ pub(crate) struct RunRow {
     pub(crate) created: Wall,
     /// JSON.
     pub(crate) view: String,
+}
+
+/// Which sessions' usage to read. What is not said does not matter.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UsageOf {
+    pub(crate) since: Option<Wall>,
+    pub(crate) run: Option<String>,
+    pub(crate) project: Option<String>,
+    pub(crate) plan: Option<String>,
+    pub(crate) item: Option<String>,
 }
 
 pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rusqlite::Result<()> {
@@ -58,7 +66,13 @@ pub(super) fn append(transaction: &Transaction<'_>, entry: &JournalEntry) -> rus
             row.view
         ])?;
     }
-    super::usage::append(transaction, entry)
+    if let Some(line) = &entry.usage {
+        let insert = "INSERT INTO usage (run, seq, at, project, plan, item, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let text = super::writer::json(line)?;
+        let row = params![entry.run.as_str(), entry.seq, line.at.0, line.project, line.plan, line.item, text];
+        transaction.prepare_cached(insert)?.execute(row)?;
+    }
+    Ok(())
 }
 
 pub(super) fn remove(transaction: &Transaction<'_>, run: RunId) -> rusqlite::Result<()> {
@@ -98,7 +112,6 @@ pub(crate) fn run(disk: &Disk, path: &Path, kind: RunKind, run: RunId) -> Result
     find_one(disk, path, find, (kind.as_str(), run.as_str()), |row| row.get(0))
 }
 
-/// The kind of a run. Blocking.
 pub(crate) fn kind_of(disk: &Disk, path: &Path, run: RunId) -> Result<Option<RunKind>, StoreError> {
     find_one(disk, path, "SELECT kind FROM runs WHERE id = ?1", [run.as_str()], |row| text(row, "kind"))
 }
@@ -141,4 +154,15 @@ fn find_one<T>(
     read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Result<Option<T>, StoreError> {
     query(disk, path, |connection| connection.query_row(find, parameters, read).optional())
+}
+
+/// Sessions, oldest first. Blocking: for a thread that may wait.
+pub(crate) fn usage(disk: &Disk, path: &Path, of: &UsageOf) -> Result<Vec<Line>, StoreError> {
+    let select = "SELECT line FROM usage
+                  WHERE at >= ?1 AND (?2 IS NULL OR run = ?2) AND (?3 IS NULL OR project = ?3)
+                    AND (?4 IS NULL OR plan = ?4) AND (?5 IS NULL OR item = ?5)
+                  ORDER BY at, run, seq";
+    let since = of.since.map_or(i64::MIN, |since| since.0);
+    let parameters = params![since, of.run, of.project, of.plan, of.item];
+    query_rows(disk, path, select, parameters, |row| json(row, "line"))
 }

@@ -76,22 +76,6 @@ fn input_of_unknown_fate_is_remembered() {
     assert!(home.open().1.inputs.is_empty(), "they go with their terminal");
 }
 
-#[test]
-fn a_newer_database_is_left_alone() {
-    let home = Home::new();
-    drop(home.open());
-    home.other().pragma_update(None, "user_version", 99).unwrap();
-    assert!(matches!(home.try_open(), Err(StoreError::Newer { found: 99, .. })));
-}
-
-#[test]
-fn what_is_no_database_is_reported_and_not_overwritten() {
-    let home = Home::new();
-    std::fs::write(home.database(), "precious notes, not a database".repeat(100)).unwrap();
-    assert!(matches!(home.try_open(), Err(StoreError::Damaged { .. })));
-    assert!(std::fs::read_to_string(home.database()).unwrap().starts_with("precious"));
-}
-
 /// A full disk, as SQLite sees it: no page more than there is.
 #[test]
 fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {

@@ -18,7 +18,6 @@ use super::audit::{self, Ledger};
 use crate::anchor::AnchorProblem;
 use crate::api::ApiProblem;
 
-/// The interval between two attempts to write refused batches.
 const RETRY: Duration = Duration::from_secs(1);
 /// The maximum number of refused batches kept. Beyond it the oldest are dropped: memory cannot wait for a disk that stays
 /// full for this long.
@@ -70,7 +69,6 @@ struct Batch {
 }
 
 impl Batch {
-    /// The terminals whose records it writes.
     fn records(&self) -> impl Iterator<Item = TerminalId> {
         self.changes.iter().filter_map(|change| match change {
             Change::Put(record) => Some(record.id),
@@ -79,7 +77,6 @@ impl Batch {
         })
     }
 
-    /// Tells the result of the first attempt.
     fn tell(&mut self, result: WriteResult) {
         if let Some(tell) = self.tell.take() {
             tell(result);
@@ -175,7 +172,6 @@ fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
 struct Desk {
     connection: Connection,
     ledger: Ledger,
-    /// Refused batches that must not be lost.
     backlog: VecDeque<Batch>,
     /// The error of the last attempt, if it failed. Logged once, not each time.
     refusing: Option<StoreRefusal>,

@@ -52,7 +52,6 @@ impl Untaken {
     }
 }
 
-/// The token and time sent with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestStamp {
     pub(super) token: u64,
@@ -74,7 +73,6 @@ struct PendingState {
     silent: bool,
 }
 
-/// A request that waits to be taken.
 struct PendingRequest {
     token: u64,
     due: Instant,
@@ -123,7 +121,6 @@ impl Pending {
         }
     }
 
-    /// Records that a message of the keeper arrived.
     pub(super) fn keeper_spoke(&self) {
         self.state().silent = false;
     }
@@ -140,7 +137,6 @@ impl Pending {
         late.then_some(untaken)
     }
 
-    /// Waits for the next request that is not taken in time.
     pub(super) async fn overdue(&self) -> Untaken {
         loop {
             let due = self.state().requests.front().map(|request| request.due);

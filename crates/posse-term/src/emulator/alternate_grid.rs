@@ -27,7 +27,6 @@ struct GridCursor {
     origin: bool,
 }
 
-/// A copy of the screen to probe.
 pub(super) fn copy(screen: &vt100::Screen) -> vt100::Parser {
     let mut parser = vt100::Parser::new(nonzero(1), nonzero(1), 0);
     *parser.screen_mut() = screen.clone();
@@ -35,7 +34,6 @@ pub(super) fn copy(screen: &vt100::Screen) -> vt100::Parser {
 }
 
 impl Grid {
-    /// Probes the grid that `screen` shows.
     pub(super) fn probe(screen: &vt100::Screen, size: Size) -> Self {
         let (row, column) = screen.cursor_position();
         let cursor = GridCursor { row, column, origin: probe_origin(copy(screen)) };
@@ -135,7 +133,6 @@ fn write_cursor(row: u16, column: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("\x1b[{}G", column + 1).as_bytes());
 }
 
-/// Moves the cursor to a row and keeps its column.
 fn write_row(row: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("\x1b[{}d", row + 1).as_bytes());
 }

@@ -35,11 +35,11 @@ impl Emulator {
             return bytes;
         }
         self.scan(&bytes[..first]);
-        let rows = self.terminal.callbacks().history.rows();
+        let rows = self.terminal.callbacks().history.rows;
         let bottom = self.scrolls_at_line_break() && self.is_plain_ground();
         self.scan(b"\n");
         let rest = &bytes[first + 1..];
-        let scrolled = self.terminal.callbacks().history.rows() == rows + 1;
+        let scrolled = self.terminal.callbacks().history.rows == rows + 1;
         if !bottom || !scrolled || self.terminal.screen().cursor_position().1 != 0 {
             return rest;
         }
@@ -118,12 +118,10 @@ fn wide_character(bytes: &[u8]) -> Option<usize> {
     matches!(c.width(), Some(1 | 2)).then_some(length)
 }
 
-/// The offset at which the last `count` lines begin.
 fn last_lines(text: &str, count: usize) -> usize {
     memchr::memrchr_iter(b'\n', text.as_bytes()).nth(count).map_or(0, |end| end + 1)
 }
 
-/// The row that is being put together.
 #[derive(Default)]
 struct BulkRow {
     text: String,

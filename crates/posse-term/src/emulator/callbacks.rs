@@ -10,7 +10,6 @@ use super::history::{History, HistoryLimit};
 const SIGNALS_MAX: usize = 1024;
 
 pub(super) struct EmulatorCallbacks {
-    /// In order, at most `SIGNALS_MAX`.
     pub(super) signals: VecDeque<Signal>,
     pub(super) history: History,
     /// The number of rows that scroll off next and are not kept, see `bulk_lines`.

@@ -31,8 +31,7 @@ struct Checkpoint<'a> {
     picture: &'a [u8],
     title: &'a str,
     modes: Modes,
-    #[serde(borrow)]
-    keyboard: [&'a [u8]; 2],
+    keyboard: Keyboard,
     printed: Printed,
     unfinished: &'a [u8],
     /// The last line of the history continues on the screen.
@@ -52,10 +51,10 @@ impl Emulator {
             picture: &picture,
             title: &self.title,
             modes: self.modes,
-            keyboard: [self.keyboard.stack(false), self.keyboard.stack(true)],
+            keyboard: self.keyboard.clone(),
             printed: self.printed,
             unfinished: &self.scanner.unfinished(),
-            open: history.open(),
+            open: history.open,
             history: &lines,
         };
         // A buffer that doubles as it grows would leave holes in the heap, one for each terminal.
@@ -82,7 +81,7 @@ impl Emulator {
         std::mem::swap(emulator.terminal.screen_mut(), drawn.screen_mut());
         emulator.title = checkpoint.title.to_owned();
         emulator.modes = checkpoint.modes;
-        emulator.keyboard = Keyboard::restore(checkpoint.keyboard[0], checkpoint.keyboard[1]);
+        emulator.keyboard = checkpoint.keyboard;
         emulator.printed = checkpoint.printed;
         emulator.scanner = Scanner::resume(checkpoint.unfinished).ok_or(BadCheckpoint)?;
         let lines: Vec<&str> = checkpoint.history.split_terminator('\n').collect();

@@ -65,7 +65,6 @@ impl Emulator {
         self.go_to_column(stop.saturating_sub(count - 1) * TAB_WIDTH);
     }
 
-    /// The state of a private mode, if it is supported.
     pub(super) fn mode(&self, mode: u16) -> Option<bool> {
         use vt100::{MouseProtocolEncoding as Encoding, MouseProtocolMode as Mouse};
         let screen = self.terminal.screen();

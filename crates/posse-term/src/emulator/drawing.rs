@@ -4,7 +4,6 @@ use posse_core::screen::{Colour, Inks, Painted, Size};
 
 use super::Emulator;
 
-/// The attributes of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pen {
     foreground: vt100::Color,
@@ -39,7 +38,6 @@ impl Pen {
         out.push(b'm');
     }
 
-    /// Changes the attributes, and writes them if they differ.
     pub(super) fn change(&mut self, to: Self, out: &mut Vec<u8>) {
         if *self != to {
             *self = to;

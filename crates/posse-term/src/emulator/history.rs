@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use vt100::capture::{BasicFormattedCaptureState, RowContents};
+use vt100::capture::{BasicFormattedCaptureState, RowContents, basic_formatted_to_plain};
 
 /// The longest line joined from wrapped rows; a longer line is split. A megabyte without a line break does not become one
 /// line.
@@ -28,18 +28,18 @@ impl Default for HistoryLimit {
 
 #[derive(Default)]
 pub(super) struct History {
-    limit: HistoryLimit,
+    pub(super) limit: HistoryLimit,
     /// All lines, one behind the other: thousands of small strings would take twice the memory.
     text: String,
     /// The start of the oldest line. The text before it is removed when room is needed.
     start: usize,
-    /// The length of each line in bytes.
     lengths: VecDeque<u32>,
     /// The last line was wrapped at the margin: the next row continues it.
-    open: bool,
+    pub(super) open: bool,
     /// The number of rows ever pushed, kept or not.
-    rows: u64,
-    row: String,
+    pub(super) rows: u64,
+    /// A row with its colours and without.
+    scratch: (String, String),
 }
 
 impl History {
@@ -65,20 +65,8 @@ impl History {
         text
     }
 
-    pub(super) fn limit(&self) -> HistoryLimit {
-        self.limit
-    }
-
-    pub(super) fn open(&self) -> bool {
-        self.open
-    }
-
     pub(super) fn clear(&mut self) {
         *self = Self { rows: self.rows, ..Self::new(self.limit) };
-    }
-
-    pub(super) fn rows(&self) -> u64 {
-        self.rows
     }
 
     fn bytes(&self) -> usize {
@@ -86,11 +74,13 @@ impl History {
     }
 
     pub(super) fn push(&mut self, contents: &RowContents<'_>) {
-        let mut row = std::mem::take(&mut self.row);
+        let (mut captured, mut row) = std::mem::take(&mut self.scratch);
+        captured.clear();
         row.clear();
-        let wrapped = read(contents, &mut row);
+        let wrapped = capture(contents, &mut captured);
+        row.extend(basic_formatted_to_plain(&captured));
         self.push_row(&row, wrapped);
-        self.row = row;
+        self.scratch = (captured, row);
     }
 
     /// Appends one row. `wrapped` means that its text continues in the next row.
@@ -139,41 +129,15 @@ impl History {
     }
 }
 
-/// Writes the row's text to `out`, and returns whether the row is wrapped.
-fn read(contents: &RowContents<'_>, out: &mut String) -> bool {
+/// Writes the row with its colours to `out`, and returns whether the row is wrapped.
+fn capture(contents: &RowContents<'_>, out: &mut String) -> bool {
     let mut state = BasicFormattedCaptureState::new();
-    // vt100 returns a row only with its colours, so they are removed again. Neither writer fails where the result matters.
-    let _ = contents.write_formatted_basic(&mut WithoutColours { out, inside: false }, &mut state);
+    // Neither writer fails where the result matters.
+    let _ = contents.write_formatted_basic(out, &mut state);
     // vt100 does not say whether the row is wrapped. If it is not, a second row begins with a line break.
     let mut first = First(None);
     let _ = contents.write_formatted_basic(&mut first, &mut state);
     first.0 != Some('\n')
-}
-
-/// Drops `ESC … m`, the only sequence in a row. It arrives in parts; cells arrive one by one.
-struct WithoutColours<'a> {
-    out: &'a mut String,
-    inside: bool,
-}
-
-impl fmt::Write for WithoutColours<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.inside || text.as_bytes().first() == Some(&0x1b) {
-            self.inside = text.as_bytes().last() != Some(&b'm');
-        } else {
-            self.out.push_str(text);
-        }
-        Ok(())
-    }
-
-    fn write_char(&mut self, c: char) -> fmt::Result {
-        if self.inside || c == '\x1b' {
-            self.inside = c != 'm';
-        } else {
-            self.out.push(c);
-        }
-        Ok(())
-    }
 }
 
 /// Keeps the first character and stops the writer.

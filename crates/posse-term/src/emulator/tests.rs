@@ -55,33 +55,6 @@ fn a_reply_knows_where_its_query_ended() {
 }
 
 #[test]
-fn modes_are_reported_by_their_state() {
-    let ask = |before: &str, mode: u16| {
-        let mut emulator = fed(before);
-        let replies = emulator.feed(format!("\x1b[?{mode}$p").as_bytes()).replies;
-        String::from_utf8(replies[0].bytes.clone()).unwrap()
-    };
-    for (before, mode, state) in [
-        ("", 2026, 2),
-        ("\x1b[?2026h", 2026, 1),
-        ("", 25, 1),
-        ("\x1b[?25l", 25, 2),
-        ("", 7, 1),
-        ("\x1b[?7l", 7, 2),
-        ("\x1b[?1049h", 1049, 1),
-        ("\x1b[?1049h", 47, 1),
-        ("\x1b[?1002h\x1b[?1006h", 1002, 1),
-        ("\x1b[?1002h\x1b[?1006h", 1000, 2),
-        ("\x1b[?1002h\x1b[?1006h", 1006, 1),
-        ("\x1b[?2004h", 2004, 1),
-        ("", 1004, 0),
-        ("", 2027, 0),
-    ] {
-        assert_eq!(ask(before, mode), format!("\x1b[?{mode};{state}$y"), "after {before:?}");
-    }
-}
-
-#[test]
 fn the_cursor_is_always_on_the_screen() {
     let mut emulator = fed("12345678901234567890");
     assert_eq!(emulator.screen().cursor, Some((0, 19)));

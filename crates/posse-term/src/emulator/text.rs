@@ -155,7 +155,6 @@ impl Emulator {
     }
 }
 
-/// The last character, if it is printable.
 fn last_character(text: &[u8]) -> Option<char> {
     let tail = &text[text.len().saturating_sub(4)..];
     let start = tail.iter().rposition(|b| b & 0xc0 != 0x80)?;

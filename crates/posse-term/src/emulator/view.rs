@@ -10,7 +10,6 @@ use vt100::CursorStyle;
 use super::drawing::{Pen, may_join, write_position};
 use super::{Emulator, MOUSE_OFF};
 
-/// The contents of the window.
 #[derive(Default)]
 pub struct TerminalView {
     painted: Option<ViewFrame>,

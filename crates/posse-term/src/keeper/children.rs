@@ -99,7 +99,6 @@ impl KeeperState {
         self.watch(id);
     }
 
-    /// Reads a paused output again if there is room again.
     pub(super) fn resume(&mut self, id: TerminalId, now: Instant) {
         if !self.paused.contains(&id) || self.room(id) == 0 {
             return;

@@ -51,7 +51,6 @@ impl OutputCursor {
     }
 }
 
-/// The permissions of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerTrust {
     Trusted,
@@ -66,7 +65,6 @@ pub(super) struct KeeperPeer {
     pub(super) greeted: bool,
     pub(super) daemon: bool,
     pub(super) pid: u32,
-    /// The peer waits for a daemon to be up.
     pub(super) awaits_daemon: bool,
     /// The token and the time of the `Stamp` for the next request.
     pub(super) stamp: Option<(u64, u64)>,
@@ -269,7 +267,6 @@ fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u
     cursor.sent < ring.end().min(cursor.acknowledged + WINDOW)
 }
 
-/// The reason for closing the connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DisconnectReason {
     #[error("it closed the connection")]

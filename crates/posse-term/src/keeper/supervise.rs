@@ -16,7 +16,6 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 pub(super) enum DaemonPhase {
     /// No daemon is wanted.
     Resting,
-    /// To be started at this time.
     Due(Instant),
     /// A process was started and has not connected yet.
     Starting,
@@ -33,7 +32,6 @@ impl Supervisor {
         Self { phase: DaemonPhase::Resting, wait: FIRST_WAIT }
     }
 
-    /// Returns whether no daemon is wanted.
     pub(super) fn is_resting(&self) -> bool {
         self.phase == DaemonPhase::Resting
     }

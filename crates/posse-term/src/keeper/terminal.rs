@@ -71,7 +71,6 @@ pub(super) struct Receipt {
     pub(super) sequence: u64,
 }
 
-/// Input that waits to be written to the program.
 #[derive(Default)]
 struct InputQueue {
     queue: VecDeque<u8>,
@@ -149,7 +148,6 @@ impl KeptTerminal {
         self.drain_until.filter(|_| !self.output.paused)
     }
 
-    /// Reads output, at most `limit` bytes.
     pub(super) fn read(&mut self, buffer: &mut [u8], limit: u64) {
         let ended = self.output.read(buffer, limit);
         // Programs close their terminal a moment before they exit, and some continue without it. Closing our side then
@@ -183,12 +181,10 @@ impl KeptTerminal {
         }
     }
 
-    /// The mark in force at `offset`.
     pub(super) fn mark_at(&self, offset: u64) -> Option<SizeMark> {
         self.marks.iter().rev().find(|mark| mark.offset <= offset).or(self.marks.front()).copied()
     }
 
-    /// The first mark after `serial`.
     pub(super) fn mark_after(&self, serial: u64) -> Option<SizeMark> {
         self.marks.iter().find(|mark| mark.serial > serial).copied()
     }

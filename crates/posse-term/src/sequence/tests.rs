@@ -14,39 +14,28 @@ fn name(piece: StreamPiece<'_>) -> String {
     }
 }
 
-/// The pieces of a stream that arrives in these chunks, text joined, with the offset after each.
-fn pieces<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> (Vec<(usize, String)>, Scanner) {
-    let mut scanner = Scanner::default();
-    let mut found: Vec<(usize, String)> = Vec::new();
-    let mut text = Vec::new();
-    let mut start = 0;
-    for chunk in chunks {
-        let mut rest = chunk;
-        while let Some(piece) = scanner.next(&mut rest) {
-            if let StreamPiece::Text(bytes) = piece {
-                // Bytes that are no characters are dropped sooner or later, here or by vt100.
-                bytes.utf8_chunks().for_each(|chunk| text.extend_from_slice(chunk.valid().as_bytes()));
-            } else {
-                let piece = name(piece);
-                if !text.is_empty() {
-                    found.push((0, name(StreamPiece::Text(&std::mem::take(&mut text)))));
-                }
-                found.push((start + chunk.len() - rest.len(), piece));
-            }
-        }
-        assert!(rest.is_empty(), "the scanner stopped before the end");
-        start += chunk.len();
-    }
-    if !text.is_empty() {
-        found.push((0, name(StreamPiece::Text(&text))));
-    }
-    (found, scanner)
-}
-
 #[track_caller]
 fn check(input: &[u8], expected: &[&str], unfinished: &[u8]) {
-    let (found, scanner) = pieces([input]);
-    let found: Vec<_> = found.into_iter().map(|(_, name)| name).collect();
+    let mut scanner = Scanner::default();
+    let mut found: Vec<String> = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = input;
+    while let Some(piece) = scanner.next(&mut rest) {
+        if let StreamPiece::Text(bytes) = piece {
+            // Bytes that are no characters are dropped sooner or later, here or by vt100.
+            bytes.utf8_chunks().for_each(|chunk| text.extend_from_slice(chunk.valid().as_bytes()));
+            continue;
+        }
+        let piece = name(piece);
+        if !text.is_empty() {
+            found.push(name(StreamPiece::Text(&std::mem::take(&mut text))));
+        }
+        found.push(piece);
+    }
+    assert!(rest.is_empty(), "the scanner stopped before the end");
+    if !text.is_empty() {
+        found.push(name(StreamPiece::Text(&text)));
+    }
     assert_eq!(found, expected);
     assert_eq!(scanner.unfinished(), unfinished);
 }
@@ -149,36 +138,6 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #[test]
-    fn chunking_never_changes_the_pieces(input in bytes(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
-        let (whole, end) = pieces([&input[..]]);
-        let (single, single_end) = pieces(input.chunks(1));
-        prop_assert_eq!(&whole, &single);
-        prop_assert_eq!(end.unfinished(), single_end.unfinished());
-        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
-        cuts.extend([0, input.len()]);
-        cuts.sort_unstable();
-        let (cut, cut_end) = pieces(cuts.windows(2).map(|cut| &input[cut[0]..cut[1]]));
-        prop_assert_eq!(whole, cut);
-        prop_assert_eq!(end.unfinished(), cut_end.unfinished());
-    }
-
-    #[test]
-    fn the_unfinished_can_be_resumed(input in bytes(), rest in bytes()) {
-        let (_, mut scanner) = pieces([&input[..]]);
-        let mut resumed = Scanner::resume(&scanner.unfinished()).expect("its own bytes");
-        let mut rest_a = &rest[..];
-        let mut rest_b = &rest[..];
-        loop {
-            let (a, b) = (scanner.next(&mut rest_a).map(name), resumed.next(&mut rest_b).map(name));
-            prop_assert_eq!(&a, &b);
-            prop_assert_eq!(rest_a.len(), rest_b.len());
-            if a.is_none() {
-                break;
-            }
-        }
-    }
-
     #[test]
     fn garbage_is_not_resumed_as_something_else(input in bytes()) {
         if let Some(scanner) = Scanner::resume(&input) {

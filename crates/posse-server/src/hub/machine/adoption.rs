@@ -11,7 +11,7 @@ use posse_term::client::Untaken;
 use posse_term::emulator::Emulator;
 use posse_term::wire::{KeeperEvent, KeeperRequest, TerminalSummary};
 
-use super::{HubMachine, TerminalEntry};
+use super::HubMachine;
 use crate::hub::GRACE_MS;
 use crate::hub::messages::*;
 use crate::pump::{self, PumpBeginning, PumpStart};
@@ -20,11 +20,8 @@ use crate::watch::TAIL;
 
 /// The pump of a terminal.
 pub(super) enum PumpState {
-    /// The program ended before this daemon started, or its last screen is in a file.
-    None,
     /// The load of this number reads what the pump needs.
     Loading(u64, PumpBeginning),
-    /// Runs under this number.
     Started(u64),
 }
 
@@ -36,7 +33,7 @@ impl HubMachine {
         }
         match report {
             KeeperReport::Up { link, held, saved_screens } => {
-                self.keeper_pid = link.keeper().or(self.keeper_pid);
+                self.keeper_pid = link.pid.or(self.keeper_pid);
                 self.keeper_up(held, &saved_screens);
             }
             KeeperReport::Event(event) => self.keeper_event(event),
@@ -110,7 +107,7 @@ impl HubMachine {
                     tracing::warn!("the keeper holds a terminal {id} whose label cannot be read");
                     return;
                 };
-                unknown.insert(TerminalEntry::new(record))
+                unknown.insert(TerminalSnapshot::new(record))
             }
         };
         // Everything is known of a terminal that has ended: it must not seem to run again, not even for a moment.
@@ -132,22 +129,20 @@ impl HubMachine {
         self.emit(self.event_of(id, EventBody::TerminalAdopted { pid: summary.pid }), changes);
     }
 
-    /// Reads what the pump of a terminal needs.
     fn load(&mut self, id: TerminalId, beginning: PumpBeginning) {
         self.numbers += 1;
         let number = self.numbers;
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
+        let Some(entry) = self.terminals.get(&id) else { return };
         let provider = entry.record.confirmed.map(|_| entry.record.provider.clone());
         let screen = matches!(beginning, PumpBeginning::Ended(..));
-        entry.pump = PumpState::Loading(number, beginning);
+        self.pumps.insert(id, PumpState::Loading(number, beginning));
         self.push(HubEffect::LoadTerminal(LoadTerminal { id, number, provider, screen }));
     }
 
     /// Starts to read the last screen of a terminal that has ended and has no pump.
     fn load_ended(&mut self, id: TerminalId) {
-        if let Some(TerminalEntry { pump: PumpState::None, record, .. }) = self.terminals.get(&id)
-            && let Some(exit) = record.exit
-        {
+        let exit = self.terminals.get(&id).and_then(|entry| entry.record.exit);
+        if let Some(exit) = exit.filter(|_| !self.pumps.contains_key(&id)) {
             self.load(id, PumpBeginning::Ended(None, exit));
         }
     }
@@ -159,9 +154,8 @@ impl HubMachine {
         provider: Option<Arc<Provider>>,
         emulator: Option<Box<Emulator>>,
     ) {
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
-        match std::mem::replace(&mut entry.pump, PumpState::None) {
-            PumpState::Loading(number, beginning) if number == load => {
+        match self.pumps.remove(&id) {
+            Some(PumpState::Loading(number, beginning)) if number == load => {
                 let beginning = match beginning {
                     PumpBeginning::Ended(_, exit) => PumpBeginning::Ended(emulator, exit),
                     live => live,
@@ -169,15 +163,14 @@ impl HubMachine {
                 self.start_pump(id, provider, beginning);
             }
             // Another load or pump took its place.
-            other => entry.pump = other,
+            other => self.pumps.extend(other.map(|other| (id, other))),
         }
     }
 
     pub(super) fn start_pump(&mut self, id: TerminalId, provider: Option<Arc<Provider>>, beginning: PumpBeginning) {
         self.numbers += 1;
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
-        entry.pump = PumpState::Started(self.numbers);
-        let record = entry.record.clone();
+        let Some(record) = self.terminals.get(&id).map(|entry| entry.record.clone()) else { return };
+        self.pumps.insert(id, PumpState::Started(self.numbers));
         let known_inputs = self.inputs.remove(&id).unwrap_or_default();
         self.push(HubEffect::StartPump(Box::new(PumpStart { record, provider, known_inputs, beginning })));
     }
@@ -186,11 +179,11 @@ impl HubMachine {
     pub(super) fn answer_finds(&mut self) {
         for (id, reply) in std::mem::take(&mut self.finds) {
             self.load_ended(id);
-            match self.terminals.get(&id).map(|entry| &entry.pump) {
+            match self.pumps.get(&id) {
                 _ if reply.is_closed() => {}
-                None => self.reply(reply, None),
                 Some(PumpState::Started(_)) => self.push(HubEffect::Find(id, reply)),
-                Some(PumpState::None | PumpState::Loading(..)) => self.finds.push((id, reply)),
+                _ if self.terminals.contains_key(&id) => self.finds.push((id, reply)),
+                _ => self.reply(reply, None),
             }
         }
     }
@@ -200,11 +193,11 @@ impl HubMachine {
         if self.connected {
             self.ask_keeper(KeeperRequest::End { id, grace_ms: GRACE_MS });
         }
-        let Some(entry) = self.terminals.get_mut(&id) else { return };
-        if matches!(entry.pump, PumpState::Started(_)) {
+        let Some(entry) = self.terminals.get(&id) else { return };
+        if matches!(self.pumps.get(&id), Some(PumpState::Started(_))) {
             return self.tell_pump(id, pump::PumpEvent::KeeperLost);
         }
-        entry.pump = PumpState::None;
+        self.pumps.remove(&id);
         let mut life = Life::resumed(entry.record.status.clone(), false);
         let exited = life.handle(&StatusEvent::Exited(Exit::Lost), self.now.mono, self.now.wall);
         let status = exited.cloned().map(Box::new);

@@ -12,7 +12,7 @@ use posse_core::ids::{Name, TerminalId};
 use posse_core::status::{Event as StatusEvent, Life, StatusKind};
 use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal};
 
-use super::{HubMachine, TerminalEntry, logged};
+use super::{HubMachine, logged};
 use crate::environment;
 use crate::hub::messages::*;
 use crate::pump::PumpBeginning;
@@ -22,12 +22,10 @@ use crate::store::{Change, WriteResult};
 /// A terminal whose record is being written, or whose program is being started.
 pub(super) struct PendingTerminal {
     program: ProgramSpec,
-    /// The agent that is started.
     provider: Option<Arc<Provider>>,
     /// `None` once it has been answered.
     reply: Option<CreateReply>,
     at_once: bool,
-    /// The record is written.
     stored: bool,
 }
 
@@ -37,7 +35,6 @@ pub(super) struct StartingAgent {
     provider: Arc<Provider>,
 }
 
-/// A command, ready to be run.
 struct ProgramPlan {
     provider_id: String,
     command: Vec<String>,
@@ -56,7 +53,7 @@ impl HubMachine {
                 let id = record.id;
                 pending.reply = Some(reply);
                 let writes_events = pending.provider.as_ref().is_some_and(|provider| provider.writes_events());
-                self.terminals.insert(id, TerminalEntry::new(record));
+                self.terminals.insert(id, TerminalSnapshot::new(record));
                 self.pending.insert(id, pending);
                 if writes_events {
                     self.push(HubEffect::MakeEventsFile(id));
@@ -68,7 +65,6 @@ impl HubMachine {
         }
     }
 
-    /// Checks a request, and makes a record and a program of it.
     fn prepare(&mut self, request: NewTerminal) -> Result<(Record, PendingTerminal), CreateError> {
         if let Some(why) = &self.problems.no_keeper {
             return Err(CreateError::NoKeeper(why.clone()));
@@ -132,7 +128,6 @@ impl HubMachine {
         }
     }
 
-    /// Returns the command and the environment of a program.
     fn plan(
         &self,
         program: ProgramChoice,
@@ -223,7 +218,7 @@ impl HubMachine {
         pending.stored = true;
         let answered = if pending.at_once { pending.reply.take() } else { None };
         if let Some(reply) = answered {
-            let snapshot = entry.snapshot();
+            let snapshot = entry.clone();
             self.reply(reply, Ok(snapshot));
         }
         // The keeper was already asked to end a terminal that is being deleted, and must not start it after that.
@@ -232,7 +227,6 @@ impl HubMachine {
         }
     }
 
-    /// Asks the keeper to start a terminal whose record is written.
     pub(super) fn spawn(&mut self, id: TerminalId) {
         let Some(program) = self.pending.get(&id).filter(|pending| pending.stored).map(|pending| &pending.program)
         else {
@@ -258,7 +252,7 @@ impl HubMachine {
                 entry.record.status = status.clone();
             }
         }
-        let snapshot = entry.snapshot();
+        let snapshot = entry.clone();
         let ring = u64::from(pending.program.ring);
         let live = PumpBeginning::Live { ring, from: 0, caught_up_at: 0, over: false };
         self.start_pump(id, pending.provider.clone(), live);
@@ -286,7 +280,7 @@ impl HubMachine {
             StatusKind::Processing => return,
             StatusKind::WaitingUserAnswer if answers_itself().is_some() => return,
             StatusKind::Error => failed(),
-            StatusKind::Idle | StatusKind::Completed | StatusKind::WaitingUserAnswer => Ok(entry.snapshot()),
+            StatusKind::Idle | StatusKind::Completed | StatusKind::WaitingUserAnswer => Ok(entry.clone()),
         };
         if let Some(starting) = self.starting.remove(&id) {
             self.reply(starting.reply, answer);

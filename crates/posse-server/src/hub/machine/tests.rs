@@ -11,6 +11,7 @@ use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
 use posse_api::COMMAND;
 use posse_core::audit::{Ended, Step, Who};
+use posse_core::screen::Size;
 use posse_core::status::{Exit, Life};
 use posse_core::time::{Mono, Wall};
 use posse_term::client::{KeeperLink, Untaken};

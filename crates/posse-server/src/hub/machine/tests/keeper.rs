@@ -8,7 +8,7 @@ fn restart_adopts_what_the_keeper_holds_and_gives_up_the_rest() {
     let agent = record(2, None, true);
     let missing = record(3, None, false);
     let mut story = Story::begin(vec![held.clone(), agent.clone(), missing]);
-    story.expect(&["write: daemon_started", "write once: trim", "tidy Startup known 3 running 3"]);
+    story.expect(&["write: daemon_started", "write once: trim", "tidy Everything known 3 running 3"]);
     story.all_stored();
     story.expect(&["publish daemon_started"]);
     story.keeper_up(vec![summary(&held, None), summary(&agent, None)]);

@@ -93,7 +93,7 @@ fn retention_drops_what_ended_long_ago_and_trims_the_log() {
         "drop pump",
         "write: drop + terminal_deleted",
         "write once: trim",
-        "tidy Startup known 1 running 1",
+        "tidy Everything known 1 running 1",
     ]);
     story.send(HubEvent::RecordingsGrown);
     story.expect(&["tidy Recordings known 1 running 1"]);
