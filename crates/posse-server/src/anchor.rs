@@ -139,8 +139,6 @@ enum AnchorFailure {
     Config(#[from] ConfigFileError),
     #[error("{place}: {error}")]
     Io { place: String, error: io::Error },
-    #[error("no command")]
-    NoCommand,
     #[error("{0} did not end within {limit} s", limit = COMMAND_LIMIT.as_secs())]
     Late(String),
     #[error("{program} ended with {status}")]
@@ -187,7 +185,7 @@ fn log(socket: &Path, line: &str) -> io::Result<()> {
 }
 
 fn run(disk: &Disk, words: &[String], line: &str) -> Result<(), AnchorFailure> {
-    let (program, arguments) = words.split_first().ok_or(AnchorFailure::NoCommand)?;
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
     let failed = AnchorFailure::at(program);
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");

@@ -195,7 +195,7 @@ fn run(shared: &Shared, mut writer: Writer, tell: &impl Fn(Word)) {
         drop(queue);
         let Outcome { wanted, grown } = writer.write(items);
         if closing {
-            return writer.finish();
+            return;
         }
         wanted.into_iter().chain(refused).for_each(|id| tell(Word::PictureWanted(id)));
         if grown {

@@ -109,23 +109,16 @@ impl Encoder {
         }
     }
 
-    pub fn resized(&mut self, at: Duration, size: Size, out: &mut Vec<u8>) {
-        self.finish(at, out);
+    pub fn resized(&self, at: Duration, size: Size, out: &mut Vec<u8>) {
         write_line(at, "r", &size.to_string(), out);
     }
 
-    pub fn mark(&mut self, at: Duration, text: &str, out: &mut Vec<u8>) {
-        self.finish(at, out);
+    pub fn mark(&self, at: Duration, text: &str, out: &mut Vec<u8>) {
         write_line(at, "m", text, out);
     }
 
-    pub fn evidence(&mut self, at: Duration, json: &str, out: &mut Vec<u8>) {
+    pub fn evidence(&self, at: Duration, json: &str, out: &mut Vec<u8>) {
         write_line(at, "e", json, out);
-    }
-
-    /// Writes the held beginning of a character, which will not be completed.
-    pub fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {
-        write_output(at, &std::mem::take(&mut self.held), out);
     }
 }
 

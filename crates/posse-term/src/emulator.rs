@@ -9,7 +9,6 @@
 
 mod alternate_grid;
 mod bulk_lines;
-mod callbacks;
 mod checkpoint;
 mod control;
 mod drawing;
@@ -25,6 +24,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,7 +37,7 @@ pub use checkpoint::BadCheckpoint;
 pub use history::HistoryLimit;
 pub use view::TerminalView;
 
-use callbacks::EmulatorCallbacks;
+use history::History;
 use keyboard::Keyboard;
 use text::Printed;
 
@@ -328,4 +328,46 @@ fn terminal_of(size: Size, ears: EmulatorCallbacks) -> vt100::Parser<EmulatorCal
 /// A [`Size`] has no zero in it.
 fn nonzero(n: u16) -> NonZeroU16 {
     NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
+}
+
+/// The maximum number of signals kept from one call of `feed`.
+const SIGNALS_MAX: usize = 1024;
+
+struct EmulatorCallbacks {
+    signals: VecDeque<Signal>,
+    history: History,
+    /// The number of rows that scroll off next and are not kept, see `bulk_lines`.
+    blank_rows: usize,
+}
+
+impl EmulatorCallbacks {
+    fn new(limit: HistoryLimit) -> Self {
+        Self { signals: VecDeque::new(), history: History::new(limit), blank_rows: 0 }
+    }
+
+    /// Adds a signal. Signals are edges: the last title matters more than the first.
+    fn push(&mut self, signal: Signal) {
+        if self.signals.len() == SIGNALS_MAX {
+            self.signals.pop_front();
+        }
+        self.signals.push_back(signal);
+    }
+}
+
+impl vt100::Callbacks for EmulatorCallbacks {
+    fn audible_bell(&mut self, _: &mut vt100::Screen) {
+        self.push(Signal::Bell);
+    }
+
+    fn visual_bell(&mut self, _: &mut vt100::Screen) {
+        self.push(Signal::Bell);
+    }
+
+    fn on_scroll(&mut self, row: vt100::capture::RowContents<'_>, alternate_screen: bool) {
+        if self.blank_rows > 0 {
+            self.blank_rows -= 1;
+        } else if !alternate_screen {
+            self.history.push(&row);
+        }
+    }
 }

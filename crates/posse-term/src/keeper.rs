@@ -17,7 +17,6 @@ mod children;
 mod family;
 mod peer;
 mod requests;
-mod spawn;
 mod supervise;
 mod terminal;
 

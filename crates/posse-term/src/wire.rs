@@ -145,7 +145,7 @@ pub enum KeeperRequest {
     },
     /// Announces that the daemon leaves on purpose and must not be restarted. A keeper without terminals leaves too.
     Rest,
-    /// The time of `clock::monotonic_ns` at which the next request was sent. The keeper answers that request with
+    /// The time of [`crate::monotonic_ns`] at which the next request was sent. The keeper answers that request with
     /// `Taken`. It does not execute a request older than `LATE_AFTER`, because the sender has given up on it, nor
     /// anything this peer sent before it could know that: the end of a line must not be typed without its beginning.
     Stamp {

@@ -22,33 +22,22 @@ fn dialog(command: &str) -> String {
     )
 }
 
-/// The agent, its keeper and its hub.
-struct Played {
-    scene: Scene,
-    printed: u64,
-}
-
-impl Played {
+impl Scene {
     /// An agent that asks this.
     fn asking(command: &str) -> Self {
-        let mut played = Self { scene: scene(0), printed: 0 };
+        let mut played = scene(0);
         played.print(&dialog(command));
         played
     }
 
     /// Draws a screen, in one frame.
     fn print(&mut self, screen: &str) {
-        let bytes = format!("\x1b[?2026h\x1b[H\x1b[2J{}\x1b[?2026l", screen.replace('\n', "\r\n")).into_bytes();
-        let (id, offset) = (TerminalId::from_random(1), self.printed);
-        self.printed += bytes.len() as u64;
-        self.scene.pump.send(PumpEvent::Keeper(KeeperEvent::Output { id, offset, bytes }));
+        let screen = screen.replace('\n', "\r\n");
+        self.output(format!("\x1b[?2026h\x1b[H\x1b[2J{screen}\x1b[?2026l").into_bytes());
     }
 
     async fn asked(&self) -> Result<Question, InputError> {
-        tokio::time::timeout(PATIENCE, self.scene.pump.ask(PumpCommand::Question))
-            .await
-            .expect("it never hears")
-            .unwrap()
+        tokio::time::timeout(PATIENCE, self.pump.ask(PumpCommand::Question)).await.expect("it never hears").unwrap()
     }
 
     fn type_at_it(&self, sequence: u64, keys: &str) -> oneshot::Receiver<Result<(), InputError>> {
@@ -60,16 +49,15 @@ impl Played {
     fn type_from(&self, origin: InputOrigin, sequence: u64, keys: &str) {
         let bytes = keys.as_bytes().to_vec();
         let input = PumpInput { writer: TYPIST, sequence, bytes, expect: None, may_answer: true, origin };
-        self.scene.pump.send(PumpEvent::Command(PumpCommand::Input(input)));
+        self.pump.send(PumpEvent::Command(PumpCommand::Input(input)));
     }
 
     /// The next keys that reach the terminal, and whose they are. They have arrived.
     async fn keys(&mut self) -> (WriterId, Vec<u8>) {
         loop {
-            let request =
-                tokio::time::timeout(PATIENCE, self.scene.keeper.recv()).await.expect("no key comes").unwrap();
+            let request = tokio::time::timeout(PATIENCE, self.keeper.recv()).await.expect("no key comes").unwrap();
             if let KeeperRequest::Input { id, writer, sequence, bytes } = request {
-                self.scene.pump.send(PumpEvent::Keeper(KeeperEvent::InputDone { id, writer, sequence }));
+                self.pump.send(PumpEvent::Keeper(KeeperEvent::InputDone { id, writer, sequence }));
                 return (writer, bytes);
             }
         }
@@ -78,7 +66,7 @@ impl Played {
     /// Returns the first event for the hub that `pick` takes.
     async fn hub_event<T>(&mut self, mut pick: impl FnMut(HubEvent) -> Option<T>) -> T {
         loop {
-            let event = tokio::time::timeout(PATIENCE, self.scene.hub.recv()).await.expect("no such event comes");
+            let event = tokio::time::timeout(PATIENCE, self.hub.recv()).await.expect("no such event comes");
             if let Some(picked) = pick(event.unwrap()) {
                 return picked;
             }
@@ -89,7 +77,7 @@ impl Played {
     async fn note(&mut self, seq: Option<i64>) {
         let is_answering = |event| matches!(event, HubEvent::Pump(_, _, PumpReport::Answering(_)));
         self.hub_event(|event| is_answering(event).then_some(())).await;
-        self.scene.pump.send(PumpEvent::AnswerNoted(seq));
+        self.pump.send(PumpEvent::AnswerNoted(seq));
     }
 
     /// Why an answer was refused. It fails at once if the answer is about to be given.
@@ -98,7 +86,7 @@ impl Played {
             tokio::select! {
                 biased;
                 said = &mut answer => return said.unwrap().err(),
-                message = self.scene.hub.recv() => {
+                message = self.hub.recv() => {
                     assert!(!matches!(message, Some(HubEvent::Pump(_, _, PumpReport::Answering(_)))), "it is being answered");
                 }
                 () = tokio::time::sleep(PATIENCE) => panic!("it never hears"),
@@ -126,28 +114,28 @@ impl Played {
 /// A driver decides from what is pushed, and what it writes down must come after the event of the terminal.
 #[tokio::test]
 async fn drivers_are_pushed_what_the_hub_has_heard_of() {
-    let mut played = Played::asking("ls");
-    let mut observed = played.scene.pump.ask(PumpCommand::Observe).await.unwrap();
+    let mut played = Scene::asking("ls");
+    let mut observed = played.pump.ask(PumpCommand::Observe).await.unwrap();
     assert_eq!(observed.borrow_and_update().status.kind, StatusKind::WaitingUserAnswer);
     let asked_at = observed.borrow().status.epoch;
-    while played.scene.hub.try_recv().is_ok() {}
+    while played.hub.try_recv().is_ok() {}
 
     played.print(QUIET);
     observed.changed().await.unwrap();
     let now = observed.borrow_and_update().clone();
     assert!(now.status.kind != StatusKind::WaitingUserAnswer && now.status.epoch > asked_at, "{now:?}");
-    let heard = |played: &mut Played, what: fn(&PumpReport) -> bool| {
-        let mut reports = std::iter::from_fn(|| played.scene.hub.try_recv().ok());
+    let heard = |played: &mut Scene, what: fn(&PumpReport) -> bool| {
+        let mut reports = std::iter::from_fn(|| played.hub.try_recv().ok());
         reports.any(|event| matches!(event, HubEvent::Pump(_, _, report) if what(&report)))
     };
     assert!(heard(&mut played, |report| matches!(report, PumpReport::Status(_))));
 
     // The same screen once more is no news.
     played.print(QUIET);
-    assert_eq!(played.scene.pump.ask(PumpCommand::Alive).await, Some(true));
+    assert_eq!(played.pump.ask(PumpCommand::Alive).await, Some(true));
     assert!(!observed.has_changed().unwrap());
 
-    played.scene.pump.send(PumpEvent::KeeperLost);
+    played.pump.send(PumpEvent::KeeperLost);
     observed.changed().await.unwrap();
     assert_eq!(observed.borrow_and_update().exit, Some(Exit::Lost));
     assert!(heard(&mut played, |report| matches!(report, PumpReport::Ended { .. })));
@@ -161,9 +149,9 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
         ("the same question once more", &[QUIET.to_owned(), dialog("ls")]),
     ];
     for (what, then) in cases {
-        let mut played = Played::asking("ls");
-        let mut window = played.scene.pump.ask(|reply| PumpCommand::Watch { from: None, reply }).await.unwrap();
-        let answered = played.scene.answer(None);
+        let mut played = Scene::asking("ls");
+        let mut window = played.pump.ask(|reply| PumpCommand::Watch { from: None, reply }).await.unwrap();
+        let answered = played.answer(None);
         let typed = played.type_at_it(1, "2");
         played.type_from(InputOrigin::Watcher(window.watcher), 7, "2");
         played.note(Some(1)).await;
@@ -192,11 +180,11 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
 
 #[tokio::test]
 async fn keys_typed_before_a_question_was_there_do_not_reach_it() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print(QUIET);
-    let message = played.scene.message();
+    let message = played.message();
     let noted = PumpEvent::InputNoted { writer: WriterId(7), sequence: 1, written: true };
-    played.scene.pump.send(noted);
+    played.pump.send(noted);
     let typed = played.type_at_it(1, "\r");
     played.print(&dialog("ls"));
     assert!(matches!(heard(message).await, Some(InputError::NotDelivered(_))));
@@ -205,8 +193,8 @@ async fn keys_typed_before_a_question_was_there_do_not_reach_it() {
 
 #[tokio::test]
 async fn keys_typed_at_a_question_that_stays_are_only_held_back() {
-    let mut played = Played::asking("ls");
-    let answered = played.scene.answer(None);
+    let mut played = Scene::asking("ls");
+    let answered = played.answer(None);
     let typed = played.type_at_it(1, "3");
     played.note(None).await;
     assert_eq!(heard(answered).await, Some(InputError::NotNoted));
@@ -216,7 +204,7 @@ async fn keys_typed_at_a_question_that_stays_are_only_held_back() {
 
 #[tokio::test]
 async fn only_the_question_that_is_named_is_answered() {
-    let mut played = Played::asking("ls");
+    let mut played = Scene::asking("ls");
     let asked = played.asked().await.unwrap();
     // Without a report nobody can tell the command from the caption below it.
     assert_eq!(asked.text, "Bash ls … (+1 line, 9 characters)");
@@ -225,11 +213,11 @@ async fn only_the_question_that_is_named_is_answered() {
     let other = played.asked().await.unwrap();
     assert!(other.text.starts_with("Bash rm -r target"), "{other:?}");
     assert_ne!(other.id, asked.id);
-    let refused = heard(played.scene.answer(Some(&asked.id))).await;
+    let refused = heard(played.answer(Some(&asked.id))).await;
     assert_eq!(refused, Some(InputError::Question(NotAnswered::Changed)));
 
     // It changes when it is about to be answered.
-    let answered = played.scene.answer(Some(&other.id));
+    let answered = played.answer(Some(&other.id));
     played.print(&dialog("ls"));
     played.note(Some(1)).await;
     played.over().await;
@@ -237,7 +225,7 @@ async fn only_the_question_that_is_named_is_answered() {
     assert_eq!(heard(answered).await, Some(InputError::NotAnswered(changed)));
 
     played.print(QUIET);
-    let refused = heard(played.scene.answer(Some(&asked.id))).await;
+    let refused = heard(played.answer(Some(&asked.id))).await;
     assert_eq!(refused, Some(InputError::Question(NotAnswered::Vanished)));
     assert_eq!(played.asked().await, Err(InputError::NoQuestion));
     // And no key was pressed in all this.
@@ -248,22 +236,22 @@ async fn only_the_question_that_is_named_is_answered() {
 
 #[tokio::test]
 async fn a_question_that_is_only_text_has_a_name_too() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print("ls\nWould you like to run it?");
     let asked = played.asked().await.unwrap();
     assert!(asked.text.starts_with("Would you like to run"), "{asked:?}");
     played.print("rm -r target\nWould you like to run it?");
-    let refused = heard(played.scene.answer(Some(&asked.id))).await;
+    let refused = heard(played.answer(Some(&asked.id))).await;
     assert_eq!(refused, Some(InputError::Question(NotAnswered::Changed)));
     let asked = played.asked().await.unwrap();
-    let _answered = played.scene.answer(Some(&asked.id));
+    let _answered = played.answer(Some(&asked.id));
     played.note(Some(1)).await;
     assert_eq!(played.keys().await.1, b"y");
 }
 
-impl Played {
+impl Scene {
     fn hook(&self, payload: serde_json::Value) {
-        self.scene.pump.send(PumpEvent::Hook(payload));
+        self.pump.send(PumpEvent::Hook(payload));
     }
 
     /// The agent's hook: it is about to ask for this.
@@ -277,7 +265,7 @@ impl Played {
         let who = Who { by: posse_core::audit::By::Run, ..Who::person() };
         let answerer = Answerer::allowed(who);
         let command = PumpCommand::Answer { wish: Wish::Accept, question: None, words: None, answerer, reply };
-        self.scene.pump.send(PumpEvent::Command(command));
+        self.pump.send(PumpEvent::Command(command));
         answer
     }
 
@@ -287,9 +275,9 @@ impl Played {
         let order = Order { text: "y".into(), ..Order::default() };
         let answerer = Answerer::allowed(Who::person());
         let message = PumpCommand::Message { order, answerer, writer: WriterId(7), sequence: 1, reply };
-        self.scene.pump.send(PumpEvent::Command(message));
+        self.pump.send(PumpEvent::Command(message));
         let noted = PumpEvent::InputNoted { writer: WriterId(7), sequence: 1, written: true };
-        self.scene.pump.send(noted);
+        self.pump.send(noted);
         answer
     }
 }
@@ -300,7 +288,7 @@ fn unproven(why: Unproven) -> Option<InputError> {
 
 #[tokio::test]
 async fn a_run_accepts_what_the_hook_and_the_screen_agree_on() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.reports("Bash", &json!({ "command": "ls", "description": "Run it" }));
     played.print(&dialog("ls"));
     let asked = played.asked().await.unwrap();
@@ -316,7 +304,7 @@ async fn a_run_accepts_what_the_hook_and_the_screen_agree_on() {
 /// The report may come after the question was drawn.
 #[tokio::test]
 async fn a_run_waits_for_a_report_that_is_late() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.hook(json!({ "hook_event_name": "UserPromptSubmit" }));
     played.print(&dialog("ls"));
     let answered = played.accepts();
@@ -327,10 +315,10 @@ async fn a_run_waits_for_a_report_that_is_late() {
 /// opencode draws the frame of a question first, and the command a moment later.
 #[tokio::test]
 async fn half_drawn_question_is_read_when_its_command_is_there() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print(&dialog("").replace("   Run it\n", ""));
     let (reply, asked) = oneshot::channel();
-    played.scene.pump.send(PumpEvent::Command(PumpCommand::Question(reply)));
+    played.pump.send(PumpEvent::Command(PumpCommand::Question(reply)));
     played.print(&dialog("ls"));
     let asked = tokio::time::timeout(PATIENCE, asked).await.expect("no answer").unwrap().unwrap();
     assert_eq!(asked.full[..2], ["Bash:", "  ls"], "{asked:?}");
@@ -357,7 +345,7 @@ async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
             Unproven::Differs(ReportDifference::TooLarge),
         ),
     ] {
-        let mut played = Played { scene: scene(0), printed: 0 };
+        let mut played = scene(0);
         played.reports(tool, &input);
         played.print(&dialog("ls"));
         let accepted = played.accepts();
@@ -367,7 +355,7 @@ async fn nothing_is_accepted_automatically_that_differs_from_its_report() {
         let full = played.asked().await.unwrap().full;
         assert!(full.iter().any(|line| *line == format!("warning: {why}")), "{what}: {full:?}");
         // No key was pressed. A person has read it, and may.
-        let answered = played.scene.answer(None);
+        let answered = played.answer(None);
         played.is_given(answered).await;
     }
 }
@@ -379,7 +367,7 @@ async fn questions_that_differ_in_what_is_not_shown_are_two() {
     let screen = format!("{rows}\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend");
     let mut ids = Vec::new();
     for hidden in ["ls", "rm -rf ~"] {
-        let mut played = Played { scene: scene(0), printed: 0 };
+        let mut played = scene(0);
         played.reports("Bash", &json!({ "command": format!("{hidden}\n{rows}") }));
         played.print(&screen);
         let asked = played.asked().await.unwrap();
@@ -392,7 +380,7 @@ async fn questions_that_differ_in_what_is_not_shown_are_two() {
     }
     assert_ne!(ids[0], ids[1]);
     // Without a report nobody knows what is asked.
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print(&screen);
     let accepted = played.accepts();
     assert_eq!(played.refusal(accepted).await, unproven(Unproven::Cut));
@@ -401,9 +389,9 @@ async fn questions_that_differ_in_what_is_not_shown_are_two() {
 /// The agent asks the same again before anybody could see that the first one was gone.
 #[tokio::test]
 async fn the_same_question_right_after_its_answer_is_told_anew() {
-    let mut played = Played::asking("ls");
+    let mut played = Scene::asking("ls");
     let first = played.asked().await.unwrap();
-    let answered = played.scene.answer(Some(&first.id));
+    let answered = played.answer(Some(&first.id));
     played.note(Some(1)).await;
     assert_eq!(played.keys().await.1, b"1");
     let says = |state: &str| format!("\x1b]7501;state={state}:app=claude-code\x07");
@@ -412,7 +400,7 @@ async fn the_same_question_right_after_its_answer_is_told_anew() {
     assert_eq!(heard(answered).await, None);
     assert_eq!(played.asked().await.unwrap().text, first.text);
     let mut told = Vec::new();
-    while let Ok(message) = played.scene.hub.try_recv() {
+    while let Ok(message) = played.hub.try_recv() {
         if let HubEvent::Pump(_, _, PumpReport::Status(status)) = message {
             told.push(status.kind);
         }
@@ -423,7 +411,7 @@ async fn the_same_question_right_after_its_answer_is_told_anew() {
 /// A row with a mark and the cursor, as the seeds describe Claude Code.
 #[tokio::test]
 async fn a_screen_without_the_input_field_of_today_can_be_prompted() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print("● Welcome.\n\n❯ ");
     // A text counts when it has stood for a moment.
     let is_ready = |event| match event {
@@ -431,8 +419,8 @@ async fn a_screen_without_the_input_field_of_today_can_be_prompted() {
         _ => false,
     };
     played.hub_event(|event| is_ready(event).then_some(())).await;
-    let mut message = played.scene.message();
-    played.scene.pump.send(PumpEvent::InputNoted { writer: WriterId(7), sequence: 1, written: true });
+    let mut message = played.message();
+    played.pump.send(PumpEvent::InputNoted { writer: WriterId(7), sequence: 1, written: true });
     let (_, text) = tokio::select! {
         keys = played.keys() => keys,
         said = &mut message => panic!("{said:?}"),
@@ -460,7 +448,7 @@ fn choice(cursor: usize, third: &str) -> String {
 
 #[tokio::test]
 async fn words_are_typed_into_the_option_that_takes_them_and_confirmed_when_seen() {
-    let mut played = Played { scene: scene(0), printed: 0 };
+    let mut played = scene(0);
     played.print(&choice(1, "Type something."));
     let asked = played.asked().await.unwrap();
     assert_eq!(asked.waiting_kind, Some(WaitingKind::Question));
@@ -468,7 +456,7 @@ async fn words_are_typed_into_the_option_that_takes_them_and_confirmed_when_seen
     let (question, words) = (Some(asked.id), Some("Use MariaDB".to_owned()));
     let answerer = super::testing::person();
     let command = PumpCommand::Answer { wish: Wish::Accept, question, words, answerer, reply };
-    played.scene.pump.send(PumpEvent::Command(command));
+    played.pump.send(PumpEvent::Command(command));
     played.note(Some(1)).await;
     for cursor in [2, 3] {
         assert_eq!(played.keys().await.1, b"\x1b[B");

@@ -10,11 +10,6 @@ const TURNS: &[u8] = b"\x1b]0;old\x07\
     \x1b]7501;state=working:app=claude-code\x07one\x1b]7501;state=idle:app=claude-code\x07\
     \x07\x1b]9;look at me\x07\x1b]7501;state=working:app=claude-code\x07two\r\n";
 
-fn print(scene: &Scene, offset: u64, bytes: &[u8]) {
-    let (id, bytes) = (TerminalId::from_random(1), bytes.to_vec());
-    scene.pump.send(PumpEvent::Keeper(KeeperEvent::Output { id, offset, bytes }));
-}
-
 /// The statuses and signals that the hub has been told, with their offsets, when the pump answers the next question.
 async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
@@ -44,7 +39,7 @@ async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
     let old = TURNS.len() as u64;
     let mut scene = scene(old);
     let news = b"\x1b]7501;state=idle:app=claude-code\x07\x07";
-    print(&scene, 0, &[TURNS, &news[..]].concat());
+    scene.output([TURNS, &news[..]].concat());
     let told = told(&mut scene).await;
     assert!(told.iter().all(|(offset, _)| *offset == old + news.len() as u64), "{told:?}");
     assert_eq!(told.iter().filter(|(_, what)| *what == "signal").count(), 1, "only the new bell: {told:?}");
@@ -55,8 +50,8 @@ async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
 #[tokio::test]
 async fn last_word_of_replayed_output_is_remembered() {
     let mut scene = scene(TURNS.len() as u64);
-    print(&scene, 0, &TURNS[..40]);
-    print(&scene, 40, &TURNS[40..]);
+    scene.output(TURNS[..40].to_vec());
+    scene.output(TURNS[40..].to_vec());
     assert_eq!(told(&mut scene).await.iter().filter(|(_, what)| *what != "title").count(), 0);
     assert_eq!(last_word(&scene).await, Some(Claim::Working));
     scene.finish();

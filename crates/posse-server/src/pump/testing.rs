@@ -20,6 +20,8 @@ pub(super) struct Scene {
     pub(super) hub: mpsc::UnboundedReceiver<HubEvent>,
     pub(super) keeper: SentRequests,
     pub(super) recorder: recording::Thread,
+    /// The length of the output so far.
+    printed: u64,
 }
 
 /// A pump that is the test.
@@ -53,10 +55,16 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let record = Record { confirmed, status, pid: None, ..Record::sample(1) };
     let beginning = PumpBeginning::Live { ring: 1 << 20, from: 0, caught_up_at: behind, over };
     let begin = PumpStart { record, provider: Some(provider), known_inputs: Vec::new(), beginning };
-    Scene { pump: start(begin, settings), directory, hub: messages, keeper: requests, recorder: thread }
+    Scene { pump: start(begin, settings), directory, hub: messages, keeper: requests, recorder: thread, printed: 0 }
 }
 
 impl Scene {
+    pub(super) fn output(&mut self, bytes: Vec<u8>) {
+        let (id, offset) = (TerminalId::from_random(1), self.printed);
+        self.printed += bytes.len() as u64;
+        self.pump.send(PumpEvent::Keeper(KeeperEvent::Output { id, offset, bytes }));
+    }
+
     pub(super) fn message(&self) -> oneshot::Receiver<Result<(), InputError>> {
         let (reply, answer) = oneshot::channel();
         let order = Order { text: "go on".into(), ..Order::default() };

@@ -118,11 +118,6 @@ impl Reel {
         }
     }
 
-    pub(super) fn finish(&mut self, at: Duration, out: &mut Vec<u8>) {
-        let at = self.since(at);
-        self.encoder.finish(at, out);
-    }
-
     /// The clock may have been set back meanwhile.
     fn since(&self, at: Duration) -> Duration {
         at.saturating_sub(Duration::from_secs(self.header.began))

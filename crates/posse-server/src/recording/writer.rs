@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 
@@ -78,7 +78,6 @@ impl Writer {
                     None => Reel::open(&self.disk, &self.directory, id, size, at)?,
                 };
                 if reel.is_full() {
-                    reel.finish(at, &mut self.scratch);
                     reel.write(&mut self.scratch, true)?;
                     reel = reel.next(&self.disk, &reel::older_path(&self.directory, id), size, at)?;
                     outcome.grown = true;
@@ -88,7 +87,6 @@ impl Writer {
             }
             What::End => {
                 if let Some(mut reel) = self.reels.remove(&id) {
-                    reel.finish(at, &mut self.scratch);
                     reel.write(&mut self.scratch, true)?;
                 }
                 self.asked.remove(&id);
@@ -137,15 +135,5 @@ impl Writer {
         self.scratch.clear();
         self.reels.clear();
         self.asked.clear();
-    }
-
-    pub(super) fn finish(mut self) {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        for reel in self.reels.values_mut() {
-            reel.finish(at, &mut self.scratch);
-            if reel.write(&mut self.scratch, true).is_err() {
-                return;
-            }
-        }
     }
 }

@@ -53,7 +53,6 @@ fn what_is_cut_waits_and_what_is_no_text_is_left_out() {
     encoder.output(ms(2), b"\xac!", &mut out);
     encoder.output(ms(3), b"x\xff\xfe", &mut out);
     encoder.output(ms(4), b"\xf0\x9f", &mut out);
-    encoder.finish(ms(5), &mut out);
     assert_eq!(lines(&out)[1..], [r#"[0.001000,"o","a"]"#, r#"[0.002000,"o","€!"]"#, r#"[0.003000,"o","x"]"#,]);
     let output = |at, text: &str| CastEvent { at: ms(at), what: CastEventKind::Output(text.into()) };
     assert_eq!(read(&out), [output(1, "a"), output(2, "€!"), output(3, "x")]);
@@ -106,7 +105,6 @@ proptest! {
         }
         let (mut out, mut encoder) = (HEADER.line().into_bytes(), Encoder::default());
         given.iter().for_each(|(at, piece)| encoder.output(*at, piece, &mut out));
-        encoder.finish(Duration::from_micros(at), &mut out);
         let got = output_of(&out);
         let whole: Vec<u8> = given.iter().flat_map(|(_, piece)| *piece).copied().collect();
         prop_assert_eq!(got.iter().map(|(c, _)| *c).collect::<String>(), valid(&whole));
@@ -124,7 +122,6 @@ proptest! {
         let bytes = if escapes { vec![0x1b; bytes.len()] } else { bytes };
         let (mut out, mut encoder) = (HEADER.line().into_bytes(), Encoder::default());
         encoder.output(ms(1), &bytes, &mut out);
-        encoder.finish(ms(1), &mut out);
         prop_assert!(out.split(|byte| *byte == b'\n').all(|line| line.len() < MAX_LINE));
         prop_assert!(output_of(&out).into_iter().map(|(c, _)| c).collect::<String>() == valid(&bytes));
     }

@@ -9,7 +9,7 @@ use posse_core::ids::{TerminalId, WriterId};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use crate::clock::monotonic_ns;
+use crate::monotonic_ns;
 use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE};
 
 /// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so a request that is given up is too old to be

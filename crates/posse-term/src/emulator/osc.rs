@@ -2,8 +2,7 @@
 
 use posse_core::signal::Signal;
 
-/// The longest text passed on, in bytes. Titles, states and notifications are short; longer text is a clipboard or a
-/// picture, and its beginning suffices to recognise it.
+/// The longest text passed on, in bytes. Titles, states and notifications are short.
 pub(super) const PAYLOAD_MAX: usize = 4 << 10;
 
 pub(super) fn signal(body: &[u8]) -> Option<Signal> {

@@ -1,26 +1,31 @@
-//! The programs of the keeper: started, read, written to, reaped.
+//! The programs of the keeper: started directly, without a shell in between, read, written to, reaped.
 
-use std::io::Read;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::WaitOptions;
 
-use super::spawn;
-use super::terminal::{KeptTerminal, ProgramOutput, Receipt};
+use super::terminal::{KeptTerminal, Receipt};
 use super::{DRAIN, KeeperState, SPARE_FOR_PEERS, TERMINAL, log};
-use crate::wire::{self, InputRefusal, KeeperEvent, SpawnRefusal};
+use crate::wire::{InputRefusal, KeeperEvent, ProgramSpec, SpawnRefusal};
 
 impl KeeperState {
-    pub(super) fn spawn(&mut self, id: TerminalId, program: wire::ProgramSpec) -> KeeperEvent {
+    pub(super) fn spawn(&mut self, id: TerminalId, program: ProgramSpec) -> KeeperEvent {
         let failed = |why, message| KeeperEvent::SpawnFailed { id, why, message };
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }
-        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| spawn::no_spare(&error));
-        let spawned = match room.and_then(|()| spawn::spawn(&program)) {
+        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| no_spare(&error));
+        let spawned = match room.and_then(|()| spawn(&program)) {
             Ok(spawned) => spawned,
             Err((why, message)) => return failed(why, message),
         };
@@ -35,11 +40,11 @@ impl KeeperState {
     /// Registers for epoll events: output unless paused, room for input if some is waiting.
     pub(super) fn watch(&self, id: TerminalId) {
         let Some(terminal) = self.terminals.get(&id) else { return };
-        let Some(fd) = terminal.output.fd.as_ref() else { return };
+        let Some(fd) = terminal.fd.as_ref() else { return };
         // The kernel always reports that the other side is closed. Edge-triggered, it reports it only once.
-        let mut flags = match terminal.output {
-            ProgramOutput { paused: true, .. } => EventFlags::ET,
-            ProgramOutput { deserted: true, .. } => EventFlags::IN | EventFlags::ET,
+        let mut flags = match (terminal.paused, terminal.deserted) {
+            (true, _) => EventFlags::ET,
+            (_, true) => EventFlags::IN | EventFlags::ET,
             _ => EventFlags::IN,
         };
         if terminal.wants_to_write() {
@@ -59,16 +64,16 @@ impl KeeperState {
         }
         let room = self.room(id);
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        if terminal.output.paused {
+        if terminal.paused {
             return;
         }
         if room == 0 {
             return self.pause(id, now);
         }
-        let (end, deserted) = (terminal.output.ring.end(), terminal.output.deserted);
+        let (end, deserted) = (terminal.ring.end(), terminal.deserted);
         terminal.read(&mut self.buffer, room);
-        let changed = terminal.output.deserted != deserted;
-        if terminal.output.ring.end() != end {
+        let changed = terminal.deserted != deserted;
+        if terminal.ring.end() != end {
             for peer in self.peers.values_mut() {
                 peer.has_news(id);
             }
@@ -81,7 +86,7 @@ impl KeeperState {
 
     /// Returns how many bytes may be read without overwriting output that a healthy daemon has not acknowledged.
     pub(super) fn room(&self, id: TerminalId) -> u64 {
-        let Some(ring) = self.terminals.get(&id).map(|terminal| &terminal.output.ring) else { return 0 };
+        let Some(ring) = self.terminals.get(&id).map(|terminal| &terminal.ring) else { return 0 };
         let daemons = self.peers.values().filter(|peer| peer.daemon);
         let cursors = daemons.filter_map(|peer| peer.cursors.get(&id)).filter(|cursor| !cursor.stalled);
         cursors.map(|c| ring.capacity().saturating_sub(ring.end() - c.acknowledged)).min().unwrap_or(u64::MAX)
@@ -90,7 +95,7 @@ impl KeeperState {
     /// Stops reading an output without room. The daemons that are behind have `STALL` from now on to catch up.
     pub(super) fn pause(&mut self, id: TerminalId, now: Instant) {
         if let Some(terminal) = self.terminals.get_mut(&id) {
-            terminal.output.paused = true;
+            terminal.paused = true;
         }
         for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&id)) {
             cursor.moved = now;
@@ -107,7 +112,7 @@ impl KeeperState {
         if let Some(terminal) = self.terminals.get_mut(&id) {
             // The last output of the program is read only now.
             terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
-            terminal.output.paused = false;
+            terminal.paused = false;
         }
         self.watch(id);
     }
@@ -149,7 +154,7 @@ impl KeeperState {
             };
             terminal.exit = Some(exit);
             terminal.drain_until = Some(now + DRAIN);
-            terminal.output.deserted = false;
+            terminal.deserted = false;
             let id = terminal.id;
             self.draining.insert(id);
             for Receipt { peer, writer, sequence } in terminal.drop_input() {
@@ -164,13 +169,13 @@ impl KeeperState {
     /// Announces the exit of a program once all its output has been read, or at once if `now_or_never`.
     pub(super) fn announce_exit(&mut self, id: TerminalId, now_or_never: bool) {
         let Some(terminal) = self.terminals.get_mut(&id) else { return };
-        let ended = terminal.output.fd.is_none();
+        let ended = terminal.fd.is_none();
         if terminal.exit.is_none() || terminal.announced.is_some() || !(ended || now_or_never) {
             return;
         }
         terminal.drain_until = None;
         self.draining.remove(&id);
-        terminal.announced = Some(terminal.output.ring.end());
+        terminal.announced = Some(terminal.ring.end());
         for peer in self.peers.values_mut().filter(|peer| peer.greeted) {
             peer.owes_exit(id);
         }
@@ -188,4 +193,69 @@ impl KeeperState {
 
 fn terminal_token(id: TerminalId) -> EventData {
     EventData::new_u64(TERMINAL | u64::from(id.bits()))
+}
+
+pub(super) struct Spawned {
+    pub(super) pid: u32,
+    /// The terminal's master side.
+    pub(super) terminal: OwnedFd,
+}
+
+type Refusal = (SpawnRefusal, String);
+
+fn spawn(program: &ProgramSpec) -> Result<Spawned, Refusal> {
+    let Some((name, arguments)) = program.arguments.split_first() else {
+        return Err((SpawnRefusal::ProgramMissing, "no program was given".into()));
+    };
+    let directory = Path::new(OsStr::from_bytes(&program.directory));
+    if !directory.is_dir() {
+        return Err((SpawnRefusal::DirectoryMissing, format!("{} is not a directory", directory.display())));
+    }
+    let name = OsStr::from_bytes(name);
+    let mut command = Command::new(name);
+    command
+        .args(arguments.iter().map(|a| OsStr::from_bytes(a)))
+        .env_clear()
+        .envs(program.environment.iter().map(|(k, v)| (OsStr::from_bytes(k), OsStr::from_bytes(v))))
+        .current_dir(directory);
+    let spawn = || -> pty_process::Result<Spawned> {
+        let (pty, pts) = pty_process::blocking::open()?;
+        pty.resize(pty_process::Size::new(program.size.rows(), program.size.cols()))?;
+        let child = pty_process::blocking::Command::from(command).spawn(pts)?;
+        let terminal: OwnedFd = pty.into();
+        set_nonblocking(&terminal)?;
+        Ok(Spawned { pid: child.id(), terminal })
+    };
+    spawn().map_err(|error| match error {
+        pty_process::Error::Io(error) => refusal(&error, name),
+        pty_process::Error::Rustix(error) => refusal(&error.into(), name),
+    })
+}
+
+fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
+    let flags = fcntl_getfl(&fd)?;
+    fcntl_setfl(&fd, flags | OFlags::NONBLOCK)
+}
+
+/// The refusal for a program that would leave too few descriptors.
+fn no_spare(error: &io::Error) -> Refusal {
+    refusal(error, OsStr::new("descriptors"))
+}
+
+fn refusal(error: &io::Error, name: &OsStr) -> Refusal {
+    use rustix::io::Errno;
+    let shown = name.to_string_lossy();
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT) => (SpawnRefusal::ProgramMissing, format!("{shown}: no such program")),
+        Some(Errno::ACCESS | Errno::NOEXEC) => (SpawnRefusal::NotExecutable, format!("{shown}: {error}")),
+        Some(Errno::AGAIN) => (SpawnRefusal::LimitReached, format!("too many processes (raise `ulimit -u`): {error}")),
+        Some(Errno::MFILE | Errno::NFILE) => {
+            (SpawnRefusal::LimitReached, format!("too many open files (raise `ulimit -n`): {error}"))
+        }
+        Some(Errno::NOSPC | Errno::IO) => {
+            (SpawnRefusal::LimitReached, format!("no terminal left (raise /proc/sys/kernel/pty/max): {error}"))
+        }
+        Some(Errno::NOMEM) => (SpawnRefusal::LimitReached, format!("out of memory: {error}")),
+        _ => (SpawnRefusal::Other, format!("{shown}: {error}")),
+    }
 }

@@ -132,7 +132,7 @@ impl KeeperPeer {
     }
 
     pub(super) fn attach(&mut self, terminal: &KeptTerminal, from: u64, now: Instant) {
-        let ring = &terminal.output.ring;
+        let ring = &terminal.ring;
         let cursor = OutputCursor::new(from.clamp(ring.start(), ring.end()), now);
         self.cursors.insert(terminal.id, cursor);
         self.ready.retain(|id| *id != terminal.id);
@@ -229,7 +229,7 @@ impl KeeperPeer {
 
 /// Appends the next frames of one output; returns true if there is more that may be sent now.
 fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u8>) -> bool {
-    let ring = &terminal.output.ring;
+    let ring = &terminal.ring;
     if cursor.sent < ring.start() {
         // The output was overwritten before it could be sent. The peer sees the jump in the offsets.
         cursor.sent = ring.start();

@@ -10,7 +10,7 @@ use posse_core::ids::TerminalId;
 use super::peer::{DisconnectReason, PeerTrust};
 use super::terminal::{AcceptedInput, KeptTerminal, Receipt};
 use super::{FamilyEnding, KeeperState, hello, unknown};
-use crate::clock::monotonic_ns;
+use crate::monotonic_ns;
 use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER};
 
 /// The answer to a request that a process in a terminal may not make, or `None` if it may.
@@ -176,7 +176,7 @@ impl KeeperState {
         let (Some(peer), Some(terminal)) = (self.peers.get_mut(&number), self.terminals.get(&id)) else { return };
         let Some(cursor) = peer.cursors.get_mut(&id) else { return };
         if offset > cursor.acknowledged {
-            cursor.acknowledged = offset.min(terminal.output.ring.end());
+            cursor.acknowledged = offset.min(terminal.ring.end());
             cursor.moved = now;
             cursor.stalled = false;
         }

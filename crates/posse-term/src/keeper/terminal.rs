@@ -10,7 +10,7 @@ use posse_core::screen::Size;
 use posse_core::status::Exit;
 use rustix::io::Errno;
 
-use super::spawn::Spawned;
+use super::children::Spawned;
 use crate::ring::Ring;
 use crate::wire::{InputRefusal, MAX_INPUT, ProgramSpec, TerminalSummary};
 
@@ -19,49 +19,6 @@ use crate::wire::{InputRefusal, MAX_INPUT, ProgramSpec, TerminalSummary};
 const WRITERS: usize = 1024;
 /// Inputs that may wait for a program that does not read, whatever their length.
 const RECEIPTS: usize = 4096;
-
-/// The master side of the terminal, and the output read from it.
-pub(super) struct ProgramOutput {
-    /// `None` once the output has ended.
-    pub(super) fd: Option<OwnedFd>,
-    pub(super) ring: Ring,
-    /// Not being read, because the ring holds only output that a healthy daemon has not acknowledged.
-    pub(super) paused: bool,
-    /// No process holds the other side of this terminal, but its program runs and may open it again.
-    pub(super) deserted: bool,
-}
-
-impl ProgramOutput {
-    fn new(fd: OwnedFd, capacity: usize) -> Self {
-        Self { fd: Some(fd), ring: Ring::new(capacity), paused: false, deserted: false }
-    }
-
-    /// Reads the available output into the ring, at most `limit` bytes. Returns true if the output has ended.
-    fn read(&mut self, buffer: &mut [u8], limit: u64) -> bool {
-        let Some(fd) = &self.fd else { return true };
-        let limit = buffer.len().min(limit as usize);
-        let mut filled = 0;
-        let ended = loop {
-            match rustix::io::read(fd, &mut buffer[filled..limit]) {
-                Ok(0) => break filled < limit,
-                Ok(n) => {
-                    filled += n;
-                    // A terminal returns at most 4 KiB per read. A short read means that there was no more, so another
-                    // read would only cost a system call.
-                    if n < 2048 || filled == limit {
-                        break false;
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break false,
-                // A terminal reports with EIO that no process holds its other side any more.
-                Err(_) => break true,
-            }
-        };
-        self.ring.push(&buffer[..filled]);
-        ended
-    }
-}
 
 /// The peer to notify when the input before the receipt has been written.
 #[derive(PartialEq, Eq)]
@@ -102,7 +59,13 @@ pub(super) struct SizeMark {
 pub(super) struct KeptTerminal {
     pub(super) id: TerminalId,
     pub(super) pid: u32,
-    pub(super) output: ProgramOutput,
+    /// The master side of the terminal. `None` once the output has ended.
+    pub(super) fd: Option<OwnedFd>,
+    pub(super) ring: Ring,
+    /// Not being read, because the ring holds only output that a healthy daemon has not acknowledged.
+    pub(super) paused: bool,
+    /// No process holds the other side of this terminal, but its program runs and may open it again.
+    pub(super) deserted: bool,
     pub(super) checkpoint: Option<(u64, Vec<u8>)>,
     pub(super) exit: Option<Exit>,
     /// The program has exited; its last output may arrive until this time.
@@ -119,7 +82,10 @@ impl KeptTerminal {
         Self {
             id,
             pid: spawned.pid,
-            output: ProgramOutput::new(spawned.terminal, program.ring as usize),
+            fd: Some(spawned.terminal),
+            ring: Ring::new(program.ring as usize),
+            paused: false,
+            deserted: false,
             checkpoint: None,
             exit: None,
             drain_until: None,
@@ -135,26 +101,47 @@ impl KeptTerminal {
             id: self.id,
             pid: self.pid,
             size: self.size(),
-            output: (self.output.ring.start(), self.output.ring.end()),
+            output: (self.ring.start(), self.ring.end()),
             checkpoint: self.checkpoint.as_ref().map(|(offset, _)| *offset),
             exit: self.exit,
-            ring: self.output.ring.capacity() as u32,
+            ring: self.ring.capacity() as u32,
             label: self.label.clone(),
         }
     }
 
     /// When the wait for the last output of an exited program ends. `None` while the output is paused.
     pub(super) fn drained_at(&self) -> Option<Instant> {
-        self.drain_until.filter(|_| !self.output.paused)
+        self.drain_until.filter(|_| !self.paused)
     }
 
+    /// Reads the available output into the ring, at most `limit` bytes.
     pub(super) fn read(&mut self, buffer: &mut [u8], limit: u64) {
-        let ended = self.output.read(buffer, limit);
+        let Some(fd) = &self.fd else { return };
+        let limit = buffer.len().min(limit as usize);
+        let mut filled = 0;
+        let ended = loop {
+            match rustix::io::read(fd, &mut buffer[filled..limit]) {
+                Ok(0) => break filled < limit,
+                Ok(n) => {
+                    filled += n;
+                    // A terminal returns at most 4 KiB per read. A short read means that there was no more, so another
+                    // read would only cost a system call.
+                    if n < 2048 || filled == limit {
+                        break false;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break false,
+                // A terminal reports with EIO that no process holds its other side any more.
+                Err(_) => break true,
+            }
+        };
+        self.ring.push(&buffer[..filled]);
         // Programs close their terminal a moment before they exit, and some continue without it. Closing our side then
         // would send them SIGHUP: they would die of a signal instead of exiting.
-        self.output.deserted = ended && self.exit.is_none();
+        self.deserted = ended && self.exit.is_none();
         if ended && self.exit.is_some() {
-            self.output.fd = None;
+            self.fd = None;
         }
     }
 
@@ -163,19 +150,19 @@ impl KeptTerminal {
     }
 
     pub(super) fn resize(&mut self, size: Size) {
-        let Some(fd) = self.output.fd.as_ref().filter(|_| size != self.size()) else { return };
+        let Some(fd) = self.fd.as_ref().filter(|_| size != self.size()) else { return };
         let winsize = rustix::termios::Winsize { ws_row: size.rows(), ws_col: size.cols(), ws_xpixel: 0, ws_ypixel: 0 };
         if rustix::termios::tcsetwinsize(fd, winsize).is_err() {
             return;
         }
-        let offset = self.output.ring.end();
+        let offset = self.ring.end();
         let serial = self.marks.back().map_or(1, |mark| mark.serial + 1);
         // Of several sizes with no output between them only the last one matters.
         if self.marks.back().is_some_and(|mark| mark.offset == offset) {
             self.marks.pop_back();
         }
         self.marks.push_back(SizeMark { offset, size, serial });
-        let start = self.output.ring.start();
+        let start = self.ring.start();
         while self.marks.get(1).is_some_and(|second| second.offset <= start) {
             self.marks.pop_front();
         }
@@ -190,7 +177,7 @@ impl KeptTerminal {
     }
 
     pub(super) fn accept_input(&mut self, bytes: &[u8], receipt: Receipt) -> Result<AcceptedInput, InputRefusal> {
-        if self.exit.is_some() || self.output.fd.is_none() || self.output.deserted {
+        if self.exit.is_some() || self.fd.is_none() || self.deserted {
             return Err(InputRefusal::NotReading);
         }
         let input = &mut self.input;
@@ -224,12 +211,12 @@ impl KeptTerminal {
     }
 
     pub(super) fn wants_to_write(&self) -> bool {
-        !self.input.queue.is_empty() && self.output.fd.is_some()
+        !self.input.queue.is_empty() && self.fd.is_some()
     }
 
     /// Writes as much input as the program takes, and passes the receipts that are due to `done`.
     pub(super) fn write_input(&mut self, mut done: impl FnMut(Receipt)) {
-        let Some(fd) = &self.output.fd else { return };
+        let Some(fd) = &self.fd else { return };
         let input = &mut self.input;
         loop {
             let (front, _) = input.queue.as_slices();
@@ -268,7 +255,7 @@ impl KeptTerminal {
         if self.exit.is_some() {
             return Ok(());
         }
-        if let Some(foreground) = self.output.fd.as_ref().and_then(|fd| rustix::termios::tcgetpgrp(fd).ok()) {
+        if let Some(foreground) = self.fd.as_ref().and_then(|fd| rustix::termios::tcgetpgrp(fd).ok()) {
             let _ = kill_process_group(foreground, Signal::HUP);
         }
         match Pid::from_raw(self.pid as i32) {

@@ -1,6 +1,6 @@
 //! Typing: once, in order, and only as much as someone will read; requests that are too old are not carried out.
 
-use posse_term::clock::monotonic_ns;
+use posse_term::monotonic_ns;
 use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, MAX_INPUT, NEVER_LATE};
 
 use crate::keeper::{Keeper, PARROT, new_id};
