@@ -158,7 +158,7 @@ pub(crate) struct Committed {
     pub(crate) head: Option<String>,
     /// How everything stood before.
     pub(crate) before: Status,
-    /// The error, if it failed, if it did.
+    /// The error, if it failed.
     pub(crate) error: Option<GitError>,
 }
 
@@ -357,16 +357,11 @@ pub(crate) enum TreeEntryKind {
     Missing,
 }
 
-pub(crate) struct TreeEntries(Vec<(GitPath, TreeEntryKind)>);
+/// Paths, and what a work tree has there.
+pub(crate) type TreeEntries = Vec<(GitPath, TreeEntryKind)>;
 
-impl TreeEntries {
-    pub(crate) fn of(&self, kind: TreeEntryKind) -> impl Iterator<Item = &GitPath> {
-        self.iter().filter(move |entry| entry.1 == kind).map(|(path, _)| path)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &(GitPath, TreeEntryKind)> {
-        self.0.iter()
-    }
+pub(crate) fn of_kind(entries: &TreeEntries, kind: TreeEntryKind) -> impl Iterator<Item = &GitPath> {
+    entries.iter().filter(move |entry| entry.1 == kind).map(|(path, _)| path)
 }
 
 /// Looks up what a work tree has at these paths.
@@ -377,11 +372,7 @@ pub(crate) async fn inspect(root: &Path, paths: Vec<GitPath>) -> TreeEntries {
             Ok(_) => TreeEntryKind::File,
             Err(_) => TreeEntryKind::Missing,
         };
-        let found = |path: GitPath| {
-            let kind = kind(&path);
-            (path, kind)
-        };
-        TreeEntries(paths.into_iter().map(found).collect())
+        paths.into_iter().map(|path| (path.clone(), kind(&path))).collect()
     };
     disk::at(root, inspect).await
 }

@@ -70,15 +70,15 @@ impl Plans {
         let last = self.last(&file).await?;
         let (of_spec, with_context) = (app.clone(), context.clone());
         let look = move |disk: &Disk| {
-            let spec = begin::spec(disk, &of_spec, wanted, file, last.as_ref(), &with_context)?;
-            Ok::<_, SupervisorError>((spec, last))
+            let (spec, plan) = begin::spec(disk, &of_spec, wanted, file, last.as_ref(), &with_context)?;
+            Ok::<_, SupervisorError>((spec, plan, last))
         };
-        let (mut spec, last) = disk::run(look).await?;
+        let (mut spec, plan, last) = disk::run(look).await?;
         for i in 0..spec.settings.levels.len() {
             spec.settings.levels[i].spent = self.spent(&spec.settings.levels[i], &PlanWork::fields(&spec)).await?;
         }
-        let worktrees = self.find_place(&mut spec, last.as_ref()).await?;
-        self.adopt(&worktrees, &mut spec, last.as_ref()).await?;
+        let worktrees = self.find_place(&mut spec, &plan, last.as_ref()).await?;
+        self.adopt(&worktrees, &mut spec, plan, last.as_ref()).await?;
         let run = PlanWork::machine(&spec, crate::now())?;
         let opened = self.opened(&spec, Ok(worktrees), &run).await;
         self.create(app, spec, opened, context).await
@@ -181,8 +181,7 @@ impl Plans {
         Ok((plan, state))
     }
 
-    async fn worktrees(&self, spec: &PlanSpec) -> Result<Worktrees, SupervisorError> {
-        let (plan, _) = Plan::read(&spec.file, &spec.text)?;
+    async fn worktrees(&self, spec: &PlanSpec, plan: &Plan) -> Result<Worktrees, SupervisorError> {
         let params = WorktreesParams {
             directory: spec.directory.clone().into(),
             state: self.state_of(spec.id),

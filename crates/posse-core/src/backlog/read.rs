@@ -20,19 +20,7 @@ use crate::words::UnknownWord;
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
-    known: &[&[
-        "title",
-        "status",
-        "priority",
-        "depends_on",
-        "type",
-        "step_notifications",
-        "budget_limit_usd",
-        "agent",
-        "created",
-        "source",
-        "tags",
-    ]],
+    ignored: &["created", "source", "tags"],
     aliases: &[("dependencies", "depends_on")],
     elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
     ..Keys::NONE
@@ -304,7 +292,7 @@ struct Front {
 fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
     let Some(mut fields) = MapFields::open(node, &FRONT, found) else { return Front::default() };
-    let mut value = |key: &str| fields.text_at(key).map(|(text, at)| HeaderValue { text, at });
+    let mut value = |key: &'static str| fields.text_at(key).map(|(text, at)| HeaderValue { text, at });
     let (status, priority, kind) = (value("status"), value("priority"), value("type"));
     Front {
         title: fields.words("title"),

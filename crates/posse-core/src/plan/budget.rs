@@ -1,7 +1,6 @@
 //! Money: what may be spent, and one ledger of what was. Every total is a sum over the ledger, so no session is forgotten:
 //! failed ones, ended ones, validators. What a tool does not say is unknown, which is not zero.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -67,7 +66,6 @@ pub struct Line {
     pub at: Wall,
     pub run: String,
     /// The project's directory.
-    #[serde(default)]
     pub project: Option<String>,
     pub item: Option<String>,
     /// The plan's file.
@@ -112,15 +110,6 @@ impl Total {
             total.add(line);
         }
         total
-    }
-
-    /// The same, one sum for each value of something: a section, a task, a model.
-    pub fn by<'l, K: Ord>(lines: impl IntoIterator<Item = &'l Line>, key: impl Fn(&'l Line) -> K) -> BTreeMap<K, Self> {
-        let mut totals: BTreeMap<K, Self> = BTreeMap::new();
-        for line in lines {
-            totals.entry(key(line)).or_default().add(line);
-        }
-        totals
     }
 
     pub fn add(&mut self, line: &Line) {
@@ -217,13 +206,10 @@ pub struct Level {
     pub limit_usd: Option<f64>,
     pub spent: Total,
     /// Whose sessions count.
-    #[serde(default)]
     pub of: Of,
     /// Only those of the last so many days.
-    #[serde(default)]
     pub window: Option<Duration>,
     /// Only those since then.
-    #[serde(default)]
     pub since: Option<Wall>,
 }
 
@@ -421,8 +407,6 @@ mod tests {
         ];
         let total = Total::of(&ledger);
         assert_eq!((total.sessions, total.cost_usd), (4, 2.0));
-        let by_task = Total::by(&ledger, |line| line.task.as_deref());
-        assert_eq!(by_task[&Some("1.1")].cost(), "2.00 USD");
     }
 
     #[test]

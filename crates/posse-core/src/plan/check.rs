@@ -62,40 +62,30 @@ fn meant<'t>(typed: &TaskId, tasks: &[&'t Task]) -> Option<&'t TaskId> {
 
 /// Circles in a graph, each once, beginning at its first task in the order of the file.
 pub(crate) fn cycles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
-    let mut left: Vec<bool> = vec![true; needs.len()];
+    // What is done leads into no circle that is not found yet.
+    let mut done = vec![false; needs.len()];
     let mut found = Vec::new();
-    loop {
-        // Take away what waits for nothing that is left, until only circles and what waits for them remain.
-        let mut waits: Vec<usize> = needs.iter().map(|needs| needs.iter().filter(|n| left[**n]).count()).collect();
-        let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
-        for (i, needs) in needs.iter().enumerate() {
-            needs.iter().for_each(|n| needed_by[*n].push(i));
-        }
-        let mut free: Vec<usize> = (0..needs.len()).filter(|i| left[*i] && waits[*i] == 0).collect();
-        while let Some(i) = free.pop() {
-            left[i] = false;
-            for next in &needed_by[i] {
-                waits[*next] -= 1;
-                if waits[*next] == 0 && left[*next] {
-                    free.push(*next);
+    for start in 0..needs.len() {
+        let mut path = vec![start];
+        while let Some(&here) = path.last() {
+            let next = needs[here].iter().copied().find(|next| !done[*next] && !done[here]);
+            match next.map(|next| (next, path.iter().position(|seen| *seen == next))) {
+                None => {
+                    done[here] = true;
+                    path.pop();
+                }
+                Some((next, None)) => path.push(next),
+                Some((_, Some(at))) => {
+                    let mut cycle = path.split_off(at);
+                    cycle.iter().for_each(|i| done[*i] = true);
+                    let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(at, _)| at);
+                    cycle.rotate_left(first);
+                    found.push(cycle);
                 }
             }
         }
-        // Everything left waits for something left: following that leads into a circle.
-        let Some(start) = left.iter().position(|left| *left) else { return found };
-        let mut path = vec![start];
-        let cycle = loop {
-            let here = path[path.len() - 1];
-            let Some(next) = needs[here].iter().copied().find(|n| left[*n]) else { return found };
-            if let Some(at) = path.iter().position(|seen| *seen == next) {
-                break path.split_off(at);
-            }
-            path.push(next);
-        };
-        cycle.iter().for_each(|i| left[*i] = false);
-        let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(at, _)| at);
-        found.push(cycle.iter().cycle().skip(first).take(cycle.len()).copied().collect());
     }
+    found
 }
 
 #[cfg(test)]

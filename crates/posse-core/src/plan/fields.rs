@@ -1,6 +1,7 @@
 //! Reading a map of a plan field by field. What does not fit is reported and read as absent, so that one mistake does not
 //! hide the next.
 
+use std::cell::RefCell;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,11 +10,12 @@ use crate::file_problem::{FileProblem, ProblemList, TextSpan};
 use crate::nearest::nearest;
 use crate::words::UnknownWord;
 
-/// The keys that a map may have.
+/// The keys that a map may have, besides those that are read.
 pub(crate) struct Keys {
     /// What the map is, for messages.
     pub(crate) of: &'static str,
-    pub(crate) known: &'static [&'static [&'static str]],
+    /// Keys that are accepted and mean nothing.
+    pub(crate) ignored: &'static [&'static str],
     /// Other names that are read as a known one: alias, name.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
@@ -24,27 +26,24 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) const NONE: Keys = Keys { of: "", known: &[], aliases: &[], elsewhere: &[], harmless: &[] };
-
-    fn known(&self) -> impl Iterator<Item = &'static str> {
-        self.known.iter().flat_map(|keys| keys.iter().copied())
-    }
+    pub(crate) const NONE: Keys = Keys { of: "", ignored: &[], aliases: &[], elsewhere: &[], harmless: &[] };
 }
 
-/// The fields of a map, read one by one.
+/// The fields of a map, read one by one. When all are read, the other keys are reported.
 pub(crate) struct MapFields<'n, 'f> {
     node: &'n Node,
     keys: &'static Keys,
+    /// The keys that were asked for.
+    known: RefCell<Vec<&'static str>>,
     pub(crate) found: &'f mut ProblemList,
 }
 
-impl<'n, 'f> MapFields<'n, 'f> {
-    /// Looks at the keys first: unknown, misspelt, given twice.
-    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut ProblemList) -> Option<Self> {
-        if !matches!(node.value, Value::Map(..)) {
-            found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
-            return None;
-        }
+impl Drop for MapFields<'_, '_> {
+    /// Reports keys that are unknown, misspelt or given twice.
+    fn drop(&mut self) {
+        let Self { node, keys, known, found } = self;
+        let known = known.get_mut();
+        known.extend(keys.ignored);
         let mut seen: Vec<(&str, &YamlEntry)> = Vec::new();
         for entry in node.entries() {
             let at = entry.key.at;
@@ -54,7 +53,7 @@ impl<'n, 'f> MapFields<'n, 'f> {
             };
             let alias = keys.aliases.iter().find(|(alias, _)| *alias == typed);
             let name = alias.map_or(typed, |(_, name)| name);
-            if keys.known().any(|known| known == name) {
+            if known.contains(&name) {
                 if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
                     let twice = found.error(at, format!("`{name}` is given twice"));
                     twice.add_span(first.key.at, "first").add_hint("keep one of them");
@@ -63,7 +62,7 @@ impl<'n, 'f> MapFields<'n, 'f> {
                 continue;
             }
             let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
-            let meant = elsewhere.or_else(|| nearest(typed, keys.known()));
+            let meant = elsewhere.or_else(|| nearest(typed, known.iter().copied()));
             let problem = match meant {
                 Some(meant) if !keys.harmless.contains(&meant) => {
                     found.error(at, format!("{} has no `{typed}`", keys.of))
@@ -72,7 +71,16 @@ impl<'n, 'f> MapFields<'n, 'f> {
             };
             problem.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
         }
-        Some(Self { node, keys, found })
+    }
+}
+
+impl<'n, 'f> MapFields<'n, 'f> {
+    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut ProblemList) -> Option<Self> {
+        if !matches!(node.value, Value::Map(..)) {
+            found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
+            return None;
+        }
+        Some(Self { node, keys, known: RefCell::default(), found })
     }
 
     pub(crate) fn error(&mut self, at: TextSpan, message: impl Into<String>) -> &mut FileProblem {
@@ -80,8 +88,8 @@ impl<'n, 'f> MapFields<'n, 'f> {
     }
 
     /// The value of a field, if it has one.
-    pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
-        debug_assert!(self.keys.known().any(|known| known == key), "{key} is not among the known keys");
+    pub(crate) fn node(&self, key: &'static str) -> Option<&'n Node> {
+        self.known.borrow_mut().push(key);
         self.node
             .get(key)
             .or_else(|| {
@@ -101,11 +109,11 @@ impl<'n, 'f> MapFields<'n, 'f> {
         None
     }
 
-    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
         self.text_at(key).map(|(text, _)| text)
     }
 
-    pub(crate) fn text_at(&mut self, key: &str) -> Option<(String, TextSpan)> {
+    pub(crate) fn text_at(&mut self, key: &'static str) -> Option<(String, TextSpan)> {
         let node = self.node(key)?;
         match &node.value {
             Value::Scalar { text, .. } => Some((text.clone(), node.at)),
@@ -114,11 +122,11 @@ impl<'n, 'f> MapFields<'n, 'f> {
     }
 
     /// Text that may be left empty.
-    pub(crate) fn words(&mut self, key: &str) -> Option<String> {
+    pub(crate) fn words(&mut self, key: &'static str) -> Option<String> {
         self.text(key).filter(|text| !text.trim().is_empty())
     }
 
-    fn read<T>(&mut self, key: &str, wanted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+    fn read<T>(&mut self, key: &'static str, wanted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
         let node = self.node(key)?;
         let value = match &node.value {
             Value::Scalar { text, .. } => read(text),
@@ -127,29 +135,29 @@ impl<'n, 'f> MapFields<'n, 'f> {
         value.or_else(|| self.wrong(node, key, wanted))
     }
 
-    pub(crate) fn count(&mut self, key: &str) -> Option<u32> {
+    pub(crate) fn count(&mut self, key: &'static str) -> Option<u32> {
         self.read(key, "a whole number, 0 or more", |text| text.parse().ok())
     }
 
-    pub(crate) fn count_from_1(&mut self, key: &str) -> Option<u32> {
+    pub(crate) fn count_from_1(&mut self, key: &'static str) -> Option<u32> {
         self.read(key, "a whole number, 1 or more", |text| text.parse().ok().filter(|n| *n >= 1))
     }
 
     /// Money and shares of it.
-    pub(crate) fn amount(&mut self, key: &str) -> Option<f64> {
+    pub(crate) fn amount(&mut self, key: &'static str) -> Option<f64> {
         self.read(key, "a number, 0 or more", |text| text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0))
     }
 
-    pub(crate) fn switch(&mut self, key: &str) -> Option<bool> {
+    pub(crate) fn switch(&mut self, key: &'static str) -> Option<bool> {
         self.read(key, "true or false", as_bool)
     }
 
-    pub(crate) fn duration(&mut self, key: &str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         self.read(key, "a duration such as 90s, 15m or 1h30m", |text| duration(text).filter(|d| !d.is_zero()))
     }
 
     /// A word of an enum.
-    pub(crate) fn choice<T: FromStr<Err = UnknownWord>>(&mut self, key: &str) -> Option<T> {
+    pub(crate) fn choice<T: FromStr<Err = UnknownWord>>(&mut self, key: &'static str) -> Option<T> {
         let node = self.node(key)?;
         let Value::Scalar { text, .. } = &node.value else { return self.wrong(node, key, "a word") };
         let unknown = |error: UnknownWord| {
@@ -159,7 +167,7 @@ impl<'n, 'f> MapFields<'n, 'f> {
     }
 
     /// A list of words. A single word is a list of one.
-    pub(crate) fn list(&mut self, key: &str) -> Option<Vec<&'n Node>> {
+    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<&'n Node>> {
         let node = self.node(key)?;
         let items: Vec<&Node> = match &node.value {
             Value::Scalar { .. } => vec![node],
@@ -174,11 +182,11 @@ impl<'n, 'f> MapFields<'n, 'f> {
         Some(words)
     }
 
-    pub(crate) fn words_of(&mut self, key: &str) -> Option<Vec<String>> {
+    pub(crate) fn words_of(&mut self, key: &'static str) -> Option<Vec<String>> {
         Some(self.list(key)?.into_iter().map(word).collect())
     }
 
-    pub(crate) fn map(&mut self, key: &str, keys: &'static Keys) -> Option<MapFields<'n, '_>> {
+    pub(crate) fn map(&mut self, key: &'static str, keys: &'static Keys) -> Option<MapFields<'n, '_>> {
         let node = self.node(key)?;
         MapFields::open(node, keys, self.found)
     }
@@ -206,23 +214,8 @@ pub fn duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let mut total = Duration::ZERO;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|at| *at > 0)?;
-        let number: u64 = rest[..digits].parse().ok()?;
-        let unit = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| digits + at);
-        let seconds = match rest[digits..unit].trim() {
-            "s" | "sec" => 1,
-            "m" | "min" => 60,
-            "h" => 3600,
-            "d" => 86400,
-            _ => return None,
-        };
-        total = total.checked_add(Duration::from_secs(number.checked_mul(seconds)?))?;
-        rest = &rest[unit..];
-    }
-    (!text.is_empty()).then_some(total)
+    let span: jiff::Span = text.parse().ok()?;
+    Duration::try_from(span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -231,10 +224,12 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, seconds) in [("90", 90), ("90s", 90), ("15m", 900), ("1h30m", 5400), ("2d", 172_800)] {
+        for (text, seconds) in
+            [("90", 90), ("90s", 90), ("15m", 900), ("1h30m", 5400), ("2d", 172_800), ("15 minutes", 900)]
+        {
             assert_eq!(duration(text), Some(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "m", "15 minutes", "-5", "1x", "99999999999999999999d", "nan"] {
+        for text in ["", "m", "-5", "-5m", "1x", "99999999999999999999d", "nan"] {
             assert_eq!(duration(text), None, "{text}");
         }
     }

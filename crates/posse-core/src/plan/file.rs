@@ -28,7 +28,6 @@ pub struct Meta {
     pub description: String,
     /// The design document that every session is pointed to.
     pub plan_doc: Option<String>,
-    pub created: Option<String>,
     /// The backlog item this plan is for.
     pub source_item: Option<String>,
     pub requirements_path: Option<String>,
@@ -45,8 +44,6 @@ pub struct Meta {
     pub judge_model: Option<String>,
     /// Whether every success is told. Unset: only in long plans.
     pub step_notifications: Option<bool>,
-    /// Only a label; nothing is mailed.
-    pub notification_email: Option<String>,
     pub parallel: Option<Parallel>,
     pub isolation: Option<Isolation>,
     pub gates: Vec<Gate>,
@@ -176,8 +173,6 @@ pub struct Task {
     pub model: Option<String>,
     pub max_attempts: Option<u32>,
     pub timeout: Option<Duration>,
-    /// As written; only readers care.
-    pub notes: Option<String>,
     /// Ids of the acceptance criteria it covers.
     pub target_acs: Vec<String>,
     pub permissions: Option<Permissions>,

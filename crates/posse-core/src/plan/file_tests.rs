@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::file::{Gate, GateWhen, Parallel};
+use super::file::{Gate, GateWhen, Parallel, Permissions};
 use super::{Plan, TaskStatus, cannot_fail};
 use crate::file_problem::{FileProblem, FileProblems};
 
@@ -64,7 +64,6 @@ sections:
 fn old_plans_load() {
     let (plan, warnings) = Plan::read("plans/fix.yaml", OLD).unwrap();
     assert_eq!(plan.name, "Sandbox fix");
-    assert_eq!(plan.meta.created.as_deref(), Some("2026-02-24"));
     assert!(plan.meta.validation.enabled);
     assert_eq!(plan.meta.validation.max_attempts, 1);
     let ids: Vec<&str> = plan.tasks().map(|task| task.id.as_str()).collect();
@@ -209,7 +208,7 @@ fn every_mistake_is_found_at_once_with_its_place() {
 fn a_skipped_task_needs_a_reason() {
     refused(
         &with("{id: a, name: A, status: verified},\n{id: b, name: B, status: skipped}"),
-        &["p.yaml:5:26: task b is skipped without a reason (add `skip_reason:`)"],
+        &["p.yaml:5:26: the task is skipped without a reason (add `skip_reason:`)"],
     );
 }
 
@@ -344,4 +343,12 @@ fn what_the_documentation_shows_can_be_read() {
     let example = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let (plan, warnings) = Plan::read("docs", example).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!((plan.tasks().count(), warnings), (4, Vec::new()));
+}
+
+#[test]
+fn permissions_may_name_a_profile_and_tools() {
+    let text = with("{id: a, name: A, permissions: {profile: DOCS, tools: [Read]}}");
+    let (plan, warnings) = Plan::read("p", &text).unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!(plan.task("a").unwrap().permissions, Some(Permissions::Tools(vec!["Read".into()])));
 }

@@ -12,8 +12,6 @@ use crate::time::Wall;
 /// The work of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// Its run is not over.
-    pub in_use: bool,
     /// When somebody last worked on it.
     pub touched: Wall,
     /// What has become of its task, as the newest run of the plan knows it. `None`: nobody knows.
@@ -24,7 +22,6 @@ pub struct Attempt<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Goes,
-    InUse,
     /// Its task is not verified: this may be all there is of it.
     Needed,
     /// May go then.
@@ -35,7 +32,6 @@ impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fate::Goes => f.write_str("it is not needed any more"),
-            Fate::InUse => f.write_str("its run goes on"),
             Fate::Needed => f.write_str("its task is not verified"),
             Fate::Until(at) => {
                 let day = Timestamp::from_millisecond(at.0).map(|at| at.strftime("%Y-%m-%d").to_string());
@@ -47,9 +43,6 @@ impl fmt::Display for Fate {
 
 /// Decides about work that is not merged. What is merged may go in any case.
 pub fn fate(attempt: &Attempt<'_>, keep: Duration, now: Wall) -> Fate {
-    if attempt.in_use {
-        return Fate::InUse;
-    }
     let verified = attempt.record.filter(|record| record.status == TaskStatus::Verified);
     // Verified, but nobody knows when: then nobody knows whether the time is over.
     let Some(since) = verified.and_then(|record| record.completed_at.as_deref()?.parse::<Timestamp>().ok()) else {
@@ -75,19 +68,18 @@ mod tests {
         let undated = record(TaskStatus::Verified, None);
         let odd = record(TaskStatus::Verified, Some("yesterday"));
         let skipped = record(TaskStatus::Skipped, None);
-        for (name, in_use, touched, record, now, expected) in [
-            ("its time is over", false, 0, Some(&done), 8 * DAY, Fate::Goes),
-            ("whatever the clock it was told in", false, 0, Some(&abroad), 8 * DAY, Fate::Goes),
-            ("its time is not over", false, 0, Some(&done), 8 * DAY - 1, Fate::Until(Wall(8 * DAY))),
-            ("somebody worked on it since", false, 3 * DAY, Some(&done), 8 * DAY, Fate::Until(Wall(10 * DAY))),
-            ("its run goes on", true, 0, Some(&done), 80 * DAY, Fate::InUse),
-            ("its task failed", false, 0, Some(&open), 80 * DAY, Fate::Needed),
-            ("its task was skipped", false, 0, Some(&skipped), 80 * DAY, Fate::Needed),
-            ("nobody knows since when", false, 0, Some(&undated), 80 * DAY, Fate::Needed),
-            ("nobody can read since when", false, 0, Some(&odd), 80 * DAY, Fate::Needed),
-            ("nobody knows the task", false, 0, None, 80 * DAY, Fate::Needed),
+        for (name, touched, record, now, expected) in [
+            ("its time is over", 0, Some(&done), 8 * DAY, Fate::Goes),
+            ("whatever the clock it was told in", 0, Some(&abroad), 8 * DAY, Fate::Goes),
+            ("its time is not over", 0, Some(&done), 8 * DAY - 1, Fate::Until(Wall(8 * DAY))),
+            ("somebody worked on it since", 3 * DAY, Some(&done), 8 * DAY, Fate::Until(Wall(10 * DAY))),
+            ("its task failed", 0, Some(&open), 80 * DAY, Fate::Needed),
+            ("its task was skipped", 0, Some(&skipped), 80 * DAY, Fate::Needed),
+            ("nobody knows since when", 0, Some(&undated), 80 * DAY, Fate::Needed),
+            ("nobody can read since when", 0, Some(&odd), 80 * DAY, Fate::Needed),
+            ("nobody knows the task", 0, None, 80 * DAY, Fate::Needed),
         ] {
-            let attempt = Attempt { in_use, touched: Wall(touched), record };
+            let attempt = Attempt { touched: Wall(touched), record };
             assert_eq!(fate(&attempt, Duration::from_secs(7 * 86_400), Wall(now)), expected, "{name}");
         }
         assert_eq!(Fate::Until(Wall(8 * DAY)).to_string(), "it is kept until 1970-01-09");

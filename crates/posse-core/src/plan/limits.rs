@@ -13,6 +13,7 @@ use jiff::{Timestamp, Zoned};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::duration;
 use crate::engine::hold::Hold;
 use crate::time::Wall;
 use crate::written::constant;
@@ -119,9 +120,7 @@ pub fn reset_at(words: &str, now: Wall, zone: Option<&str>) -> Option<Wall> {
 
 /// "in 3 days 4 hours".
 fn in_so_long(words: &str, now: Wall) -> Option<Wall> {
-    let span: jiff::Span = words.trim().strip_prefix("in ")?.trim_end_matches('.').parse().ok()?;
-    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
-    Duration::try_from(length).ok().map(|length| now.after(length))
+    Some(now.after(duration(words.trim().strip_prefix("in ")?.trim_end_matches('.'))?))
 }
 
 /// "2026-12-01 at 00:00 UTC".

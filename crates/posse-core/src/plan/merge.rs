@@ -136,9 +136,9 @@ fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut 
 fn changed_guarded(theirs: &Node, ours: Option<&Node>) -> Vec<&'static str> {
     let own = if ours.is_some() { &GUARDED[..] } else { &GUARDED_NEW[..] };
     // The status is not read from the text while the plan runs.
-    let records = RECORD_KEYS.iter().filter(|key| !["status", "skip_reason"].contains(key));
-    let changed = |key: &&&str| value_of(theirs, key) != ours.and_then(|ours| value_of(ours, key));
-    own.iter().chain(records).filter(changed).copied().collect()
+    let records = RECORD_KEYS.iter().map(String::as_str).filter(|key| !["status", "skip_reason"].contains(key));
+    let changed = |key: &&str| value_of(theirs, key) != ours.and_then(|ours| value_of(ours, key));
+    own.iter().copied().chain(records).filter(changed).collect()
 }
 
 fn value_of<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {

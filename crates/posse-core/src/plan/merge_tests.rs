@@ -102,7 +102,8 @@ fn what_a_task_may_do_and_cost_is_not_for_sessions() {
     );
     let task = |id| merged.plan.task(id).unwrap();
     assert_eq!((task("b").agent(), task("b").model.as_deref()), ("code-reviewer", None));
-    assert_eq!((task("c").max_attempts, task("c").notes.as_deref()), (Some(2), Some("harder than it looks")));
+    assert_eq!(task("c").max_attempts, Some(2));
+    assert!(merged.text.contains("harder than it looks"), "{}", merged.text);
     assert_eq!(task("d").permissions, None);
 }
 

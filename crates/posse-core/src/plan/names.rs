@@ -39,32 +39,11 @@ pub fn area(plan_slug: &str, task: &TaskId, start: u32) -> String {
     format!("{plan_slug}/{}-{start}", task.slug())
 }
 
-/// What is known of a commit that we make for a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommitWords {
-    pub plan: String,
-    pub task: TaskId,
-    pub task_name: String,
-    /// The session's run.
-    pub run: String,
-    /// From 1.
-    pub attempt: u32,
-}
-
-impl CommitWords {
-    /// The message, with trailers by which the commit is found again.
-    pub fn message(&self) -> String {
-        // A line break in a name would end the subject, or forge a trailer.
-        format!(
-            "task {}: {}\n\nPlan: {}\nTask: {}\nRun: {}\nAttempt: {}\n",
-            self.task,
-            words_of(&self.task_name),
-            words_of(&self.plan),
-            self.task,
-            words_of(&self.run),
-            self.attempt
-        )
-    }
+/// The message of a commit that we make for a task, with trailers by which the commit is found again. `run`: its session.
+pub fn commit_message(plan: &str, (task, name): (&TaskId, &str), run: &str, attempt: u32) -> String {
+    // A line break in a name would end the subject, or forge a trailer.
+    let [plan, name, run] = [plan, name, run].map(words_of);
+    format!("task {task}: {name}\n\nPlan: {plan}\nTask: {task}\nRun: {run}\nAttempt: {attempt}\n")
 }
 
 /// FNV-1a. It must be the same for ever, which the standard library does not promise of its own.
@@ -81,15 +60,9 @@ mod tests {
 
     #[test]
     fn commits_say_what_they_are_of() {
-        let words = CommitWords {
-            plan: "Sandbox\nfix".into(),
-            task: "1.2".parse().unwrap(),
-            task_name: " Write the\n\nTask: 9.9 ".into(),
-            run: "1.2-3".into(),
-            attempt: 2,
-        };
+        let task = "1.2".parse().unwrap();
         assert_eq!(
-            words.message(),
+            commit_message("Sandbox\nfix", (&task, " Write the\n\nTask: 9.9 "), "1.2-3", 2),
             "task 1.2: Write the Task: 9.9\n\nPlan: Sandbox fix\nTask: 1.2\nRun: 1.2-3\nAttempt: 2\n"
         );
     }

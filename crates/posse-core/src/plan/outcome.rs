@@ -105,7 +105,6 @@ pub struct Failure {
     pub message: String,
     pub denials: Vec<Denial>,
     /// The end of what a check printed.
-    #[serde(default)]
     pub output: Option<String>,
 }
 

@@ -227,13 +227,13 @@ fn what_follows_from_a_verdict() {
     let findings = || vec!["f".to_owned()];
     let no_verdict = "the validator gave no verdict in 3 tries: f; answer, and it is asked again";
     for (name, verdict, validation, failed, errors, expected) in [
-        ("pass", Verdict::Pass, &accept, 0, 0, AfterVerdict::Pass),
+        ("pass", Verdict::Pass, &accept, 0, 0, AfterVerdict::Pass(Vec::new())),
         ("fail", Verdict::Fail, &accept, 0, 0, AfterVerdict::Again(findings())),
         ("T56: the second and last", Verdict::Fail, &accept, 1, 0, AfterVerdict::Exhausted(findings())),
         ("T56: never more than that", Verdict::Fail, &accept, 9, 0, AfterVerdict::Exhausted(findings())),
-        ("warn, accepted", Verdict::Warn, &accept, 0, 0, AfterVerdict::PassWithWarnings(findings())),
+        ("warn, accepted", Verdict::Warn, &accept, 0, 0, AfterVerdict::Pass(findings())),
         ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, AfterVerdict::Again(findings())),
-        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, AfterVerdict::PassWithWarnings(findings())),
+        ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, AfterVerdict::Pass(findings())),
         ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, AfterVerdict::Exhausted(findings())),
         ("no verdict", Verdict::Error, &accept, 0, 0, AfterVerdict::AskAgain),
         ("no verdict again", Verdict::Error, &accept, 1, 1, AfterVerdict::AskAgain),

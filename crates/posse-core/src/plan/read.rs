@@ -4,45 +4,25 @@ use super::check;
 use super::fields::{Keys, MapFields};
 use super::file::{Mention, Mentioned, Meta, Permissions, Plan, Section, Task, TaskPlaces};
 use super::read_meta::meta;
-use super::record::RECORD_KEYS;
 use super::yaml::{self, Node, Value};
 use super::{Record, TaskId, TaskStatus};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 
-const PLAN: Keys =
-    Keys { of: "a plan", known: &[&["meta", "sections"]], elsewhere: &[("tasks", "sections")], ..Keys::NONE };
+const PLAN: Keys = Keys { of: "a plan", elsewhere: &[("tasks", "sections")], ..Keys::NONE };
 
 const SECTION: Keys = Keys {
     of: "a section",
-    known: &[&["id", "name", "status", "tasks"]],
-    elsewhere: &[("title", "name"), ("steps", "tasks")],
     // The status of a section follows from its tasks.
+    ignored: &["status"],
+    elsewhere: &[("title", "name"), ("steps", "tasks")],
     harmless: &["name", "status"],
     ..Keys::NONE
 };
 
-const TASK_KEYS: [&str; 16] = [
-    "id",
-    "name",
-    "description",
-    "depends_on",
-    "parallel_group",
-    "exclusive_resources",
-    "files",
-    "agent",
-    "model",
-    "max_attempts",
-    "timeout",
-    "notes",
-    "target_acs",
-    "permissions",
-    "execution_mode",
-    "team_roles",
-];
-
 const TASK: Keys = Keys {
     of: "a task",
-    known: &[&TASK_KEYS, &RECORD_KEYS],
+    // For readers.
+    ignored: &["notes"],
     aliases: &[("dependencies", "depends_on"), ("exclusive_resource", "exclusive_resources")],
     elsewhere: &[
         ("needs", "depends_on"),
@@ -72,8 +52,7 @@ const TASK: Keys = Keys {
     ],
 };
 
-const PERMISSIONS: Keys =
-    Keys { of: "permissions", known: &[&["profile", "tools"]], aliases: &[("allowed_tools", "tools")], ..Keys::NONE };
+const PERMISSIONS: Keys = Keys { of: "permissions", aliases: &[("allowed_tools", "tools")], ..Keys::NONE };
 
 pub(super) fn read(file: &str, text: &str) -> Result<(Plan, Vec<FileProblem>), FileProblems> {
     let mut found = ProblemList::default();
@@ -105,6 +84,7 @@ fn plan(file: &str, root: &Node, found: &mut ProblemList) -> Option<Plan> {
             Vec::new()
         }
     };
+    drop(fields);
     let name = named.unwrap_or_else(|| stem(file));
     let plan = Plan { name, meta, sections, mentions };
     check::check(&plan, found);
@@ -128,14 +108,7 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -
     let mut places: Vec<TextSpan> = Vec::new();
     for item in node.items() {
         let Some(mut fields) = MapFields::open(item, &SECTION, found) else { continue };
-        let Some((id, at)) = fields.text_at("id") else {
-            fields.error(item.at, "the section has no `id`").add_hint("give it one that no other section has");
-            continue;
-        };
-        if let Some(first) = sections.iter().position(|section| section.id == id) {
-            fields.error(at, format!("there are two sections `{id}`")).add_span(places[first], "the first");
-        }
-        let name = fields.words("name").unwrap_or_else(|| id.clone());
+        let (id, name) = (fields.text_at("id"), fields.words("name"));
         let mut tasks = Vec::new();
         if let Some(list) = fields.node("tasks") {
             if !matches!(list.value, Value::List(_)) {
@@ -143,6 +116,14 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -
             }
             tasks = list.items().iter().filter_map(|node| task(node, mentions, fields.found)).collect();
         }
+        let Some((id, at)) = id else {
+            fields.error(item.at, "the section has no `id`").add_hint("give it one that no other section has");
+            continue;
+        };
+        if let Some(first) = sections.iter().position(|section| section.id == id) {
+            fields.error(at, format!("there are two sections `{id}`")).add_span(places[first], "the first");
+        }
+        let name = name.unwrap_or_else(|| id.clone());
         places.push(at);
         sections.push(Section { id, name, tasks });
     }
@@ -151,15 +132,15 @@ fn sections(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -
 
 fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Option<Task> {
     let mut fields = MapFields::open(node, &TASK, found)?;
-    let Some(id_node) = fields.node("id") else {
+    let id_node = fields.node("id");
+    if id_node.is_none() {
         fields.error(node.at, "the task has no `id`").add_hint("give it one that no other task of the plan has");
-        return None;
-    };
-    let id = task_id(id_node, fields.found)?;
-    let name = fields.words("name").unwrap_or_else(|| {
-        fields.error(id_node.at, format!("task {id} has no `name`"));
-        String::new()
-    });
+    }
+    let id = id_node.and_then(|node| task_id(node, fields.found));
+    let name = fields.words("name");
+    if let (None, Some(id), Some(node)) = (&name, &id, id_node) {
+        fields.error(node.at, format!("task {id} has no `name`"));
+    }
     let mut depends_on = Vec::new();
     let mut depends_at = Vec::new();
     for node in fields.list("depends_on").unwrap_or_default() {
@@ -177,8 +158,8 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Op
             fields.found.warning(node.at, format!("`{key}` is not supported: the task runs in one session"));
         }
     }
-    Some(Task {
-        name,
+    let task = Task {
+        name: name.unwrap_or_default(),
         description: fields.text("description").unwrap_or_default(),
         depends_on,
         parallel_group: fields.words("parallel_group"),
@@ -188,13 +169,13 @@ fn task(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> Op
         model: fields.words("model"),
         max_attempts: fields.count_from_1("max_attempts"),
         timeout: fields.duration("timeout"),
-        notes: fields.node("notes").map(notes),
         target_acs: fields.words_of("target_acs").unwrap_or_default(),
         permissions: permissions(&mut fields),
-        record: record(&id, &mut fields),
-        at: TaskPlaces { id: id_node.at, depends_on: depends_at },
-        id,
-    })
+        record: record(&mut fields),
+        at: TaskPlaces { id: id_node?.at, depends_on: depends_at },
+        id: id?,
+    };
+    Some(task)
 }
 
 /// An id must be text. Written without quotes, `1.10` is the number 1.1 to every YAML reader but ours.
@@ -213,29 +194,17 @@ fn task_id(node: &Node, found: &mut ProblemList) -> Option<TaskId> {
     text.parse().map_err(|error: super::BadTaskId| found.error(node.at, error.to_string())).ok()
 }
 
-fn notes(node: &Node) -> String {
-    match &node.value {
-        Value::Scalar { text, .. } => text.clone(),
-        Value::List(items) => items.iter().map(notes).collect::<Vec<_>>().join("\n"),
-        Value::Map(entries, _) => {
-            let line =
-                |entry: &yaml::YamlEntry| format!("{}: {}", entry.name().unwrap_or_default(), notes(&entry.value));
-            entries.iter().map(line).collect::<Vec<_>>().join("\n")
-        }
-    }
-}
-
 fn permissions(fields: &mut MapFields<'_, '_>) -> Option<Permissions> {
     let node = fields.node("permissions")?;
     if let Value::Map(..) = node.value {
         let mut inner = fields.map("permissions", &PERMISSIONS)?;
-        let tools = inner.words_of("tools").map(Permissions::Tools);
-        return tools.or_else(|| inner.words("profile").map(Permissions::Profile));
+        let (tools, profile) = (inner.words_of("tools"), inner.words("profile"));
+        return tools.map(Permissions::Tools).or(profile.map(Permissions::Profile));
     }
     fields.words("permissions").map(Permissions::Profile)
 }
 
-fn record(id: &TaskId, fields: &mut MapFields<'_, '_>) -> Record {
+fn record(fields: &mut MapFields<'_, '_>) -> Record {
     let record = Record {
         status: fields.choice("status").unwrap_or_default(),
         attempts: fields.count("attempts").unwrap_or_default(),
@@ -258,7 +227,7 @@ fn record(id: &TaskId, fields: &mut MapFields<'_, '_>) -> Record {
         && record.status == TaskStatus::Skipped
         && record.skip_reason.is_none()
     {
-        fields.error(at, format!("task {id} is skipped without a reason")).add_hint("add `skip_reason:`");
+        fields.error(at, "the task is skipped without a reason").add_hint("add `skip_reason:`");
     }
     record
 }

@@ -7,34 +7,8 @@ use crate::file_problem::{ProblemList, TextSpan};
 
 const META: Keys = Keys {
     of: "meta",
-    known: &[&[
-        "name",
-        "title",
-        "description",
-        "plan_doc",
-        "created",
-        "source_item",
-        "requirements_path",
-        "max_attempts_default",
-        "timeout_default",
-        "status",
-        "pause_reason",
-        "failure_reason",
-        "circuit_breaker_threshold",
-        "circuit_breaker_reset_timeout",
-        "backoff_base",
-        "backoff_max",
-        "budget",
-        "budget_limit_usd",
-        "validation",
-        "model_escalation",
-        "judge_model",
-        "step_notifications",
-        "notification_email",
-        "parallel",
-        "isolation",
-        "gates",
-    ]],
+    // Nothing is mailed.
+    ignored: &["status", "pause_reason", "failure_reason", "created", "notification_email"],
     elsewhere: &[
         ("max_attempts", "max_attempts_default"),
         ("timeout", "timeout_default"),
@@ -56,31 +30,16 @@ const META: Keys = Keys {
 
 const BUDGET: Keys = Keys {
     of: "budget",
-    known: &[&["quota_ceiling_usd", "max_quota_percent", "reserved_budget_usd"]],
     elsewhere: &[("ceiling", "quota_ceiling_usd"), ("limit_usd", "quota_ceiling_usd")],
     ..Keys::NONE
 };
 
-const VALIDATION: Keys = Keys {
-    of: "validation",
-    known: &[&["enabled", "run_after", "validators", "max_validation_attempts", "warn_policy"]],
-    elsewhere: &[("max_attempts", "max_validation_attempts")],
-    ..Keys::NONE
-};
+const VALIDATION: Keys =
+    Keys { of: "validation", elsewhere: &[("max_attempts", "max_validation_attempts")], ..Keys::NONE };
 
-const ESCALATION: Keys = Keys {
-    of: "model_escalation",
-    known: &[&["enabled", "escalate_after", "max_model", "validation_model", "starting_model"]],
-    ..Keys::NONE
-};
+const ESCALATION: Keys = Keys { of: "model_escalation", ..Keys::NONE };
 
-const GATE: Keys = Keys {
-    of: "a gate",
-    known: &[&["name", "cmd", "when"]],
-    aliases: &[("command", "cmd")],
-    harmless: &["name"],
-    ..Keys::NONE
-};
+const GATE: Keys = Keys { of: "a gate", aliases: &[("command", "cmd")], harmless: &["name"], ..Keys::NONE };
 
 pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> (Option<String>, Meta) {
     let Some(mut fields) = MapFields::open(node, &META, found) else { return (None, Meta::default()) };
@@ -92,7 +51,6 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Problem
     let meta = Meta {
         description: fields.text("description").unwrap_or_default(),
         plan_doc: mention(fields.text_at("plan_doc")),
-        created: fields.words("created"),
         source_item: mention(fields.text_at("source_item")),
         requirements_path: fields.words("requirements_path"),
         max_attempts: fields.count_from_1("max_attempts_default"),
@@ -106,7 +64,6 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Problem
         escalation: fields.map("model_escalation", &ESCALATION).map_or_else(Escalation::default, escalation),
         judge_model: fields.words("judge_model"),
         step_notifications: fields.switch("step_notifications"),
-        notification_email: fields.words("notification_email"),
         parallel: parallel(&mut fields),
         isolation: fields.choice("isolation"),
         gates: gates(&mut fields),
@@ -134,6 +91,7 @@ fn budget(fields: &mut MapFields<'_, '_>) -> BudgetMeta {
         percent: inner.amount("max_quota_percent"),
         reserved_usd: inner.amount("reserved_budget_usd"),
     };
+    drop(inner);
     if let (Some(_), Some(_), Some(node)) = (ceiling, short, fields.node("budget_limit_usd")) {
         let problem = fields.error(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same");
         problem.add_hint("keep one of them");
@@ -143,22 +101,17 @@ fn budget(fields: &mut MapFields<'_, '_>) -> BudgetMeta {
 
 fn validation(mut fields: MapFields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
     let default = Validation::default();
-    for (key, what) in [("run_after", Mentioned::RunAfter), ("validators", Mentioned::Validator)] {
-        for node in fields.list(key).unwrap_or_default() {
-            mentions.push(Mention { what, name: word(node), at: node.at });
-        }
-    }
-    // The lists have been complained about above.
-    let listed = |fields: &MapFields<'_, '_>, key| {
-        fields.node(key).map(|node| match &node.value {
-            Value::List(items) => items.iter().map(word).collect(),
-            _ => vec![word(node)],
-        })
+    let mut agents = |key: &'static str, what| {
+        let nodes = fields.list(key)?;
+        mentions.extend(nodes.iter().map(|node| Mention { what, name: word(node), at: node.at }));
+        Some(nodes.into_iter().map(word).collect())
     };
+    let run_after = agents("run_after", Mentioned::RunAfter);
+    let validators = agents("validators", Mentioned::Validator);
     Validation {
         enabled: fields.switch("enabled").unwrap_or(default.enabled),
-        run_after: listed(&fields, "run_after").unwrap_or(default.run_after),
-        validators: listed(&fields, "validators").unwrap_or(default.validators),
+        run_after: run_after.unwrap_or(default.run_after),
+        validators: validators.unwrap_or(default.validators),
         max_attempts: fields.count_from_1("max_validation_attempts").unwrap_or(default.max_attempts),
         on_warning: fields.choice("warn_policy").unwrap_or(default.on_warning),
     }
@@ -196,18 +149,16 @@ fn gates(fields: &mut MapFields<'_, '_>) -> Vec<Gate> {
     let mut gates = Vec::new();
     for item in node.items() {
         let Some(mut gate) = MapFields::open(item, &GATE, fields.found) else { continue };
-        let Some((command, at)) = gate.text_at("cmd") else {
+        let (command, name, when) = (gate.text_at("cmd"), gate.words("name"), gate.choice("when"));
+        let Some((command, at)) = command else {
             gate.error(item.at, "the gate has no `cmd`").add_hint("`cmd:` is the command line to run");
             continue;
         };
         if let Some(why) = cannot_fail(&command) {
             gate.found.warning(at, format!("this gate cannot fail: {why}"));
         }
-        gates.push(Gate {
-            name: gate.words("name").unwrap_or_else(|| command.clone()),
-            when: gate.choice("when").unwrap_or(GateWhen::AfterTask),
-            command,
-        });
+        let name = name.unwrap_or_else(|| command.clone());
+        gates.push(Gate { name, when: when.unwrap_or(GateWhen::AfterTask), command });
     }
     gates
 }

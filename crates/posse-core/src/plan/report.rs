@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::TaskId;
 
 /// What a session can say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
+    #[default]
     Completed,
     Failed,
     Suspended,
@@ -18,16 +19,13 @@ pub enum Said {
 }
 
 /// A report as written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub task_id: String,
-    #[serde(default)]
     pub nonce: Option<String>,
     pub status: Said,
     pub message: String,
-    #[serde(default)]
     pub question: Option<String>,
-    #[serde(default)]
     pub question_context: Option<String>,
     #[serde(default)]
     pub files_changed: Vec<String>,
@@ -35,36 +33,18 @@ pub struct Report {
     #[serde(default, alias = "slack_messages")]
     pub reports: Vec<Aside>,
     /// The rest is said by validators only.
-    #[serde(default)]
     pub verdict: Option<String>,
     #[serde(default)]
     pub findings: Vec<String>,
-    #[serde(default)]
     pub evidence: Option<serde_json::Value>,
-    #[serde(default)]
     pub requirements_checked: Option<u32>,
-    #[serde(default)]
     pub requirements_met: Option<u32>,
 }
 
 impl Report {
     /// A report of work that is done.
     pub fn completed(task_id: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            task_id: task_id.into(),
-            nonce: None,
-            status: Said::Completed,
-            message: message.into(),
-            question: None,
-            question_context: None,
-            files_changed: Vec::new(),
-            reports: Vec::new(),
-            verdict: None,
-            findings: Vec::new(),
-            evidence: None,
-            requirements_checked: None,
-            requirements_met: None,
-        }
+        Self { task_id: task_id.into(), message: message.into(), ..Self::default() }
     }
 }
 
@@ -75,7 +55,6 @@ pub struct Aside {
     pub title: String,
     #[serde(default)]
     pub description: String,
-    #[serde(default)]
     pub file_path: Option<String>,
 }
 

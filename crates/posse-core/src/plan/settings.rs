@@ -42,10 +42,8 @@ pub struct Settings {
     /// There are commands to check work with.
     pub has_gates: bool,
     /// Of these, some that look at the plan as a whole, when all is done.
-    #[serde(default)]
     pub after_plan: bool,
     /// Which are left out, because the operator wants it.
-    #[serde(default)]
     pub skip_after_plan: bool,
     /// The run before completed the plan. Its checks are due again only when something is done.
     pub was_complete: bool,

@@ -67,10 +67,17 @@ pub struct Summary {
 
 impl Summary {
     pub fn of(lines: Vec<Line>) -> Self {
-        let by = |key: fn(&Line) -> Option<&String>| {
-            let named = lines.iter().filter(|line| key(line).is_some());
-            let totals = Total::by(named, |line| key(line).cloned().unwrap_or_default());
+        let shown = |totals: BTreeMap<String, Total>| {
             totals.iter().map(|(name, total)| (name.clone(), Sum::from(total))).collect()
+        };
+        let by = |key: fn(&Line) -> Option<&String>| {
+            let mut totals: BTreeMap<String, Total> = BTreeMap::new();
+            for line in &lines {
+                if let Some(name) = key(line) {
+                    totals.entry(name.clone()).or_default().add(line);
+                }
+            }
+            shown(totals)
         };
         Self {
             note: COSTS.to_owned(),
@@ -78,7 +85,7 @@ impl Summary {
             plans: by(|line| line.plan.as_ref()),
             sections: by(|line| line.section.as_ref()),
             tasks: by(|line| line.task.as_ref()),
-            models: by_model(&lines).iter().map(|(name, total)| (name.clone(), Sum::from(total))).collect(),
+            models: shown(by_model(&lines)),
             sessions: lines,
         }
     }

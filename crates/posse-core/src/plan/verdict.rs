@@ -111,10 +111,8 @@ pub const VALIDATOR_RETRIES: u32 = 2;
 /// What follows from a judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterVerdict {
-    /// The next validator, if there is one; else the task is verified.
-    Pass,
-    /// The same, and the findings are kept.
-    PassWithWarnings(Vec<String>),
+    /// The next validator, if there is one; else the task is verified. Findings are kept.
+    Pass(Vec<String>),
     /// Back to the agent, with the findings. Counts as an attempt, not for the breaker.
     Again(Vec<String>),
     /// Failed for good: the tries are used up. Never a success.
@@ -136,9 +134,9 @@ pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors
         }
     };
     match (judgement.verdict, validation.on_warning) {
-        (Verdict::Pass, _) => AfterVerdict::Pass,
-        (Verdict::Warn, OnWarning::Accept) => AfterVerdict::PassWithWarnings(findings),
-        (Verdict::Warn, OnWarning::Retry) if failed > 0 => AfterVerdict::PassWithWarnings(findings),
+        (Verdict::Pass, _) => AfterVerdict::Pass(Vec::new()),
+        (Verdict::Warn, OnWarning::Accept) => AfterVerdict::Pass(findings),
+        (Verdict::Warn, OnWarning::Retry) if failed > 0 => AfterVerdict::Pass(findings),
         (Verdict::Warn, OnWarning::Retry) => fail(findings),
         (Verdict::Warn, OnWarning::Fail) | (Verdict::Fail, _) => fail(findings),
         (Verdict::Error, _) if errors < VALIDATOR_RETRIES => AfterVerdict::AskAgain,

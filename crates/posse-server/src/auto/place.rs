@@ -14,7 +14,7 @@ use posse_core::auto::messages::PlanFound;
 use posse_core::backlog::{Item, Slug, planner};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
-use posse_core::plan::names::{CommitWords, plan_slug};
+use posse_core::plan::names::{commit_message, plan_slug};
 use posse_core::plan::{Plan, TaskId};
 use posse_files::replace::replace;
 use posse_term::text_file::MAX_TEXT;
@@ -237,15 +237,11 @@ impl Draft<'_> {
         if disk.read_text(&file).ok().as_deref() != Some(text) {
             replace(disk, &file, text).map_err(StepError::file(&file))?;
         }
-        let words = CommitWords {
-            plan: self.item.slug.to_string(),
-            task: area.run.task.clone(),
-            task_name: format!("design for {}", self.item.slug),
-            run: format!("{}/{}-{}", self.spec.id, self.item.slug, self.number),
-            attempt: 1,
-        };
+        let (slug, task) = (self.item.slug.to_string(), &area.run.task);
+        let run = format!("{}/{slug}-{}", self.spec.id, self.number);
+        let message = commit_message(&slug, (task, &format!("design for {slug}")), &run, 1);
         let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
-        match desk.worktrees.merge(&area, &words, &gates).await {
+        match desk.worktrees.merge(&area, &message, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
             MergeResult::Conflict { paths } => Err(StepError::DesignConflict(paths.join(", "))),
             MergeResult::RedTogether(failure) => Err(StepError::DesignRejected(failure.message)),

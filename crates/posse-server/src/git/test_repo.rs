@@ -1,10 +1,13 @@
 //! Repositories for tests with the real git.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use proptest::prelude::*;
 
 use crate::disk::DISK;
 use crate::environment::Environment;
@@ -103,6 +106,78 @@ pub(crate) fn write(directory: &Path, name: &str, content: &str) {
     let path = directory.join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
+}
+
+/// A change of one file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Edit {
+    Write(&'static str, u8),
+    Delete(&'static str),
+}
+
+pub(crate) fn edit(names: &'static [&'static str]) -> impl Strategy<Value = Edit> {
+    let name = move || prop::sample::select(names);
+    prop_oneof![
+        // Few contents, so that two sometimes write the same.
+        4 => (name(), 0..4_u8).prop_map(|(name, content)| Edit::Write(name, content)),
+        1 => name().prop_map(Edit::Delete),
+    ]
+}
+
+/// What is in the way is removed.
+pub(crate) fn apply(root: &Path, edit: Edit) {
+    match edit {
+        Edit::Write(name, content) => {
+            let path = root.join(name);
+            let parent = path.parent().unwrap();
+            if parent.is_file() {
+                fs::remove_file(parent).unwrap();
+            }
+            let _ = fs::remove_dir_all(&path);
+            write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
+        }
+        Edit::Delete(name) => drop(fs::remove_file(root.join(name))),
+    }
+}
+
+/// What a checkout has of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Has {
+    pub(crate) file: Option<String>,
+    /// The id in the index, and in the last commit.
+    pub(crate) staged: Option<String>,
+    pub(crate) committed: Option<String>,
+    pub(crate) dirty: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct State {
+    pub(crate) names: BTreeMap<&'static str, Has>,
+    pub(crate) stash: String,
+    pub(crate) head: String,
+}
+
+pub(crate) fn state(repo: &TestRepo, names: &[&'static str]) -> State {
+    let by_path = |said: String| -> BTreeMap<String, String> {
+        let lines = said.split('\0').filter_map(|line| line.split_once('\t'));
+        let id = |words: &str| words.split(' ').find(|word| word.len() == 40).unwrap().to_owned();
+        lines.map(|(words, path)| (path.to_owned(), id(words))).collect()
+    };
+    let index = by_path(repo.git(&["ls-files", "--stage", "-z"]));
+    let head = by_path(repo.git(&["ls-tree", "-r", "-z", "HEAD"]));
+    let status = repo.git(&["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
+    let dirty: BTreeSet<&str> = status.split('\0').filter_map(|line| line.get(3..)).collect();
+    let has = |name: &&'static str| Has {
+        file: repo.read(name),
+        staged: index.get(*name).cloned(),
+        committed: head.get(*name).cloned(),
+        dirty: dirty.contains(name),
+    };
+    State {
+        names: names.iter().map(|name| (*name, has(name))).collect(),
+        stash: repo.git(&["stash", "list", "--format=%H"]),
+        head: repo.head(),
+    }
 }
 
 /// Waits until no git works there: one that was told to end is still there for a moment.

@@ -19,9 +19,9 @@ impl Plans {
         &self,
         worktrees: &Worktrees,
         spec: &mut PlanSpec,
+        plan: Plan,
         last: Option<&PlanLedger>,
     ) -> Result<(), SupervisorError> {
-        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(SupervisorError::Invalid)?;
         let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
         let in_place = spec.git.isolation == Isolation::InPlace;
         let adoption =

@@ -37,7 +37,7 @@ pub(crate) struct ItemLimits {
     pub(crate) backlog: Option<BacklogCap>,
 }
 
-/// Everything the run goes by. `last` is the run of this plan before.
+/// Everything the run goes by, and the plan. `last` is the run of this plan before.
 pub(super) fn spec(
     disk: &Disk,
     app: &App,
@@ -45,7 +45,7 @@ pub(super) fn spec(
     file: String,
     last: Option<&PlanLedger>,
     context: &LaunchContext,
-) -> Result<PlanSpec, SupervisorError> {
+) -> Result<(PlanSpec, Plan), SupervisorError> {
     let PlanParams { request, only_commands, of_item } = wanted;
     let sessions = request.sessions;
     let project = Path::new(&request.directory);
@@ -110,7 +110,7 @@ pub(super) fn spec(
             spec.settings.agent_models.insert(name.to_owned(), model);
         }
     }
-    Ok(spec)
+    Ok((spec, plan))
 }
 
 /// What changed in the configuration since the last run of this plan: an agent may have written there.

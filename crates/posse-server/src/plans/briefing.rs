@@ -105,7 +105,27 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
     }
     let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
     put(disk, &files.join(PROMPT), &prompt)?;
-    let spawn = spawn(setting, &briefing, &policy, &results, id, (launch, run), &prompt).map_err(Arc::new);
+    let report = briefing.report_file.to_string_lossy().into_owned();
+    let session = Session {
+        provider: setting.provider,
+        program: &spec.program,
+        config: &spec.config,
+        sandbox: spec.sandbox,
+        profile: &briefing.profile,
+        policy: &policy,
+        worktree: setting.worktree,
+        results: &results,
+        set: BTreeMap::from([
+            ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
+            ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
+            ("POSSE_RESULT_FILE".to_owned(), report.clone()),
+        ]),
+        prompt: &prompt,
+        model: launch.model.as_deref(),
+        max_budget_usd: run.money_left(),
+        writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
+    };
+    let spawn = command(disk, &session).map_err(Arc::new);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -231,43 +251,6 @@ fn item(disk: &Disk, path: &Path) -> Option<String> {
         text.push_str("\n(the rest is in the file)");
     }
     Some(text)
-}
-
-/// The command of a session that works on a task.
-fn spawn(
-    setting: &Setting<'_>,
-    briefing: &Briefing,
-    policy: &Policy,
-    results: &Path,
-    id: &RunId,
-    (launch, run): (&Launch, &Run),
-    prompt: &str,
-) -> Result<Spawn, StepError> {
-    let report = briefing.report_file.to_string_lossy().into_owned();
-    let set = BTreeMap::from([
-        ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
-        ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
-        ("POSSE_RESULT_FILE".to_owned(), report.clone()),
-    ]);
-    let spec = setting.spec;
-    command(
-        setting.disk,
-        &Session {
-            provider: setting.provider,
-            program: &spec.program,
-            config: &spec.config,
-            sandbox: spec.sandbox,
-            profile: &briefing.profile,
-            policy,
-            worktree: setting.worktree,
-            results,
-            set,
-            prompt,
-            model: launch.model.as_deref(),
-            max_budget_usd: run.money_left(),
-            writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
-        },
-    )
 }
 
 /// A session, as far as its command goes.

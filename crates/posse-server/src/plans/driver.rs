@@ -149,7 +149,7 @@ impl Workflow for PlanWork {
     }
 
     async fn open(plans: &Plans, ledger: &PlanLedger) -> Result<(Self, PlanLocal), SupervisorError> {
-        let worktrees = plans.worktrees(&ledger.spec).await;
+        let worktrees = plans.worktrees(&ledger.spec, ledger.machine.plan()).await;
         Ok(plans.opened(&ledger.spec, worktrees, &ledger.machine).await)
     }
 
@@ -190,8 +190,8 @@ impl Workflow for PlanWork {
                 Ok(Vec::new())
             }
             Effect::Notify(notice) => {
-                driver.notify(messages::notification(&notice, &driver.ledger));
-                let (level, text) = messages::notice(&notice, &driver.ledger.spec.file);
+                let (level, text, notification) = messages::notice(&notice, &driver.ledger);
+                driver.notify(notification);
                 driver.say(level, text).await?;
                 Ok(Vec::new())
             }

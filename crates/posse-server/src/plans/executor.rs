@@ -9,10 +9,9 @@ use std::time::Duration;
 use posse_agents::headless::HeadlessRules;
 use posse_api::PlanEntry;
 use posse_core::plan::budget::Usage;
-use posse_core::plan::file::{GateWhen, Isolation};
-use posse_core::plan::gates::GateVerdict;
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
-use posse_core::plan::names::CommitWords;
+use posse_core::plan::names::commit_message;
 use posse_core::plan::outcome::{Evidence, FailedHow, Failure, Outcome, decide};
 use posse_core::plan::prompt::SharedCheckout;
 use posse_core::plan::report::{Report, ReportFile};
@@ -21,7 +20,7 @@ use tokio::sync::watch;
 
 use super::briefing::{self, Briefing};
 use super::messages;
-use super::worktrees::{Gates, NotChecked, Stopped, TaskWorktree, WorktreeError, Worktrees, at_fault};
+use super::worktrees::{Gates, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::run::effects::session::Over;
 use crate::run::executor::Signal;
@@ -47,39 +46,40 @@ pub(crate) struct PlanWork {
 impl Executor<PlanWork> {
     pub(super) async fn carry_out_plan(&self, effect: Effect, run: &Run, stop: watch::Receiver<bool>) -> Option<Event> {
         Some(match effect {
-            Effect::MakeArea { run: id } => match &self.work.worktrees {
-                Ok(worktrees) => match worktrees.begin(&id, &self.gates(run)).await {
+            Effect::MakeArea { run: id } => {
+                let made = async { Ok(self.work.worktrees.clone()?.begin(&id, &self.gates(run)).await?) };
+                match made.await {
                     // Stopped: no session is started in a work tree when a run stops.
-                    Ok(_) | Err(WorktreeError::Stopped(_)) => Event::AreaReady { run: id },
+                    Ok(_) | Err(StepError::Worktree(WorktreeError::Stopped)) => Event::AreaReady { run: id },
                     Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
-                },
-                Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
-            },
-            Effect::StartSession { run: id, launch } => self.session(&id, &launch, run, stop).await,
+                }
+            }
+            Effect::StartSession { run: id, launch } => {
+                let ended = self.run_task_session(&id, &launch, run, stop).await;
+                ended.unwrap_or_else(|error| not_started(&id, &error.to_string()))
+            }
             Effect::CheckPlan => match self.check_plan(run).await {
                 Ok(checks) => Event::PlanChecked { checks },
-                Err(Stopped) => Event::PlanCheckStopped,
+                Err(_) => Event::PlanCheckStopped,
             },
             Effect::RunGates { run: id } => {
-                let checked = match self.worktree(&id).await {
-                    Ok((worktrees, worktree)) => {
-                        worktrees.check_unless_stopped(&worktree, &self.commit_words(&id, run), &self.gates(run)).await
-                    }
-                    Err(error) => Err(NotChecked::Unable(error.to_string())),
+                let checked = async {
+                    let (worktrees, worktree) = self.worktree(&id).await?;
+                    Ok(worktrees.check(&worktree, &self.commit_message(&id, run), &self.gates(run)).await?)
                 };
-                match checked {
+                match checked.await {
                     Ok(failed) => Event::GatesEnded { run: id, failed },
-                    Err(NotChecked::Stopped) => Event::GatesStopped { run: id },
-                    Err(NotChecked::Unable(why)) => Event::GatesNotRun { run: id, why },
+                    Err(StepError::Worktree(WorktreeError::Stopped)) => Event::GatesStopped { run: id },
+                    Err(error) => Event::GatesNotRun { run: id, why: error.to_string() },
                 }
             }
             Effect::Merge { run: id } => {
-                let result = match self.worktree(&id).await {
-                    Ok((worktrees, worktree)) => {
-                        worktrees.merge(&worktree, &self.commit_words(&id, run), &self.gates(run)).await
-                    }
-                    Err(error) => MergeResult::NotNow { why: error.to_string() },
+                let merged = async {
+                    let (worktrees, worktree) = self.worktree(&id).await?;
+                    Ok(worktrees.merge(&worktree, &self.commit_message(&id, run), &self.gates(run)).await)
                 };
+                let not_now = |error: StepError| MergeResult::NotNow { why: error.to_string() };
+                let result = merged.await.unwrap_or_else(not_now);
                 Event::MergeEnded { run: id, result }
             }
             // The driver's own.
@@ -87,15 +87,11 @@ impl Executor<PlanWork> {
         })
     }
 
-    async fn check_plan(&self, run: &Run) -> Result<Vec<PlanCheck>, Stopped> {
+    async fn check_plan(&self, run: &Run) -> Result<Vec<PlanCheck>, WorktreeError> {
         let gates = self.gates(run);
         match &self.work.worktrees {
-            Ok(worktrees) => worktrees.check_plan_unless_stopped(self.spec.git.base.as_deref(), &gates).await,
-            Err(why) => {
-                let red = || GateVerdict::Red(messages::gate_not_run(&why.to_string()));
-                let of_plan = gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
-                Ok(of_plan.map(|gate| PlanCheck { gate: gate.name.clone(), verdict: red() }).collect())
-            }
+            Ok(worktrees) => worktrees.check_plan(self.spec.git.base.as_deref(), &gates).await,
+            Err(why) => Ok(gates.of_plan().map(|gate| not_made(gate, why)).collect()),
         }
     }
 
@@ -105,14 +101,10 @@ impl Executor<PlanWork> {
         Ok((worktrees, worktree))
     }
 
-    fn commit_words(&self, id: &RunId, run: &Run) -> CommitWords {
-        CommitWords {
-            plan: run.plan().name.clone(),
-            task: id.task.clone(),
-            task_name: run.plan().task(id.task.as_str()).map(|task| task.name.clone()).unwrap_or_default(),
-            run: format!("{}/{id}", self.spec.id),
-            attempt: run.state().get(&id.task).map_or(1, |record| record.attempts.max(1)),
-        }
+    fn commit_message(&self, id: &RunId, run: &Run) -> String {
+        let name = run.plan().task(id.task.as_str()).map_or("", |task| task.name.as_str());
+        let attempt = run.state().get(&id.task).map_or(1, |record| record.attempts.max(1));
+        commit_message(&run.plan().name, (&id.task, name), &format!("{}/{id}", self.spec.id), attempt)
     }
 
     /// The checks of the project and of the plan, as they were when the run began: sessions cannot change these.
@@ -145,13 +137,6 @@ impl Executor<PlanWork> {
                 }
             }
         });
-    }
-
-    async fn session(&self, id: &RunId, launch: &Launch, run: &Run, stop: watch::Receiver<bool>) -> Event {
-        match self.run_task_session(id, launch, run, stop).await {
-            Ok(event) => event,
-            Err(error) => not_started(id, &error.to_string()),
-        }
     }
 
     async fn run_task_session(

@@ -22,22 +22,6 @@ impl Plans {
         sweep: Sweep,
     ) -> Result<Vec<(CleanItem, bool)>, SupervisorError> {
         let _cleaning = self.shared.cleaning.lock().await;
-        self.left_by_runs(file, sweep).await
-    }
-
-    /// Called when the daemon starts and when a run is over. Errors are only logged.
-    pub(crate) async fn clean_up(&self, file: Option<&str>) {
-        match self.clean(file, Sweep::Remove).await {
-            Ok(works) => {
-                for (work, _) in works.iter().filter(|(_, gone)| *gone) {
-                    tracing::info!(run = %work.run, "removed {}: {}", work.name, work.why);
-                }
-            }
-            Err(error) => tracing::warn!("what old runs have left cannot be looked at: {error}"),
-        }
-    }
-
-    async fn left_by_runs(&self, file: Option<&str>, sweep: Sweep) -> Result<Vec<(CleanItem, bool)>, SupervisorError> {
         let views = self.list(ALL).await?;
         // Newest first: what has become of the tasks by now.
         let mut states: BTreeMap<&str, State> = BTreeMap::new();
@@ -59,6 +43,18 @@ impl Plans {
         Ok(works)
     }
 
+    /// Called when the daemon starts and when a run is over. Errors are only logged.
+    pub(crate) async fn clean_up(&self, file: Option<&str>) {
+        match self.clean(file, Sweep::Remove).await {
+            Ok(works) => {
+                for (work, _) in works.iter().filter(|(_, gone)| *gone) {
+                    tracing::info!(run = %work.run, "removed {}: {}", work.name, work.why);
+                }
+            }
+            Err(error) => tracing::warn!("what old runs have left cannot be looked at: {error}"),
+        }
+    }
+
     async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, SupervisorError> {
         let (ledger, _) = self.load(view.id).await?;
         let spec = &ledger.spec;
@@ -70,7 +66,7 @@ impl Plans {
                 return Err(WorktreeError::BranchGone(full).into());
             }
         }
-        let worktrees = self.worktrees(spec).await?;
+        let worktrees = self.worktrees(spec, ledger.machine.plan()).await?;
         let keeping = Keeping { state, keep: spec.config.git.keep_failed, now: crate::now() };
         Ok(worktrees.clean(&keeping, sweep).await?)
     }

@@ -1,6 +1,6 @@
 //! What a run of a plan tells people.
 
-use posse_core::plan::machine::{GateFailure, Notice};
+use posse_core::plan::machine::Notice;
 use posse_core::turn::Level;
 
 use super::PlanLedger;
@@ -11,57 +11,40 @@ use crate::run::messages;
 /// A plan of so many tasks tells of each that is done (spec §15.1).
 const MANY: usize = 6;
 
-/// A notice, for the journal.
-pub(super) fn notice(notice: &Notice, file: &str) -> (Level, String) {
-    match notice {
-        Notice::TaskVerified(task) => (Level::Info, format!("task {task} is done")),
-        Notice::TaskFailed(task, why) => (Level::Warning, format!("task {task} failed: {why}")),
+/// What a notice says, and the event and priority of its notification.
+fn told(notice: &Notice, file: &str) -> (Level, &'static str, u8, String) {
+    let (event, priority, text) = match notice {
+        Notice::TaskVerified(task) => return (Level::Info, "task_verified", 2, format!("task {task} is done")),
+        Notice::HoldEnds => return (Level::Info, "hold_ends", 2, "sessions may be started again".into()),
+        Notice::TaskFailed(task, why) => ("task_failed", 4, format!("task {task} failed: {why}")),
         Notice::ValidationFailed(task, findings) => {
-            (Level::Warning, format!("task {task} was found wanting: {}", findings.join("; ")))
+            ("validation_failed", 3, format!("task {task} was found wanting: {}", findings.join("; ")))
         }
         Notice::Question(task, question) => {
             let hint = format!("`posse run answer {file} {task} TEXT` answers");
-            (Level::Warning, format!("task {task} asks: {question}\n{hint}"))
+            ("question", 5, format!("task {task} asks: {question}\n{hint}"))
         }
-        Notice::HoldBegins(reason) => (Level::Warning, format!("no session is started for now: {reason}")),
-        Notice::HoldEnds => (Level::Info, "sessions may be started again".into()),
-        Notice::BreakerOpen(reason) => (Level::Warning, format!("paused: {reason}")),
-        Notice::EditRejected(what) => (Level::Warning, format!("not taken over: {what}")),
-    }
+        Notice::HoldBegins(reason) => ("hold_begins", 3, format!("no session is started for now: {reason}")),
+        Notice::BreakerOpen(reason) => ("breaker_open", 4, format!("paused: {reason}")),
+        Notice::EditRejected(what) => ("edit_rejected", 3, format!("not taken over: {what}")),
+    };
+    (Level::Warning, event, priority, text)
 }
 
-/// The notification for a notice, if one is sent.
-pub(super) fn notification(notice: &Notice, ledger: &PlanLedger) -> Option<notify::Notice> {
+/// A notice, for the journal, and its notification, if one is sent.
+pub(super) fn notice(notice: &Notice, ledger: &PlanLedger) -> (Level, String, Option<notify::Notice>) {
     let plan = ledger.machine.plan();
-    let (event, priority) = match notice {
-        Notice::TaskVerified(_) => {
-            if !plan.meta.step_notifications.unwrap_or(plan.tasks().count() > MANY) {
-                return None;
-            }
-            ("task_verified", 2)
-        }
-        Notice::TaskFailed(..) => ("task_failed", 4),
-        Notice::ValidationFailed(..) => ("validation_failed", 3),
-        Notice::Question(..) => ("question", 5),
-        Notice::HoldBegins(_) => ("hold_begins", 3),
-        Notice::HoldEnds => ("hold_ends", 2),
-        Notice::BreakerOpen(_) => ("breaker_open", 4),
-        Notice::EditRejected(_) => return None,
+    let is_sent = match notice {
+        Notice::TaskVerified(_) => plan.meta.step_notifications.unwrap_or(plan.tasks().count() > MANY),
+        notice => !matches!(notice, Notice::EditRejected(_)),
     };
-    let (_, text) = self::notice(notice, &ledger.spec.file);
-    Some(messages::notice(ledger, event, priority, plan.name.clone(), text))
+    let (level, event, priority, text) = told(notice, &ledger.spec.file);
+    let notification = || messages::notice(ledger, event, priority, plan.name.clone(), text.clone());
+    let notification = is_sent.then(notification);
+    (level, text, notification)
 }
 
 /// A work tree that stays, in one line.
 pub(super) fn kept(kept: &Kept) -> String {
     format!("{} (branch {}): {}", kept.directory.display(), kept.branch, kept.why)
-}
-
-/// A check that could not be made has not passed.
-pub(super) fn gate_not_run(why: &str) -> GateFailure {
-    GateFailure {
-        gate: "posse".into(),
-        message: format!("the work could not be checked: {why}"),
-        output: String::new(),
-    }
 }

@@ -18,12 +18,12 @@ impl Plans {
     pub(super) async fn find_place(
         &self,
         spec: &mut PlanSpec,
+        plan: &Plan,
         last: Option<&PlanLedger>,
     ) -> Result<Worktrees, SupervisorError> {
-        let (plan, _) = Plan::read(&spec.file, &spec.text).map_err(SupervisorError::Invalid)?;
         let unused = git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(WorktreeError::from)?;
         spec.remarks.extend(unused.iter().map(|what| format!("not used by posse's git: {what}")));
-        let said = spec.config.isolation(&plan);
+        let said = spec.config.isolation(plan);
         let obstacle = match said {
             Some(Isolation::InPlace) => None,
             _ => worktrees::obstacle(spec.directory.as_ref()).await?,
@@ -31,7 +31,7 @@ impl Plans {
         let chosen = choose(said, obstacle.as_ref(), spec.settings.workers)?;
         spec.git.isolation = chosen.0;
         spec.remarks.extend(chosen.1);
-        let worktrees = self.worktrees(spec).await?;
+        let worktrees = self.worktrees(spec, plan).await?;
         worktrees.knows_who_commits().await?;
         if spec.git.isolation == Isolation::InPlace {
             self.nobody_is_there(&worktrees)?;

@@ -38,7 +38,8 @@ mod outlived_checks;
 mod record;
 mod tidy;
 
-pub(crate) use gates::{Gates, NotChecked, Stopped};
+pub(crate) use after_plan::not_made;
+pub(crate) use gates::Gates;
 pub(crate) use in_place::Earlier;
 pub(super) use merge::at_fault;
 use merge::not_committed;
@@ -103,8 +104,8 @@ pub(crate) enum WorktreeError {
     NoName(String),
     #[error("the name of {} is not text; posse needs one that is", .0.display())]
     NotText(PathBuf),
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
+    #[error("the checks were stopped, because the run is to stop")]
+    Stopped,
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("cannot write {}: {error}", path.display())]
@@ -190,6 +191,12 @@ pub(crate) struct TaskWorktree {
     pub branch: String,
     /// The commit it began with.
     pub base: String,
+}
+
+impl TaskWorktree {
+    fn broken(&self) -> WorktreeError {
+        WorktreeError::Broken { directory: self.directory.clone(), branch: self.branch.clone() }
+    }
 }
 
 /// What was done in a work tree.
@@ -315,12 +322,10 @@ impl Worktrees {
 
     /// git's work tree in a directory of ours, if it still is one. Where it is none, git would find the user's.
     async fn tree(&self, worktree: &TaskWorktree) -> Result<WorkTree> {
-        let broken =
-            || WorktreeError::Broken { directory: worktree.directory.clone(), branch: worktree.branch.clone() };
         if !disk::at(worktree.directory.join(".git"), Disk::is_file).await {
-            return Err(broken());
+            return Err(worktree.broken());
         }
-        self.tree_in(&worktree.directory).await?.ok_or_else(broken)
+        self.tree_in(&worktree.directory).await?.ok_or_else(|| worktree.broken())
     }
 
     /// Waits for a git that an earlier daemon left running in a work tree of ours, and removes the lock of one that died.
@@ -469,6 +474,6 @@ mod merge_tests;
 #[cfg(test)]
 mod outlived_tests;
 #[cfg(test)]
-pub(crate) mod property_tests;
+mod property_tests;
 #[cfg(test)]
 pub(crate) mod tests;

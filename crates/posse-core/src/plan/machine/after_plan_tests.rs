@@ -12,15 +12,19 @@ use crate::time::Wall;
 
 const GATES: &str = ", gates: [{name: e2e, cmd: make e2e, when: after_plan}]";
 
+/// There is none that checks tasks, but the work is looked at in any case.
+fn merged(table: &mut Table, task: &str) {
+    if let Some(Effect::RunGates { run }) = table.wants.pop() {
+        table.tell(Event::GatesEnded { run, failed: None });
+    }
+    table.merged(task);
+}
+
 fn table() -> Table {
     let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
     assert!(!table.wants.contains(&Effect::CheckPlan), "nothing is done yet");
     table.session("a", done());
-    // There is none that checks tasks, but the work is looked at in any case.
-    if let Some(Effect::RunGates { run }) = table.wants.pop() {
-        table.tell(Event::GatesEnded { run, failed: None });
-    }
-    table.merged("a");
+    merged(&mut table, "a");
     assert_eq!((&table.wants[..], &table.finished), (&[Effect::CheckPlan][..], &None));
     table
 }
@@ -84,10 +88,7 @@ fn a_task_that_is_added_meanwhile_waits_and_has_them_run_again() {
     table.tell(said(GateVerdict::Green));
     assert_eq!(table.sessions(), ["b.1:-"]);
     table.session("b", done());
-    if let Some(Effect::RunGates { run }) = table.wants.pop() {
-        table.tell(Event::GatesEnded { run, failed: None });
-    }
-    table.merged("b");
+    merged(&mut table, "b");
     assert_eq!(table.wants, [Effect::CheckPlan]);
     table.tell(said(red()));
     table.ended(RunOutcome::Failed);
@@ -98,10 +99,7 @@ fn a_stop_comes_before_them() {
     let mut table = Table::new(GATES, "{id: a, name: A}", |_| ());
     table.tell(Event::Stop(StopHow::AfterTask));
     table.session("a", done());
-    if let Some(Effect::RunGates { run }) = table.wants.pop() {
-        table.tell(Event::GatesEnded { run, failed: None });
-    }
-    table.merged("a");
+    merged(&mut table, "a");
     table.ended(RunOutcome::Stopped);
 }
 
@@ -135,10 +133,7 @@ fn what_they_said_before_holds_until_something_is_done() {
 fn checks_that_are_left_out_are_no_success_of_theirs() {
     let mut table = Table::new(GATES, "{id: a, name: A}", |settings| settings.skip_after_plan = true);
     table.session("a", done());
-    if let Some(Effect::RunGates { run }) = table.wants.pop() {
-        table.tell(Event::GatesEnded { run, failed: None });
-    }
-    table.merged("a");
+    merged(&mut table, "a");
     table.ended(RunOutcome::CompletedWithWarnings);
     let reason = &table.finished.as_ref().unwrap().1;
     assert!(reason.contains("left out; run it again without --skip-smoke"), "{reason}");

@@ -30,8 +30,7 @@ impl Run {
         };
         let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
         match follow(judgement, &self.plan.meta.validation, failed, errors) {
-            AfterVerdict::Pass => self.next_validator(task, validator, Vec::new()),
-            AfterVerdict::PassWithWarnings(findings) => self.next_validator(task, validator, findings),
+            AfterVerdict::Pass(findings) => self.next_validator(task, validator, findings),
             AfterVerdict::Again(findings) => self.found_wanting(task, &findings, false),
             AfterVerdict::Exhausted(findings) => self.found_wanting(task, &findings, true),
             AfterVerdict::AskAgain => self.stage(task, again(errors + 1)),

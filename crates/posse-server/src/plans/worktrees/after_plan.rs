@@ -1,50 +1,45 @@
 //! Commands that check the plan as a whole, on what the branch has become: in the scratch work tree or, where sessions work in
 //! the user's checkout, there.
 
+use std::fmt::Display;
 use std::path::Path;
 
-use posse_core::plan::file::{Gate, GateWhen, Isolation};
+use posse_core::plan::file::{Gate, Isolation};
 use posse_core::plan::gates::{GateRun, GateVerdict, compare};
 use posse_core::plan::machine::{GateFailure, PlanCheck};
 
 use super::gates::{Base, Place};
-use super::{Gates, Result, Stopped, WorktreeError, Worktrees, record};
+use super::{Gates, Result, WorktreeError, Worktrees, record};
 use crate::disk::{self, Disk};
 
 /// The file with the results of the plan's checks before the first session in the user's checkout.
 const PLAN_BASE: &str = "plan-base.json";
 
+/// A check that could not be made has not passed.
+pub(crate) fn not_made(gate: &Gate, why: &impl Display) -> PlanCheck {
+    let (gate, message) = (gate.name.clone(), format!("it could not be run: {why}"));
+    let failure = GateFailure { gate: gate.clone(), message, output: String::new() };
+    PlanCheck { gate, verdict: GateVerdict::Red(failure) }
+}
+
 /// Commands and their results.
 type PlanBase = Vec<(String, GateRun)>;
 
 impl Worktrees {
-    #[cfg(test)]
-    pub(crate) async fn check_plan(&self, base: Option<&str>, gates: &Gates) -> Vec<PlanCheck> {
-        self.check_plan_unless_stopped(base, gates).await.expect("nobody stops it")
-    }
-
     /// All of them, one after the other. `base`: the commit that the plan began with. A check that we could not make is red. An
     /// error is that they were stopped.
-    pub(crate) async fn check_plan_unless_stopped(
-        &self,
-        base: Option<&str>,
-        gates: &Gates,
-    ) -> Result<Vec<PlanCheck>, Stopped> {
+    pub(crate) async fn check_plan(&self, base: Option<&str>, gates: &Gates) -> Result<Vec<PlanCheck>> {
         let mut checks = Vec::new();
-        for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan) {
+        for gate in gates.of_plan() {
             let said = match self.isolation {
                 Isolation::Worktree => self.check_branch(base, gate, gates).await,
                 Isolation::InPlace => self.check_checkout(gate, gates).await,
             };
-            let verdict = match said {
-                Ok(verdict) => verdict,
-                Err(WorktreeError::Stopped(stopped)) => return Err(stopped),
-                Err(error) => {
-                    let message = format!("it could not be run: {error}");
-                    GateVerdict::Red(GateFailure { gate: gate.name.clone(), message, output: String::new() })
-                }
-            };
-            checks.push(PlanCheck { gate: gate.name.clone(), verdict });
+            checks.push(match said {
+                Ok(verdict) => PlanCheck { gate: gate.name.clone(), verdict },
+                Err(stopped @ WorktreeError::Stopped) => return Err(stopped),
+                Err(error) => not_made(gate, &error),
+            });
         }
         Ok(checks)
     }
@@ -69,13 +64,12 @@ impl Worktrees {
 
     /// Runs the checks of the plan in the user's checkout before the first session: what was red before cannot be found out later.
     pub(super) async fn look_at_plan_before(&self, gates: &Gates) -> Result<()> {
-        let of_plan = || gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan);
         let file = self.state.join(PLAN_BASE);
-        if of_plan().next().is_none() || disk::at(&file, Disk::exists).await {
+        if gates.of_plan().next().is_none() || disk::at(&file, Disk::exists).await {
             return Ok(());
         }
         let mut said = PlanBase::new();
-        for gate in of_plan() {
+        for gate in gates.of_plan() {
             let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
             said.push((gate.command.clone(), run));
         }

@@ -16,7 +16,7 @@ async fn task(worktrees: &Worktrees, name: &str, gates: &Gates, work: impl FnOnc
     work(&worktree);
     assert!(worktrees.has_work(&worktree).await.unwrap());
     if !gates.commands.is_empty() {
-        assert_eq!(worktrees.check(&worktree, &words(&worktree), gates).await, None);
+        assert_eq!(worktrees.check(&worktree, &words(&worktree), gates).await.unwrap(), None);
     }
     merged(&worktrees.merge(&worktree, &words(&worktree), gates).await);
     assert_eq!(worktrees.done_with(&worktree.run).await.unwrap(), None);

@@ -14,7 +14,6 @@ use std::time::Duration;
 use posse_core::plan::file::{Gate, GateWhen, Isolation};
 use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
 use posse_core::plan::machine::GateFailure;
-use posse_core::plan::names::CommitWords;
 use posse_core::secrets::masked;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -33,19 +32,6 @@ const KEPT: usize = 1 << 20;
 /// A check of the whole plan that cannot be made (its server does not run, for example) exits with this, as test suites do.
 const NOT_RUN: i32 = 77;
 
-/// The commands were ended before they were through, because the run is to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the checks were stopped")]
-pub(crate) struct Stopped;
-
-/// Why work could not be checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotChecked {
-    Stopped,
-    /// Nothing that its author could mend.
-    Unable(String),
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Gates {
     pub commands: Vec<Gate>,
@@ -58,8 +44,12 @@ pub(crate) struct Gates {
 }
 
 impl Gates {
-    fn look_at_tasks(&self) -> bool {
-        self.commands.iter().any(|gate| gate.when == GateWhen::AfterTask)
+    pub(crate) fn of_plan(&self) -> impl Iterator<Item = &Gate> {
+        self.commands.iter().filter(|gate| gate.when == GateWhen::AfterPlan)
+    }
+
+    pub(super) fn of_tasks(&self) -> impl Iterator<Item = &Gate> {
+        self.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask)
     }
 
     /// Waits until the commands are to be ended.
@@ -90,44 +80,30 @@ pub(super) enum Base<'a> {
 }
 
 impl Worktrees {
-    #[cfg(test)]
+    /// Checks the work in a work tree, which ends it (`commit_leftovers`). What was red before does not count.
     pub(crate) async fn check(
         &self,
         worktree: &TaskWorktree,
-        words: &CommitWords,
+        message: &str,
         gates: &Gates,
-    ) -> Option<GateFailure> {
-        self.check_unless_stopped(worktree, words, gates).await.expect("it can be checked")
-    }
-
-    /// Checks the work in a work tree, which ends it (`commit_leftovers`). What was red before does not count.
-    pub(crate) async fn check_unless_stopped(
-        &self,
-        worktree: &TaskWorktree,
-        words: &CommitWords,
-        gates: &Gates,
-    ) -> Result<Option<GateFailure>, NotChecked> {
+    ) -> Result<Option<GateFailure>> {
         let checked = async {
-            let final_commit = self.commit_leftovers(worktree, words).await?;
+            let final_commit = self.commit_leftovers(worktree, message).await?;
             if self.isolation == Isolation::InPlace {
                 return self.check_in_place(worktree, gates).await;
             }
-            if !gates.look_at_tasks() {
+            if gates.of_tasks().next().is_none() {
                 return Ok(None);
             }
             let tree = self.tree_of(&final_commit).await?;
             self.first_red(&tree, Base::Commit(&worktree.base), gates, Place::Worktree(&worktree.directory)).await
         };
-        match checked.await {
-            Ok(failure) => Ok(failure),
-            Err(WorktreeError::Stopped(Stopped)) => Err(NotChecked::Stopped),
-            Err(error) => at_fault(&error).map(Some).ok_or_else(|| NotChecked::Unable(error.to_string())),
-        }
+        checked.await.or_else(|error| at_fault(&error).map(Some).ok_or(error))
     }
 
     /// Checks what a merge gives, before anybody sees it.
     pub(super) async fn check_result(&self, planned: &PlannedMerge, gates: &Gates) -> Result<Option<GateFailure>> {
-        if !gates.look_at_tasks() {
+        if gates.of_tasks().next().is_none() {
             return Ok(None);
         }
         let tree = self.tree_of(&planned.result).await?;
@@ -141,7 +117,7 @@ impl Worktrees {
         gates: &Gates,
         place: Place<'_>,
     ) -> Result<Option<GateFailure>> {
-        for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
+        for gate in gates.of_tasks() {
             match self.verdict(tree, base, gate, gates, place).await? {
                 GateVerdict::Red(failure) => return Ok(Some(failure)),
                 GateVerdict::KnownRed(known) => tracing::debug!("{}: red as before: {}", gate.name, known.join(", ")),
@@ -197,7 +173,7 @@ impl Worktrees {
                 self.scratch_at(commit).await?
             }
         };
-        Ok(run(gate, gates, &directory, &self.state).await?)
+        run(gate, gates, &directory, &self.state).await
     }
 
     /// The scratch work tree, with the files of a commit.
@@ -235,10 +211,10 @@ impl Worktrees {
 }
 
 /// Runs a command of the user's. What it started ends with it.
-async fn run(gate: &Gate, gates: &Gates, directory: &Path, state: &Path) -> Result<GateRun, Stopped> {
+async fn run(gate: &Gate, gates: &Gates, directory: &Path, state: &Path) -> Result<GateRun> {
     let done = |result, output| Ok(GateRun { gate: gate.name.clone(), result, output });
     if gates.stop.as_ref().is_some_and(|stop| *stop.borrow()) {
-        return Err(Stopped);
+        return Err(WorktreeError::Stopped);
     }
     if gate.command.trim().is_empty() {
         return done(GateResult::NotRun("there is no command".into()), String::new());
@@ -263,7 +239,7 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path, state: &Path) -> Resu
             };
             done(result, output)
         }
-        Err(ChildError::Stopped { .. }) => Err(Stopped),
+        Err(ChildError::Stopped { .. }) => Err(WorktreeError::Stopped),
         Err(ChildError::Late { limit, .. }) => {
             let text = format!("did not end within {} s", limit.as_secs());
             done(GateResult::Failed(text), String::new())

@@ -11,20 +11,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use posse_core::finalize::{self, Change, GitPath, Snapshot, Step, Was};
+use posse_core::finalize::{self, Change, GitPath, Snapshot, Was};
 use posse_core::plan::checkout::Loose;
 use posse_core::plan::fast_forward::in_the_way;
-use posse_core::plan::file::{GateWhen, Isolation};
+use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{GateFailure, MergeResult, Part, RunId};
-use posse_core::plan::names::CommitWords;
 use serde::{Deserialize, Serialize};
 
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::record::WorktreeRecord;
-use super::{Gates, Result, TaskWorktree, Work, WorktreeError, Worktrees, not_committed, record};
+use super::{Gates, Result, TaskWorktree, Work, WorktreeError, Worktrees, obstacle, record};
 use crate::disk::{self, Disk};
-use crate::finalize::{CommitRequest, TreeEntryKind, inspect, named, on_disk, snapshot_of};
+use crate::finalize::{TreeEntryKind, inspect, named, of_kind, on_disk, snapshot_of};
 use crate::git::{self, WorkTree};
 
 /// So much may be uncommitted. It is copied into the repository before every session.
@@ -94,9 +93,7 @@ impl Worktrees {
     /// configuration in there.
     async fn dirty_submodule(&self) -> Result<Option<GitPath>> {
         let said = self.home.hear(&["ls-files", "--stage", "-z"]).await?;
-        for line in said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 ")) {
-            let Some(path) = line.splitn(2, |byte| *byte == b'\t').nth(1) else { continue };
-            let path = GitPath(path.to_vec());
+        for path in obstacle::repositories(&said) {
             let root = on_disk(self.root(), &path);
             if disk::at(root.join(".git"), Disk::symlink_metadata).await.is_err() {
                 continue;
@@ -252,8 +249,8 @@ impl Worktrees {
         let found = inspect(self.root(), files.cloned().collect()).await;
         let draft = tree.draft().await?;
         // git reports the file, and a directory is in its place: the file is deleted.
-        let deleted = found.of(TreeEntryKind::Missing).chain(found.of(TreeEntryKind::Directory));
-        tree.stage(Some(&draft), found.of(TreeEntryKind::File), deleted).await?;
+        let deleted = of_kind(&found, TreeEntryKind::Missing).chain(of_kind(&found, TreeEntryKind::Directory));
+        tree.stage(Some(&draft), of_kind(&found, TreeEntryKind::File), deleted).await?;
         Ok(tree.tree(&draft).await?)
     }
 
@@ -278,7 +275,7 @@ impl Worktrees {
     /// Runs the checks of tasks that have no result for these files. Later failures are compared with the results.
     async fn look_before(&self, gates: &Gates) -> Result<String> {
         let files = self.files_now().await?;
-        for gate in gates.commands.iter().filter(|gate| gate.when == GateWhen::AfterTask) {
+        for gate in gates.of_tasks() {
             if self.said(&files, gate).await?.is_none() {
                 let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
                 self.keep(&files, gate, &run).await?;
@@ -404,31 +401,16 @@ impl Worktrees {
         &self,
         worktree: &TaskWorktree,
         start: &Start,
-        words: &CommitWords,
+        message: &str,
     ) -> Result<String> {
         let tree = self.stands().await?;
-        let unfinished = |what| WorktreeError::Unfinished { directory: self.root().to_owned(), what };
-        if let Some(what) = tree.under_way().await {
-            return Err(unfinished(what));
-        }
         let _checkout = self.checkout.lock().await;
         let own = loose_of(&self.state).await?.of(&worktree.run.task);
         let (mut before, _) = snapshot_of(&tree).await?;
         before.dirty.retain(|was| !own.contains(&was.path));
         before.ignored.clone_from(&start.before.ignored);
-        let quarantine = self.state.join("quarantine").join(worktree.run.to_string());
-        let (message, before) = (words.message(), Some(&before));
-        let request =
-            CommitRequest { tree: &tree, is_sessions: false, message: &message, quarantine: &quarantine, before };
-        let committed = request.commit(None).await;
-        match committed.step {
-            Step::Failed(text) => return Err(not_committed(committed.error, text)),
-            Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", worktree.run),
-        }
+        self.commit_changes(&tree, worktree, message, &before, None).await?;
         let left = tree.status().await?;
-        if left.iter().any(|change| change.unmerged) {
-            return Err(unfinished("a merge with conflicts"));
-        }
         let ignored = |path: &GitPath| start.before.ignored.iter().any(|other| path == other || path.is_in(other));
         let left = left.into_iter().filter(|change| !change.repository && own.contains(&change.path));
         let left: Vec<GitPath> = left.map(|change| change.path).filter(|path| !ignored(path)).collect();
@@ -453,8 +435,8 @@ impl Worktrees {
     }
 
     /// There is nothing to merge: when it is committed, it is where it belongs.
-    pub(super) async fn merge_in_place(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<MergeResult> {
-        let final_commit = self.commit_leftovers(worktree, words).await?;
+    pub(super) async fn merge_in_place(&self, worktree: &TaskWorktree, message: &str) -> Result<MergeResult> {
+        let final_commit = self.commit_leftovers(worktree, message).await?;
         if !self.has(&self.tip().await?, &final_commit).await? {
             let text = "does not have the commits of the task any more; bring them back";
             return Ok(MergeResult::NotNow { why: format!("{} {text} ({final_commit})", self.branch()) });

@@ -8,10 +8,10 @@ use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
 use super::in_place_tests::in_place;
-use super::property_tests::{Edit, NAMES, State, apply, edit, state};
+use super::property_tests::NAMES;
 use super::tests::{gates, merge, run};
 use super::*;
-use crate::git::test_repo::{TestRepo, wait_for_gits};
+use crate::git::test_repo::{Edit, State, TestRepo, apply, edit, state, wait_for_gits};
 
 const TASKS: [&str; 2] = ["1", "2"];
 
@@ -44,11 +44,11 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     let name = || prop::sample::select(&NAMES[..]);
     let kill = || prop::option::of(0..150_u64);
     let act = prop_oneof![
-        4 => edit().prop_map(Act::User),
+        4 => edit(&NAMES).prop_map(Act::User),
         2 => name().prop_map(Act::UserStages),
         1 => Just(Act::UserCommits),
         4 => (0..TASKS.len(), kill()).prop_map(|(task, kill)| Act::Begin(task, kill)),
-        6 => edit().prop_map(Act::Session),
+        6 => edit(&NAMES).prop_map(Act::Session),
         2 => name().prop_map(Act::SessionCommits),
         1 => prop::sample::select(&WILD[..]).prop_map(Act::SessionGoesWild),
         4 => kill().prop_map(Act::End),
@@ -120,7 +120,7 @@ async fn play(acts: &[Act], allow_dirty: bool) {
     let mut commits = BTreeSet::new();
     for act in acts {
         let what = format!("{act:?} of {acts:?}");
-        let before = state(&repo);
+        let before = state(&repo, &NAMES);
         match act {
             Act::User(edit) => apply(&repo.root, *edit),
             Act::UserStages(name) => _ = repo.try_git(&["--literal-pathspecs", "add", "--", name]),
@@ -131,7 +131,7 @@ async fn play(acts: &[Act], allow_dirty: bool) {
                 *start += 1;
                 let id = run(TASKS[*task], *start);
                 let begun = within(&repo, *kill, worktrees.begin(&id, &gates(&[]))).await;
-                untouched(&before, &state(&repo), &NAMES.map(str::to_owned).into(), &what);
+                untouched(&before, &state(&repo, &NAMES), &NAMES.map(str::to_owned).into(), &what);
                 if let Some(worktree) = begun {
                     let worktree = worktree.unwrap();
                     let guarded = worktrees.not_its_own(&worktree).await.unwrap().into_iter();
@@ -158,7 +158,7 @@ async fn play(acts: &[Act], allow_dirty: bool) {
                     }
                 };
                 let ended = within(&repo, *kill, end).await;
-                untouched(&before, &state(&repo), &ending.guarded, &what);
+                untouched(&before, &state(&repo, &NAMES), &ending.guarded, &what);
                 kept(&repo, &worktrees, &ending, &what).await;
                 match ended {
                     None => session = Some(ending),

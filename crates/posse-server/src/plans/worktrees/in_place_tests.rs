@@ -257,7 +257,7 @@ async fn t50_what_was_red_before_is_known_and_what_checks_leave_is_no_work() {
     assert_eq!(worktrees.not_its_own(&worktree).await.unwrap(), [] as [&str; 0]);
     write(&repo.root, "c", "by the session\n");
     over(&worktrees, &worktree).await;
-    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates).await, None, "red as it was before");
+    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates).await.unwrap(), None, "red as it was before");
     merged(&merge(&worktrees, &worktree).await);
     assert_eq!((repo.git(&["show", "--name-only", "--format="]).as_str(), repo.status().as_str()), ("c", "?? report"));
 
@@ -267,7 +267,7 @@ async fn t50_what_was_red_before_is_known_and_what_checks_leave_is_no_work() {
     assert_eq!(runs(), before, "nobody has changed anything since: it is not run again");
     write(&repo.root, "b", "bad\n");
     over(&worktrees, &worktree).await;
-    let failure = worktrees.check(&worktree, &words(&worktree), &gates).await.unwrap();
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates).await.unwrap().unwrap();
     assert!(failure.message.contains("new: b"), "{failure:?}");
     assert_eq!(repo.status(), "?? report", "the work is committed, and stays");
 }
@@ -295,11 +295,15 @@ async fn checks_of_the_whole_plan() {
             let worktree = worktrees.begin(&run("1", 1), &gates).await.unwrap();
             write(&worktree.directory, "b", "bad\n");
             over(&worktrees, &worktree).await;
-            assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates).await, None, "not a check of tasks");
+            assert_eq!(
+                worktrees.check(&worktree, &words(&worktree), &gates).await.unwrap(),
+                None,
+                "not a check of tasks"
+            );
             merged(&merge(&worktrees, &worktree).await);
             // By another process, after a crash.
             let worktrees = Worktrees::open(WorktreesParams { isolation, ..repo.params() }).await.unwrap();
-            let checks = worktrees.check_plan(Some(&base), &gates).await;
+            let checks = worktrees.check_plan(Some(&base), &gates).await.unwrap();
             let said = format!("{:?}", checks[0].verdict);
             assert!(said.starts_with(expected), "{isolation:?}, {command}: {said}");
         }

@@ -3,58 +3,69 @@
 
 use std::path::Path;
 
-use posse_core::finalize::{Status, Step};
-use posse_core::plan::names::CommitWords;
+use posse_core::finalize::{Snapshot, Status, Step};
+use posse_core::plan::file::Isolation;
 
 use super::{Result, TaskWorktree, WorktreeError, Worktrees, not_committed, nothing_of_the_users};
-use crate::finalize::CommitRequest;
-use crate::git::Draft;
+use crate::finalize::{CommitRequest, Committed};
+use crate::git::{Draft, WorkTree};
 
 impl Worktrees {
     /// The last commit of the work. To be asked as soon as the session is over, before anything else runs in the work tree.
-    pub(crate) async fn commit_leftovers(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<String> {
+    pub(crate) async fn commit_leftovers(&self, worktree: &TaskWorktree, message: &str) -> Result<String> {
         let mut record = self.known_record(&worktree.run).await?;
         if let Some(final_commit) = record.final_commit {
             return Ok(final_commit);
         }
         let final_commit = match &record.in_place {
-            Some(start) => self.commit_in_place(worktree, start, words).await?,
-            None => self.commit_in_worktree(worktree, words).await?,
+            Some(start) => self.commit_in_place(worktree, start, message).await?,
+            None => self.commit_in_worktree(worktree, message).await?,
         };
         record.final_commit = Some(final_commit.clone());
         self.write_record(&record).await?;
         Ok(final_commit)
     }
 
-    /// Commits, with explicit paths, what the session has not committed, but for files whose names look like a slip: these
-    /// are put aside. A commit that is refused, by a hook of the user's for example, is an error.
-    pub(super) async fn commit_in_worktree(&self, worktree: &TaskWorktree, words: &CommitWords) -> Result<String> {
-        let tree = self.tree(worktree).await?;
-        self.settle(&tree).await;
-        let unfinished = |what| WorktreeError::Unfinished { directory: worktree.directory.clone(), what };
+    /// Commits what is uncommitted in a work tree, but for what was there `before` and for files whose names look like a slip:
+    /// these are put aside. A commit that is refused, by a hook of the user's for example, is an error.
+    pub(super) async fn commit_changes(
+        &self,
+        tree: &WorkTree,
+        worktree: &TaskWorktree,
+        message: &str,
+        before: &Snapshot,
+        seen: Option<(Status, Draft)>,
+    ) -> Result<Committed> {
+        let unfinished = |what| WorktreeError::Unfinished { directory: tree.root.clone(), what };
         if let Some(what) = tree.under_way().await {
             return Err(unfinished(what));
         }
-        let quarantine = self.state.join("quarantine").join(worktree.run.to_string());
-        let nothing = nothing_of_the_users(&tree);
-        let (message, before) = (words.message(), Some(&nothing));
-        let request =
-            CommitRequest { tree: &tree, is_sessions: true, message: &message, quarantine: &quarantine, before };
-        let committed = request.commit(self.take_seen(&tree.root)).await;
-        match committed.step {
-            Step::Failed(text) => return Err(not_committed(committed.error, text)),
+        let request = CommitRequest {
+            tree,
+            is_sessions: self.isolation == Isolation::Worktree,
+            message,
+            quarantine: &self.state.join("quarantine").join(worktree.run.to_string()),
+            before: Some(before),
+        };
+        let committed = request.commit(seen).await;
+        match &committed.step {
+            Step::Failed(text) => return Err(not_committed(committed.error, text.clone())),
             Step::Done(text) | Step::Skipped(text) => tracing::debug!("{}: {text}", worktree.run),
         }
         if committed.before.changes.iter().any(|change| change.unmerged) {
             return Err(unfinished("a merge with conflicts"));
         }
+        Ok(committed)
+    }
+
+    /// Commits what the session has not committed in a work tree of its own.
+    pub(super) async fn commit_in_worktree(&self, worktree: &TaskWorktree, message: &str) -> Result<String> {
+        let tree = self.tree(worktree).await?;
+        self.settle(&tree).await;
+        let (nothing, seen) = (nothing_of_the_users(&tree), self.take_seen(&tree.root));
+        let committed = self.commit_changes(&tree, worktree, message, &nothing, seen).await?;
         // Nothing was committed, for an unknown reason.
-        let Some(head) = committed.head else {
-            return Err(WorktreeError::Broken {
-                directory: worktree.directory.clone(),
-                branch: worktree.branch.clone(),
-            });
-        };
+        let head = committed.head.ok_or_else(|| worktree.broken())?;
         if let Some(parent) = committed.before.commit.filter(|parent| *parent != head) {
             self.facts().child = (parent, head.clone());
         }

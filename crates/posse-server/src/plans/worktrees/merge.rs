@@ -10,12 +10,11 @@ use posse_core::finalize::GitPath;
 use posse_core::plan::fast_forward::{AheadBehind, Difference, ahead_behind, in_the_way, together};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{GateFailure, MergeResult};
-use posse_core::plan::names::CommitWords;
 
 use super::record::PlannedMerge;
 use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
-use crate::finalize::{TreeEntryKind, inspect, named};
+use crate::finalize::{TreeEntryKind, inspect, named, of_kind};
 use crate::git::{GitError, WorkTree};
 
 /// How often the branch may move while we merge into it.
@@ -38,10 +37,10 @@ enum Joined {
 
 impl Worktrees {
     /// Merges the work of a work tree into the user's branch. Asked again, it says the same and does nothing twice.
-    pub(crate) async fn merge(&self, worktree: &TaskWorktree, words: &CommitWords, gates: &Gates) -> MergeResult {
-        match self.try_to_merge(worktree, words, gates).await {
+    pub(crate) async fn merge(&self, worktree: &TaskWorktree, message: &str, gates: &Gates) -> MergeResult {
+        match self.try_to_merge(worktree, message, gates).await {
             Ok(result) => result,
-            Err(WorktreeError::Stopped(_)) => MergeResult::Stopped,
+            Err(WorktreeError::Stopped) => MergeResult::Stopped,
             // The work is not fit to be committed: only its author can mend that.
             Err(error) => match at_fault(&error) {
                 Some(failure) => MergeResult::RedTogether(failure),
@@ -50,11 +49,11 @@ impl Worktrees {
         }
     }
 
-    async fn try_to_merge(&self, worktree: &TaskWorktree, words: &CommitWords, gates: &Gates) -> Result<MergeResult> {
+    async fn try_to_merge(&self, worktree: &TaskWorktree, message: &str, gates: &Gates) -> Result<MergeResult> {
         if self.isolation == Isolation::InPlace {
-            return self.merge_in_place(worktree, words).await;
+            return self.merge_in_place(worktree, message).await;
         }
-        let final_commit = self.commit_leftovers(worktree, words).await?;
+        let final_commit = self.commit_leftovers(worktree, message).await?;
         let _merging = self.merging.lock().await;
         for _ in 0..TRIES {
             let tip = self.tip().await?;
@@ -69,7 +68,7 @@ impl Worktrees {
                     let difference = self.changed(&planned.onto, &planned.result).await?;
                     (planned, difference)
                 }
-                _ => match self.join(&tip, &final_commit, &ahead_behind, words).await? {
+                _ => match self.join(&tip, &final_commit, &ahead_behind, message).await? {
                     Joined::Conflict(paths) => {
                         let paths = paths.iter().map(ToString::to_string).collect();
                         return Ok(MergeResult::Conflict { paths });
@@ -82,7 +81,7 @@ impl Worktrees {
             }
             record.planned = Some(planned.clone());
             self.write_record(&record).await?;
-            match self.fast_forward(&planned, &difference, words).await? {
+            match self.fast_forward(worktree, &planned, &difference).await? {
                 FastForward::Yes => {
                     self.remember_simple(&planned, &difference);
                     let commits = match planned.result == final_commit {
@@ -121,13 +120,7 @@ impl Worktrees {
     }
 
     /// The commit that has both. Where one side has all of the other already, that is the commit itself.
-    async fn join(
-        &self,
-        tip: &str,
-        final_commit: &str,
-        ahead_behind: &AheadBehind,
-        words: &CommitWords,
-    ) -> Result<Joined> {
+    async fn join(&self, tip: &str, final_commit: &str, ahead_behind: &AheadBehind, message: &str) -> Result<Joined> {
         let is_plan = |path: &GitPath| self.plan_file.as_ref() == Some(path);
         if ahead_behind.behind.is_empty() {
             let difference = self.changed(tip, final_commit).await?;
@@ -149,7 +142,6 @@ impl Worktrees {
             both.tree = self.home.with_file_of(&both.tree, tip, file).await?;
             difference.paths.retain(|path| path != file);
         }
-        let message = words.message();
         let mut arguments = vec!["commit-tree", &both.tree, "-p", tip, "-p", final_commit, "-m", message.trim_end()];
         let signs = ["config", "--type=bool", "--get", "commit.gpgSign"];
         if matches!(self.home.hear_either(&signs).await?, (true, said) if said.trim_ascii() == b"true") {
@@ -169,9 +161,9 @@ impl Worktrees {
     /// Moves the user's branch, with whatever checkout it is in.
     async fn fast_forward(
         &self,
+        worktree: &TaskWorktree,
         planned: &PlannedMerge,
         difference: &Difference,
-        words: &CommitWords,
     ) -> Result<FastForward> {
         let mut checkout: Option<WorkTree> = None;
         for (path, branch) in self.home.recorded().await? {
@@ -197,7 +189,7 @@ impl Worktrees {
         match checkout {
             Some(checkout) => self.fast_forward_in(&checkout, planned, &difference.paths).await,
             None => {
-                let log = format!("posse: task {}", words.task);
+                let log = format!("posse: task {}", worktree.run.task);
                 let arguments = ["update-ref", "-m", &log, &self.target, &planned.result, &planned.onto];
                 match self.home.ask(&arguments).await {
                     Ok(_) => Ok(FastForward::Yes),
@@ -282,14 +274,16 @@ impl Worktrees {
             return Ok(false);
         }
         let draft = checkout.draft().await?;
-        checkout.stage(Some(&draft), found.of(TreeEntryKind::File), found.of(TreeEntryKind::Missing)).await?;
+        checkout
+            .stage(Some(&draft), of_kind(&found, TreeEntryKind::File), of_kind(&found, TreeEntryKind::Missing))
+            .await?;
         let files = checkout.unlike(Some(&draft), &planned.result).await?;
         let (old, new) = (checkout.unlike(None, &planned.onto).await?, checkout.unlike(None, &planned.result).await?);
         // In the index it is as it was, or as it will be: git writes that last.
         if users.iter().any(|path| files.contains(path) || (old.contains(path) && new.contains(path))) {
             return Ok(false);
         }
-        checkout.stage(None, found.of(TreeEntryKind::File), []).await?;
+        checkout.stage(None, of_kind(&found, TreeEntryKind::File), []).await?;
         Ok(true)
     }
 }

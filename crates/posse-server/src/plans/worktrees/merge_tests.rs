@@ -226,7 +226,7 @@ async fn t83_green_alone_and_red_together() {
     write(&two.directory, "two", "x\n");
     let gates = gates(&["! test -e one || ! test -e two || { echo together; exit 3; }"]);
     for worktree in [&one, &two] {
-        assert_eq!(worktrees.check(worktree, &words(worktree), &gates).await, None);
+        assert_eq!(worktrees.check(worktree, &words(worktree), &gates).await.unwrap(), None);
     }
     merged(&worktrees.merge(&one, &words(&one), &gates).await);
     let head = repo.git(&["rev-parse", "HEAD"]);
@@ -246,8 +246,8 @@ async fn t50_what_was_red_before_does_not_count() {
     write(&worktree.directory, "b", "work\n");
     let known = "echo 'test old ... FAILED'; exit 1";
     let with_new = "echo 'test old ... FAILED'; grep -q work b && echo 'test new ... FAILED'; exit 1";
-    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates(&[known])).await, None);
-    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[known, with_new])).await.unwrap();
+    assert_eq!(worktrees.check(&worktree, &words(&worktree), &gates(&[known])).await.unwrap(), None);
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[known, with_new])).await.unwrap().unwrap();
     assert_eq!(failure.message, "exited with 1; new: new");
 }
 
@@ -260,15 +260,15 @@ async fn a_check_gets_its_time_and_no_more_and_is_not_repeated() {
     let count = repo.root.join(".git/count");
     let counting = gates(&[&format!("echo x >> {}; sleep 1000 & true", count.display())]);
     for _ in 0..2 {
-        assert_eq!(worktrees.check(&worktree, &words(&worktree), &counting).await, None);
+        assert_eq!(worktrees.check(&worktree, &words(&worktree), &counting).await.unwrap(), None);
     }
     merged(&worktrees.merge(&worktree, &words(&worktree), &counting).await);
     assert_eq!(fs::read_to_string(count).unwrap(), "x\n", "these files were checked already");
     let slow = Gates { limit: Duration::from_millis(300), ..gates(&["sleep 1000"]) };
-    let failure = worktrees.check(&worktree, &words(&worktree), &slow).await.unwrap();
+    let failure = worktrees.check(&worktree, &words(&worktree), &slow).await.unwrap().unwrap();
     assert!(failure.message.starts_with("did not end within 0 s"), "{failure:?}");
     let environment = gates(&["test -z \"$HOME\" && test -z \"$GIT_DIR\""]);
-    assert_eq!(worktrees.check(&worktree, &words(&worktree), &environment).await, None);
+    assert_eq!(worktrees.check(&worktree, &words(&worktree), &environment).await.unwrap(), None);
 }
 
 #[tokio::test]

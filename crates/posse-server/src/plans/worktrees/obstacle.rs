@@ -25,8 +25,11 @@ pub(crate) async fn obstacle(directory: &Path) -> Result<Option<Obstacle>> {
 
 /// A repository within a commit.
 pub(super) async fn submodule(tree: &WorkTree, commit: &str) -> Result<Option<GitPath>> {
-    let said = tree.hear(&["ls-tree", "-r", "-z", commit]).await?;
-    let line = said.split(|byte| *byte == 0).find(|line| line.starts_with(b"160000 "));
-    let path = line.and_then(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));
-    Ok(path.map(|path| GitPath(path.to_vec())))
+    Ok(repositories(&tree.hear(&["ls-tree", "-r", "-z", commit]).await?).next())
+}
+
+/// The repositories in a list of git's.
+pub(super) fn repositories(said: &[u8]) -> impl Iterator<Item = GitPath> {
+    let lines = said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
+    lines.filter_map(|line| Some(GitPath(line.splitn(2, |byte| *byte == b'\t').nth(1)?.to_vec())))
 }

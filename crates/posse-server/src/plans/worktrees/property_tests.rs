@@ -1,26 +1,18 @@
 //! Whatever the user and the tasks do, in whatever order, and whenever somebody is killed: no commit is lost, and nothing
 //! that the user has not committed is changed, in the files, in the index or in the stash.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
 use super::tests::{begin, merge, run, words};
-use super::*;
-use crate::git::test_repo::{TestRepo, wait_for_gits, write};
+use crate::git::test_repo::{Edit, Has, State, TestRepo, apply, edit, state, wait_for_gits};
 
 /// Some of them cannot be there together.
 pub(super) const NAMES: [&str; 8] = ["a", "b", "c", "d/e", "d", "a/in", "two words", "new"];
 const TASKS: [&str; 3] = ["1", "2", "3"];
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Edit {
-    Write(&'static str, u8),
-    Delete(&'static str),
-}
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -38,20 +30,11 @@ enum Act {
     Restart,
 }
 
-pub(super) fn edit() -> impl Strategy<Value = Edit> {
-    let name = || prop::sample::select(&NAMES[..]);
-    prop_oneof![
-        // Few contents, so that two sometimes write the same.
-        4 => (name(), 0..4_u8).prop_map(|(name, content)| Edit::Write(name, content)),
-        1 => name().prop_map(Edit::Delete),
-    ]
-}
-
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let task = || 0..TASKS.len();
     let act = prop_oneof![
-        6 => (task(), edit()).prop_map(|(task, edit)| Act::Work(task, edit)),
-        4 => edit().prop_map(Act::User),
+        6 => (task(), edit(&NAMES)).prop_map(|(task, edit)| Act::Work(task, edit)),
+        4 => edit(&NAMES).prop_map(Act::User),
         2 => prop::sample::select(&NAMES[..]).prop_map(Act::UserStages),
         1 => Just(Act::UserCommits),
         1 => Just(Act::UserStashes),
@@ -61,61 +44,6 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => Just(Act::Restart),
     ];
     prop::collection::vec(act, 4..14)
-}
-
-pub(super) fn apply(root: &Path, edit: Edit) {
-    match edit {
-        Edit::Write(name, content) => {
-            let path = root.join(name);
-            let parent = path.parent().unwrap();
-            if parent.is_file() {
-                fs::remove_file(parent).unwrap();
-            }
-            let _ = fs::remove_dir_all(&path);
-            write(root, name, &format!("1\n2\n3\n4\n{content}\n"));
-        }
-        Edit::Delete(name) => drop(fs::remove_file(root.join(name))),
-    }
-}
-
-/// What the user has of one name.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Has {
-    pub(super) file: Option<String>,
-    /// Mode and id in the index, and in the last commit.
-    pub(super) staged: Option<String>,
-    pub(super) committed: Option<String>,
-    pub(super) dirty: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct State {
-    pub(super) names: BTreeMap<&'static str, Has>,
-    pub(super) stash: String,
-    pub(super) head: String,
-}
-
-pub(super) fn state(repo: &TestRepo) -> State {
-    let by_path = |said: String| -> BTreeMap<String, String> {
-        let lines = said.split('\0').filter_map(|line| line.split_once('\t'));
-        let id = |words: &str| words.split(' ').find(|word| word.len() == 40).unwrap().to_owned();
-        lines.map(|(words, path)| (path.to_owned(), id(words))).collect()
-    };
-    let index = by_path(repo.git(&["ls-files", "--stage", "-z"]));
-    let head = by_path(repo.git(&["ls-tree", "-r", "-z", "HEAD"]));
-    let status = repo.git(&["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
-    let dirty: BTreeSet<&str> = status.split('\0').filter_map(|line| line.get(3..)).collect();
-    let has = |name: &&'static str| Has {
-        file: repo.read(name),
-        staged: index.get(*name).cloned(),
-        committed: head.get(*name).cloned(),
-        dirty: dirty.contains(name),
-    };
-    State {
-        names: NAMES.iter().map(|name| (*name, has(name))).collect(),
-        stash: repo.git(&["stash", "list", "--format=%H"]),
-        head: repo.git(&["rev-parse", "HEAD"]),
-    }
 }
 
 /// What may have changed in the user's checkout by something of ours.
@@ -151,7 +79,7 @@ async fn play(acts: &[Act]) {
     }
     let mut commits = BTreeSet::new();
     for act in acts {
-        let before = state(&repo);
+        let before = state(&repo, &NAMES);
         let mut killed = false;
         match act {
             // A session is over when its work is committed, and its work tree may be gone when that is merged.
@@ -181,7 +109,7 @@ async fn play(acts: &[Act]) {
             Act::Restart => worktrees = repo.worktrees().await,
             Act::Work(..) | Act::Seal(_) | Act::Merge(..) => {}
         }
-        let after = state(&repo);
+        let after = state(&repo, &NAMES);
         if !matches!(act, Act::User(_) | Act::UserStages(_) | Act::UserCommits | Act::UserStashes) {
             compare(&before, &after, killed, &format!("{act:?} of {acts:?}"));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use posse_core::plan::file::{Gate, GateWhen};
 use posse_core::plan::machine::{GateFailure, MergeResult};
-use posse_core::plan::names::CommitWords;
+use posse_core::plan::names::commit_message;
 
 use super::*;
 use crate::git::test_repo::{TestRepo, git_in, write};
@@ -34,14 +34,8 @@ pub(crate) fn run(task: &str, start: u32) -> RunId {
     RunId { task: task.parse().unwrap(), start, part: Part::Work }
 }
 
-pub(crate) fn words(worktree: &TaskWorktree) -> CommitWords {
-    CommitWords {
-        plan: "The plan".into(),
-        task: worktree.run.task.clone(),
-        task_name: "Do it".into(),
-        run: worktree.run.to_string(),
-        attempt: 1,
-    }
+pub(crate) fn words(worktree: &TaskWorktree) -> String {
+    commit_message("The plan", (&worktree.run.task, "Do it"), &worktree.run.to_string(), 1)
 }
 
 pub(crate) fn gates(commands: &[&str]) -> Gates {
@@ -297,13 +291,13 @@ async fn unfinished_merge_and_refused_commit_are_reported() {
             .unwrap()
             .success()
     );
-    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
+    let failure = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap().unwrap();
     assert!(failure.message.starts_with("the session left a merge unfinished in "), "{failure:?}");
     repo.hook("pre-commit", "echo the hook says no; exit 1");
     let worktree = begin(&worktrees, "2").await;
     write(&worktree.directory, "b", "mine\n");
     let MergeResult::RedTogether(at_merge) = merge(&worktrees, &worktree).await else { panic!("merged") };
-    let at_check = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap();
+    let at_check = worktrees.check(&worktree, &words(&worktree), &gates(&[])).await.unwrap().unwrap();
     for failure in [at_merge, at_check] {
         assert!(failure.gate == "commit" && failure.output.ends_with("the hook says no"), "{failure:?}");
     }
@@ -342,23 +336,4 @@ async fn only_merged_and_clean_work_trees_are_removed() {
     assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
     assert!(worktrees.find(&run("used", 1)).await.unwrap().directory.join("used").exists());
-}
-
-#[tokio::test]
-async fn work_tree_is_removed_once_its_work_is_merged() {
-    let repo = TestRepo::new();
-    let worktrees = repo.worktrees().await;
-    let worktree = begin(&worktrees, "1").await;
-    write(&worktree.directory, "a", "work\n");
-    let kept = worktrees.done_with(&worktree.run).await.unwrap().unwrap();
-    assert_eq!(kept.why, "it has changes that are not committed: a");
-    worktrees.commit_leftovers(&worktree, &words(&worktree)).await.unwrap();
-    assert_eq!(worktrees.done_with(&worktree.run).await.unwrap().unwrap().why, "its work is not merged");
-    merged(&merge(&worktrees, &worktree).await);
-    // Twice, as after a crash.
-    for _ in 0..2 {
-        assert_eq!(worktrees.done_with(&worktree.run).await.unwrap(), None);
-    }
-    assert!(!worktree.directory.exists() && repo.git(&["branch", "--list", "plan/*"]).is_empty());
-    assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 1);
 }

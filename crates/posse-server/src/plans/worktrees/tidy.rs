@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use posse_core::plan::keep::{Attempt, Fate, fate};
 use posse_core::plan::machine::RunId;
-use posse_core::plan::names::CommitWords;
+use posse_core::plan::names::commit_message;
 use posse_core::plan::{State, TaskStatus};
 use posse_core::time::Wall;
 
@@ -217,20 +217,15 @@ impl Worktrees {
             false => Wall(0),
         };
         let task = &record.worktree.run.task;
-        let attempt = Attempt { in_use: false, touched, record: keeping.state.get(task) };
+        let attempt = Attempt { touched, record: keeping.state.get(task) };
         let decided = fate(&attempt, keeping.keep, keeping.now);
         if decided != Fate::Goes || !matches!(why, Why::Uncommitted(_)) {
             return Ok(decided);
         }
         if sweep == Sweep::Remove {
-            let words = CommitWords {
-                plan: self.plan_slug.clone(),
-                task: task.clone(),
-                task_name: "what was left uncommitted".into(),
-                run: record.worktree.run.to_string(),
-                attempt: record.worktree.run.start,
-            };
-            if let Err(error) = self.commit_in_worktree(&record.worktree, &words).await {
+            let (name, run) = ("what was left uncommitted", record.worktree.run.to_string());
+            let message = commit_message(&self.plan_slug, (task, name), &run, record.worktree.run.start);
+            if let Err(error) = self.commit_in_worktree(&record.worktree, &message).await {
                 tracing::warn!("{}: {error}", record.worktree.directory.display());
                 return Ok(Fate::Needed);
             }
