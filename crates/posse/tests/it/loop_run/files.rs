@@ -1,5 +1,6 @@
 //! Answers that come late, in pieces, dressed up, or not at all.
 
+use super::permissions::{PERMISSION, asks};
 use super::*;
 
 /// Each turn answers in another way, and each answer is taken whole (S-101, S-105, S-107, S-108, S-109, S-112).
@@ -199,14 +200,16 @@ fn s_104_s_113_s_114_files_that_change_under_the_hands() {
 /// S-117: the answer counts although it cannot be put away.
 #[test]
 fn s_117_an_answer_that_cannot_be_archived_counts() {
-    let play =
-        Play::new("[[turn]]\nkey = \"tester\"\nsteps = [{ think = \"500ms\" }, { answer = {} }, { say = \"Done.\" }]");
-    let mut followed = play.begin();
-    followed.until("turn 9: tester");
-    play.until_recorded("asked", TURNS.len());
+    let play = Play::new(&format!(
+        "[[turn]]\nkey = \"tester\"\nsteps = [{PERMISSION}, {{ answer = {{}} }}, {{ say = \"Done.\" }}]"
+    ));
+    let followed = play.begin();
+    // The tester does not answer before its question is approved.
+    let tester = asks(&play);
     let archive = play.archive_folder();
     fs::rename(&archive, archive.with_extension("aside")).unwrap();
     fs::write(&archive, "no directory").unwrap();
+    play.env.run(["approve", tester["id"].as_str().unwrap()]).ok();
     followed.end().ends(0);
     assert_eq!(play.shown()["status"], "passed");
     assert_eq!(play.journal("archived").last().unwrap()["name"], Value::Null);

@@ -9,13 +9,13 @@ fn asking(steps: &str) -> String {
     )
 }
 
-const PERMISSION: &str = "{ ask = { kind = \"permission\", command = \"rm -r target\" } }";
+pub(super) const PERMISSION: &str = "{ ask = { kind = \"permission\", command = \"rm -r target\" } }";
 const QUESTION: &str =
     "{ ask = { kind = \"question\", text = \"Which database?\", options = [\"SQLite\", \"Postgres\"] } }";
 
 /// The terminal that asks, when its question is on the screen.
 #[track_caller]
-fn asks(play: &Play) -> Value {
+pub(super) fn asks(play: &Play) -> Value {
     play.when_told("a question", |terminals| {
         terminals.as_array().unwrap().iter().find(|terminal| terminal["dialog"] != Value::Null).cloned()
     })
