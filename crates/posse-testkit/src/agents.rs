@@ -1,6 +1,6 @@
 //! The real agents, in pinned versions from npm, each in a home of its own, talking to a scripted model.
 //!
-//! Nothing is started here: a test hands an [`AgentHome`] to posse, with [`AgentHome::launch`] or by its command,
+//! Nothing is started here: a test hands an [`AgentHome`] to posse, with [`AgentHome::launch_as`] or by its command,
 //! environment and directory.
 
 mod home;

@@ -86,19 +86,6 @@ impl ModelLog {
     pub fn tool_results(&self) -> impl Iterator<Item = &ModelToolResult> {
         self.turns().flat_map(|(_, opened)| &opened.tool_results)
     }
-
-    /// Returns the names of the events of requests that played a turn.
-    pub fn words(&self) -> Vec<String> {
-        let requests: Vec<_> = self.turns().map(|(entry, _)| entry.request).collect();
-        self.entries.iter().filter(|e| requests.contains(&e.request)).map(|entry| entry.event.word()).collect()
-    }
-}
-
-impl ModelEvent {
-    pub fn word(&self) -> String {
-        let name = format!("{self:?}");
-        name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
-    }
 }
 
 impl fmt::Display for ModelLog {

@@ -22,7 +22,7 @@ use crate::http::HttpAnswer;
 use crate::{TestEnv, env, process};
 use posse_sim::ModelServer;
 use posse_sim::conformance::{ConformanceAgent, ConformanceCase, STOP_HOOK_LOG, UserAction};
-use posse_sim::model::ModelLog;
+use posse_sim::model::{ModelEvent, ModelLog, ModelLogEntry};
 
 /// A cold start of the largest of them on a busy machine takes 15 s; everything else far less.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -355,7 +355,9 @@ impl Player<'_> {
         // Codex 0.130 says so and keeps the connection.
         let Some(text) = &agent.interrupted else {
             return self.until_logged("the end of the connection", |log| {
-                log.words().iter().any(|word| word == "ConnectionLost")
+                let lost = |entry: &&ModelLogEntry| matches!(entry.event, ModelEvent::ConnectionLost);
+                let is_turn = |lost: &ModelLogEntry| log.turns().any(|(entry, _)| entry.request == lost.request);
+                log.entries.iter().filter(lost).any(is_turn)
             });
         };
         self.until_shown("that it was interrupted", text, true)?;
