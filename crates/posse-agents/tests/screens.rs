@@ -1,12 +1,12 @@
-//! Every labelled screen, read by screen, title and foreground; and again by the screen alone.
-#![allow(clippy::unwrap_used)]
+//! Every labelled screen, read by screen, title and foreground, and again by the screen alone; and failures of the service behind the agent.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::{Folder, Labelled, cases, check, detector, fixture, read};
+use common::{Folder, Labelled, cases, check, detector, fixture, read, shown, status};
 use posse_agents::manifest::built_in;
 use posse_core::audit::By;
 use posse_core::delivery::{Answer, Decision, Suggested, Wish, question};
@@ -14,6 +14,8 @@ use posse_core::detect::dialog::Meaning;
 use posse_core::detect::{Detector, Dialog, Look, Memo, Reading};
 use posse_core::screen::{Painted, Size};
 use posse_core::time::Mono;
+use posse_core::turn::ApiFailure;
+use posse_core::turn::failure::{classify, standing};
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 /// The screens that are not read as they are labelled.
@@ -277,4 +279,120 @@ fn opencode_asks_for_more_than_permissions() {
     assert!(reason.options.iter().all(|option| !option.then_enter && option.meaning != Meaning::Accept));
     let turning = dialog("wait_reject_reason.ansi", |text| text.replace('⠧', "⠇")).unwrap();
     assert_eq!(turning.id, reason.id, "what turns above it is not part of it");
+}
+
+fn failure_word(failure: Option<ApiFailure>) -> String {
+    match failure {
+        None => "nothing".into(),
+        Some(ApiFailure::UsageLimit { resets }) => format!("limit, {}", resets.as_deref().unwrap_or("no time")),
+        Some(ApiFailure::Server(_)) => "server".into(),
+        Some(ApiFailure::Dropped) => "dropped".into(),
+        Some(ApiFailure::Other(_)) => "other".into(),
+    }
+}
+
+#[test]
+fn every_recorded_failure_is_told_apart() {
+    for (screen, expected) in [
+        ("claude_code/2.1.197/error_400.txt", "other"),
+        ("claude_code/2.1.197/error_403.txt", "other"),
+        ("claude_code/2.1.197/error_404.txt", "other"),
+        ("claude_code/2.1.197/error_529_repeated.txt", "server"),
+        ("claude_code/2.1.197/error_529_repeated_2.txt", "server"),
+        ("claude_code/2.1.197/error_529_repeated_3.txt", "server"),
+        ("claude_code/2.1.197/error_529_repeated_typed.txt", "server"),
+        ("claude_code/2.1.197/error_drop.txt", "dropped"),
+        ("claude_code/2.1.197/error_refusal.txt", "other"),
+        ("claude_code/2.1.197/error_usage_limit.txt", "limit, 2026-12-01 at 00:00 UTC"),
+        ("claude_code/2.1.325/error_400.txt", "other"),
+        ("claude_code/2.1.325/error_400_60x20.txt", "other"),
+        ("claude_code/2.1.325/error_400_classic.txt", "other"),
+        ("claude_code/2.1.325/error_404.txt", "other"),
+        ("claude_code/2.1.325/error_529_repeated.txt", "server"),
+        ("claude_code/2.1.325/error_drop.txt", "dropped"),
+        ("claude_code/2.1.325/error_usage_limit.txt", "limit, 2026-12-01 at 00:00 UTC"),
+        // The words are the provider's own, and could mean anything.
+        ("codex/0.145.0/error_400.txt", "nothing"),
+        ("codex/0.166.0/error_400.txt", "nothing"),
+        ("codex/0.166.0/error_401.txt", "other"),
+        ("codex/0.166.0/error_429.txt", "server"),
+        ("codex/0.166.0/error_quota.txt", "limit, no time"),
+        ("codex/0.166.0/error_usage_limit.txt", "limit, at 9:52 PM"),
+        ("codex/0.166.0/proc_retry_429.txt", "server"),
+        ("opencode/1.18.33/error_400.txt", "nothing"),
+        ("qwen/0.15.10/error_401.txt", "other"),
+    ] {
+        let text = std::fs::read_to_string(fixture(screen)).unwrap();
+        assert_eq!(failure_word(classify(&text)), expected, "{screen}\n{text}");
+    }
+}
+
+/// A turn is failed early for words on the screen of an agent that is not in `error`: they must not be found by accident.
+#[test]
+fn no_failure_is_seen_where_there_is_none() {
+    let mut screens = 0;
+    for folder in [
+        "claude_code/2.1.197",
+        "claude_code/2.1.325",
+        "codex/0.145.0",
+        "codex/0.166.0",
+        "opencode/1.18.33",
+        "qwen/0.15.10",
+    ] {
+        let screens_of = Folder::open(folder);
+        for screen in &screens_of.labelled {
+            if !screen.accept.iter().any(|status| status == "error") {
+                screens += 1;
+                let text = screens_of.text(&screen.screen);
+                assert_eq!(standing(&text), None, "{folder}/{}\n{text}", screen.screen);
+            }
+        }
+    }
+    assert!(screens > 250, "{screens}");
+}
+
+/// Screens of agents that cannot be installed here, where someone has put them. They are not ours to copy.
+fn check_references(provider: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference").join(provider);
+    let Ok(files) = std::fs::read_dir(&folder) else {
+        println!("skipped: there is no {}", folder.display());
+        return;
+    };
+    let mut wrong = Vec::new();
+    for file in files {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let expected = match () {
+            () if name.contains("trust_all") => "waiting_user_answer/startup",
+            () if name.contains("stale") || name.contains("completed") => "completed",
+            () if name.contains("permission") => "waiting_user_answer/permission",
+            () if name.contains("idle") => "idle",
+            () if name.contains("error") => "error",
+            () => "processing",
+        };
+        let rows = shown(&std::fs::read_to_string(&path).unwrap());
+        // `[name]` in the prompt tells the profile.
+        let named = rows.iter().rev().find_map(|row| Some(row.strip_prefix('[')?.split_once(']')?.0));
+        for profile in [None, named] {
+            let detector = detector(provider, profile);
+            let reading = read(&detector, &rows);
+            if status(&reading) != expected {
+                wrong.push(format!("{name} ({profile:?}): {} by {}", status(&reading), reading.rule));
+            }
+            if expected == "completed" && detector.last_answer(&rows).is_err() {
+                wrong.push(format!("{name}: completed, and {:?}", detector.last_answer(&rows)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn q_cli_references() {
+    check_references("q_cli");
+}
+
+#[test]
+fn kiro_cli_references() {
+    check_references("kiro_cli");
 }

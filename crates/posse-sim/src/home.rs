@@ -1,10 +1,8 @@
 //! Homes for real agents: the files and variables with which an agent starts unattended, asks nothing on its own, and
 //! talks to a scripted model. Measured on the versions that the manifests name. This module starts no process.
 
-mod claude;
-mod codex;
+mod agents;
 mod directory;
-mod others;
 
 use std::io;
 use std::path::Path;
@@ -77,10 +75,10 @@ impl Maker {
         options: &HomeOptions,
     ) -> io::Result<Vec<String>> {
         match self {
-            Maker::Claude => claude::move_in(home, server, options),
-            Maker::Codex => codex::move_in(home, version, server, options),
-            Maker::Opencode => others::opencode(home, server),
-            Maker::Qwen => others::qwen(home, server, options),
+            Maker::Claude => agents::claude(home, server, options),
+            Maker::Codex => agents::codex(home, version, server, options),
+            Maker::Opencode => agents::opencode(home, server),
+            Maker::Qwen => agents::qwen(home, server, options),
         }
     }
 }

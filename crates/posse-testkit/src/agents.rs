@@ -5,7 +5,6 @@
 
 mod home;
 mod install;
-mod turn;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -47,7 +46,7 @@ impl Agent {
     /// else. A test may use several agents: those of one thread share the turn.
     #[must_use]
     pub fn alone(self) -> Self {
-        Self { _turn: Some(turn::lock()), ..self }
+        Self { _turn: Some(install::lock()), ..self }
     }
 
     pub fn version(&self) -> &str {

@@ -11,7 +11,6 @@ mod processor;
 pub mod report;
 mod slow_disk;
 pub mod stamp;
-mod stream;
 mod subject;
 mod throughput;
 mod times;

@@ -1,9 +1,11 @@
 //! Agents from npm, in pinned versions, installed once into a directory of their own.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, Weak};
 
 use super::Agent;
 
@@ -85,8 +87,26 @@ fn text(ran: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))
 }
 
+thread_local! {
+    static HELD: RefCell<Weak<File>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Returns the machine-wide lock that this thread already has, or waits for it. It is held until the last clone is
+/// dropped. The kernel also releases it with the process.
+#[track_caller]
+pub(super) fn lock() -> Arc<File> {
+    if let Some(held) = HELD.with_borrow(Weak::upgrade) {
+        return held;
+    }
+    let path = cache().join("turn.lock");
+    let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
+    let lock = Arc::new(lock.unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display())));
+    HELD.set(Arc::downgrade(&lock));
+    lock
+}
+
 /// `$POSSE_TEST_AGENTS`, or beside what cargo builds.
-pub(super) fn cache() -> PathBuf {
+fn cache() -> PathBuf {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let target =
         || given("CARGO_TARGET_DIR").unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
