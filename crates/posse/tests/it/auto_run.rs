@@ -1,6 +1,5 @@
 //! A backlog, worked through by a scripted `claude`: the real daemon, real git, real work trees.
 
-mod checkout;
 pub(crate) mod cli;
 mod example;
 mod kills;

@@ -170,7 +170,7 @@ fn disturb<K: Killable>(run: &K, most: u32, random: &mut Random, entries: &Recei
 pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         random.below(2);
         random

@@ -1,7 +1,7 @@
 //! The daemon may die at any moment. Nothing is lost, and nothing happens twice.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use posse_api::{Input, StreamMessage, Terminal};
@@ -13,6 +13,7 @@ use posse_testkit::files::when;
 use posse_testkit::stream::{Item, Stream};
 use posse_testkit::{TestEnv, http};
 
+use crate::kills::Random;
 use crate::{env, shell_until, text_when};
 
 #[test]
@@ -56,30 +57,16 @@ fn type_numbers(client: &http::Client, id: TerminalId, stop: &AtomicBool) -> u64
     number
 }
 
-/// How far a follower is: connections made, bytes seen.
+/// How far a follower is.
 #[derive(Default)]
 struct Progress {
-    made: Mutex<(u64, u64)>,
-    changed: Condvar,
+    connections: AtomicU64,
+    bytes: AtomicU64,
 }
 
-impl Progress {
-    fn change(&self, change: impl FnOnce(&mut (u64, u64))) {
-        change(&mut self.made.lock().unwrap());
-        self.changed.notify_all();
-    }
-
-    fn now(&self) -> (u64, u64) {
-        *self.made.lock().unwrap()
-    }
-
-    #[track_caller]
-    fn wait(&self, enough: impl Fn((u64, u64)) -> bool) {
-        let made = self.made.lock().unwrap();
-        let patience = PATIENCE;
-        let (made, waited) = self.changed.wait_timeout_while(made, patience, |made| !enough(*made)).unwrap();
-        assert!(!waited.timed_out(), "no progress after {} connections and {} bytes", made.0, made.1);
-    }
+#[track_caller]
+fn until_more_than(counter: &AtomicU64, few: u64) {
+    when("progress", || (counter.load(Ordering::Relaxed) > few).then_some(()));
 }
 
 /// Follows a terminal's output, going on where it was whenever the connection breaks, up to the end of the program.
@@ -96,11 +83,11 @@ fn follow(client: &http::Client, id: TerminalId, progress: &Progress) -> Vec<u8>
                 Ok(Item::Output { offset, bytes }) => {
                     assert_eq!(offset, all.len() as u64, "output is missing or repeated");
                     all.extend_from_slice(&bytes);
-                    progress.change(|made| made.1 = all.len() as u64);
+                    progress.bytes.store(all.len() as u64, Ordering::Relaxed);
                 }
                 Ok(Item::Word(StreamMessage::Start { continued, offset, .. })) => {
                     assert!(continued, "the output could not be continued from {}, only from {offset}", all.len());
-                    progress.change(|made| made.0 += 1);
+                    progress.connections.fetch_add(1, Ordering::Relaxed);
                 }
                 Ok(Item::Word(StreamMessage::Exited { .. })) => return all,
                 Ok(Item::Word(_)) => {}
@@ -143,26 +130,23 @@ fn kills_in_the_middle_of_input_and_output(kills: u32) {
         let (client, progress) = (env.http(), progress.clone());
         std::thread::spawn(move || follow(&client, printer, &progress))
     };
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = Random::new(1);
     let mut connections = 0;
     for kill in 0..kills {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
         // Every fourth is killed while it is still finding its feet, the others somewhere in the next stretch of output.
         if !kill.is_multiple_of(4) {
-            progress.wait(|made| made.0 > connections);
-            let target = progress.now().1 + random % 1500;
-            progress.wait(|made| made.1 >= target);
+            until_more_than(&progress.connections, connections);
+            let seen = progress.bytes.load(Ordering::Relaxed);
+            until_more_than(&progress.bytes, seen + random.below(1500));
         }
-        connections = progress.now().0;
+        connections = progress.connections.load(Ordering::Relaxed);
         env.kill_daemon();
         env.run(["serve"]).ok();
     }
     assert_eq!(pids(&env), before, "the same terminals, the same programs");
     stop.store(true, Ordering::Relaxed);
     let typed = typist.join().unwrap();
-    progress.wait(|made| made.1 >= LEAST_OUTPUT);
+    until_more_than(&progress.bytes, LEAST_OUTPUT);
     std::fs::write(env.work().join("enough"), "").unwrap();
     let output = follower.join().unwrap();
 

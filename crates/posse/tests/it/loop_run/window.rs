@@ -61,29 +61,20 @@ fn the_picture_stays_in_its_place() {
     }
 }
 
-/// Without --trust a person is asked.
+/// Without --trust a person is asked. SRV-49: whoever says no, or nothing, wants no agent here; not one that trusts nothing
+/// either.
 #[test]
 fn a_person_is_asked_about_the_project() {
-    let play = Play::new("");
-    let seat =
-        Seat::new(&play.env.command(["loop", "loop.json", "--prompt-file", "task.md"]), Size::new(30, 100).unwrap());
-    seat.until(|screen| screen.text().contains("May the agents read, run and obey what is in"));
-    assert_eq!(play.env.run(["run", "ls", "--json"]).json(), json!([]));
-    seat.type_keys(b"y\r");
-    seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
-    assert_eq!(seat.exit_code(), Some(0));
-    assert_eq!(play.journal("created")[0]["spec"]["trusted"], true);
-}
-
-/// SRV-49: whoever says no, or nothing, wants no agent here; not one that trusts nothing either.
-#[test]
-fn a_person_who_says_no_gets_nothing_started() {
+    let sit = |play: &Play, words: &[&str]| {
+        let seat = Seat::new(&play.env.command(words), Size::new(30, 100).unwrap());
+        seat.until(|screen| screen.text().contains("read, run and obey what is in"));
+        seat
+    };
+    let run = ["loop", "loop.json", "--prompt-file", "task.md"];
     for answer in [b"n\r".as_slice(), b"\r", b"\x04"] {
         let play = Play::new("");
-        let commands: [&[&str]; 2] = [&["loop", "loop.json", "--prompt-file", "task.md"], &["launch", "codex"]];
-        for words in commands {
-            let seat = Seat::new(&play.env.command(words), Size::new(30, 100).unwrap());
-            seat.until(|screen| screen.text().contains("read, run and obey what is in"));
+        for words in [&run[..], &["launch", "codex"]] {
+            let seat = sit(&play, words);
             seat.type_keys(answer);
             let screen = seat.until(|screen| screen.text().contains("give --trust"));
             contains(&screen.text(), &["cancelled: nothing was started"]);
@@ -92,6 +83,12 @@ fn a_person_who_says_no_gets_nothing_started() {
         assert!(play.env.processes().is_empty(), "not even a daemon");
         assert!(!play.env.work().join(".tmp").exists());
     }
+    let play = Play::new("");
+    let seat = sit(&play, &run);
+    seat.type_keys(b"y\r");
+    seat.until(|screen| screen.text().contains("PASS in round 1, 9 turns"));
+    assert_eq!(seat.exit_code(), Some(0));
+    assert_eq!(play.journal("created")[0]["spec"]["trusted"], true);
 }
 
 /// Ctrl-C, typed by somebody.
