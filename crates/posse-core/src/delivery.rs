@@ -43,7 +43,7 @@ use std::time::Duration;
 
 pub use answer::Answer;
 pub use decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
-pub use order::{Delivered, Failure, Left, Order, Proof, When, Why};
+pub use order::{Failure, Left, Order, When, Why};
 pub use prompt::Prompt;
 pub use rules::{DialogKeys, Submit, WhileBusy};
 pub use shown::{Recognised, clean, paste};
@@ -104,7 +104,7 @@ pub enum Effect<D, F> {
     Failed(F),
 }
 
-pub type PromptEffect = Effect<Delivered, Failure>;
+pub type PromptEffect = Effect<(), Failure>;
 pub type AnswerEffect = Effect<Answered, Unanswered>;
 
 /// When a machine wants to be told the time, and when it loses patience.

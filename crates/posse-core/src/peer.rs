@@ -40,10 +40,6 @@ pub enum Whereabouts {
 }
 
 impl Whereabouts {
-    pub fn is_outside(self) -> bool {
-        self == Whereabouts::Outside
-    }
-
     /// The terminal, as far as anything names it.
     pub fn terminal(self) -> Option<TerminalId> {
         match self {

@@ -32,8 +32,8 @@ pub enum AcceptVerdict {
 /// The accepts of one turn. A new turn begins with a new value: that is how the counter is reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepts {
-    count: u32,
-    last: Option<Mono>,
+    pub(crate) count: u32,
+    pub(crate) last: Option<Mono>,
 }
 
 impl Accepts {
@@ -41,14 +41,6 @@ impl Accepts {
     /// counts as long ago, however young the clock is.
     pub fn new(count: u32, last: Option<Mono>) -> Self {
         Self { count, last }
-    }
-
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
-    pub fn last(&self) -> Option<Mono> {
-        self.last
     }
 
     /// The cooldown comes before the cap: a turn does not fail for an accept that would not be sent yet.
@@ -117,15 +109,11 @@ mod tests {
     fn what_was_refused_does_not_count_but_is_not_repeated_at_once() {
         let mut accepts = Accepts::new(4, None);
         accepts.sending(at(0));
-        assert_eq!(
-            (accepts.count(), accepts.last()),
-            (5, Some(at(0))),
-            "the cooldown begins before the key is pressed"
-        );
+        assert_eq!((accepts.count, accepts.last), (5, Some(at(0))), "the cooldown begins before the key is pressed");
         accepts.refused(at(100));
-        assert_eq!((accepts.count(), accepts.last()), (4, Some(at(100))));
+        assert_eq!((accepts.count, accepts.last), (4, Some(at(100))));
         accepts.sending(at(6_000));
         accepts.sent(at(7_000));
-        assert_eq!((accepts.count(), accepts.last()), (5, Some(at(7_000))));
+        assert_eq!((accepts.count, accepts.last), (5, Some(at(7_000))));
     }
 }

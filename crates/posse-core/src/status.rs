@@ -255,12 +255,4 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
     }
-
-    #[test]
-    fn a_status_from_before_dialogs_can_be_read() {
-        let old = r#"{"status":"idle","reason":"rule box.idle","waiting_kind":null,"since":3,"epoch":2}"#;
-        let status: Status = serde_json::from_str(old).unwrap();
-        assert_eq!(status.dialog, None);
-        assert_eq!(serde_json::to_string(&status).unwrap(), old, "and is written the same");
-    }
 }

@@ -96,7 +96,7 @@ pub(crate) enum Machine {
 }
 
 /// What came of it.
-pub(crate) type Outcome = Result<posse_core::delivery::Delivered, posse_core::delivery::Failure>;
+pub(crate) type Outcome = Result<(), posse_core::delivery::Failure>;
 pub(crate) type AnswerOutcome = Result<posse_core::delivery::Answered, posse_core::delivery::Unanswered>;
 
 pub(crate) enum Over {

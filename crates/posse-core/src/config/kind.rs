@@ -4,7 +4,7 @@ use std::time::Duration as Time;
 
 use serde_json::{Value as Json, json};
 
-use super::tree::{ConfigNode, NodeValue};
+use super::tree::{ConfigNode, NodeValue, TableEntry};
 use crate::file_problem::FileProblem;
 use crate::nearest;
 use crate::plan::{cannot_fail, duration};
@@ -103,7 +103,7 @@ impl ValueKind {
                 (None, None) => Err(wrong("the id of an agent")),
             },
             Self::Arguments => list(node, subject, "a list of texts: a program and its arguments", |_| true),
-            Self::Words => list(node, subject, "a list of words", |word| !word.trim().is_empty()),
+            Self::Words => words(node, subject),
             Self::Anchor => {
                 let wanted = "a path that begins with `/`, \"syslog\", or a list of a program and its arguments";
                 match text {
@@ -143,10 +143,13 @@ impl ValueKind {
                 let wanted = "a duration such as \"90s\", \"15m\" or \"7d\", or a number of seconds";
                 long.map(|long| json!(long)).ok_or_else(|| wrong(wanted))
             }
-            Self::ProfileOfAgent => table(node, subject, "a table: an agent, and its profile", |node, subject| {
-                Self::Name.check(node, subject, providers, &mut Vec::new())
+            Self::ProfileOfAgent => table(node, subject, "a table: an agent, and its profile", |entry, subject| {
+                Self::Name.check(&entry.node, subject, providers, &mut Vec::new())
             }),
-            Self::Profiles => table(node, subject, "a table of profiles, each with `tools` and `bash`", profile),
+            Self::Profiles => {
+                let wanted = "a table of profiles, each with `tools` and `bash`";
+                table(node, subject, wanted, |entry, subject| profile(&entry.node, subject))
+            }
         }
     }
 
@@ -186,17 +189,14 @@ fn not_blank(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn did_you_mean(problem: FileProblem, name: Option<&str>, known: &[&str], otherwise: String) -> FileProblem {
-    problem.hint(name.and_then(|name| nearest::did_you_mean(name, known.iter().copied())).unwrap_or(otherwise))
-}
-
 fn one_of(node: &ConfigNode, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
     match node.text() {
         Some(name) if names.contains(&name) => Ok(name.into()),
         name => {
             let all = names.join(", ");
-            let problem = wrong(node, subject, &format!("one of {all}"));
-            Err(did_you_mean(problem, name, names, format!("the names of a {what} are {all}")))
+            let meant = name.and_then(|name| nearest::did_you_mean(name, names.iter().copied()));
+            let hint = meant.unwrap_or_else(|| format!("the names of a {what} are {all}"));
+            Err(wrong(node, subject, &format!("one of {all}")).hint(hint))
         }
     }
 }
@@ -209,52 +209,41 @@ fn list(node: &ConfigNode, subject: &str, wanted: &str, fits: impl Fn(&str) -> b
     items.iter().map(text).collect::<Result<Vec<_>, _>>().map(Json::from)
 }
 
+fn words(node: &ConfigNode, subject: &str) -> Result<Json, FileProblem> {
+    list(node, subject, "a list of words", |word| !word.trim().is_empty())
+}
+
 fn table(
     node: &ConfigNode,
     subject: &str,
     wanted: &str,
-    check: impl Fn(&ConfigNode, &str) -> Result<Json, FileProblem>,
+    check: impl Fn(&TableEntry, &str) -> Result<Json, FileProblem>,
 ) -> Result<Json, FileProblem> {
     let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, wanted)) };
-    let entry = |entry: &super::tree::TableEntry| {
-        Ok((entry.name.clone(), check(&entry.node, &format!("`{}` in {subject}", entry.name))?))
-    };
+    let entry = |entry: &TableEntry| Ok((entry.name.clone(), check(entry, &format!("`{}` in {subject}", entry.name))?));
     entries.iter().map(entry).collect::<Result<serde_json::Map<_, _>, _>>().map(Json::from)
 }
 
 fn profile(node: &ConfigNode, subject: &str) -> Result<Json, FileProblem> {
-    let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, "a table")) };
-    let no_tools = || FileProblem::new(node.at, format!("{subject} has no `tools`"));
-    let mut tools = Json::Null;
-    let mut bash = json!("none");
-    for entry in entries {
-        let words = |name: &str| {
-            list(&entry.node, &format!("`{name}` in {subject}"), "a list of words", |word| !word.trim().is_empty())
-        };
-        match (entry.name.as_str(), &entry.node.value) {
-            ("tools", _) => tools = words("tools")?,
-            ("bash", NodeValue::List(_)) => bash = words("bash")?,
-            ("bash", NodeValue::Text(policy)) if POLICIES.contains(&policy.as_str()) => bash = json!(policy),
+    let mut profile =
+        table(node, subject, "a table", |entry, subject| match (entry.name.as_str(), &entry.node.value) {
+            ("tools", _) | ("bash", NodeValue::List(_)) => words(&entry.node, subject),
             ("bash", _) => {
-                let wanted = format!("one of {}, or a list of rules", POLICIES.join(", "));
-                let problem = wrong(&entry.node, &format!("`bash` in {subject}"), &wanted);
-                return Err(did_you_mean(
-                    problem,
-                    entry.node.text(),
-                    &POLICIES,
-                    "it says which commands may be run".into(),
-                ));
+                one_of(&entry.node, subject, "policy for commands, if it is not a list of rules,", &POLICIES)
             }
             (other, _) => {
                 let problem = FileProblem::new(entry.at, format!("a profile has no `{other}`"));
-                return Err(problem.hint("it has `tools` and `bash`"));
+                Err(problem.hint("it has `tools` and `bash`"))
             }
-        }
+        })?;
+    if profile["tools"].as_array().is_none_or(Vec::is_empty) {
+        let problem = FileProblem::new(node.at, format!("{subject} has no `tools`"));
+        return Err(problem.hint("list what sessions may use, like tools = [\"Read\", \"Grep\"]"));
     }
-    match &tools {
-        Json::Array(some) if !some.is_empty() => Ok(json!({ "tools": tools, "bash": bash })),
-        _ => Err(no_tools().hint("list what sessions may use, like tools = [\"Read\", \"Grep\"]")),
+    if profile["bash"].is_null() {
+        profile["bash"] = json!("none");
     }
+    Ok(profile)
 }
 
 /// The words that [`boolean`] accepts, for error messages.
@@ -277,23 +266,12 @@ mod tests {
 
     #[test]
     fn boolean_accepts_eight_words_in_any_case() {
-        for (text, expected) in [
-            ("true", Some(true)),
-            ("Yes", Some(true)),
-            ("ON", Some(true)),
-            (" 1 ", Some(true)),
-            ("FALSE", Some(false)),
-            ("no", Some(false)),
-            ("Off", Some(false)),
-            ("0", Some(false)),
-            ("", None),
-            ("2", None),
-            ("01", None),
-            ("y", None),
-            ("truee", None),
-            ("true false", None),
+        for (texts, expected) in [
+            (&["true", "Yes", "ON", " 1 "][..], Some(true)),
+            (&["FALSE", "no", "Off", "0"], Some(false)),
+            (&["", "2", "01", "y", "truee", "true false"], None),
         ] {
-            assert_eq!(boolean(text), expected, "{text:?}");
+            texts.iter().for_each(|text| assert_eq!(boolean(text), expected, "{text:?}"));
         }
     }
 }

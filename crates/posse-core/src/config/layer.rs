@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::ConfigError;
 use super::keys::{Combine, ConfigKey, ELSEWHERE, KEYS, KeyVariable, LEGACY_SANDBOX, ProjectRule, SANDBOX};
 use super::kind::{BOOLEAN_WORDS, ValueKind, boolean};
-use super::tree::{self, ConfigNode, NodeValue};
+use super::tree::{self, ConfigNode, NodeValue, TableEntry};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::nearest;
 
@@ -91,7 +91,7 @@ impl ConfigLayer {
     ) -> Result<(Self, Vec<FileProblem>), FileProblems> {
         let names = KEYS.iter().filter_map(|key| Some((key.name_in(source)?, key))).collect();
         let found = ProblemList::default();
-        let mut reader = FileReader { format, names, providers, layer: Self::empty(source), found };
+        let mut reader = FileReader { format, names, providers, layer: Self::empty(source), found, window_at: None };
         let parsed = match format {
             ConfigFormat::Toml => tree::from_toml(text),
             ConfigFormat::Yaml => tree::from_yaml(text),
@@ -190,16 +190,14 @@ struct FileReader<'p> {
     providers: Option<&'p [&'p str]>,
     layer: ConfigLayer,
     found: ProblemList,
+    /// The span of `budget.window`.
+    window_at: Option<TextSpan>,
 }
 
 impl FileReader<'_> {
     fn root(&mut self, root: &ConfigNode) {
         self.table(root, "");
-        let window = self.layer.values.get("plans.budget.window");
-        if let Some((_, ValueOrigin::User(line) | ValueOrigin::Project(line))) = window
-            && self.layer.get("plans.budget.quota_ceiling_usd").is_none()
-        {
-            let at = span_of(root, "window", *line).unwrap_or_default();
+        if let Some(at) = self.window_at.filter(|_| self.layer.get("plans.budget.quota_ceiling_usd").is_none()) {
             let problem = self.found.error(at, "`budget.window` limits nothing without a ceiling");
             problem.add_hint("add `quota_ceiling_usd`, the amount that may be spent within it");
         }
@@ -219,7 +217,7 @@ impl FileReader<'_> {
             let is_section = || self.names.iter().any(|(name, _)| name.starts_with(&format!("{path}.")));
             match (key, elsewhere) {
                 _ if entry.node.value == NodeValue::Nothing && (key.is_some() || is_section()) => {}
-                (Some(key), _) => self.value(key, &path, &entry.node, entry.at.line),
+                (Some(key), _) => self.value(key, &path, entry),
                 (None, Some((_, hint))) => self.unknown(entry.at, above, &path, Some((*hint).to_owned())),
                 (None, None) if is_section() => self.table(&entry.node, &path),
                 (None, None) => {
@@ -230,8 +228,8 @@ impl FileReader<'_> {
         }
     }
 
-    fn value(&mut self, key: &'static ConfigKey, path: &str, node: &ConfigNode, line: usize) {
-        let source = self.layer.source;
+    fn value(&mut self, key: &'static ConfigKey, path: &str, TableEntry { at, node, .. }: &TableEntry) {
+        let (source, line) = (self.layer.source, at.line);
         let origin = match source {
             LayerSource::User => ValueOrigin::User(line),
             LayerSource::Project => ValueOrigin::Project(line),
@@ -243,7 +241,10 @@ impl FileReader<'_> {
             Ok(Json::Object(table)) if table.is_empty() => {}
             Ok(value) => match refused(key, &value, node.at).filter(|_| source == LayerSource::Project) {
                 Some(problem) => self.found.errors.push(problem),
-                None => drop(self.layer.values.insert(key.path, (value, origin))),
+                None => {
+                    self.window_at = self.window_at.or((key.path == "plans.budget.window").then_some(*at));
+                    self.layer.values.insert(key.path, (value, origin));
+                }
             },
         }
     }
@@ -285,15 +286,6 @@ impl FileReader<'_> {
         near.map(|near| if above.is_empty() { near.to_owned() } else { format!("{above}.{near}") })
             .or_else(|| elsewhere().map(|(path, _)| (*path).to_owned()))
     }
-}
-
-/// The span of the entry with this name on this line.
-fn span_of(node: &ConfigNode, name: &str, line: usize) -> Option<TextSpan> {
-    let NodeValue::Table(entries) = &node.value else { return None };
-    entries.iter().find_map(|entry| {
-        let here = entry.name == name && entry.at.line == line;
-        if here { Some(entry.at) } else { span_of(&entry.node, name, line) }
-    })
 }
 
 /// The reason why a project's file must not set this value, if there is one.

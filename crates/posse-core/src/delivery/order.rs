@@ -26,26 +26,6 @@ pub struct Order {
     pub composer_since: Option<Mono>,
 }
 
-/// What shows that a message was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// It has left the input field.
-    Emptied,
-    /// It stands in the conversation.
-    Echoed,
-    /// The program says that it works, and the input field is gone.
-    Claimed,
-    /// None: a program we cannot read.
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    pub proof: Proof,
-    /// How often the submit key was pressed.
-    pub presses: u32,
-}
-
 /// What became of the text of a message that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {

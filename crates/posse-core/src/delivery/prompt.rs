@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::order::{Delivered, Failure, Left, Order, Proof, When, Why};
+use super::order::{Failure, Left, Order, When, Why};
 use super::rules::{Submit, WhileBusy};
 use super::shown::{Recognised, clean, paste};
 use super::typist::Typist;
@@ -152,9 +152,8 @@ impl Prompt {
         match event {
             Event::Gone => self.fail(Why::Gone),
             Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
-            Event::Typed(id) if self.typist.typed(id, now) => self.done(Proof::None),
+            Event::Typed(id) if self.typist.typed(id, now) => self.done(),
             _ if !self.typist.has_typed() => {
-                self.presses = 1;
                 self.clock = Clock { look: None, give_up: now + TAKE };
                 let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
                 bytes.extend_from_slice(&self.how.key.0);
@@ -312,8 +311,8 @@ impl Prompt {
 
     /// Whether it was taken, after the submit key.
     fn judge(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        if let Some(proof) = self.proof(draft, seen) {
-            return self.done(proof);
+        if self.is_taken(draft, seen) {
+            return self.done();
         }
         let late = self.typist.taken().is_some_and(|taken| now >= taken + self.how.retry);
         if !draft.is_some_and(|draft| self.is_there(draft)) || self.asked.is_some() || !late {
@@ -332,30 +331,28 @@ impl Prompt {
             self.go(PromptStep::Erasing, now, TAKE);
             return vec![self.typist.key(vec![0x7f])];
         }
-        match self.proof(draft, seen) {
-            // The character is in the next draft now, or will be.
-            Some(proof) => {
-                let erase = self.typist.key(vec![0x7f]);
-                [vec![erase], self.done(proof)].concat()
-            }
-            None => Vec::new(),
+        if !self.is_taken(draft, seen) {
+            return Vec::new();
         }
+        // The character is in the next draft now, or will be.
+        let erase = self.typist.key(vec![0x7f]);
+        [vec![erase], self.done()].concat()
     }
 
-    fn proof(&self, draft: Option<&str>, seen: Seen<'_>) -> Option<Proof> {
+    /// Whether the screen proves that the message was taken.
+    fn is_taken(&self, draft: Option<&str>, seen: Seen<'_>) -> bool {
         let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
         match draft {
-            Some(draft) if self.is_there(draft) => None,
-            Some(draft) if draft.is_empty() || draft == self.how.probe => Some(Proof::Emptied),
+            Some(draft) if self.is_there(draft) => false,
+            Some(draft) if draft.is_empty() || draft == self.how.probe => true,
             // Half drawn, an older prompt may be the last one.
-            _ if echoed && seen.reading.strength == Strength::Layout => Some(Proof::Echoed),
+            _ if echoed && seen.reading.strength == Strength::Layout => true,
             // Another draft may be something else on a screen that is half drawn.
-            Some(_) => None,
+            Some(_) => false,
             // The cursor has left the row in which the text stood.
-            None if self.plain && self.asked.is_none() => Some(Proof::Emptied),
+            None if self.plain && self.asked.is_none() => true,
             // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
-            None if self.order.when == When::Quiet && (self.claimed || works(seen)) => Some(Proof::Claimed),
-            None => None,
+            None => self.order.when == When::Quiet && (self.claimed || works(seen)),
         }
     }
 
@@ -393,9 +390,9 @@ impl Prompt {
         vec![Effect::Failed(Failure { why, left })]
     }
 
-    fn done(&mut self, proof: Proof) -> Vec<Effect> {
+    fn done(&mut self) -> Vec<Effect> {
         self.step = PromptStep::Over;
-        vec![Effect::Done(Delivered { proof, presses: self.presses })]
+        vec![Effect::Done(())]
     }
 
     fn go(&mut self, step: PromptStep, now: Mono, patience: Duration) {

@@ -1,4 +1,4 @@
-//! Screens and tables for the tests of both machines.
+//! Screens and scripts for the tests of both machines.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use crate::detect::dialog::{Choosable, Dialog, Meaning};
 use crate::detect::{Evidence, Reading, Strength};
 use crate::status::{Claim, Status, StatusKind, WaitingKind};
 pub(super) use crate::testing::at;
-use crate::time::Wall;
+use crate::time::{Mono, Wall};
 
 /// A screen, and what is believed of it.
 #[derive(Clone, Debug)]
@@ -83,6 +83,10 @@ pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
     screen(StatusKind::WaitingUserAnswer, None, Some(dialog))
 }
 
+pub(super) fn permission() -> Screen {
+    asking("d", WaitingKind::Permission, &[">Yes|1", "No|2"])
+}
+
 /// A question that is only text, and the row with the cursor.
 pub(super) fn asking_in_text(row: &str) -> Screen {
     screen(StatusKind::WaitingUserAnswer, None, None).with(|screen| {
@@ -116,13 +120,61 @@ impl Ev {
     }
 }
 
+/// An event by its name. `[TEXT]` is a quiet agent with this in its input field.
+pub(super) fn event(name: &str) -> Ev {
+    let draft = |name: &str| name.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
+    match name.split_once(' ').unwrap_or((name, "")) {
+        ("typed", id) => Ev::Typed(id.parse().unwrap()),
+        ("failed", id) => Ev::Failed(id.parse().unwrap()),
+        ("working", "") => Ev::Said(Claim::Working),
+        ("asking", "") => Ev::Said(Claim::Asking(None)),
+        ("time", "") => Ev::Time,
+        ("gone", "") => Ev::Gone,
+        ("asks", "") => Ev::Read(permission()),
+        ("busy", rest) => Ev::Read(busy(&draft(rest).unwrap())),
+        _ => Ev::Read(quiet(&draft(name).unwrap_or_else(|| panic!("there is no event {name:?}")))),
+    }
+}
+
+/// Plays a script: steps `MILLISECOND EVENT > EFFECTS` with `;` between them. Without `>` nothing is done. `handle` gives the
+/// effects in words, and the next deadline.
+pub(super) fn play(
+    script: &str,
+    named: &[(&str, Ev)],
+    mut handle: impl FnMut(Event<'_>, Mono) -> (String, Option<Mono>),
+) {
+    for step in script.split(';').map(str::trim) {
+        let (told, expected) = step.split_once(" > ").unwrap_or((step, ""));
+        let (ms, name) = told.split_once(' ').unwrap();
+        let now = at(ms.parse().unwrap());
+        let named = named.iter().find(|(known, _)| *known == name).map(|(_, event)| event.clone());
+        let (effects, deadline) = handle(named.unwrap_or_else(|| event(name)).event(), now);
+        assert_eq!(effects, expected, "{step}, in {script}");
+        assert!(deadline.is_none_or(|deadline| deadline > now), "the deadline is past: {step}, in {script}");
+    }
+}
+
 /// Effects in one line.
 pub(super) fn words<D: Debug, F: Debug>(effects: &[Effect<D, F>]) -> String {
+    let outcome = |outcome: String| {
+        let inside = outcome.split_once(": ").map_or("done", |(_, inside)| inside).trim_end_matches(" }");
+        inside.replace(", left: ", " ").replace(", presses: ", " ")
+    };
     let word = |effect: &Effect<D, F>| match effect {
-        Effect::Type { bytes, .. } => format!("type {}", bytes.escape_ascii()),
+        Effect::Type { bytes, .. } => typed(bytes),
         Effect::Look => "look".into(),
-        Effect::Done(done) => format!("{done:?}"),
-        Effect::Failed(failed) => format!("{failed:?}"),
+        Effect::Done(done) => outcome(format!("{done:?}")),
+        Effect::Failed(failed) => outcome(format!("{failed:?}")),
     };
     effects.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+fn typed(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    match text.strip_prefix("\x1b[200~").and_then(|rest| rest.split_once("\x1b[201~")) {
+        Some((pasted, "")) => format!("paste {pasted}"),
+        Some((pasted, key)) => format!("paste {pasted} {}", crate::keys::name(key.as_bytes())),
+        None if bytes == b"\x15\x7f" => "clear".into(),
+        None => crate::keys::name(bytes),
+    }
 }

@@ -53,6 +53,7 @@ impl From<String> for Pattern {
 
 impl Pattern {
     pub(super) fn is_match(&self, text: &str) -> bool {
+        debug_assert!(!self.expressions.is_empty(), "{:?} is compiled", self.text);
         self.expressions.iter().any(|expression| expression.is_match(text))
     }
 
@@ -119,11 +120,10 @@ impl Collector<'_> {
     }
 
     fn layout(&mut self, layout: &mut Layout) -> Result<(), BadRules> {
-        let Layout { composer, composer_not, frame_above, frame_below, only_below, not_below, .. } = layout;
-        let rows = [composer, composer_not, frame_above, frame_below, only_below, not_below];
+        let Layout { composer, composer_not, frame_above, frame_below, only_below, not_below, plain, .. } = layout;
+        let rows = [composer, composer_not, frame_above, frame_below, only_below, not_below, plain];
         self.add("layout", true, rows.into_iter().flatten())?;
-        let rows = [&mut layout.plain, &mut layout.completion, &mut layout.prompt_echo];
-        self.add("layout", true, rows.into_iter().flatten())?;
+        self.add("layout", true, [&mut layout.completion, &mut layout.prompt_echo].into_iter().flatten())?;
         self.add("layout", false, [&mut layout.placeholder, &mut layout.completes].into_iter().flatten())
     }
 

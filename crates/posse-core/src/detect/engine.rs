@@ -100,8 +100,11 @@ impl<'a> Sight<'a> {
 
     /// Whether a row matches one of these patterns.
     pub(super) fn hit<'p>(&self, row: usize, patterns: impl IntoIterator<Item = &'p Pattern>) -> bool {
-        let mut ids = patterns.into_iter().flat_map(|pattern| &pattern.in_set);
-        ids.any(|id| self.rows[row].1[id / 64] & (1 << (id % 64)) != 0)
+        let hits = &self.rows[row].1;
+        patterns.into_iter().any(|pattern| {
+            debug_assert!(!pattern.in_set.is_empty(), "rows are matched against {:?}", pattern.text);
+            pattern.in_set.iter().any(|id| hits[id / 64] & (1 << (id % 64)) != 0)
+        })
     }
 
     /// The last of these rows that matches one of these patterns.

@@ -45,10 +45,10 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     }
     let mut fit = Fit::Whole;
     for text in &parts.text {
-        fit = fit.and(shown.text(text));
+        fit = fit.min(shown.text(text));
     }
     for (before, after) in &parts.changes {
-        fit = fit.and(shown.change(before, after));
+        fit = fit.min(shown.change(before, after));
     }
     let has_value = |(plain, quoted): &(String, String)| shown.all.contains(plain) || shown.all.contains(quoted);
     if !parts.values.iter().all(has_value) {
@@ -71,12 +71,6 @@ enum Fit {
     No,
     Part,
     Whole,
-}
-
-impl Fit {
-    fn and(self, other: Fit) -> Fit {
-        self.min(other)
-    }
 }
 
 /// The characters of a text that leave a mark on a screen.
@@ -185,7 +179,7 @@ impl ShownDialog {
                 () => Fit::No,
             }
         };
-        one(after, RowSign::Minus).and(one(before, RowSign::Plus))
+        one(after, RowSign::Minus).min(one(before, RowSign::Plus))
     }
 
     /// A path, maybe shortened to one that is relative to the agent's directory or to the user's home.

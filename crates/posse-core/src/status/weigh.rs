@@ -1,7 +1,4 @@
-//! How long a screen must stand to be believed, and how long a word of the agent holds against it.
-//!
-//! Nothing here changes anything: evidence in, the status it will lead to and when. A screen that is followed by
-//! another one in time leads to nothing.
+//! The evidence: how long a screen must stand to be believed, and how long a word of the agent holds against it.
 
 use std::time::Duration;
 
@@ -30,7 +27,7 @@ pub(super) const FRAME: Duration = Duration::from_millis(150);
 
 /// How long a screen must be quiet if all that ended the turn is a title, or a word that the agent is ready: Codex 0.160
 /// draws the row of an error 6 ms after the frame that ends the turn, and Codex 0.163 after it said that it is idle.
-const ROW: Duration = Duration::from_millis(40);
+pub(super) const ROW: Duration = Duration::from_millis(40);
 /// How long a title that turned must be plain to confirm a hook's claim that the turn is over. Claude Code turns it once
 /// more while it runs its Stop hooks, at most 22 ms after it was plain.
 pub(super) const REST: Duration = Duration::from_millis(60);
@@ -44,7 +41,7 @@ pub(super) const ASKING: Duration = Duration::from_millis(2500);
 
 /// A prompt was taken, and an agent that tells when it begins has not begun: for this long a quiet screen is still the one
 /// of before. Qwen Code took 3.5 s on a machine with six compilers; three times that.
-const UNHEARD: Duration = Duration::from_secs(10);
+pub(super) const UNHEARD: Duration = Duration::from_secs(10);
 
 /// The end of a turn that was told and is shown within this time is one end; a screen that is quiet later must settle.
 /// As long as a wrong status may stand.
@@ -184,7 +181,7 @@ pub(super) struct Word {
 
 impl Word {
     /// Whether it says that a turn is over, well or not.
-    fn is_end(&self) -> bool {
+    pub(super) fn is_end(&self) -> bool {
         matches!(self.claim, Claim::Ready | Claim::TurnOver | Claim::Failed(_))
     }
 
@@ -197,101 +194,4 @@ impl Word {
     pub(super) fn announced(&self, seen: &Seen) -> bool {
         self.is_end() && seen.since <= self.at + SHOWN
     }
-}
-
-/// What the screen is weighed against.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Against<'a> {
-    pub(super) word: Option<&'a Word>,
-    /// How many sources say "working" that would also say when it ends.
-    pub(super) standing: usize,
-    /// Nothing has been seen yet but the start.
-    pub(super) fresh: bool,
-    /// It has not been ready since the start.
-    pub(super) starting: bool,
-    /// We have sent a prompt, and it would have told that it works on it.
-    pub(super) unheard: bool,
-    /// The same by OSC 7501, and its title has turned and stopped.
-    pub(super) blinked: bool,
-    /// Its title, which turns while it works, does not.
-    pub(super) plain: bool,
-    /// A hook has claimed the end of the turn.
-    pub(super) claimed: bool,
-}
-
-/// When what the screen says is believed, if it stays; `None`: not on its own.
-pub(super) fn due(seen: &Seen, against: Against<'_>) -> Option<Mono> {
-    let word = against.word;
-    let text = seen.strength < Strength::Layout;
-    let stands = match seen.says {
-        Says::Nothing => return None,
-        Says::Quiet => return quiet(seen, against),
-        Says::Busy => return busy(seen, word),
-        Says::Asking | Says::Working if !text => seen.since,
-        // Announced, or closed: that is no frame caught half-way.
-        Says::Failed if seen.closed.is_some() || word.is_some_and(|word| word.announced(seen)) => seen.since,
-        Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
-        // Programs start with an empty screen, and one that says that it works is not gone.
-        Says::Empty if against.starting || against.standing > 0 => return None,
-        Says::Empty => seen.since + EMPTY,
-    };
-    let hold = |word: &Word| match (&word.claim, seen.says) {
-        (_, Says::Asking) if !text => Duration::ZERO,
-        (_, Says::Working) if word.is_end() => LAG,
-        (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
-        (_, Says::Failed) if word.is_end() => Duration::ZERO,
-        // An error that came after the word is news; an older one may not have been painted over yet.
-        (Claim::Working, Says::Failed) if seen.since > word.at => Duration::ZERO,
-        _ => DOUBT,
-    };
-    Some(word.map_or(stands, |word| stands.max(word.at + hold(word))))
-}
-
-/// A title is not repainted: when its end is lost it stays busy for ever. So it is not believed against the end of a
-/// turn that was told otherwise, unless the conversation goes on.
-fn busy(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
-    match word {
-        Some(word) if word.is_end() => {
-            let news = seen.since.max(seen.moved);
-            (news > word.at + LAG).then_some(news)
-        }
-        Some(Word { claim: Claim::Asking(_), at, .. }) => Some(seen.since.max(*at + DOUBT)),
-        _ => Some(seen.since),
-    }
-}
-
-/// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
-fn quiet(seen: &Seen, against: Against<'_>) -> Option<Mono> {
-    let Against { word, standing, fresh, starting, unheard, blinked, plain, claimed } = against;
-    // The row that closes a turn and was there before the word closes the turn before.
-    let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
-    let patience = match word {
-        _ if fresh && seen.strength == Strength::Layout => return Some(seen.since),
-        Some(Word { claim: Claim::Failed(_), .. }) => return None,
-        Some(_) if blinked => SETTLE,
-        Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
-            let is_plain = word.claim == Claim::Ready
-                && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))
-                && !(claimed || starting)
-                && seen.closed.is_none();
-            return Some(seen.since.max(word.at) + if is_plain { ROW } else { Duration::ZERO });
-        }
-        Some(word) if !word.is_end() && closed(word) => return seen.closed,
-        _ if unheard => UNHEARD,
-        // We know what we did, and what we sent may still be on its way.
-        Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
-        // Quiet, and then a question: nobody must take the moment between for the end.
-        Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
-        Some(Word { claim: Claim::Working, .. }) => SETTLE,
-        _ if seen.closed.is_some() => return seen.closed,
-        _ if plain && standing == 0 => return Some(seen.since),
-        _ => SETTLE,
-    };
-    let patience = match standing {
-        0 => patience,
-        1 => patience.max(DOUBT),
-        // One source may be lost or late, not two.
-        _ => return None,
-    };
-    Some(word.map_or(seen.moved, |word| seen.moved.max(word.at)) + patience)
 }

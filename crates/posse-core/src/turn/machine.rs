@@ -95,7 +95,7 @@ impl Turn {
 
     /// How many permissions were accepted in this turn, one under way included.
     pub fn accepts(&self) -> u32 {
-        self.accepts.count()
+        self.accepts.count
     }
 
     /// Whether the agent was seen at work, or time was up for that.

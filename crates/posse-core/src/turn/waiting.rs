@@ -120,7 +120,7 @@ impl Turn {
         }
         if let Hands::Ours = self.hands(seen, waiting) {
             let drawn = waiting.undrawn.map(|since| since + DRAWN);
-            return drawn.max(self.accepts.last().map(|last| last + COOLDOWN));
+            return drawn.max(self.accepts.last.map(|last| last + COOLDOWN));
         }
         let warn = waiting.next_warning();
         let give_up = self.rules.waiting_timeout.map(|timeout| waiting.since + timeout + Duration::from_nanos(1));

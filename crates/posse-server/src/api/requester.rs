@@ -74,7 +74,7 @@ impl FromRequestParts<App> for Requester {
 impl Requester {
     /// Returns whether the requester is a process that may answer only if the operator has allowed it.
     fn is_held(self) -> bool {
-        matches!(self, Requester::Process(whereabouts) if !whereabouts.is_outside())
+        matches!(self, Requester::Process(whereabouts) if whereabouts != Whereabouts::Outside)
     }
 
     /// Refuses a process in a terminal, unless the operator has allowed such processes to answer.

@@ -406,7 +406,7 @@ impl Agent {
         let result = match effect {
             Effect::Type { id, bytes } => return Some(Do::Type(id, bytes)),
             Effect::Look => return Some(Do::Look),
-            Effect::Done(_) => Ok(()),
+            Effect::Done(()) => Ok(()),
             Effect::Failed(failure) => Err(InputError::NotDelivered(failure)),
         };
         let Work { by, machine: Machine::Prompt { prompt, characters } } = self.work.take()? else { return None };

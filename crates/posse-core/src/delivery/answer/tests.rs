@@ -1,12 +1,11 @@
 use super::super::DialogKeys;
-use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, quiet, words};
+use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, play, quiet, words};
 use super::super::translate::{Meant, translate};
 use super::*;
 use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
-use Ev::{Failed, Gone, Read, Said, Time, Typed};
+use Ev::Read;
 
-const NOTHING: &str = "";
 const NUMBERED: [&str; 3] = [">Yes|1", "Yes, always|2", "No|3"];
 
 fn permission(id: &str, options: &[&str]) -> Ev {
@@ -18,242 +17,160 @@ fn answer(wish: Wish) -> Answer {
     Answer::new(Decision::new("d".into(), wish), keys, at(0))
 }
 
-fn run(mut answer: Answer, table: &[(u64, Ev, &str)]) {
-    for (ms, event, expected) in table {
-        assert_eq!(words(&answer.handle(event.event(), at(*ms))), *expected, "at {ms} ms: {event:?}");
-        assert!(answer.deadline().is_none_or(|deadline| deadline > at(*ms)), "at {ms} ms the deadline is past");
-    }
+/// Plays a script. `d` is the question that was decided on, `d2` the same with the cursor on its second option, `e` another.
+fn run_with(mut answer: Answer, named: &[(&str, Ev)], script: &str) {
+    let second = ["Yes|1", ">Yes, always|2", "No|3"];
+    let known =
+        [("d", permission("d", &NUMBERED)), ("d2", permission("d", &second)), ("e", permission("e", &NUMBERED))];
+    let named = [named, &known[..]].concat();
+    play(script, &named, |event, now| (words(&answer.handle(event, now)), answer.deadline()));
 }
 
-fn accepting(table: &[(u64, Ev, &str)]) {
-    run(answer(Wish::Accept), table);
+fn run(answer: Answer, script: &str) {
+    run_with(answer, &[], script);
 }
 
-fn failed(why: &str, presses: u32) -> String {
-    format!("Unanswered {{ why: {why}, presses: {presses} }}")
-}
-
-fn done(verified: &str, presses: u32) -> String {
-    format!("Answered {{ verified: {verified}, presses: {presses} }}")
+fn accepting(script: &str) {
+    run(answer(Wish::Accept), script);
 }
 
 #[test]
 fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
-    let d = || permission("d", &NUMBERED);
-    accepting(&[
-        (0, Time, "look"),
-        (0, d(), NOTHING),
-        (200, d(), NOTHING),
-        (300, Time, "look"),
-        (300, d(), "type 1"),
-        (301, Typed(0), NOTHING),
-        (310, d(), NOTHING),
-        (350, Read(busy("")), &done("Closed", 1)),
-        (400, d(), NOTHING),
-    ]);
-    run(answer(Wish::Deny), &[(0, d(), NOTHING), (300, d(), "type 3")]);
-    run(
-        answer(Wish::Option(0)),
-        &[(0, d(), NOTHING), (300, d(), "type 1"), (310, permission("e", &NUMBERED), &done("Another", 1))],
+    accepting(
+        "0 time > look; 0 d; 200 d; 300 time > look; 300 d > 1; 301 typed 0; 310 d; 350 busy [] > Closed 1; 400 d",
     );
+    run(answer(Wish::Deny), "0 d; 300 d > 3");
+    run(answer(Wish::Option(0)), "0 d; 300 d > 1; 310 e > Another 1");
     // After an answer in vain the cursor has to move first.
     let mut again = answer(Wish::Accept);
     again.decision.again = true;
-    run(
-        again,
-        &[
-            (0, d(), NOTHING),
-            (300, d(), r"type \x1b[B"),
-            (301, Typed(0), NOTHING),
-            (310, permission("d", &["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
-            (311, Typed(1), NOTHING),
-            (320, d(), "type 1"),
-        ],
-    );
+    run(again, "0 d; 300 d > down; 301 typed 0; 310 d2 > up; 311 typed 1; 320 d > 1");
     let mut known = answer(Wish::Accept);
     known.decision.since = Some(at(0));
-    run(known, &[(400, d(), "type 1")]);
+    run(known, "400 d > 1");
 }
 
 #[test]
 fn what_is_not_plain_is_refused_and_nothing_typed() {
-    let no = |wish, screen: Screen, why: &str| run(answer(wish), &[(0, Read(screen), &failed(why, 0))]);
-    let ask = |kind, options: &[&str]| asking("d", kind, options);
     use WaitingKind::{Permission, Plan, Question, Startup};
-    no(Wish::Accept, ask(Permission, &[">Yes, always|1", "No|2"]), "NotPlain");
-    no(Wish::Accept, ask(Permission, &[">Yes|1", "Yes|2"]), "NotPlain");
-    no(Wish::Accept, ask(Startup, &["Yes|1", ">No|2"]), "Kind(Startup)");
-    no(Wish::Accept, ask(Question, &[">Yes|1", "No|2"]), "Kind(Question)");
-    no(Wish::Accept, ask(Plan, &[">Yes|1", "No|2"]), "Kind(Plan)");
-    no(Wish::Deny, ask(Startup, &["Yes|1", ">No|2"]), "Kind(Startup)");
-    no(Wish::Option(1), ask(Permission, &NUMBERED), "Widens");
-    no(Wish::Option(7), ask(Permission, &NUMBERED), "NoSuchOption");
-    no(Wish::Accept, asking("e", Permission, &NUMBERED), "Changed");
-    no(Wish::Accept, quiet(""), "Vanished");
+    let ask = |kind, options: &[&str]| asking("d", kind, options);
+    let startup = || ask(Startup, &["Yes|1", ">No|2"]);
+    for (wish, screen, why) in [
+        (Wish::Accept, ask(Permission, &[">Yes, always|1", "No|2"]), "NotPlain"),
+        (Wish::Accept, ask(Permission, &[">Yes|1", "Yes|2"]), "NotPlain"),
+        (Wish::Accept, startup(), "Kind(Startup)"),
+        (Wish::Accept, ask(Question, &[">Yes|1", "No|2"]), "Kind(Question)"),
+        (Wish::Accept, ask(Plan, &[">Yes|1", "No|2"]), "Kind(Plan)"),
+        (Wish::Deny, startup(), "Kind(Startup)"),
+        (Wish::Option(1), ask(Permission, &NUMBERED), "Widens"),
+        (Wish::Option(7), ask(Permission, &NUMBERED), "NoSuchOption"),
+        (Wish::Accept, asking("e", Permission, &NUMBERED), "Changed"),
+        (Wish::Accept, quiet(""), "Vanished"),
+    ] {
+        run_with(answer(wish), &[("x", Read(screen))], &format!("0 x > {why} 0"));
+    }
     let mut allowed = answer(Wish::Accept);
     allowed.decision.also = vec![Plan];
-    run(allowed, &[(0, Read(ask(Plan, &[">Yes|1", "No|2"])), NOTHING)]);
-    run(answer(Wish::Option(0)), &[(0, Read(ask(Startup, &["Yes|1", ">No|2"])), NOTHING)]);
+    run_with(allowed, &[("plan", Read(ask(Plan, &[">Yes|1", "No|2"])))], "0 plan");
+    run_with(answer(Wish::Option(0)), &[("startup", Read(startup()))], "0 startup");
 }
 
 #[test]
 fn a_question_that_changes_before_the_key_gets_none() {
-    let d = || permission("d", &NUMBERED);
-    accepting(&[(0, d(), NOTHING), (299, permission("e", &NUMBERED), &failed("Changed", 0)), (300, d(), NOTHING)]);
-    accepting(&[(0, d(), NOTHING), (299, Read(quiet("")), &failed("Vanished", 0))]);
-    accepting(&[(0, d(), NOTHING), (299, Gone, &failed("Gone", 0))]);
+    accepting("0 d; 299 e > Changed 0; 300 d");
+    accepting("0 d; 299 [] > Vanished 0");
+    accepting("0 d; 299 gone > Gone 0");
 }
 
 #[test]
 fn without_a_key_the_cursor_goes_step_by_step() {
     let d = |options: &[&str]| permission("d", options);
-    let on_first = ["> Maybe", "No", "Yes"];
-    accepting(&[
-        (0, d(&on_first), NOTHING),
-        (300, d(&on_first), r"type \x1b[B"),
-        (301, d(&on_first), NOTHING),
-        (302, Typed(0), NOTHING),
-        (310, d(&["Maybe", ">No", "Yes"]), r"type \x1b[B"),
-        (311, Typed(1), NOTHING),
-        (320, d(&["Maybe", "No", ">Yes"]), r"type \r"),
-        (321, Typed(2), NOTHING),
-        (350, Read(quiet("")), &done("Closed", 1)),
-    ]);
-    let moving = || {
-        let mut machine = answer(Wish::Deny);
-        machine.handle(d(&["Yes", "Maybe", ">Yes, always"]).event(), at(0));
-        machine
-    };
+    let menu =
+        [("1", d(&["> Maybe", "No", "Yes"])), ("2", d(&["Maybe", ">No", "Yes"])), ("3", d(&["Maybe", "No", ">Yes"]))];
+    run_with(
+        answer(Wish::Accept),
+        &menu,
+        "0 1; 300 1 > down; 301 1; 302 typed 0; 310 2 > down; 311 typed 1; 320 3 > enter; 321 typed 2; 350 [] > Closed 1",
+    );
     // No single option refuses: the key that refuses everything does.
-    run(moving(), &[(300, d(&["Yes", "Maybe", ">Yes, always"]), r"type \x1b")]);
-    let mut up = answer(Wish::Accept);
-    up.handle(d(&["Yes", ">No"]).event(), at(0));
-    run(
-        up.clone(),
-        &[(300, d(&["Yes", ">No"]), r"type \x1b[A"), (301, Typed(0), NOTHING), (2300, Time, &failed("Stuck", 0))],
-    );
-    run(
-        up,
-        &[
-            (300, d(&["Yes", ">No"]), r"type \x1b[A"),
-            (301, Typed(0), NOTHING),
-            (310, permission("e", &[">Yes", "No"]), &failed("Changed", 0)),
-        ],
-    );
-    accepting(&[(0, d(&["Yes", "No"]), NOTHING), (300, d(&["Yes", "No"]), &failed("Stuck", 0))]);
-}
-
-/// Up to the key at 300 ms.
-fn pressed() -> Answer {
-    let mut machine = answer(Wish::Accept);
-    for (ms, event) in [(0, permission("d", &NUMBERED)), (300, permission("d", &NUMBERED)), (301, Typed(0))] {
-        machine.handle(event.event(), at(ms));
+    let wide = [("wide", d(&["Yes", "Maybe", ">Yes, always"]))];
+    run_with(answer(Wish::Deny), &wide, "0 wide; 300 wide > esc");
+    let on_no = [("on no", d(&["Yes", ">No"])), ("no cursor", d(&["Yes", "No"]))];
+    for script in [
+        "0 on no; 300 on no > up; 301 typed 0; 2300 time > Stuck 0",
+        "0 on no; 300 on no > up; 301 typed 0; 310 e > Changed 0",
+        "0 no cursor; 300 no cursor > Stuck 0",
+    ] {
+        run_with(answer(Wish::Accept), &on_no, script);
     }
-    machine
 }
 
-fn after_key(table: &[(u64, Ev, &str)]) {
-    run(pressed(), table);
+/// From the key at 300 ms on.
+fn after_key_with(named: &[(&str, Ev)], script: &str) {
+    run_with(answer(Wish::Accept), named, &format!("0 d; 300 d > 1; 301 typed 0; {script}"));
+}
+
+fn after_key(script: &str) {
+    after_key_with(&[], script);
 }
 
 #[test]
 fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
-    let d = || permission("d", &NUMBERED);
-    let moved = || permission("d", &["Yes|1", ">Yes, always|2", "No|3"]);
-    after_key(&[
-        (900, d(), NOTHING),
-        (1301, Time, "look"),
-        (1301, d(), r"type \x1b[B"),
-        (1302, Typed(1), NOTHING),
-        (1310, moved(), r"type \x1b[A"),
-        (1311, Typed(2), NOTHING),
-        (1320, d(), "type 1"),
-        (1321, Typed(3), NOTHING),
-        (1350, Read(busy("")), &done("Closed", 2)),
-    ]);
-    after_key(&[
-        (1301, d(), r"type \x1b[B"),
-        (1302, Typed(1), NOTHING),
-        (1310, moved(), r"type \x1b[A"),
-        (1311, Typed(2), NOTHING),
-        (1312, Said(Claim::Working), "look"),
-        (1320, d(), &failed("StillOpen", 1)),
-    ]);
+    let moved = "1301 d > down; 1302 typed 1; 1310 d2 > up; 1311 typed 2; ";
+    after_key(&format!("900 d; 1301 time > look; {moved}1320 d > 1; 1321 typed 3; 1350 busy [] > Closed 2"));
+    after_key(&format!("{moved}1312 working > look; 1320 d > StillOpen 1"));
     // The first key was only slow, and the next question came up under the arrow.
-    after_key(&[
-        (1301, d(), r"type \x1b[B"),
-        (1302, Typed(1), NOTHING),
-        (1310, permission("e", &NUMBERED), &done("Another", 1)),
-    ]);
-    after_key(&[(400, Failed(0), NOTHING), (400, Failed(9), NOTHING)]);
+    after_key("1301 d > down; 1302 typed 1; 1310 e > Another 1");
+    after_key("400 failed 0; 400 failed 9");
 }
 
 #[test]
 fn the_next_question_in_the_same_words_is_another_one() {
-    let d = || permission("d", &NUMBERED);
     let printed = |options: &[&str]| Read(asking("d", WaitingKind::Permission, options).with(|s| s.printed = 5));
-    // The program has said and printed something that it would not have without the key.
-    let said = || (400, Said(Claim::Asking(None)), "look");
-    after_key(&[said(), (1200, printed(&NUMBERED), NOTHING), (1301, printed(&NUMBERED), &done("Another", 1))]);
-    // It may have spoken of something before the key.
-    after_key(&[said(), (1301, d(), NOTHING), (3301, Time, &failed("StillOpen", 1))]);
-    // Something was printed, and everything before the arrows was read.
-    after_key(&[
-        (1301, printed(&NUMBERED), r"type \x1b[B"),
-        (1302, Typed(1), NOTHING),
-        (1310, printed(&["Yes|1", ">Yes, always|2", "No|3"]), r"type \x1b[A"),
-        (1311, Typed(2), NOTHING),
-        (1320, printed(&NUMBERED), &done("Another", 1)),
-    ]);
-    // The cursor does not move: the program is stalled, and nothing is known.
-    after_key(&[
-        (1301, printed(&NUMBERED), r"type \x1b[B"),
-        (1302, Typed(1), NOTHING),
-        (3301, Time, &failed("Stuck", 1)),
-    ]);
+    let new = [("new", printed(&NUMBERED)), ("new2", printed(&["Yes|1", ">Yes, always|2", "No|3"]))];
+    for script in [
+        // The program has said and printed something that it would not have without the key.
+        "400 asking > look; 1200 new; 1301 new > Another 1",
+        // It may have spoken of something before the key.
+        "400 asking > look; 1301 d; 3301 time > StillOpen 1",
+        // Something was printed, and everything before the arrows was read.
+        "1301 new > down; 1302 typed 1; 1310 new2 > up; 1311 typed 2; 1320 new > Another 1",
+        // The cursor does not move: the program is stalled, and nothing is known.
+        "1301 new > down; 1302 typed 1; 3301 time > Stuck 1",
+    ] {
+        after_key_with(&new, script);
+    }
 }
 
 #[test]
 fn a_screen_nobody_recognises_is_looked_at_twice() {
-    let half = || Read(busy("").with(|s| s.reading.strength = Strength::Fallback));
-    after_key(&[(310, half(), NOTHING), (410, Time, "look"), (410, half(), &done("Closed", 1))]);
-    after_key(&[(310, half(), NOTHING), (330, permission("d", &NUMBERED), NOTHING), (450, half(), NOTHING)]);
+    let half = [("half", Read(busy("").with(|s| s.reading.strength = Strength::Fallback)))];
+    after_key_with(&half, "310 half; 410 time > look; 410 half > Closed 1");
+    after_key_with(&half, "310 half; 330 d; 450 half");
 }
 
 #[test]
 fn a_question_in_text_gets_enter_only_after_the_letter_is_seen() {
     let row = "Allow this action? [y/n/t]:";
-    let text = || {
+    let other = asking_in_text(row).with(|screen| screen.cursor_row = Some(format!("{row} rm -rf")));
+    let typed = |letters: &str| Read(asking_in_text(&format!("{row}{letters}")));
+    let named = [("row", typed("")), ("row y", typed(" y")), ("row yy", typed(" yy")), ("other", Read(other))];
+    for then in [
+        "302 row; 310 row y > enter; 311 typed 1; 330 busy [] > Closed 1",
+        // It is not shown, and nothing else is: the program hides what is typed.
+        "1300 row",
+        "1301 row > enter",
+        // Somebody else types.
+        "1301 other",
+        "2300 time > NotEchoed 0",
+        "310 busy [] > Closed 1",
+        "310 row yy",
+        "310 e > Changed 0",
+    ] {
         let mut machine = answer(Wish::Accept);
         machine.decision.question = row.into();
-        machine
-    };
-    run(
-        text(),
-        &[
-            (0, Read(asking_in_text(row)), NOTHING),
-            (300, Read(asking_in_text(row)), "type y"),
-            (301, Typed(0), NOTHING),
-            (302, Read(asking_in_text(row)), NOTHING),
-            (310, Read(asking_in_text(&format!("{row} y"))), r"type \r"),
-            (311, Typed(1), NOTHING),
-            (330, Read(busy("")), &done("Closed", 1)),
-        ],
-    );
-    let typed = || {
-        [(0, Read(asking_in_text(row)), NOTHING), (300, Read(asking_in_text(row)), "type y"), (301, Typed(0), NOTHING)]
-    };
-    let then = |more: (u64, Ev, &'static str)| run(text(), &[typed().to_vec(), vec![more]].concat());
-    // It is not shown, and nothing else is: the program hides what is typed.
-    then((1300, Read(asking_in_text(row)), NOTHING));
-    then((1301, Read(asking_in_text(row)), r"type \r"));
-    // Somebody else types.
-    let other = || Read(asking_in_text(row).with(|screen| screen.cursor_row = Some(format!("{row} rm -rf"))));
-    then((1301, other(), NOTHING));
-    then((2300, Time, "Unanswered { why: NotEchoed, presses: 0 }"));
-    then((310, Read(busy("")), "Answered { verified: Closed, presses: 1 }"));
-    then((310, Read(asking_in_text(&format!("{row} yy"))), NOTHING));
-    then((310, permission("e", &NUMBERED), "Unanswered { why: Changed, presses: 0 }"));
+        run_with(machine, &named, &format!("0 row; 300 row > y; 301 typed 0; {then}"));
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
-//! What will be believed next, by whom, and why. Nothing here changes anything.
+//! What will be believed next, by whom, and why. Nothing here changes anything: evidence in, the status it will lead to and
+//! when. A screen that is followed by another one in time leads to nothing.
 
-use super::super::weigh::{self, Against, LAG, Says, Speaker};
+use std::time::Duration;
+
+use super::super::weigh::{self, ASKING, DOUBT, EMPTY, LAG, ROW, SETTLE, STAND, Says, Seen, Speaker, UNHEARD, Word};
 use super::super::{Claim, Source, Status, StatusKind, WaitingKind};
 use super::{ANSWERED, Border, Life, PROMPTED, Phase, Turns, is_over, is_ready};
-use crate::detect::Dialog;
+use crate::detect::{Dialog, Strength};
 use crate::time::{Mono, Wall};
 
 /// A status to come, and why.
@@ -52,17 +55,7 @@ impl Life {
     /// What the screen says, and when it has stood for long enough.
     fn by_screen(&self) -> Option<(Mono, Next<'_>)> {
         let seen = self.seen.as_ref()?;
-        let starting = self.phase == Phase::Starting;
-        let (word, standing) = (self.word.as_ref(), self.standing());
-        // Whoever writes down what it does writes down that it begins with a prompt, too.
-        let unheard = word.is_some_and(|word| word.by == Speaker::Us(PROMPTED))
-            && self.said[Source::SessionFile as usize].is_some();
-        let fresh = starting && self.turns == Turns::None;
-        let plain = self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready);
-        let claimed = self.hook_claims_end();
-        let blinked = self.title_blinked();
-        let against = Against { word, standing, fresh, starting, unheard, blinked, plain, claimed };
-        let due = weigh::due(seen, against);
+        let due = self.due(seen);
         let rule = Why::Rule(&seen.rule);
         match seen.says {
             Says::Nothing => None,
@@ -72,7 +65,7 @@ impl Life {
             Says::Working | Says::Busy
                 if self.is_stirring(Source::Title) && (seen.says == Says::Busy || seen.was_hidden) =>
             {
-                let lasts = if seen.was_hidden { weigh::STAND } else { weigh::STIR };
+                let lasts = if seen.was_hidden { STAND } else { weigh::STIR };
                 Some((due?.max(seen.since + lasts), next(StatusKind::Processing, rule)))
             }
             Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
@@ -84,7 +77,7 @@ impl Life {
             Says::Quiet if is_ready(self.presumed.kind) => {
                 // Someone said that the turn is over, someone else that it is not, and the answer goes on.
                 let progress = self.said[Source::Progress as usize] == Some(Claim::Working);
-                let moves = standing > usize::from(progress)
+                let moves = self.standing() > usize::from(progress)
                     && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
                 let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
                 // Otherwise only what we call it changes.
@@ -92,13 +85,82 @@ impl Life {
             }
             Says::Quiet if self.is_waiting() => {
                 // The turn goes on or is over; what is certain is that nobody is asked.
-                let announced = word.filter(|word| matches!(word.claim, Claim::Asking(_)));
-                let gone = announced.map_or(seen.since, |word| seen.since.max(word.at + weigh::DOUBT));
+                let announced = self.word.as_ref().filter(|word| matches!(word.claim, Claim::Asking(_)));
+                let gone = announced.map_or(seen.since, |word| seen.since.max(word.at + DOUBT));
                 let over = due.filter(|over| *over <= gone).map(|over| (over, next(self.ready_kind(), rule)));
                 over.or_else(|| Some((gone, next(StatusKind::Processing, Why::Gone(&seen.rule)))))
             }
             Says::Quiet => Some((due?, next(self.ready_kind(), rule))),
         }
+    }
+
+    /// When what the screen says is believed, if it stays; `None`: not on its own.
+    fn due(&self, seen: &Seen) -> Option<Mono> {
+        let word = self.word.as_ref();
+        let text = seen.strength < Strength::Layout;
+        let stands = match seen.says {
+            Says::Nothing => return None,
+            Says::Quiet => return self.quiet_due(seen),
+            Says::Busy => return busy_due(seen, word),
+            Says::Asking | Says::Working if !text => seen.since,
+            // Announced, or closed: that is no frame caught half-way.
+            Says::Failed if seen.closed.is_some() || word.is_some_and(|word| word.announced(seen)) => seen.since,
+            Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
+            // Programs start with an empty screen, and one that says that it works is not gone.
+            Says::Empty if self.phase == Phase::Starting || self.standing() > 0 => return None,
+            Says::Empty => seen.since + EMPTY,
+        };
+        let hold = |word: &Word| match (&word.claim, seen.says) {
+            (_, Says::Asking) if !text => Duration::ZERO,
+            (_, Says::Working) if word.is_end() => LAG,
+            (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
+            (_, Says::Failed) if word.is_end() => Duration::ZERO,
+            // An error that came after the word is news; an older one may not have been painted over yet.
+            (Claim::Working, Says::Failed) if seen.since > word.at => Duration::ZERO,
+            _ => DOUBT,
+        };
+        Some(word.map_or(stands, |word| stands.max(word.at + hold(word))))
+    }
+
+    /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
+    fn quiet_due(&self, seen: &Seen) -> Option<Mono> {
+        let (word, standing, starting) = (self.word.as_ref(), self.standing(), self.phase == Phase::Starting);
+        // The row that closes a turn and was there before the word closes the turn before.
+        let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
+        // Whoever writes down what it does writes down that it begins with a prompt, too.
+        let unheard = self.said[Source::SessionFile as usize].is_some();
+        let patience = match word {
+            _ if starting && self.turns == Turns::None && seen.strength == Strength::Layout => return Some(seen.since),
+            Some(Word { claim: Claim::Failed(_), .. }) => return None,
+            Some(_) if self.title_blinked() => SETTLE,
+            Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
+                let is_plain = word.claim == Claim::Ready
+                    && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))
+                    && !(self.hook_claims_end() || starting)
+                    && seen.closed.is_none();
+                return Some(seen.since.max(word.at) + if is_plain { ROW } else { Duration::ZERO });
+            }
+            Some(word) if !word.is_end() && closed(word) => return seen.closed,
+            Some(Word { by: Speaker::Us(PROMPTED), .. }) if unheard => UNHEARD,
+            // We know what we did, and what we sent may still be on its way.
+            Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
+            // Quiet, and then a question: nobody must take the moment between for the end.
+            Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
+            Some(Word { claim: Claim::Working, .. }) => SETTLE,
+            _ if seen.closed.is_some() => return seen.closed,
+            // Its title, which turns while it works, does not.
+            _ if self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready) && standing == 0 => {
+                return Some(seen.since);
+            }
+            _ => SETTLE,
+        };
+        let patience = match standing {
+            0 => patience,
+            1 => patience.max(DOUBT),
+            // One source may be lost or late, not two.
+            _ => return None,
+        };
+        Some(word.map_or(seen.moved, |word| seen.moved.max(word.at)) + patience)
     }
 
     /// Words that could not be believed when they were said.
@@ -142,19 +204,17 @@ impl Life {
                         }
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
-                            _ if self.title_blinked() => Some(weigh::SETTLE),
+                            _ if self.title_blinked() => Some(SETTLE),
                             _ if matches!(source, Source::Title | Source::Osc) => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source, &word.claim) => Some(LAG),
-                            1 => Some(weigh::DOUBT),
+                            1 => Some(DOUBT),
                             _ => None,
                         };
                         patience.filter(|_| !goes_on).map(|patience| (word.at + patience, ready))
                     }
                     // At the start the agent may be ready before its screen is. Without a screen its word must do.
-                    (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => {
-                        Some((word.at + weigh::SETTLE, ready))
-                    }
+                    (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => Some((word.at + SETTLE, ready)),
                     (Says::Nothing | Says::Busy, Phase::Going) if announced && self.is_waiting() => {
                         Some((word.at, ready))
                     }
@@ -195,6 +255,19 @@ impl Life {
     pub(super) fn standing(&self) -> usize {
         let tells_ends = Source::ALL.iter().filter(|source| **source != Source::Hook);
         tells_ends.filter(|source| self.said[**source as usize] == Some(Claim::Working)).count()
+    }
+}
+
+/// A title is not repainted: when its end is lost it stays busy for ever. So it is not believed against the end of a
+/// turn that was told otherwise, unless the conversation goes on.
+fn busy_due(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
+    match word {
+        Some(word) if word.is_end() => {
+            let news = seen.since.max(seen.moved);
+            (news > word.at + LAG).then_some(news)
+        }
+        Some(Word { claim: Claim::Asking(_), at, .. }) => Some(seen.since.max(*at + DOUBT)),
+        _ => Some(seen.since),
     }
 }
 
