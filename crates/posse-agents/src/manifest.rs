@@ -89,7 +89,7 @@ impl Provider {
     /// What reads the screens of one terminal. Some agents show the profile in their prompt; to all others it is the
     /// same for every terminal.
     pub fn for_profile(&self, profile: Option<&str>) -> Result<Arc<Detector>, BadManifest> {
-        let shows_profile = self.manifest.screen.named_patterns().any(|pattern| pattern.contains(PROFILE));
+        let shows_profile = self.manifest.screen.patterns.values().flatten().any(|pattern| pattern.contains(PROFILE));
         match profile.filter(|_| shows_profile) {
             Some(profile) => Ok(Arc::new(detector(&self.manifest, Some(profile))?)),
             None => Ok(Arc::clone(&self.detector)),
@@ -100,7 +100,7 @@ impl Provider {
 fn detector(manifest: &Manifest, profile: Option<&str>) -> Result<Detector, BadRules> {
     let pattern = profile.map_or_else(|| ANY_PROFILE.to_owned(), regex::escape);
     let mut rules = manifest.screen.clone();
-    for named in rules.named_patterns_mut() {
+    for named in rules.patterns.values_mut().flatten() {
         *named = named.replace(PROFILE, &pattern);
     }
     let examples = rules.rules.iter_mut().flat_map(|rule| rule.holds.iter_mut().chain(&mut rule.fails));

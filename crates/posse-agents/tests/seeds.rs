@@ -77,7 +77,7 @@ fn claude_code_refusing_is_selected() {
 #[test]
 fn user_prefix_pattern_does_not_match_across_newlines() {
     let detector = detector("codex", None);
-    let pattern = &detector.rules().patterns["USER_PREFIX_PATTERN"].as_slice()[0];
+    let pattern = &detector.rules().patterns["USER_PREFIX_PATTERN"][0];
     let pattern = regex::Regex::new(&format!("(?m){pattern}")).unwrap();
     assert!(!pattern.is_match("›\n100% context left"), "USER_PREFIX_PATTERN does not match across newlines");
     assert!(pattern.is_match("› Reply with READY"));

@@ -86,8 +86,24 @@ impl FileProblem {
     fn render(&self, file: &str, text: &str, look: ExcerptLook, severity: Severity) -> String {
         // Agents write files too. Escape sequences in them must not reach the terminal, and offsets must stay valid.
         let text = visible::same_bytes(text);
-        let source = NamedSource::new(visible::one_line(file), text);
-        let excerpt = Excerpt { problem: self, source: &source, severity };
+        let in_one_line = |at: &TextSpan| {
+            let start = text.floor_char_boundary(at.start);
+            let line = text[start..].find('\n').unwrap_or(text.len() - start);
+            (start, at.end.saturating_sub(at.start).min(line))
+        };
+        let label = |(at, label): &(TextSpan, String)| {
+            LabeledSpan::new_with_span(Some(visible::one_line(label)), in_one_line(at))
+        };
+        let mut labels = vec![LabeledSpan::new_primary_with_span(None, in_one_line(&self.at))];
+        labels.extend(self.also.iter().map(label));
+        let word = if severity == Severity::Error { "error" } else { "warning" };
+        let excerpt = Excerpt {
+            message: format!("{word}: {}", visible::one_line(&self.message)),
+            help: self.hint.as_deref().map(visible::one_line),
+            severity,
+            labels,
+            text: NamedSource::new(visible::one_line(file), text),
+        };
         let theme = if look.colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(look.width).with_context_lines(1);
         // A line breaks at spaces only: options and paths stay in one piece.
@@ -189,49 +205,31 @@ fn added(list: &mut Vec<FileProblem>, problem: FileProblem) -> &mut FileProblem 
 }
 
 /// A problem as miette takes it.
-#[derive(Debug)]
-struct Excerpt<'a> {
-    problem: &'a FileProblem,
-    source: &'a NamedSource<String>,
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Excerpt {
+    message: String,
+    help: Option<String>,
     severity: Severity,
+    labels: Vec<LabeledSpan>,
+    text: NamedSource<String>,
 }
 
-impl fmt::Display for Excerpt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = if self.severity == Severity::Error { "error" } else { "warning" };
-        write!(f, "{word}: {}", visible::one_line(&self.problem.message))
-    }
-}
-
-impl std::error::Error for Excerpt<'_> {}
-
-impl Diagnostic for Excerpt<'_> {
+impl Diagnostic for Excerpt {
     fn severity(&self) -> Option<Severity> {
         Some(self.severity)
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem.hint.as_deref().map(|hint| Box::new(visible::one_line(hint)) as Box<dyn fmt::Display>)
+        Some(Box::new(self.help.as_ref()?))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(self.source)
+        Some(&self.text)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let text = self.source.inner();
-        let in_one_line = move |at: &TextSpan| {
-            let start = text.floor_char_boundary(at.start);
-            let line = text[start..].find('\n').unwrap_or(text.len() - start);
-            (start, at.end.saturating_sub(at.start).min(line))
-        };
-        let also = self
-            .problem
-            .also
-            .iter()
-            .map(move |(at, label)| LabeledSpan::new_with_span(Some(visible::one_line(label)), in_one_line(at)));
-        let place = LabeledSpan::new_primary_with_span(None, in_one_line(&self.problem.at));
-        Some(Box::new(std::iter::once(place).chain(also)))
+        Some(Box::new(self.labels.iter().cloned()))
     }
 }
 

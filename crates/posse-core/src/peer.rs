@@ -89,73 +89,46 @@ mod tests {
         Household { keeper: Some(KEEPER), daemon: DAEMON, terminals }
     }
 
-    fn one(pid: i32, session: i32, claimed: Option<u32>) -> Ancestor {
-        Ancestor { pid, session, claimed: claimed.map(id) }
+    /// Processes as `PID/SESSION=CLAIMED`.
+    fn lineage(text: &str) -> Vec<Ancestor> {
+        let ancestor = |word: &str| {
+            let (numbers, claimed) = word.split_once('=').map_or((word, None), |(word, id)| (word, Some(id)));
+            let (pid, session) = numbers.split_once('/').unwrap();
+            let claimed = claimed.map(|bits| id(bits.parse().unwrap()));
+            Ancestor { pid: pid.parse().unwrap(), session: session.parse().unwrap(), claimed }
+        };
+        let text = text.replace("keeper", "7/7").replace("daemon", "8/7").replace("init", "1/1");
+        text.split_whitespace().map(ancestor).collect()
     }
 
     #[test]
     fn a_process_is_placed_by_descent_session_and_environment() {
-        let keeper = one(KEEPER, KEEPER, None);
-        let daemon = one(DAEMON, KEEPER, None);
-        let init = one(1, 1, None);
-        let table: Vec<(&str, Vec<Ancestor>, Whereabouts)> = vec![
-            ("a shell of the user", vec![one(50, 50, None), one(40, 40, None), init.clone()], Whereabouts::Outside),
-            ("nothing could be read", vec![], Whereabouts::Unknown),
+        use Whereabouts::{Inside, Outside, Terminal, Unknown};
+        for (what, text, expected) in [
+            ("a shell of the user", "50/50 40/40 init", Outside),
+            ("nothing could be read", "", Unknown),
             (
-                "a child of an agent, environment cleared, own session",
-                vec![one(12, 12, None), one(11, 10, None), one(10, 10, Some(1)), keeper.clone(), init.clone()],
-                Whereabouts::Terminal(id(1)),
+                "a child with a cleared environment and its own session",
+                "12/12 11/10 10/10=1 keeper init",
+                Terminal(id(1)),
             ),
-            (
-                "a child of an agent that claims to be another's",
-                vec![one(12, 10, Some(2)), one(10, 10, Some(1)), keeper.clone()],
-                Whereabouts::Terminal(id(1)),
-            ),
-            ("an orphan still in the session", vec![one(12, 20, None), keeper.clone()], Whereabouts::Terminal(id(2))),
-            (
-                "an orphan in its own session with its environment",
-                vec![one(12, 12, Some(1)), keeper.clone()],
-                Whereabouts::Inside(Some(id(1))),
-            ),
-            (
-                "an orphan that has cleared everything",
-                vec![one(12, 12, None), keeper.clone()],
-                Whereabouts::Inside(None),
-            ),
-            (
-                "an orphan that names a terminal of another posse",
-                vec![one(12, 12, Some(99)), keeper.clone()],
-                Whereabouts::Inside(None),
-            ),
-            (
-                "what the daemon started: a check, a gate",
-                vec![one(60, 60, None), daemon.clone(), keeper.clone()],
-                Whereabouts::Inside(None),
-            ),
-            (
-                "left over from an ended terminal after the keeper that adopted it",
-                vec![one(12, 12, Some(3)), init.clone()],
-                Whereabouts::Inside(Some(id(3))),
-            ),
-            (
-                "a posse inside a terminal of another posse",
-                vec![one(50, 50, Some(99)), init.clone()],
-                Whereabouts::Outside,
-            ),
-            (
-                "below the keeper counts, above it does not",
-                vec![one(12, 12, None), keeper.clone(), one(10, 10, Some(1))],
-                Whereabouts::Inside(None),
-            ),
-        ];
-        for (what, lineage, expected) in table {
-            assert_eq!(household().place(&lineage), expected, "{what}");
+            ("a child that claims to be another's", "12/10=2 10/10=1 keeper", Terminal(id(1))),
+            ("an orphan still in the session", "12/20 keeper", Terminal(id(2))),
+            ("an orphan in its own session with its environment", "12/12=1 keeper", Inside(Some(id(1)))),
+            ("an orphan that has cleared everything", "12/12 keeper", Inside(None)),
+            ("an orphan that names a terminal of another posse", "12/12=99 keeper", Inside(None)),
+            ("what the daemon started: a check, a gate", "60/60 daemon keeper", Inside(None)),
+            ("left over from an ended terminal after its keeper", "12/12=3 init", Inside(Some(id(3)))),
+            ("a posse inside a terminal of another posse", "50/50=99 init", Outside),
+            ("below the keeper counts, above it does not", "12/12 keeper 10/10=1", Inside(None)),
+        ] {
+            assert_eq!(household().place(&lineage(text)), expected, "{what}");
         }
     }
 
     #[test]
     fn the_leader_of_a_terminal_that_ended_is_nobody() {
         let gone = Household { terminals: vec![(id(1), None)], ..household() };
-        assert_eq!(gone.place(&[one(10, 10, None), one(1, 1, None)]), Whereabouts::Outside);
+        assert_eq!(gone.place(&lineage("10/10 init")), Whereabouts::Outside);
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::Look;
 use super::engine::{Classifier, Memo};
 use super::layout::Region;
-use super::rules::{AnswerRule, DialogRules, Layout, Patterns, Rule, Rules, ToolRule};
+use super::rules::{AnswerRule, DialogRules, Layout, Rule, Rules, ToolRule};
 use crate::status::StatusKind;
 
 /// Why rules cannot be used. The message names the rule.
@@ -77,7 +77,7 @@ pub struct Detector {
 
 /// Compiles patterns. The same expression is compiled once.
 struct Collector<'r> {
-    named: &'r BTreeMap<String, Patterns>,
+    named: &'r BTreeMap<String, Vec<String>>,
     /// The expressions that rows are matched against.
     set: Vec<(String, Regex)>,
 }
@@ -116,7 +116,7 @@ impl Collector<'_> {
         let Some(name) = pattern.strip_prefix('@') else { return Ok(vec![fast(pattern)]) };
         let named = self.named.get(name);
         let named = named.ok_or_else(|| BadRules::UnknownPattern { place: place.into(), name: name.into() })?;
-        Ok(named.as_slice().iter().map(|text| fast(text)).collect())
+        Ok(named.iter().map(|text| fast(text)).collect())
     }
 
     fn layout(&mut self, layout: &mut Layout) -> Result<(), BadRules> {

@@ -32,7 +32,7 @@ pub struct Sight<'a> {
     pub(super) colours: Option<&'a dyn Painted>,
 }
 
-/// What a classifier says, and on which row.
+/// What a rule or a classifier says, and on which row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
     pub status: Option<StatusKind>,
@@ -136,12 +136,6 @@ enum RuleMiss<'s> {
     History(&'s str),
     #[error("right above it is {0:?}")]
     RightAbove(&'s str),
-}
-
-struct Held {
-    row: Option<usize>,
-    status: Option<StatusKind>,
-    kind: Option<WaitingKind>,
 }
 
 impl Detector {
@@ -251,29 +245,24 @@ impl Detector {
         look: &Look<'s>,
         sight: &Sight<'s>,
         found: &Found,
-    ) -> Result<Held, RuleMiss<'s>> {
-        let gate = |gate: &&Gate| match gate {
-            Gate::Composer => found.composer.is_none(),
-            Gate::NoComposer => found.composer.is_some(),
-            Gate::Menu => found.menu.is_none(),
-            Gate::NoMenu => found.menu.is_some(),
-            Gate::NoTitle => look.title.is_some_and(|title| !title.is_empty()),
-            Gate::Empty => !sight.is_empty(),
+    ) -> Result<Decided, RuleMiss<'s>> {
+        let missing = |gate: &Gate| {
+            let (is_missing, why) = match gate {
+                Gate::Composer => (found.composer.is_none(), "no input field on the screen"),
+                Gate::NoComposer => (found.composer.is_some(), "the input field is on the screen"),
+                Gate::Menu => (found.menu.is_none(), "no menu on the screen"),
+                Gate::NoMenu => (found.menu.is_some(), "a menu is on the screen"),
+                Gate::NoTitle => (look.title.is_some_and(|title| !title.is_empty()), "the title is known"),
+                Gate::Empty => (!sight.is_empty(), "the screen is not empty"),
+            };
+            is_missing.then_some(why)
         };
-        if let Some(missing) = rule.when.iter().find(gate) {
-            return Err(RuleMiss::Because(match missing {
-                Gate::Composer => "no input field on the screen",
-                Gate::NoComposer => "the input field is on the screen",
-                Gate::Menu => "no menu on the screen",
-                Gate::NoMenu => "a menu is on the screen",
-                Gate::NoTitle => "the title is known",
-                Gate::Empty => "the screen is not empty",
-            }));
+        if let Some(why) = rule.when.iter().find_map(missing) {
+            return Err(RuleMiss::Because(why));
         }
-        let held = |row| Held { row, status: rule.status, kind: rule.kind };
+        let held = |row| Decided { row, status: rule.status, kind: rule.kind };
         if let Some(classifier) = rule.decides {
-            let found = classifier(sight, found).ok_or(RuleMiss::Because("the classifier did not decide"))?;
-            return Ok(Held { row: found.row, status: found.status, kind: found.kind });
+            return classifier(sight, found).ok_or(RuleMiss::Because("the classifier did not decide"));
         }
         let outside = match rule.region {
             Region::Title => Some(look.title),
@@ -293,7 +282,7 @@ impl Detector {
         holds_in(rule, rows, sight).map(held)
     }
 
-    fn reading(&self, rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Reading {
+    fn reading(&self, rule: &Rule, held: &Decided, look: &Look<'_>, sight: &Sight<'_>, found: &Found) -> Reading {
         let dialog = held.kind.filter(|_| held.status == Some(StatusKind::WaitingUserAnswer));
         Reading {
             status: held.status,
@@ -357,7 +346,7 @@ fn holds_in<'s>(rule: &'s Rule, rows: Range<usize>, sight: &Sight<'s>) -> Result
     Ok(last)
 }
 
-fn evidence(rule: &Rule, held: &Held, look: &Look<'_>, sight: &Sight<'_>) -> Option<Evidence> {
+fn evidence(rule: &Rule, held: &Decided, look: &Look<'_>, sight: &Sight<'_>) -> Option<Evidence> {
     let text = match rule.region {
         Region::Title => look.title,
         Region::Foreground => look.foreground,

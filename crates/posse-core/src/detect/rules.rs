@@ -13,35 +13,13 @@ use super::engine::Classifier;
 use super::layout::Region;
 use crate::status::{StatusKind, WaitingKind};
 
-/// One name for one regular expression or for several of which any will do.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Patterns {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl Patterns {
-    fn as_mut_slice(&mut self) -> &mut [String] {
-        match self {
-            Patterns::One(one) => std::slice::from_mut(one),
-            Patterns::Several(several) => several,
-        }
-    }
-
-    pub fn as_slice(&self) -> &[String] {
-        match self {
-            Patterns::One(one) => std::slice::from_ref(one),
-            Patterns::Several(several) => several,
-        }
-    }
-}
-
 /// Everything that decides how a screen of one agent is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    pub patterns: BTreeMap<String, Patterns>,
+    /// Regular expressions by name. A name may stand for several of which any will do.
+    #[serde(deserialize_with = "one_or_several")]
+    pub patterns: BTreeMap<String, Vec<String>>,
     pub layout: Layout,
     pub dialog: DialogRules,
     /// Where the last answer of the agent is. The first that finds one decides.
@@ -49,17 +27,6 @@ pub struct Rules {
     /// In the order in which they are tried.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
-}
-
-impl Rules {
-    /// Every named pattern as written.
-    pub fn named_patterns(&self) -> impl Iterator<Item = &String> {
-        self.patterns.values().flat_map(Patterns::as_slice)
-    }
-
-    pub fn named_patterns_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        self.patterns.values_mut().flat_map(Patterns::as_mut_slice)
-    }
 }
 
 /// Where things are on the screen.
@@ -275,6 +242,21 @@ fn yes() -> bool {
 
 fn one() -> usize {
     1
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Named {
+        One(String),
+        Several(Vec<String>),
+    }
+    let expressions = |named| match named {
+        Named::One(one) => vec![one],
+        Named::Several(several) => several,
+    };
+    let named = BTreeMap::<String, Named>::deserialize(deserializer)?.into_iter();
+    Ok(named.map(|(name, named)| (name, expressions(named))).collect())
 }
 
 fn status_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StatusKind>, D::Error> {
