@@ -1,8 +1,7 @@
 //! The audit.
 
 use jiff::Timestamp;
-use posse_core::audit::{Answering, By, End, Ended, Entry, Flaw, Step};
-use posse_core::detect::Dialog;
+use posse_core::audit::{Answering, Ended, Entry, Flaw, Note, Step, Who};
 use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -29,53 +28,22 @@ pub struct AuditEntry {
     pub terminal: TerminalId,
     /// The name of the terminal when it was answered.
     pub name: Option<String>,
-    /// `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup`: a question of
-    /// the start that was answered in advance.
-    #[schema(value_type = String)]
-    pub by: By,
-    /// The terminal of the process that answered, if it runs in one and that is known.
-    #[schema(value_type = Option<String>, pattern = "^[a-f0-9]{8}$")]
-    pub from: Option<TerminalId>,
-    pub role: Option<String>,
-    pub run: Option<String>,
-    pub turn: Option<u64>,
-    /// The number of this accept in its turn, and the maximum.
-    pub count: Option<Vec<u32>>,
-    /// Before the first key: what is about to be done.
-    pub answering: Option<AuditAnswering>,
-    /// Afterwards: what became of it.
-    pub outcome: Option<AuditOutcome>,
+    /// `by`: `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup` (a
+    /// question of the start that was answered in advance); `from`: the terminal of the process that answered, if that is
+    /// known; `run`, `role`, `turn`, and `count`: the number of this accept in its turn, and the maximum.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub who: Who,
+    /// Before the first key, what is about to be done: `wish` (`accept`, `deny`, or `option` and its number), `chosen` (the
+    /// label of the option), `reason` (of a refusal), `dialog`, `tail` (rows that show what is asked) and `keys`.
+    #[schema(value_type = Option<Object>)]
+    pub answering: Option<Answering>,
+    /// Afterwards, what became of it: `of` (the entry this one completes), `end` (`answered`, `refused`: no key that answers
+    /// was pressed, or `uncertain`), `text`, and the keys that were `typed`, if that is known.
+    #[schema(value_type = Option<Object>)]
+    pub outcome: Option<Ended>,
     /// Over this entry and the hash of the one before.
     pub hash: String,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AuditAnswering {
-    /// `accept`, `deny`, or `option` and its number.
-    pub wish: String,
-    /// The label of the option that is chosen.
-    pub chosen: Option<String>,
-    /// The reason for a refusal, in the words of the person who refuses.
-    pub reason: Option<String>,
-    /// The question; null where it is only text.
-    #[schema(value_type = Option<Object>)]
-    pub dialog: Option<Dialog>,
-    /// The last five rows of the screen that are not empty.
-    pub tail: Vec<String>,
-    /// The keys that answer.
-    pub keys: Vec<String>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AuditOutcome {
-    /// The entry this one completes.
-    pub of: i64,
-    /// `answered`, `refused` (no key that answers was pressed) or `uncertain`.
-    #[schema(value_type = String)]
-    pub end: End,
-    pub text: String,
-    /// The keys that were typed. Null if that is not known.
-    pub typed: Option<Vec<String>>,
 }
 
 /// The result of checking the audit.
@@ -101,37 +69,11 @@ pub struct AuditFlaw {
 impl From<(Entry, String)> for AuditEntry {
     fn from((Entry { seq, note }, hash): (Entry, String)) -> Self {
         let (answering, outcome) = match note.step {
-            Step::Answering(answering) => (Some((*answering).into()), None),
-            Step::Outcome(ended) => (None, Some(ended.into())),
+            Step::Answering(answering) => (Some(*answering), None),
+            Step::Outcome(ended) => (None, Some(ended)),
         };
-        Self {
-            seq,
-            at: note.at.timestamp(),
-            terminal: note.terminal,
-            name: note.name,
-            by: note.who.by,
-            from: note.who.from,
-            role: note.who.role,
-            run: note.who.run,
-            turn: note.who.turn,
-            count: note.who.count.map(|(n, cap)| vec![n, cap]),
-            answering,
-            outcome,
-            hash,
-        }
-    }
-}
-
-impl From<Answering> for AuditAnswering {
-    fn from(answering: Answering) -> Self {
-        let Answering { wish, chosen, reason, dialog, tail, keys } = answering;
-        Self { wish, chosen, reason, dialog, tail, keys }
-    }
-}
-
-impl From<Ended> for AuditOutcome {
-    fn from(ended: Ended) -> Self {
-        Self { of: ended.of, end: ended.end, text: ended.outcome, typed: ended.typed }
+        let Note { at, terminal, name, who, .. } = note;
+        Self { seq, at: at.timestamp(), terminal, name, who, answering, outcome, hash }
     }
 }
 

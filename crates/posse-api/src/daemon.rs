@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use posse_core::ids::TerminalId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -53,26 +52,6 @@ pub struct Health {
     pub pid: u32,
     /// A problem of the daemon.
     pub problem: Option<String>,
-}
-
-/// The disk space that posse uses.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Usage {
-    pub home: String,
-    pub database_bytes: u64,
-    pub log_bytes: u64,
-    /// The last screens of ended terminals.
-    pub screens_bytes: u64,
-    /// The recorded output of terminals; see `recordings` beside the database.
-    pub recordings_bytes: u64,
-    pub events: i64,
-    pub oldest_event: Option<Timestamp>,
-    /// The number of days for which ended terminals and events are kept.
-    pub kept_days: u64,
-    /// The maximum number of events that are kept.
-    pub kept_events: i64,
-    /// The maximum size of recordings that is kept.
-    pub kept_recordings_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

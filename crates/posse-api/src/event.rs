@@ -8,7 +8,6 @@ use posse_core::status::Exit;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::terminals::ExitView;
 use crate::{JournalView, StatusView};
 
 /// Something that happened.
@@ -80,7 +79,7 @@ pub enum EventBody {
         pid: u32,
     },
     TerminalExited {
-        #[schema(value_type = ExitView)]
+        #[schema(value_type = Value)]
         exit: Exit,
         text: String,
     },

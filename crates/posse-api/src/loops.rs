@@ -19,7 +19,8 @@ pub struct LoopIn {
     /// As resolved: every role has its agent. See docs/loop.md.
     #[schema(value_type = Object)]
     pub config: LoopConfig,
-    #[schema(value_type = PromptView)]
+    /// Its task and its test: `explore` and `scenario`.
+    #[schema(value_type = Object)]
     pub prompt: Prompt,
     /// The project. Absolute.
     pub directory: String,
@@ -39,14 +40,6 @@ pub struct LoopIn {
     /// The environment that its agents start with. Never stored.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-}
-
-/// The task of a run of the loop, and its test.
-#[derive(ToSchema)]
-#[allow(dead_code)] // Only for the description; `Prompt` travels.
-pub struct PromptView {
-    pub explore: String,
-    pub scenario: String,
 }
 
 /// A run of the loop.

@@ -417,6 +417,8 @@ pub struct CleanView {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CleanItem {
+    /// `run`, `work_tree` or `item`.
+    #[schema(value_type = String)]
     pub what: CleanWhat,
     /// A path, or a branch.
     pub name: String,
@@ -428,13 +430,14 @@ pub struct CleanItem {
     pub why: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CleanWhat {
-    /// Prompts, streams and reports of a run.
-    Run,
-    /// A work tree and its branch.
-    WorkTree,
-    /// Prompts and streams of those who planned and verified an item.
-    Item,
+words! {
+    /// The kind of files that were left behind.
+    pub enum CleanWhat ("kind of files") {
+        /// Prompts, streams and reports of a run.
+        Run = "run",
+        /// A work tree and its branch.
+        WorkTree = "work_tree",
+        /// Prompts and streams of those who planned and verified an item.
+        Item = "item",
+    }
 }

@@ -31,8 +31,8 @@ pub struct Terminal {
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
-    /// The permissions of the agent; null if no agent runs in the terminal.
-    #[schema(value_type = Option<ModeWord>)]
+    /// The permissions of the agent (`ask`, `edits` or `bypass`); null if no agent runs in the terminal.
+    #[schema(value_type = Option<String>)]
     pub mode: Option<Mode>,
     #[serde(flatten)]
     pub status: StatusView,
@@ -42,8 +42,8 @@ pub struct Terminal {
     #[schema(value_type = SizeView)]
     pub size: Size,
     pub pid: Option<u32>,
-    /// The exit status of the program; null while it runs.
-    #[schema(value_type = Option<ExitView>)]
+    /// The exit status of the program, `{"code": N}`, `{"signal": N}` or `"lost"`; null while it runs.
+    #[schema(value_type = Option<Value>)]
     pub exit: Option<Exit>,
     pub created_at: Timestamp,
     pub last_active: Timestamp,
@@ -51,7 +51,8 @@ pub struct Terminal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
-    #[schema(value_type = StatusWord)]
+    /// `idle`, `processing`, `waiting_user_answer`, `completed` or `error`.
+    #[schema(value_type = String)]
     pub status: StatusKind,
     pub reason: String,
     #[schema(value_type = Option<String>)]
@@ -85,12 +86,12 @@ impl From<&Status> for StatusView {
 pub struct Create {
     /// The agent to start; without one the command is.
     pub provider: Option<String>,
-    /// The permissions of the agent; `ask` unless given.
-    #[schema(value_type = Option<ModeWord>)]
+    /// The permissions of the agent: `ask` (unless given), `edits` or `bypass`.
+    #[schema(value_type = Option<String>)]
     pub mode: Option<Mode>,
     pub model: Option<String>,
-    /// Its role.
-    #[schema(value_type = Option<ProfileIn>)]
+    /// Its role: `name`, `description`, `model`, `mcp_servers`, `text`.
+    #[schema(value_type = Option<Object>)]
     pub profile: Option<Profile>,
     /// Its role, by the name under which it is kept.
     pub agent_profile: Option<String>,
@@ -126,8 +127,8 @@ pub struct Input {
     /// Type it as it is, instead of pasting it.
     pub raw: Option<bool>,
     /// Type nothing, and answer 409, unless this is the terminal's status.
-    #[schema(value_type = Option<StatusWord>)]
-    #[param(value_type = Option<StatusWord>)]
+    #[schema(value_type = Option<String>)]
+    #[param(value_type = Option<String>)]
     pub expect_status: Option<StatusKind>,
     /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
     pub epoch: Option<u64>,
@@ -199,9 +200,9 @@ pub struct CreateIn {
     pub session_name: Option<String>,
     /// The directory of the command that made the daemon listen, unless given.
     pub working_directory: Option<String>,
-    /// The permissions of the agent; `ask` unless given.
-    #[schema(value_type = Option<ModeWord>)]
-    #[param(value_type = Option<ModeWord>)]
+    /// The permissions of the agent: `ask` (unless given), `edits` or `bypass`.
+    #[schema(value_type = Option<String>)]
+    #[param(value_type = Option<String>)]
     pub mode: Option<Mode>,
     pub model: Option<String>,
     /// The operator has confirmed that the directory is trusted.
@@ -237,38 +238,7 @@ pub struct WorkingDirectory {
     pub working_directory: Option<String>,
 }
 
-/// An agent that can be started.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct ProviderView {
-    pub id: String,
-    pub name: String,
-    /// The sources of its manifest, the later over the earlier.
-    pub from: Vec<String>,
-    /// The reason why it cannot be used.
-    pub problem: Option<String>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[allow(dead_code)]
-pub enum ModeWord {
-    Ask,
-    Edits,
-    Bypass,
-}
-
-#[derive(ToSchema)]
-#[allow(dead_code)]
-pub struct ProfileIn {
-    name: String,
-    description: String,
-    model: Option<String>,
-    #[schema(value_type = Option<Object>)]
-    mcp_servers: Option<serde_json::Value>,
-    text: String,
-}
-
-/// How a size, a status and an end look; for the description of the API only.
+/// A size; for the description of the API only.
 #[derive(ToSchema)]
 #[allow(dead_code)]
 pub struct SizeView {
@@ -276,37 +246,6 @@ pub struct SizeView {
     rows: u16,
     #[schema(minimum = 2, maximum = 1000)]
     cols: u16,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[allow(dead_code)]
-pub enum StatusWord {
-    Idle,
-    Processing,
-    WaitingUserAnswer,
-    Completed,
-    Error,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[allow(dead_code)]
-pub enum ExitView {
-    Code(i32),
-    Signal(i32),
-    Lost,
-}
-
-/// A screen, as `GET /terminals/{id}/screen` gives it.
-#[derive(ToSchema)]
-#[allow(dead_code)]
-pub struct ScreenView {
-    size: SizeView,
-    rows: Vec<String>,
-    cursor: Option<Vec<u16>>,
-    alternate: bool,
-    title: String,
 }
 
 /// A size, in the query or in a body.

@@ -51,7 +51,7 @@ use crate::ui::Ui;
 ///
 /// Wherever a TERMINAL is asked for, its id, the beginning of its id, or its name will do.
 #[derive(Debug, Parser)]
-#[command(name = "posse", version = crate::VERSION, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "posse", version = posse_api::VERSION, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// Answer in JSON, for programs
     #[arg(long, global = true)]

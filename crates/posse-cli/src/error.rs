@@ -64,10 +64,7 @@ pub(crate) enum BadArgument {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A problem that this program found, in its own words.
-    #[error("{message}")]
-    Found { kind: ProblemKind, message: String, hint: Option<String> },
-    /// A problem that the daemon reports.
+    /// A problem that this program found, or that the daemon reports.
     #[error("{}", .0.detail)]
     Refused(Problem),
     #[error(transparent)]
@@ -96,7 +93,7 @@ pub(crate) enum Error {
 
 impl Error {
     pub(crate) fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
-        Error::Found { kind, message: message.into(), hint: None }
+        Error::Refused(Problem { kind, detail: message.into(), hint: None })
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Self {
@@ -117,7 +114,7 @@ impl Error {
     #[must_use]
     pub(crate) fn with_hint(self, text: impl Into<String>) -> Self {
         match self {
-            Error::Found { kind, message, .. } => Error::Found { kind, message, hint: Some(text.into()) },
+            Error::Refused(problem) => Error::Refused(Problem { hint: Some(text.into()), ..problem }),
             other => other,
         }
     }
@@ -153,7 +150,6 @@ impl Error {
     /// Returns what to do next.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
-            Error::Found { hint, .. } => hint.clone(),
             Error::Refused(problem) => problem.hint.clone(),
             Error::Lost(_) | Error::Stopped => Some("`posse ls` starts it again; terminals go on without it".into()),
             Error::Nonsense(_) => Some("`posse stop` and try again; if it stays, this is a bug worth reporting".into()),
@@ -164,7 +160,6 @@ impl Error {
     /// A stable word for programs.
     pub(crate) fn kind(&self) -> ProblemKind {
         match self {
-            Error::Found { kind, .. } => *kind,
             Error::Refused(problem) => problem.kind,
             Error::Paths(_) => ProblemKind::Paths,
             Error::Keeper(_) => ProblemKind::Keeper,

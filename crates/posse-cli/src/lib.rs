@@ -21,9 +21,6 @@ use clap::error::ErrorKind;
 pub use crate::daemon::{DaemonFunctions, ReadAnchor, ServeFailure};
 use crate::error::{Error, Exit};
 
-/// The version, with the commit it was built from if that is known (see build.rs).
-pub(crate) const VERSION: &str = env!("POSSE_VERSION");
-
 /// Runs the command that was typed.
 pub fn main(daemon: DaemonFunctions) -> ExitCode {
     daemon::provide(daemon);

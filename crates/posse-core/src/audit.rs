@@ -156,7 +156,7 @@ pub struct Ended {
     pub of: i64,
     pub end: End,
     /// The same in words.
-    pub outcome: String,
+    pub text: String,
     /// The keys that were really typed, by name; `None` if nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Vec<String>>,
@@ -165,21 +165,21 @@ pub struct Ended {
 impl Ended {
     /// posse was cut off between the two entries.
     pub fn cut_off(of: i64) -> Self {
-        let outcome = "unknown: posse was cut off before it saw what became of it".to_owned();
-        Self { of, end: End::Uncertain, outcome, typed: None }
+        let text = "unknown: posse was cut off before it saw what became of it".to_owned();
+        Self { of, end: End::Uncertain, text, typed: None }
     }
 
     pub fn answered(of: i64, verified: Verified, typed: Vec<String>) -> Self {
-        let outcome = match verified {
+        let text = match verified {
             Verified::Closed => "the question is gone",
             Verified::Another => "another question has taken its place",
         };
-        Self { of, end: End::Answered, outcome: outcome.into(), typed: Some(typed) }
+        Self { of, end: End::Answered, text: text.into(), typed: Some(typed) }
     }
 
     pub fn failed(of: i64, failure: Unanswered, typed: Vec<String>) -> Self {
         let end = if failure.presses == 0 { End::Refused } else { End::Uncertain };
-        Self { of, end, outcome: failure.to_string(), typed: Some(typed) }
+        Self { of, end, text: failure.to_string(), typed: Some(typed) }
     }
 }
 
@@ -239,7 +239,7 @@ impl fmt::Display for Entry {
                 }
                 answering.tail.iter().try_for_each(|row| write!(f, "\n  | {row}"))
             }
-            Step::Outcome(ended) => write!(f, ", {} ({}): {}", ended.end.as_str(), ended.of, ended.outcome),
+            Step::Outcome(ended) => write!(f, ", {} ({}): {}", ended.end.as_str(), ended.of, ended.text),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod agents;
 mod audit;
-mod auto;
 mod daemon;
 pub(crate) mod door;
 mod error;
@@ -10,7 +9,6 @@ mod events;
 pub(crate) mod listen;
 mod loops;
 mod params;
-mod plans;
 mod requester;
 mod runs;
 mod sessions;
@@ -142,7 +140,7 @@ impl App {
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> HubCommand) -> Result<T, ApiError> {
         let (reply, answer) = oneshot::channel();
         let _ = self.hub.send(HubEvent::Command(command(reply)));
-        answer.await.map_err(|_| ApiError::Stopping)
+        answer.await.map_err(|_| ApiError::stopping())
     }
 }
 
@@ -181,7 +179,6 @@ macro_rules! api {
 
 api! {
     "/health" => get daemon::health;
-    "/providers" => get agents::list;
     "/sessions" => get sessions::list, post sessions::create;
     "/sessions/{name}" => get sessions::show, delete sessions::delete;
     "/sessions/{name}/terminals" => get sessions::terminals_of, post sessions::add_terminal;
@@ -215,7 +212,6 @@ api! {
     "/log" => get events::log;
     "/audit" => get audit::entries;
     "/audit/verify" => get audit::verdict;
-    "/usage" => get daemon::usage;
 }
 
 /// Describes the API. Committed as docs/openapi.json.

@@ -189,21 +189,6 @@ fn rows<T, C: FromIterator<T>>(
     connection.prepare(select)?.query_map(parameters, read)?.collect()
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Figures {
-    pub(crate) events: i64,
-    pub(crate) oldest: Option<i64>,
-}
-
-/// Counts. Blocking: for a thread that may wait.
-pub(crate) fn figures(disk: &Disk, path: &Path) -> Result<Figures, StoreError> {
-    query(disk, path, |connection| {
-        connection.query_row("SELECT count(*), min(at) FROM events", [], |row| {
-            Ok(Figures { events: row.get(0)?, oldest: row.get(1)? })
-        })
-    })
-}
-
 /// Reads the database. Blocking: for a thread that may wait.
 fn query<T>(disk: &Disk, path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
     let read = read_only(disk, path).and_then(|connection| read(&connection));

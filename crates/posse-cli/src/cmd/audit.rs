@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use jiff::{Span, Timestamp, Zoned, civil};
-use posse_api::{AuditAnswering, AuditEntry, AuditOutcome, AuditVerdict, ProblemKind, Terminal};
-use posse_core::audit::{By, End};
+use posse_api::{AuditEntry, AuditVerdict, ProblemKind, Terminal};
+use posse_core::audit::{Answering, By, End, Ended, Who};
 use posse_core::ids::TerminalId;
 use posse_files::operator::{AnchorRule, Operator};
 
@@ -210,27 +210,25 @@ fn text(entries: &[AuditEntry], names: &TerminalNames, ui: &Ui) -> String {
 }
 
 fn headline(entry: &AuditEntry, names: &TerminalNames, ui: &Ui) -> String {
-    let of_entry = entry.name.clone().unwrap_or_else(|| entry.terminal.to_string());
+    let Who { by, from, role, run, turn, count } = &entry.who;
     let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
-    let time = date_time(entry.at);
-    let run = entry.run.as_ref().map(|run| format!(" in run {run}")).unwrap_or_default();
-    let turn = entry.turn.map(|turn| format!(", turn {turn}")).unwrap_or_default();
-    let count = entry.count.as_ref().map(|count| count.iter().map(u32::to_string).collect::<Vec<_>>().join("/"));
-    let count = count.map(|count| format!(" {count}")).unwrap_or_default();
-    let who = match (entry.by, &entry.from, &entry.role) {
+    let mut who = match (by, from, role) {
         (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
         (By::Terminal, None, _) => "a process in an unknown terminal".to_owned(),
         (By::Run, _, Some(role)) => role.clone(),
         (by, _, Some(role)) => format!("{} for the {role}", by.as_str()),
         (by, _, None) => by.as_str().to_owned(),
     };
+    who.extend(run.iter().map(|run| format!(" in run {run}")));
+    who.extend(turn.iter().map(|turn| format!(", turn {turn}")));
+    who.extend(count.iter().map(|(n, most)| format!(" {n}/{most}")));
     let what = entry.answering.as_ref().map_or("", |answering| &answering.wish);
-    let who = plain(&format!("{who}{run}{turn}{count}"));
-    let (time, terminal) = (ui.paint(&time, Colour::Dim), ui.paint(&plain(&of_entry), Colour::Bold));
-    format!("{:>5} {time} {terminal} {who}: {what}", entry.seq).trim_end().to_owned()
+    let terminal = entry.name.clone().unwrap_or_else(|| entry.terminal.to_string());
+    let (time, terminal) = (ui.paint(&date_time(entry.at), Colour::Dim), ui.paint(&plain(&terminal), Colour::Bold));
+    format!("{:>5} {time} {terminal} {}: {what}", entry.seq, plain(&who)).trim_end().to_owned()
 }
 
-fn asked(answering: &AuditAnswering, ui: &Ui) -> Vec<String> {
+fn asked(answering: &Answering, ui: &Ui) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(dialog) = &answering.dialog {
         lines.push(plain(&format!("asked: {}", dialog.question)));
@@ -245,7 +243,7 @@ fn asked(answering: &AuditAnswering, ui: &Ui) -> Vec<String> {
     lines
 }
 
-fn became(outcome: &AuditOutcome, ui: &Ui) -> Vec<String> {
+fn became(outcome: &Ended, ui: &Ui) -> Vec<String> {
     let colour = match outcome.end {
         End::Answered => Colour::Green,
         End::Refused => Colour::Yellow,

@@ -1,6 +1,6 @@
 //! `posse auto`: plans, carries out, verifies and archives the items of a backlog.
 
-pub(super) mod draw;
+mod draw;
 mod dry_run;
 pub(super) mod items;
 mod run;
@@ -9,7 +9,7 @@ pub(super) mod write;
 
 use std::path::{Path, PathBuf};
 
-use posse_api::{BacklogView, PlanView, RunView};
+use posse_api::{BacklogView, RunView};
 use posse_core::backlog::BacklogDirs;
 use posse_core::backlog::Slug;
 use posse_core::plan::config::PlanConfig;
@@ -108,15 +108,6 @@ impl Where {
     fn scan(&self) -> Result<Scan, Error> {
         Ok(scan(&Disk::of_this_thread(), &self.project()?, &self.shelves()?))
     }
-}
-
-/// The plans that are carried out.
-pub(super) async fn plans_of(view: &BacklogView, client: &mut Client) -> Result<Vec<PlanView>, Error> {
-    let mut plans = Vec::new();
-    for run in view.doing.iter().filter_map(|doing| doing.plan_run) {
-        plans.push(client.get(&format!("/runs/{run}")).await?);
-    }
-    Ok(plans)
 }
 
 /// An item by its name or by its file.

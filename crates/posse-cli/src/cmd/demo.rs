@@ -11,8 +11,7 @@ use posse_core::run::{Entry, RunStatus};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
-use super::run::follow::{Follower, Onlooker};
-use super::run::followed::{FollowedRun, OnSignal};
+use super::run::follow::{Follower, OnSignal, Onlooker};
 use crate::client::{Client, Repeat};
 use crate::error::{Error, Exit};
 use crate::status_area::StatusArea;
@@ -73,7 +72,7 @@ async fn play(stage: &DemoStage, beat: Beat, ui: &Ui) -> Result<Ending, Error> {
     let mut audience = stage.home.connect().await?;
     audience.only_running();
     let narrator = Narrator { client: audience, beat, accepted: 0, killed: None, ui };
-    let mut follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), Some(narrator), ui);
+    let mut follower = Follower::new(client, &view, OnSignal::Stop, Some(narrator), ui);
     let (RunView::Loop(view), Some(mut narrator)) = (follower.until_over().await?, follower.onlooker.take()) else {
         return Err(Error::Nonsense("no run of the loop".into()));
     };

@@ -49,24 +49,24 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 
 /// Looks at everything. Changes nothing.
 async fn look_over() -> Vec<ReportLine> {
-    let paths = client::paths();
-    let known = paths.as_ref().ok();
-    let environment = launch::environment();
-    let agents = async {
-        match known {
-            Some(paths) => agents::installed_agents(paths, &environment).await,
-            None => Vec::new(),
+    let paths = match client::paths() {
+        Ok(paths) => paths,
+        Err(error) => {
+            let home = line("home", error.to_string()).bad("set POSSE_HOME to a directory of your own");
+            return vec![ReportLine { area: "files", ..home }];
         }
     };
-    let (agents, git, daemon) = tokio::join!(agents, machine::git_version(&environment), daemon::lines(known));
+    let environment = launch::environment();
+    let agents = agents::installed_agents(&paths, &environment);
+    let (agents, git, daemon) = tokio::join!(agents, machine::git_version(&environment), daemon::lines(&paths));
     let areas = [
-        ("posse", [vec![line("version", crate::VERSION)], daemon].concat()),
+        ("posse", [vec![line("version", posse_api::VERSION)], daemon].concat()),
         ("agents", agents::lines(&agents)),
         ("programs", vec![machine::git(git.as_deref())]),
         ("terminal", vec![machine::characters(&environment)]),
-        ("files", machine::files(paths.as_ref())),
+        ("files", machine::files(&paths)),
         ("limits", machine::limits()),
-        ("disk", known.map_or_else(|| vec![machine::free(None)], machine::disk)),
+        ("disk", machine::disk(&paths)),
     ];
     let in_area =
         |(area, lines): (&'static str, Vec<ReportLine>)| lines.into_iter().map(move |line| ReportLine { area, ..line });

@@ -140,7 +140,7 @@ fn text(explanation: &Explanation, ui: &Ui) -> String {
     let status = reading.status.map_or("nothing", |status| status.as_str());
     let mut text = format!("status    {}\nrule      {}\n", ui.paint(status, Colour::Bold), reading.rule);
     if let Some(kind) = reading.waiting_kind {
-        text += &format!("kind      {}\n", format!("{kind:?}").to_lowercase());
+        text += &format!("kind      {}\n", kind);
     }
     if let Some(evidence) = &reading.evidence {
         let place = evidence.row.map_or_else(String::new, |row| format!("row {}: ", row + 1));

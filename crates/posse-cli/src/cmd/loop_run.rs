@@ -1,7 +1,6 @@
 //! `posse loop`: five agents, from a task to PASS.
 
 mod existing;
-pub(super) mod live;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,7 @@ use posse_files::disk::Disk;
 use posse_files::providers::{self, Providers};
 use posse_term::{config_files, text_file};
 
-use super::run::follow::Follower;
-use super::run::followed::{FollowedRun, OnSignal};
+use super::run::follow::{Follower, OnSignal};
 use super::run::render;
 use super::run::send_resume;
 use super::run::sessions::print_end;
@@ -26,7 +24,6 @@ use crate::config;
 use crate::error::{Error, Exit};
 use crate::ui::{Ui, trusts};
 pub(super) use existing::DEFAULT as STATE_FILE;
-use existing::KnownRun;
 
 /// Let five agents work on a task until its test passes
 ///
@@ -148,7 +145,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         Err(Error::Refused(_)) => return Err(signal),
         begun => begun?,
     };
-    let follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), None::<RunWindows>, ui);
+    let follower = Follower::alone(client, &view, OnSignal::Stop, ui);
     print_end(&follower.end(signal, signals).await?, ui)
 }
 
@@ -166,45 +163,42 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     }
     let wanted = args.wanted(ui)?;
     let resume_wanted = args.resume.is_some() || wanted.resolved.config.resume;
-    match existing::look(&wanted.state_file, resume_wanted)? {
-        KnownRun::Nothing => {
-            let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
-            begin(args, wanted, prompt, None, ui).await
-        }
-        KnownRun::Over(verdict) => Ok(ended(&wanted.state_file, verdict, ui)),
-        KnownRun::Running(running) => {
-            let mut client = Client::connect().await?;
-            let known = match running.run {
-                Some(id) => match loop_with_id(&mut client, id).await {
-                    Ok(view) => Some(view),
-                    Err(Error::Refused(problem)) if problem.kind == ProblemKind::NoRun => None,
-                    Err(error) => return Err(error),
-                },
-                None => None,
-            };
-            let Some(view) = known else {
-                // Begun by another posse, or by another program: its file is all there is.
-                if let Some(verdict) = running.taken_up(&wanted.resolved.config, &wanted.directory, ui) {
-                    ui.say(&format!("to begin a new run, move {} away", wanted.state_file.display()));
-                    return Ok(ended(&wanted.state_file, verdict, ui));
-                }
-                let of_file = running.state.prompt;
-                if wanted.prompt.as_ref().is_some_and(|given| *given != of_file) {
-                    ui.warn("warning: the prompt given is not the one in the state file; the one given is used");
-                }
-                let prompt = wanted.prompt.clone().unwrap_or(of_file);
-                return begin(args, wanted, prompt, Some(running.text), ui).await;
-            };
-            if view.status.is_over() {
-                return over(&view, ui).map(Course::Break);
-            }
-            existing::refuse(&mut client, &view, &wanted).await?;
-            if !resume_wanted {
-                ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
-            }
-            Ok(Course::Continue(LoopRequest::Resume(view.id)))
-        }
+    let Some(found) = existing::look(&wanted.state_file, resume_wanted)? else {
+        let prompt = wanted.prompt.clone().ok_or_else(no_prompt)?;
+        return begin(args, wanted, prompt, None, ui).await;
+    };
+    if let Some(verdict) = found.verdict() {
+        return Ok(ended(&wanted.state_file, verdict, ui));
     }
+    let mut client = Client::connect().await?;
+    let known = match found.run {
+        Some(id) => match loop_with_id(&mut client, id).await {
+            Err(Error::Refused(problem)) if problem.kind == ProblemKind::NoRun => None,
+            known => Some(known?),
+        },
+        None => None,
+    };
+    let Some(view) = known else {
+        // Begun by another posse, or by another program: its file is all there is.
+        if let Some(verdict) = found.taken_up(&wanted.resolved.config, &wanted.directory, ui) {
+            ui.say(&format!("to begin a new run, move {} away", wanted.state_file.display()));
+            return Ok(ended(&wanted.state_file, verdict, ui));
+        }
+        let of_file = found.state.prompt;
+        if wanted.prompt.as_ref().is_some_and(|given| *given != of_file) {
+            ui.warn("warning: the prompt given is not the one in the state file; the one given is used");
+        }
+        let prompt = wanted.prompt.clone().unwrap_or(of_file);
+        return begin(args, wanted, prompt, Some(found.text), ui).await;
+    };
+    if view.status.is_over() {
+        return over(&view, ui).map(Course::Break);
+    }
+    existing::refuse(&mut client, &view, &wanted).await?;
+    if !resume_wanted {
+        ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
+    }
+    Ok(Course::Continue(LoopRequest::Resume(view.id)))
 }
 
 /// Reports the verdict of a run that has ended, from its state file.
@@ -264,7 +258,7 @@ async fn finish((client, view): (Client, RunView), args: &Args, tmux: Option<Tmu
         Some(tmux) => Some(RunWindows::new(tmux).await?),
         None => None,
     };
-    let follower = Follower::new(client, FollowedRun::new(&view, OnSignal::Stop), windows, ui);
+    let follower = Follower::new(client, &view, OnSignal::Stop, windows, ui);
     print_end(&follower.until_over_or_signal().await?, ui)
 }
 

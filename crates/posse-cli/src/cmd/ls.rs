@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use posse_api::{COMMAND, Terminal};
 use posse_core::delivery::Suggested;
 use posse_core::detect::dialog::short;
-use posse_core::status::{Exit, StatusKind, WaitingKind};
+use posse_core::status::{Exit, StatusKind};
 
 use crate::client::Client;
 use crate::error::{Error, Exit as ExitCode};
@@ -72,25 +72,16 @@ pub(super) fn asked(terminal: &Terminal) -> Option<String> {
     if status.status != StatusKind::WaitingUserAnswer {
         return None;
     }
-    let kind = status.waiting_kind.map_or("", |kind| match kind {
-        WaitingKind::Permission => " (permission)",
-        WaitingKind::Question => " (question)",
-        WaitingKind::Plan => " (plan)",
-        WaitingKind::Startup => " (start-up)",
-    });
-    let question = status.dialog.as_ref().map(|dialog| format!(": {}", dialog.about()));
-    Some(format!("asks{kind}{}", question.unwrap_or_default()))
+    let kind = status.waiting_kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let question = status.dialog.as_ref().map(|dialog| format!(": {}", dialog.about())).unwrap_or_default();
+    Some(format!("asks{kind}{question}"))
 }
 
-/// The option that ties an answer to the question of this terminal.
-pub(super) fn named(terminal: &Terminal) -> String {
-    terminal.status.dialog.as_ref().map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default()
-}
-
-/// The commands that can answer the question of this terminal.
+/// The commands that can answer the question of this terminal, and no other question.
 pub(super) fn answers_to(terminal: &Terminal, called: &str) -> String {
-    let status = &terminal.status;
-    Suggested::of(status.dialog.as_ref(), status.waiting_kind).commands(called, &named(terminal))
+    let dialog = terminal.status.dialog.as_ref();
+    let question = dialog.map(|dialog| format!(" --question {}", short(&dialog.id))).unwrap_or_default();
+    Suggested::of(dialog, terminal.status.waiting_kind).commands(called, &question)
 }
 
 /// For those that wait, by name.

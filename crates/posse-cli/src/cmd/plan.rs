@@ -2,11 +2,9 @@
 
 mod clean;
 pub(super) mod configuration;
-pub(super) mod draw;
 mod dry_run;
 mod flags;
 mod init;
-pub(super) mod live;
 mod run;
 pub(super) mod trust;
 mod usage;
@@ -15,12 +13,13 @@ mod why;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use posse_agents::headless::agent_file;
-use posse_api::{PlanView, RunView};
+use posse_api::{PlanView, RunView, TaskView};
 use posse_core::engine::StopHow;
 use posse_core::file_problem::{FileProblem, FileProblems};
 use posse_core::plan::config::PlanConfig;
-use posse_core::plan::select::{Limits, Selection, Why, select};
+use posse_core::plan::select::{Limits, Selection, Standing, Why, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, State, TaskId, TaskStatus};
 use posse_term::config_files::ProjectFile;
@@ -28,10 +27,10 @@ use posse_term::text_file;
 use serde_json::json;
 
 use super::run::find::{PartArgs, RunArg, runs_of};
-use super::run::part;
+use super::run::{find, rows, show};
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::ui::{Colour, Ui, plain};
 
 /// Plans: tasks in YAML, each for a fresh headless session
 #[derive(Debug, clap::Subcommand)]
@@ -94,7 +93,7 @@ pub(crate) enum PlanCommand {
         now: Option<String>,
     },
     #[command(hide = true)]
-    Answer(part::AnswerPartArgs),
+    Answer(find::AnswerPartArgs),
     #[command(hide = true)]
     Retry(PartArgs),
 }
@@ -107,8 +106,8 @@ pub(crate) fn run(command: PlanCommand, ui: &Ui) -> Result<Exit, Error> {
         PlanCommand::Stop { run, now } => {
             super::on_runtime(super::run::stop(run, if now.is_some() { StopHow::Now } else { StopHow::AfterTask }, ui))
         }
-        PlanCommand::Answer(args) => super::on_runtime(part::answer(args, ui)),
-        PlanCommand::Retry(args) => super::on_runtime(part::retry(args, ui)),
+        PlanCommand::Answer(args) => super::on_runtime(find::answer(args, ui)),
+        PlanCommand::Retry(args) => super::on_runtime(find::retry(args, ui)),
         PlanCommand::Clean(args) => super::on_runtime(clean::run(args, ui)),
         PlanCommand::Flags(args) => flags::run(&args, ui),
         PlanCommand::Config(args) => configuration::run(&args, ui),
@@ -135,7 +134,7 @@ async fn status(file: PathBuf, ui: &Ui) -> Result<Exit, Error> {
     let Some((plan, known)) = known(&file, ui).await? else { return Ok(Exit::Invalid) };
     let KnownPlan { state, selection, run, .. } = &known;
     let answer = json!({ "plan": plan, "state": state, "selection": selection, "run": run });
-    ui.answer(&answer, || draw::status(&plan, &known, ui));
+    ui.answer(&answer, || known.text(&plan, ui));
     Ok(Exit::Ok)
 }
 
@@ -284,6 +283,38 @@ impl KnownPlan {
             taken: &taken,
         };
         Self { file: file.display().to_string(), selection: select(plan, &state, &limits), state, run }
+    }
+
+    /// Sections and tasks, whether the plan can go on, and its run.
+    fn text(&self, plan: &Plan, ui: &Ui) -> String {
+        let mut tasks = Vec::new();
+        for section in &plan.sections {
+            tasks.extend(section.tasks.iter().map(|task| TaskView {
+                id: task.id.clone(),
+                name: task.name.clone(),
+                section: section.name.clone(),
+                status: self.state.status(&task.id),
+                record: self.state.get(&task.id).cloned().unwrap_or_default(),
+                shown: None,
+            }));
+        }
+        let sessions = self.run.as_ref().map(|run| run.sessions.as_slice()).unwrap_or_default();
+        let mut jobs = rows::tasks(&tasks, sessions, Timestamp::now());
+        for (job, task) in jobs.iter_mut().zip(&tasks) {
+            let why = self.blocked(&task.id).filter(|_| task.status != TaskStatus::Suspended).map(Why::to_string);
+            let next = self.selection.start.contains(&task.id).then(|| "next".to_owned());
+            job.facts.extend(next.or(why).map(|note| (note, Some(Colour::Dim))));
+        }
+        let standing = match self.selection.standing {
+            Standing::Going => "can go on",
+            Standing::Complete => "complete",
+            Standing::Failed => "at its end, with failures",
+            Standing::Suspended => "waits for an answer",
+            Standing::Deadlocked => "deadlocked: what is left needs something that failed",
+            Standing::Partial => "done as far as was asked",
+        };
+        let run = self.run.clone().map(|run| show::facts(&RunView::Plan(run), ui)).unwrap_or_default();
+        format!("{}\n{}{standing}\n{run}", ui.paint(&plain(&plan.name), Colour::Bold), rows::lines(&jobs, ui))
     }
 
     /// Returns the reason why a task does not start.

@@ -2,25 +2,23 @@
 
 pub(super) mod find;
 pub(super) mod follow;
-pub(super) mod followed;
 pub(super) mod log;
-pub(super) mod part;
-pub(super) mod picture;
 pub(super) mod render;
+pub(super) mod rows;
 pub(super) mod sessions;
-mod show;
+pub(super) mod show;
 pub(super) mod tail;
 mod transcript;
+mod turn_screen;
 
 use posse_api::{ResumeIn, RunKind, RunView, StopRun, Success};
 use posse_core::engine::StopHow;
 use posse_core::rounds::config::auto_accept_in;
 
 use self::find::RunArg;
-use self::follow::Follower;
-use self::followed::{FollowedRun, OnSignal};
+use self::follow::{Follower, OnSignal};
+use self::rows::RunDetails;
 use super::launch;
-use super::tmux::RunWindows;
 use crate::client::{Client, Repeat};
 use crate::config;
 use crate::error::{Error, Exit};
@@ -44,8 +42,8 @@ pub(crate) enum RunCommand {
     #[command(after_help = "Examples:\n  posse run ls\n  posse run ls --kind plan -n 100 --json")]
     Ls {
         /// Only runs of this kind: loop, plan or backlog
-        #[arg(long, value_parser = ["loop", "plan", "backlog"])]
-        kind: Option<String>,
+        #[arg(long)]
+        kind: Option<RunKind>,
         /// Maximum number of runs
         #[arg(long, short = 'n', default_value_t = 20)]
         lines: u32,
@@ -86,7 +84,7 @@ pub(crate) enum RunCommand {
     #[command(
         after_help = "Examples:\n  posse run answer plan.yaml 2.1 'the blue one'\n  posse run answer . 7-empty-export 'yes'"
     )]
-    Answer(part::AnswerPartArgs),
+    Answer(find::AnswerPartArgs),
     /// Retry a task or an item from the beginning
     #[command(after_help = "Examples:\n  posse run retry plan.yaml 2.1\n  posse run retry . 7-empty-export")]
     Retry(find::PartArgs),
@@ -103,13 +101,13 @@ pub(crate) fn run(command: RunCommand, ui: &Ui) -> Result<Exit, Error> {
         }
         RunCommand::Drop(run) => super::on_runtime(drop_run(run, ui)),
         RunCommand::Resume(run) => super::on_own_signals(resume(run, ui)),
-        RunCommand::Why(args) => super::on_runtime(part::why(args, ui)),
-        RunCommand::Answer(args) => super::on_runtime(part::answer(args, ui)),
-        RunCommand::Retry(args) => super::on_runtime(part::retry(args, ui)),
+        RunCommand::Why(args) => super::on_runtime(find::why(args, ui)),
+        RunCommand::Answer(args) => super::on_runtime(find::answer(args, ui)),
+        RunCommand::Retry(args) => super::on_runtime(find::retry(args, ui)),
     }
 }
 
-async fn list(kind: Option<String>, lines: u32, ui: &Ui) -> Result<Exit, Error> {
+async fn list(kind: Option<RunKind>, lines: u32, ui: &Ui) -> Result<Exit, Error> {
     let kind = kind.map(|kind| format!("&kind={kind}")).unwrap_or_default();
     let runs: Vec<RunView> = Client::connect().await?.get(&format!("/runs?limit={lines}{kind}")).await?;
     ui.answer(&runs, || {
@@ -125,19 +123,15 @@ async fn list(kind: Option<String>, lines: u32, ui: &Ui) -> Result<Exit, Error> 
 async fn show(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let found = run.find(&mut client).await?;
-    let run: RunView = client.get(&format!("/runs/{}", found.id)).await?;
-    let plans = match &run {
-        RunView::Backlog(backlog) => super::auto::plans_of(backlog, &mut client).await?,
-        _ => Vec::new(),
-    };
-    ui.answer(&run, || show::text(&run, &plans, ui));
+    let details = RunDetails::fetch(found.id, &mut client).await?;
+    ui.answer(&details.run, || show::text(&details, ui));
     Ok(Exit::Ok)
 }
 
 async fn follow(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let run = run.find(&mut client).await?;
-    let follower = Follower::new(client, FollowedRun::new(&run, OnSignal::Leave), None::<RunWindows>, ui);
+    let follower = Follower::alone(client, &run, OnSignal::Leave, ui);
     sessions::print_end(&follower.until_over_or_signal().await?, ui)
 }
 
@@ -147,7 +141,7 @@ pub(super) async fn stop(run: RunArg, how: StopHow, ui: &Ui) -> Result<Exit, Err
     let run = run.find(&mut client).await?;
     let request = StopRun { how: Some(how), why: Some("`posse run stop`".to_owned()) };
     client.act(&format!("/runs/{}/stop", run.id), &request, Repeat::Safe, ui).await?;
-    ui.say(&followed::how_to_continue(&run));
+    ui.say(&follow::how_to_continue(&run));
     Ok(Exit::Ok)
 }
 
@@ -167,7 +161,7 @@ async fn resume(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     if let RunView::Plan(_) | RunView::Backlog(_) = run
         && over
     {
-        let hint = followed::how_to_continue(&run);
+        let hint = follow::how_to_continue(&run);
         return Err(Error::failed(format!("run {} is over", run.id)).with_hint(hint));
     }
     if run.status.is_over() {
@@ -175,7 +169,7 @@ async fn resume(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     }
     let run = send_resume(&mut client, run.id, false).await?;
     let on_signal = if run.kind() == RunKind::Loop { OnSignal::Stop } else { OnSignal::StopGently };
-    let follower = Follower::new(client, FollowedRun::new(&run, on_signal), None::<RunWindows>, ui);
+    let follower = Follower::alone(client, &run, on_signal, ui);
     sessions::print_end(&follower.until_over_or_signal().await?, ui)
 }
 

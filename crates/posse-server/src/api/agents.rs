@@ -1,13 +1,11 @@
-//! Agents: which there are, and how one is asked for.
+//! Agents: how one is asked for.
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::extract::State;
 use posse_agents::launch::{Launch, Mode};
 use posse_agents::profile::Profile;
 use posse_agents::start::Confirmed;
-use posse_api::Terminal;
+use posse_api::{ProblemKind, Terminal};
 use posse_core::ids::TerminalId;
 use posse_files::providers;
 
@@ -41,7 +39,7 @@ pub(crate) struct Asked {
 
 /// Finds everything that is needed to start an agent.
 pub(crate) async fn find(app: &App, asked: Asked) -> Result<ProgramChoice, ApiError> {
-    let provider = app.provider(&asked.provider).await.map_err(|error| ApiError::Invalid(error.to_string()))?;
+    let provider = app.provider(&asked.provider).await.map_err(|error| ApiError::invalid(error.to_string()))?;
     let profile = match (asked.profile, &asked.profile_name) {
         (Some(profile), _) => Some(profile),
         (None, Some(name)) if provider.manifest.launch.as_ref().is_some_and(Launch::knows_profiles) => {
@@ -50,7 +48,7 @@ pub(crate) async fn find(app: &App, asked: Asked) -> Result<ProgramChoice, ApiEr
         (None, Some(name)) => {
             let (profiles, name) = (app.paths.profiles(), name.clone());
             let found = disk::run(move |disk| providers::profile(disk, &profiles, &name)).await;
-            Some(found.map_err(|error| ApiError::Invalid(error.to_string()))?)
+            Some(found.map_err(|error| ApiError::invalid(error.to_string()))?)
         }
         (None, None) => None,
     };
@@ -90,7 +88,7 @@ pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Termin
         let created = app.ask(|reply| HubCommand::Create(Box::new(creation), reply));
         let created = tokio::select! {
             created = tokio::time::timeout(timeout, created) => created,
-            why = keeper_falls_silent(app) => return Err(ApiError::StartUnseen(why)),
+            why = keeper_falls_silent(app) => return Err(start_unseen(&why)),
         };
         match created {
             Ok(Ok(Err(CreateError::Failed { terminal, reason }))) => {
@@ -98,13 +96,22 @@ pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Termin
                 Err(CreateError::Failed { terminal, reason }.into())
             }
             Ok(created) => Ok(created??.into()),
-            Err(_) => Err(ApiError::StartTimeout(timeout)),
+            Err(_) => {
+                let detail = format!("it runs, but is not ready after {} s", timeout.as_secs());
+                let hint = "`posse ls` has it; look at it with `posse attach`";
+                Err(ApiError::new(ProblemKind::StartTimeout, detail).with_hint(hint))
+            }
         }
     };
     match home {
         Some(home) => app.first_starts.start(home, created).await,
         None => created.await,
     }
+}
+
+fn start_unseen(why: &KeeperSilent) -> ApiError {
+    ApiError::new(ProblemKind::KeeperSilent, format!("it was started, but is not ready yet: {why}"))
+        .with_hint("`posse ls` has it; it goes on when the keeper does")
 }
 
 /// Waits until the keeper does not answer any more. No event says that a keeper was stopped.
@@ -131,13 +138,4 @@ async fn with_last_words(app: &App, terminal: TerminalId, reason: String) -> Str
         Some(said) => format!("{reason}\nIt said:\n{said}"),
         None => reason,
     }
-}
-
-/// List the agents that can be started
-#[utoipa::path(get, path = "/providers", tag = "agents",
-    responses((status = 200, description = "All agents that posse knows", body = Vec<posse_api::ProviderView>)))]
-pub(super) async fn list(State(app): State<App>) -> Json<Vec<posse_api::ProviderView>> {
-    let view = |providers::Listed { id, name, from, problem }| posse_api::ProviderView { id, name, from, problem };
-    let listed = disk::run(move |disk| app.providers.list(disk)).await;
-    Json(listed.into_iter().map(view).collect())
 }

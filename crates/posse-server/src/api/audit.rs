@@ -30,7 +30,7 @@ pub(super) async fn entries(State(app): State<App>, Params(query): Params<AuditQ
     let database = app.paths.database();
     let entries = disk::at(database, move |disk, database| store::read_audit(disk, database, &slice))
         .await
-        .map_err(ApiError::Store)?;
+        .map_err(ApiError::from)?;
     Ok(Json(entries.into_iter().map(AuditEntry::from).collect()))
 }
 
@@ -49,7 +49,7 @@ async fn known_run(app: &App, run: &str) -> Result<(), ApiError> {
     responses((status = 200, description = "The result of the verification", body = AuditVerdict)))]
 pub(super) async fn verdict(State(app): State<App>) -> Answer<AuditVerdict> {
     let database = app.paths.database();
-    Ok(Json(disk::at(database, store::verify_audit).await.map_err(ApiError::Store)?.into()))
+    Ok(Json(disk::at(database, store::verify_audit).await.map_err(ApiError::from)?.into()))
 }
 
 impl From<Checked> for AuditVerdict {

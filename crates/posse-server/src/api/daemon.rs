@@ -1,18 +1,14 @@
-//! The daemon itself: its health, what it takes on disk, its settings, its end.
-
-use std::path::Path;
+//! The daemon itself: its health, its settings, its end.
 
 use axum::Json;
 use axum::extract::State;
 use posse_api::Terminal;
-use posse_core::time::Wall;
 
 use super::params::Params;
 use super::requester::Requester;
 use super::{Answer, App};
-use crate::disk::{self, Disk};
 use crate::hub::{HubCommand, HubEvent};
-use crate::{recording, retention, store};
+use crate::recording;
 
 /// Whether the daemon is well
 #[utoipa::path(get, path = "/health", tag = "daemon",
@@ -25,36 +21,6 @@ pub(super) async fn health(State(app): State<App>) -> Answer<posse_api::Health> 
         pid: std::process::id(),
         problem: app.ask(HubCommand::Health).await?,
     }))
-}
-
-/// What posse takes on disk
-#[utoipa::path(get, path = "/usage", tag = "daemon",
-    responses((status = 200, description = "Sizes of the files and numbers of kept events", body = posse_api::Usage)))]
-pub(super) async fn usage(State(app): State<App>) -> Answer<posse_api::Usage> {
-    let count = move |disk: &Disk| {
-        let paths = &app.paths;
-        let size = |path: &Path| disk.metadata(path).map_or(0, |found| found.len());
-        let size_of_all = |directory: &Path| {
-            let files = disk.read_dir(directory).into_iter().flatten().flatten();
-            files.map(|file| size(&file.path())).sum()
-        };
-        let figures = store::figures(disk, &paths.database())?;
-        let database =
-            ["posse.db", "posse.db-wal", "posse.db-shm"].iter().map(|name| size(&paths.home.join(name))).sum();
-        Ok(posse_api::Usage {
-            home: paths.home.to_string_lossy().into_owned(),
-            database_bytes: database,
-            log_bytes: size(&paths.log()) + size(&paths.log().with_extension("log.1")),
-            screens_bytes: size_of_all(&paths.screens()),
-            recordings_bytes: size_of_all(&paths.recordings()),
-            events: figures.events,
-            oldest_event: figures.oldest.map(|at| Wall(at).timestamp()),
-            kept_days: retention::AGE.as_secs() / 86_400,
-            kept_events: retention::EVENTS,
-            kept_recordings_bytes: retention::RECORDINGS,
-        })
-    };
-    disk::run(count).await.map(Json)
 }
 
 /// Changes what the daemon is told once and remembers. Only on the private socket.

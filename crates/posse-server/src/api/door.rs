@@ -12,6 +12,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use posse_api::ProblemKind;
 
 use super::ApiError;
 use super::listen::Visitor;
@@ -35,23 +36,27 @@ impl Door {
         // A name that leads here by DNS is how a web page reaches a local server.
         let host = uri.authority().map(Authority::as_str).or(text(HOST));
         if headers.get_all(HOST).iter().count() > 1 || !host.is_some_and(is_loopback) {
-            return Err(ApiError::ForeignHost);
+            let detail = "the Host header must name this machine, like 127.0.0.1 or localhost";
+            return Err(ApiError::new(ProblemKind::ForeignHost, detail));
         }
+        let foreign =
+            || Err(ApiError::new(ProblemKind::ForeignOrigin, "requests from pages of other origins are refused"));
         // Browsers send this with every request of a page. No page is ours. No browser sends it twice.
         if headers.get_all(ORIGIN).iter().count() > 1 {
-            return Err(ApiError::ForeignOrigin);
+            return foreign();
         }
         if let Some(origin) = text(ORIGIN) {
             let same = origin.split_once("://").is_some_and(|(scheme, from)| scheme == "http" && Some(from) == host);
             if !same {
-                return Err(ApiError::ForeignOrigin);
+                return foreign();
             }
         }
         let Some(token) = &self.token else { return Ok(()) };
         let given = text(AUTHORIZATION).and_then(|value| value.split_once(' '));
         match given {
             Some((scheme, given)) if scheme.eq_ignore_ascii_case("bearer") && equal(given.trim(), token) => Ok(()),
-            _ => Err(ApiError::Unauthorized),
+            _ => Err(ApiError::new(ProblemKind::Unauthorized, "a token is needed")
+                .with_hint("send `Authorization: Bearer TOKEN`; `posse serve` says where the token is")),
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) async fn log(State(app): State<App>, Params(query): Params<LogQuery>)
 
 async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
     let read = disk::at(database, move |disk, database| store::read_events(disk, database, slice));
-    read.await.map_err(ApiError::Store)
+    read.await.map_err(ApiError::from)
 }
 
 /// Follow the events

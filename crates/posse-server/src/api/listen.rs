@@ -12,6 +12,7 @@ use axum::{Extension, Json};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use posse_api::ProblemKind;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -20,7 +21,7 @@ use tower::util::MapRequest;
 
 use super::params::Params;
 use super::requester::Requester;
-use super::{Answer, ApiError, App, door, public_router};
+use super::{Answer, ApiError, ApiProblem, App, door, public_router};
 use crate::disk;
 use crate::hub::HubCommand;
 use crate::run::journal::Failed;
@@ -97,7 +98,10 @@ impl Visitor {
         if let Some(seat) = self.0.seat.get() {
             return Ok(seat.clone());
         }
-        let permit = self.0.seats.clone().try_acquire_owned().map_err(|_| ApiError::TooManyConnections(CONNECTIONS))?;
+        let permit = self.0.seats.clone().try_acquire_owned().map_err(|_| {
+            let detail = format!("{CONNECTIONS} clients are connected, which is the limit");
+            ApiError::new(ProblemKind::TooManyConnections, detail).with_hint("close some connections and try again")
+        })?;
         self.0.leave_strangers();
         Ok(self.0.seat.get_or_init(|| Seat(Arc::new(permit))).clone())
     }
@@ -161,14 +165,16 @@ pub(super) async fn listen(
         Some(address) if !door::is_allowed(address) => {
             let message =
                 format!("{address} can be reached by others; listen on 127.0.0.1 and use `ssh -L` from elsewhere");
-            return Err(ApiError::Invalid(message));
+            return Err(ApiError::invalid(message));
         }
         address => address.map(|address| Place { address, auth: body.auth }),
     };
     let answer = match &place {
         Some(place) => {
-            let address =
-                open(&app, place).await.map_err(|error| ApiError::Listen(place.address, error.to_string()))?;
+            let address = open(&app, place).await.map_err(|error| {
+                ApiError::new(ProblemKind::Listen, format!("cannot listen on {}: {error}", place.address))
+                    .with_hint("choose another port with --listen 127.0.0.1:PORT")
+            })?;
             posse_api::Listening { address: Some(address), token_file: place.auth.then(|| app.paths.token()) }
         }
         None => {
@@ -181,9 +187,11 @@ pub(super) async fn listen(
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.map(|place| serde_json::to_string(&place)).transpose().map_err(Failed::from)?;
-    app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply })
-        .await?
-        .map_err(ApiError::NotRemembered)?;
+    let set = app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply }).await?;
+    set.map_err(|refusal| {
+        let detail = format!("this holds until the daemon restarts, but cannot be remembered: {refusal}");
+        ApiError::new(refusal.problem().0, detail)
+    })?;
     Ok(Json(answer))
 }
 

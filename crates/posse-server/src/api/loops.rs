@@ -21,7 +21,7 @@ pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Resul
         requester.may(&app, "begin a run that accepts permissions").await?;
     }
     requester.may_be_notified(&app, &body.config.notifications).await?;
-    let invalid = |what: String| ApiError::Invalid(what);
+    let invalid = |what: String| ApiError::invalid(what);
     let directory = terminals::directory(&body.directory).await?;
     // Before any of them is started.
     for choice in body.config.agents.values() {
@@ -67,7 +67,7 @@ async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Pa
     let (mut rounds, notes) = Rounds::from_state(state, rules);
     if let Next::Over(_) = rounds.next() {
         let why = notes.into_iter().map(|note| note.text).collect::<Vec<_>>().join("; ");
-        return Err(ApiError::Invalid(format!("the state file: {why}")));
+        return Err(ApiError::invalid(format!("the state file: {why}")));
     }
     let _ = rounds.replace_prompt(prompt.clone());
     let in_flight = state.in_flight.as_ref().filter(|in_flight| rounds.resume_at(in_flight.key));
@@ -78,7 +78,7 @@ async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Pa
     let in_flight = in_flight.and_then(|in_flight| Some((in_flight.key, in_flight.terminal.parse().ok()?)));
     let mut terminals = std::collections::BTreeMap::new();
     for (role, terminal) in &state.terminals {
-        let bad = |error| ApiError::Invalid(format!("the state file: the terminal of the {role}: {error}"));
+        let bad = |error| ApiError::invalid(format!("the state file: the terminal of the {role}: {error}"));
         terminals.insert(*role, terminal.id.parse().map_err(bad)?);
     }
     Ok(Imported { rounds, terminals, in_flight })
@@ -96,5 +96,5 @@ async fn is_awaited(in_flight: &InFlight, directory: &Path) -> bool {
 pub(super) async fn surely(
     doing: impl Future<Output = Result<LoopView, SupervisorError>> + Send + 'static,
 ) -> Result<LoopView, ApiError> {
-    Ok(tokio::spawn(doing).await.map_err(|_| ApiError::Stopping)??)
+    Ok(tokio::spawn(doing).await.map_err(|_| ApiError::stopping())??)
 }

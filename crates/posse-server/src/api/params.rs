@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::Uri;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
+use posse_api::ProblemKind;
 use posse_core::ids::{Name, RunId};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -26,21 +27,21 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
         let length =
             request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
         if length.is_some_and(|length| length > super::MAX_BODY) {
-            return Err(ApiError::TooLarge);
+            return Err(ApiError::too_large());
         }
         let body =
             Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
-                413 => ApiError::TooLarge,
+                413 => ApiError::too_large(),
                 // The connection broke, or the next part did not come in time.
-                _ => ApiError::TooSlow,
+                _ => ApiError::new(ProblemKind::TooSlow, "the request took too long to arrive"),
             })?;
         let mut all = if body.iter().all(u8::is_ascii_whitespace) {
             Map::new()
         } else {
             match serde_json::from_slice(&body) {
                 Ok(Value::Object(object)) => object,
-                Ok(_) => return Err(ApiError::Malformed("the body must be a JSON object".into())),
-                Err(error) => return Err(ApiError::Malformed(format!("the body is not JSON: {error}"))),
+                Ok(_) => return Err(ApiError::malformed("the body must be a JSON object")),
+                Err(error) => return Err(ApiError::malformed(format!("the body is not JSON: {error}"))),
             }
         };
         if all.is_empty() && uri.query().is_some() {
@@ -48,22 +49,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
         }
         for (name, value) in in_query::<Vec<(String, String)>>(&uri)? {
             if all.insert(name.clone(), Value::String(value)).is_some() {
-                return Err(ApiError::Malformed(format!("{name} is given twice")));
+                return Err(ApiError::malformed(format!("{name} is given twice")));
             }
         }
-        serde_json::from_value(Value::Object(all)).map(Params).map_err(|error| ApiError::Malformed(error.to_string()))
+        serde_json::from_value(Value::Object(all)).map(Params).map_err(|error| ApiError::malformed(error.to_string()))
     }
 }
 
 fn in_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     let found = Query::try_from_uri(uri);
-    found.map(|Query(found)| found).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
+    found.map(|Query(found)| found).map_err(|rejection| ApiError::malformed(rejection.body_text()))
 }
 
 /// The parameters in the path.
 async fn path<T: DeserializeOwned + Send, S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<T, ApiError> {
     let found = Path::from_request_parts(parts, state).await;
-    found.map(|Path(found)| found).map_err(|rejection| ApiError::Malformed(rejection.body_text()))
+    found.map(|Path(found)| found).map_err(|rejection| ApiError::malformed(rejection.body_text()))
 }
 
 /// The terminal or the run in the path.
@@ -89,7 +90,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RunSession {
         // A name and nothing else: it becomes part of a path.
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if session.starts_with(['.', '-']) || session.is_empty() || !session.chars().all(fits) {
-            return Err(ApiError::Malformed("that is no name of a session".into()));
+            return Err(ApiError::malformed("that is no name of a session"));
         }
         Ok(RunSession(run.parse()?, session))
     }
@@ -104,6 +105,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let text: String = path(parts, state).await?;
         // A name that cannot be one is simply not there.
-        text.parse().map(Session).map_err(|_| ApiError::NoSession(text.chars().take(100).collect()))
+        text.parse()
+            .map(Session)
+            .map_err(|_| ApiError::no_session(text.get(..text.floor_char_boundary(100)).unwrap_or_default()))
     }
 }

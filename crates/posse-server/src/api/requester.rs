@@ -79,7 +79,7 @@ impl Requester {
 
     /// Refuses a process in a terminal, unless the operator has allowed such processes to answer.
     pub(super) async fn may(self, app: &App, what: &'static str) -> Result<(), ApiError> {
-        if self.is_held() && !allowed(app).await { Err(ApiError::FromTerminal(what)) } else { Ok(()) }
+        if self.is_held() && !allowed(app).await { Err(ApiError::from_terminal(what)) } else { Ok(()) }
     }
 
     /// Refuses a process in a terminal that begins a run without its sandbox (`unconfined` says so) or brings a configuration
@@ -95,7 +95,7 @@ impl Requester {
         if brought.sandbox == Sandbox::Off {
             self.may(app, unconfined).await?;
         }
-        let not_text = |_| ApiError::Invalid(format!("the name of {project} is not valid UTF-8"));
+        let not_text = |_| ApiError::invalid(format!("the name of {project} is not valid UTF-8"));
         let directory = directory(project).await?.into_os_string().into_string().map_err(not_text)?;
         if self.may_type(app).await {
             return Ok((directory, None));
@@ -105,15 +105,15 @@ impl Requester {
         let load =
             move |disk: &Disk| (disk.plan_layers(&paths, &project), ConfirmedCommands::load(disk, &paths, &project));
         let (found, confirmed) = disk::run(load).await;
-        let mut found = found.map_err(|error| ApiError::Invalid(error.to_string()))?.resolve(&[]);
+        let mut found = found.map_err(|error| ApiError::invalid(error.to_string()))?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != brought.config {
-            return Err(ApiError::FromTerminal("begin a run with another configuration than that of its files"));
+            return Err(ApiError::from_terminal("begin a run with another configuration than that of its files"));
         }
-        let confirmed = confirmed.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let confirmed = confirmed.map_err(|error| ApiError::invalid(error.to_string()))?;
         if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
-            return Err(ApiError::FromTerminal("begin a run with commands that you have not confirmed"));
+            return Err(ApiError::from_terminal("begin a run with commands that you have not confirmed"));
         }
         Ok((directory, Some(confirmed.and_those_of(&found.config))))
     }
@@ -124,7 +124,7 @@ impl Requester {
             return Ok(());
         }
         let users = operator(app).await.notification_command;
-        if users == wanted.command { Ok(()) } else { Err(ApiError::FromTerminal("have a command run at each event")) }
+        if users == wanted.command { Ok(()) } else { Err(ApiError::from_terminal("have a command run at each event")) }
     }
 
     /// Returns whether keys of this requester may reach an agent.

@@ -15,8 +15,9 @@ use posse_core::time::Wall;
 
 use super::params::{Id, Params, RunSession};
 use super::requester::Requester;
-use super::{Answer, ApiError, App, auto, loops, plans};
+use super::{Answer, ApiError, App, loops};
 use crate::disk::{self, Disk};
+use crate::plans::PlanParams;
 use crate::run::retention::{self, ALL};
 use crate::run::{LaunchContext, SupervisorError, lock};
 use crate::store::{self, UsageOf};
@@ -71,8 +72,20 @@ pub(super) async fn create(
 ) -> Result<(StatusCode, Json<RunView>), ApiError> {
     let view = match body {
         RunIn::Loop(body) => RunView::Loop(loops::begin(app, requester, *body).await?),
-        RunIn::Plan(body) => RunView::Plan(plans::begin(app, requester, *body).await?),
-        RunIn::Backlog(body) => RunView::Backlog(auto::begin(app, requester, *body).await?),
+        RunIn::Plan(mut request) => {
+            let (directory, sessions) = (&request.directory, &request.sessions);
+            let may = requester.may_begin(&app, "begin a plan without its sandbox", directory, sessions);
+            let (directory, only_commands) = may.await?;
+            request.directory = directory;
+            let params = PlanParams { request: *request, only_commands, of_item: None };
+            RunView::Plan(app.plans.begin(&app, params).await?)
+        }
+        RunIn::Backlog(mut request) => {
+            let (directory, sessions) = (&request.directory, &request.sessions);
+            let may = requester.may_begin(&app, "begin a pipeline without its sandbox", directory, sessions);
+            request.directory = may.await?.0;
+            RunView::Backlog(app.autos.begin(&app, *request).await?)
+        }
     };
     Ok((StatusCode::CREATED, Json(view)))
 }

@@ -66,7 +66,7 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
     });
     let mut success = true;
     for deletion in deletions.collect::<Vec<_>>() {
-        let deleted = deletion.await.map_err(|_| ApiError::Stopping)???;
+        let deleted = deletion.await.map_err(|_| ApiError::stopping())???;
         success &= deleted.is_none_or(|left| left == 0);
     }
     Ok(Json(Success { success }))
@@ -94,7 +94,7 @@ pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session)
 async fn of_session(app: &App, name: &Name) -> Result<Vec<TerminalSnapshot>, ApiError> {
     let mut views = app.ask(HubCommand::List).await?;
     views.retain(|view| &view.record.session == name);
-    if views.is_empty() { Err(ApiError::NoSession(name.to_string())) } else { Ok(views) }
+    if views.is_empty() { Err(ApiError::no_session(name.as_str())) } else { Ok(views) }
 }
 
 async fn start(

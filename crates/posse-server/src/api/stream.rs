@@ -7,7 +7,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgr
 use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
-use posse_api::{StreamMessage, StreamQuery, StreamRequest};
+use posse_api::{ProblemKind, StreamMessage, StreamQuery, StreamRequest};
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_term::wire::MAX_INPUT;
@@ -35,10 +35,11 @@ pub(super) async fn stream(
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
     if query.writer == Some(0) {
-        return Err(ApiError::Invalid("writer 0 is the daemon itself".into()));
+        return Err(ApiError::invalid("writer 0 is the daemon itself"));
     }
     let pump = terminals::find(&app, id).await?;
-    let upgrade = upgrade.map_err(|_| ApiError::NotAWebSocket)?;
+    let upgrade =
+        upgrade.map_err(|_| ApiError::new(ProblemKind::NotAWebSocket, "this is a WebSocket; connect to it as one"))?;
     let upgrade = upgrade.max_message_size(MAX_INPUT + 8);
     Ok(upgrade.on_upgrade(move |socket| async move {
         // One of those who may be connected at once, until the end.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use posse_api::{COMMAND, EventBody, LogEvent, OutputMode, OutputQuery, SHELL, Success, Terminal};
+use posse_api::{COMMAND, EventBody, LogEvent, OutputMode, OutputQuery, ProblemKind, SHELL, Success, Terminal};
 use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
 use posse_core::ids::{Name, TerminalId, WriterId};
@@ -66,15 +66,15 @@ pub(super) async fn create(
     Params(body): Params<posse_api::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     if body.provider.is_none() && body.command.first().is_none_or(String::is_empty) {
-        return Err(ApiError::Invalid("no command was given".into()));
+        return Err(ApiError::invalid("no command was given"));
     }
     if body.command.iter().any(|argument| argument.contains('\0')) {
-        return Err(ApiError::Invalid("the command contains a NUL character".into()));
+        return Err(ApiError::invalid("the command contains a NUL character"));
     }
     let ring = body.ring_bytes.unwrap_or(RING);
     if !RING_RANGE.contains(&ring) {
         let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
-        return Err(ApiError::Invalid(format!("ring_bytes must be from {least} to {most}")));
+        return Err(ApiError::invalid(format!("ring_bytes must be from {least} to {most}")));
     }
     let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone()).or(body.agent_profile);
     let what = match body.provider {
@@ -117,23 +117,33 @@ pub(super) async fn create(
 pub(crate) async fn directory(text: &str) -> Result<PathBuf, ApiError> {
     let path = PathBuf::from(text);
     if !path.is_absolute() {
-        return Err(ApiError::Invalid(format!("the working directory {text:?} is not an absolute path")));
+        return Err(ApiError::invalid(format!("the working directory {text:?} is not an absolute path")));
     }
     disk::at(&path, Disk::canonicalize).await.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ApiError::Invalid(format!("the directory {} does not exist", path.display())),
-        _ => ApiError::Invalid(format!("the directory {} cannot be used: {error}", path.display())),
+        std::io::ErrorKind::NotFound => ApiError::invalid(format!("the directory {} does not exist", path.display())),
+        _ => ApiError::invalid(format!("the directory {} cannot be used: {error}", path.display())),
     })
 }
 
 /// The pump of a terminal, for what only it knows.
 pub(super) async fn find(app: &App, id: TerminalId) -> Result<PumpHandle, ApiError> {
     let asked = app.ask(|reply| HubCommand::Find(id, reply));
-    let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| ApiError::OutOfReach(id))?;
-    let pump = found?.ok_or(ApiError::NoTerminal(id))?;
+    let found = tokio::time::timeout(FINDING, asked).await.map_err(|_| out_of_reach(id))?;
+    let pump = found?.ok_or_else(|| ApiError::no_terminal(id))?;
     // One that catches up with a keeper that was stopped meanwhile never answers.
     let caught_up = pump.ask(pump::PumpCommand::Alive);
-    tokio::time::timeout(CATCHING_UP, caught_up).await.map_err(|_| ApiError::OutOfReach(id))?;
+    tokio::time::timeout(CATCHING_UP, caught_up).await.map_err(|_| out_of_reach(id))?;
     Ok(pump)
+}
+
+fn out_of_reach(id: TerminalId) -> ApiError {
+    let detail = format!("where terminal {id} lives cannot be reached for now");
+    ApiError::new(ProblemKind::OutOfReach, detail).with_hint("`posse doctor` says what is wrong")
+}
+
+fn too_much_input(bytes: usize) -> ApiError {
+    let detail = format!("the input has {bytes} bytes; at most {MAX_INPUT} are taken at once");
+    ApiError::new(ProblemKind::TooMuchInput, detail).with_hint("put it into a file and send its path")
 }
 
 /// Asks the pump of a terminal.
@@ -142,11 +152,11 @@ async fn ask<T>(
     id: TerminalId,
     command: impl FnOnce(oneshot::Sender<T>) -> pump::PumpCommand,
 ) -> Result<T, ApiError> {
-    find(app, id).await?.ask(command).await.ok_or(ApiError::NoTerminal(id))
+    find(app, id).await?.ask(command).await.ok_or_else(|| ApiError::no_terminal(id))
 }
 
 async fn snapshot(app: &App, id: TerminalId) -> Result<TerminalSnapshot, ApiError> {
-    app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or(ApiError::NoTerminal(id))
+    app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or_else(|| ApiError::no_terminal(id))
 }
 
 /// Returns whether an agent is in a terminal.
@@ -156,7 +166,7 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 
 /// What a terminal shows now
 #[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "The screen of the terminal", body = posse_api::ScreenView)))]
+    responses((status = 200, description = "The screen of the terminal", body = Object)))]
 pub(super) async fn screen(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Screen> {
     ask(&app, id, pump::PumpCommand::Screen).await.map(Json)
 }
@@ -175,7 +185,11 @@ pub(super) async fn output(
         OutputMode::Tail => TextPart::Tail(query.lines.map_or(TAIL_LINES, |lines| lines as usize)),
     };
     let text = ask(&app, id, |reply| pump::PumpCommand::Text(text, reply)).await?;
-    Ok(Json(posse_api::Output { output: text.ok_or(ApiError::NoMessage)?, mode: query.mode }))
+    let nothing = || {
+        ApiError::new(ProblemKind::NoMessage, "nothing was printed since the last input")
+            .with_hint("`full` output has everything")
+    };
+    Ok(Json(posse_api::Output { output: text.ok_or_else(nothing)?, mode: query.mode }))
 }
 
 /// Where the program in the foreground is
@@ -211,10 +225,10 @@ pub(super) async fn input(
     Params(body): Params<posse_api::Input>,
 ) -> Answer<Success> {
     let (writer, sequence) = match (body.writer, body.sequence) {
-        (Some(0), _) => return Err(ApiError::Invalid("writer 0 is the daemon itself".into())),
+        (Some(0), _) => return Err(ApiError::invalid("writer 0 is the daemon itself")),
         (Some(writer), Some(sequence)) if sequence > 0 => (WriterId(writer), sequence),
         (None, None) => (WriterId(crate::random().max(1)), 1),
-        _ => return Err(ApiError::Invalid("writer and sequence go together, and sequences start at 1".into())),
+        _ => return Err(ApiError::invalid("writer and sequence go together, and sequences start at 1")),
     };
     let pump = find(&app, id).await?;
     let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
@@ -225,7 +239,7 @@ pub(super) async fn input(
             Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
         let answerer = requester.answerer(&app, id).await;
         let done = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });
-        done.await.ok_or(ApiError::NoTerminal(id))??;
+        done.await.ok_or_else(|| ApiError::no_terminal(id))??;
         return Ok(Json(Success { success: true }));
     }
     let bytes = if raw {
@@ -233,18 +247,18 @@ pub(super) async fn input(
         bytes.extend(enter.then_some(b'\r'));
         bytes
     } else {
-        let bracketed = pump.ask(pump::PumpCommand::BracketedPaste).await.ok_or(ApiError::NoTerminal(id))?;
+        let bracketed = pump.ask(pump::PumpCommand::BracketedPaste).await.ok_or_else(|| ApiError::no_terminal(id))?;
         paste(&body.message, bracketed, enter)
     };
     if bytes.len() > MAX_INPUT {
-        return Err(ApiError::TooMuchInput(bytes.len()));
+        return Err(too_much_input(bytes.len()));
     }
     let may_answer = requester.may_type(&app).await;
     let done = pump.ask(|reply| {
         let (expect, origin) = (body.expect_status, InputOrigin::Request(reply));
         pump::PumpCommand::Input(pump::PumpInput { writer, sequence, bytes, expect, may_answer, origin })
     });
-    done.await.ok_or(ApiError::NoTerminal(id))??;
+    done.await.ok_or_else(|| ApiError::no_terminal(id))??;
     Ok(Json(Success { success: true }))
 }
 
@@ -268,11 +282,11 @@ pub(super) async fn approve(
     requester: Requester,
     Params(body): Params<posse_api::AnswerIn>,
 ) -> Answer<posse_api::Answered> {
-    if body.text.is_some() || body.reason.is_some() {
-        return Err(ApiError::Invalid("words answer a question, and a reason goes with a refusal".into()));
-    }
-    let wish = body.option.map_or(Ok(Wish::Accept), option)?;
-    Ok(Json(answer(&app, id, requester, AnswerRequest::new(wish, body.dialog)).await?))
+    let posse_api::AnswerIn { dialog, option: number, text: None, reason: None } = body else {
+        return Err(ApiError::invalid("words answer a question, and a reason goes with a refusal"));
+    };
+    let wish = number.map_or(Ok(Wish::Accept), option)?;
+    answer(&app, id, requester, wish, dialog, [None, None]).await.map(Json)
 }
 
 /// Answer the question an agent asks
@@ -290,20 +304,19 @@ pub(super) async fn answer_question(
         (Some(number), None, None) => (option(number)?, None),
         (None, Some(text), None) if text.chars().any(|c| !c.is_whitespace() && !c.is_control()) => {
             if text.len() > MAX_WORDS {
-                return Err(ApiError::TooMuchInput(text.len()));
+                return Err(too_much_input(text.len()));
             }
             (Wish::Accept, Some(text))
         }
-        _ => return Err(ApiError::Invalid("an answer is an option or a text".into())),
+        _ => return Err(ApiError::invalid("an answer is an option or a text")),
     };
-    let wanted = AnswerRequest { words: text, ..AnswerRequest::new(wish, body.dialog) };
-    Ok(Json(answer(&app, id, requester, wanted).await?))
+    answer(&app, id, requester, wish, body.dialog, [text, None]).await.map(Json)
 }
 
 /// An option as people count them.
 fn option(number: u32) -> Result<Wish, ApiError> {
     match number {
-        0 => Err(ApiError::Invalid("options are counted from 1".into())),
+        0 => Err(ApiError::invalid("options are counted from 1")),
         number => Ok(Wish::Option(number as usize - 1)),
     }
 }
@@ -318,12 +331,11 @@ pub(super) async fn deny(
     Params(body): Params<posse_api::AnswerIn>,
 ) -> Answer<posse_api::Answered> {
     if body.option.is_some() || body.text.is_some() {
-        return Err(ApiError::Invalid("an option is chosen by approving, or by answering".into()));
+        return Err(ApiError::invalid("an option is chosen by approving, or by answering"));
     }
     let mut events = app.events.subscribe();
     let reason = body.reason.filter(|reason| !reason.trim().is_empty());
-    let wanted = AnswerRequest { reason: reason.clone(), ..AnswerRequest::new(Wish::Deny, body.dialog) };
-    let answered = answer(&app, id, requester, wanted).await?;
+    let answered = answer(&app, id, requester, Wish::Deny, body.dialog, [None, reason.clone()]).await?;
     if let Some(reason) = reason {
         let told = tell_reason(&app, id, &reason, &mut events);
         tokio::time::timeout(REASON_PATIENCE, told).await.map_err(|_| InputError::NotTold)??;
@@ -341,7 +353,7 @@ async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut Statu
         // A reason is a prompt. It must not become the answer to the next question.
         let answerer = Answerer::forbidden(Who::person());
         let sent = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });
-        match sent.await.ok_or(ApiError::NoTerminal(id))? {
+        match sent.await.ok_or_else(|| ApiError::no_terminal(id))? {
             Ok(()) => return Ok(()),
             Err(InputError::NotDelivered(Failure { left: Left::Nothing, .. }) | InputError::Question(_)) => {}
             Err(error) => return Err(error.into()),
@@ -362,25 +374,14 @@ async fn status_change(id: TerminalId, events: &mut StatusEvents) {
     }
 }
 
-/// An answer to the question with this identity.
-struct AnswerRequest {
-    wish: Wish,
-    question: String,
-    words: Option<String>,
-    reason: Option<String>,
-}
-
-impl AnswerRequest {
-    fn new(wish: Wish, question: String) -> Self {
-        Self { wish, question, words: None, reason: None }
-    }
-}
-
+/// Answers the question with this identity, perhaps in words or with a reason.
 async fn answer(
     app: &App,
     id: TerminalId,
     requester: Requester,
-    AnswerRequest { wish, question, words, reason }: AnswerRequest,
+    wish: Wish,
+    question: String,
+    [words, reason]: [Option<String>; 2],
 ) -> Result<posse_api::Answered, ApiError> {
     let pump = find(app, id).await?;
     if !is_agent(app, id).await? {
@@ -389,7 +390,7 @@ async fn answer(
     let answerer = Answerer { reason, ..requester.answerer(app, id).await };
     let question = Some(question);
     let done = pump.ask(|reply| pump::PumpCommand::Answer { wish, question, words, answerer, reply });
-    let audit = done.await.ok_or(ApiError::NoTerminal(id))??;
+    let audit = done.await.ok_or_else(|| ApiError::no_terminal(id))??;
     Ok(posse_api::Answered { success: true, audit })
 }
 
@@ -416,7 +417,8 @@ pub(super) async fn hook(
 ) -> Answer<Success> {
     let pump = find(&app, id).await?;
     if !requester.belongs_to(id) {
-        return Err(ApiError::ForeignHook(id));
+        let detail = format!("only a process of terminal {id} may report what its agent does");
+        return Err(ApiError::new(ProblemKind::ForeignHook, detail));
     }
     pump.send(pump::PumpEvent::Hook(payload));
     Ok(Json(Success { success: true }))
@@ -447,7 +449,7 @@ pub(super) async fn resize(
     Params(size): Params<posse_api::SizeIn>,
 ) -> Answer<Success> {
     let (Some(rows), Some(cols)) = (size.rows, size.cols) else {
-        return Err(ApiError::Malformed("rows and cols are needed".into()));
+        return Err(ApiError::malformed("rows and cols are needed"));
     };
     let size = Size::new(rows, cols)?;
     find(&app, id).await?;
@@ -474,7 +476,7 @@ pub(crate) async fn ask_to_leave(app: &App, id: TerminalId) -> Result<(), ApiErr
             let origin = InputOrigin::Request(reply);
             pump::PumpCommand::Input(pump::PumpInput { writer, sequence: 1, bytes, expect, may_answer: false, origin })
         });
-        asked.await.ok_or(ApiError::NoTerminal(id))??;
+        asked.await.ok_or_else(|| ApiError::no_terminal(id))??;
     } else if !leave(app, &pump, &view).await {
         app.ask(|reply| HubCommand::HangUp(id, reply)).await??;
     }

@@ -341,12 +341,6 @@ impl ApiProblem for CreateError {
 #[error("{0}")]
 pub(crate) struct KeeperSilent(pub(crate) String);
 
-impl ApiProblem for KeeperSilent {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::KeeperSilent, Some(hint::KEEPER_SILENT))
-    }
-}
-
 /// Answers a deletion with the number of processes that could not be ended; `None` if there is no such terminal.
 pub(crate) type DeleteReply = oneshot::Sender<Result<Option<u32>, KeeperSilent>>;
 

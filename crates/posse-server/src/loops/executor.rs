@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use posse_agents::launch::Mode;
+use posse_api::ProblemKind;
 use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, NotAnswered, Order, Unanswered, Wish};
 use posse_core::finalize::{Snapshot, commit_message};
@@ -64,7 +65,7 @@ impl Executor<LoopWork> {
             Effect::StartTerminal { role, choice, name } => {
                 let result = match &self.context {
                     Some(context) => self.start_terminal(context, role, choice, name).await,
-                    None => Err(ApiError::Invalid("nobody who knows its environment is there".into())),
+                    None => Err(ApiError::invalid("nobody who knows its environment is there")),
                 };
                 let terminal = match result {
                     Ok(terminal) => terminal,
@@ -155,7 +156,7 @@ impl Executor<LoopWork> {
         name: String,
     ) -> Result<TerminalId, ApiError> {
         let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose();
-        let mode = mode.map_err(|error| ApiError::Invalid(error.to_string()))?;
+        let mode = mode.map_err(|error| ApiError::invalid(error.to_string()))?;
         let asked = Asked {
             provider: choice.provider,
             mode,
@@ -186,7 +187,10 @@ impl Executor<LoopWork> {
             }
             Err(error) => {
                 // If the run has stopped meanwhile, whoever goes on with it may have taken it over.
-                let started = matches!(error, ApiError::StartTimeout(_) | ApiError::Create(_));
+                let started = matches!(
+                    error.kind(),
+                    ProblemKind::StartTimeout | ProblemKind::StartFailed | ProblemKind::NameTaken | ProblemKind::Ended
+                );
                 if started && !self.signals.is_closed() {
                     self.end_what_was_started(&name).await;
                 }
@@ -335,10 +339,7 @@ impl Executor<LoopWork> {
 
 /// In words, without hints at a terminal that is gone by then.
 fn why_not_started(error: &ApiError) -> String {
-    match error {
-        ApiError::StartTimeout(_) => error.to_string(),
-        error => error.in_full(),
-    }
+    if error.kind() == ProblemKind::StartTimeout { error.to_string() } else { error.in_full() }
 }
 
 /// Who types for a run. No person and no other run has this number: their upper half is never this one.

@@ -122,16 +122,6 @@ fn the_configuration_says_where_it_comes_from() {
 }
 
 #[test]
-fn the_version_has_the_commit_it_was_made_from() {
-    let said = env().run(["--version"]).ok();
-    let (version, commit) = said.trim().split_once(" (").unwrap_or((said.trim(), ""));
-    assert_eq!(version, format!("posse {}", env!("CARGO_PKG_VERSION")));
-    // A copy without git has none, and works all the same.
-    let is_commit = |text: &str| text.len() == 10 && text.chars().all(|c| c.is_ascii_hexdigit());
-    assert!(commit.is_empty() || is_commit(commit.trim_end_matches(')')), "{said}");
-}
-
-#[test]
 fn nobody_gets_colours_who_does_not_want_them() {
     let env = env();
     env.run(["launch", "--name", "here", "--", "sleep", "1000"]).ok();

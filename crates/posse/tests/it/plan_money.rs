@@ -96,7 +96,7 @@ fn t74_t75_t76_every_session_is_counted() {
     let written: Value = serde_json::from_str(&fs::read_to_string(written).unwrap()).unwrap();
     assert_eq!((written["total"]["sessions"].as_u64(), written["total"]["cost_usd"].as_f64()), (Some(3), Some(0.75)));
 
-    let text = says(0, scene.command(&["usage"]), &["4 sessions, 0.75 USD and 2 of unknown cost"]);
+    let text = says(0, scene.command(&["usage"]), &["  4         0.75 USD and 2 of unknown cost"]);
     assert!(text.contains("not what a subscription charges"), "{text}");
     assert_eq!(scene.usage(&["--since", "2001-01-01", "--all"])["total"]["sessions"], 4);
     assert_eq!(scene.usage(&["--since", "2101-01-01"])["total"]["sessions"], 0);

@@ -294,7 +294,7 @@ fn a_run_that_nobody_follows_waits_for_its_environment() {
     scene.env.kill_daemon();
     scene.claude.open_gate("gate");
     // The session went on; the next one needs somebody who knows the environment.
-    when("the run waits", || scene.plan("status", &[]).1.contains("waits: `posse plan run").then_some(()));
+    when("the run waits", || scene.plan("status", &[]).1.contains("next             `posse plan run").then_some(()));
     assert_eq!(scene.claude.sessions(), 1);
     // It can be stopped all the same.
     scene.plan_ends(0, "stop", &[]);

@@ -62,10 +62,6 @@ fn a_recording_shows_what_the_terminal_did() {
     assert!(recorded.contains("got third"));
 
     env.run(["ls"]).ok();
-    let usage: serde_json::Value = env.http().get("/usage").unwrap();
-    let files: u64 =
-        std::fs::read_dir(env.paths().recordings()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
-    assert!(files > 0 && usage["recordings_bytes"].as_u64().unwrap() >= files, "{usage}");
     env.run(["kill", id.as_str()]).ok();
     when("the recording of a terminal that is forgotten goes", || (!path(&env, id).exists()).then_some(()));
 }

@@ -14,8 +14,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// defect or feature
-    #[arg(value_parser = ["defect", "feature"])]
-    kind: String,
+    kind: Kind,
     /// The title, in one line
     #[arg(required = true)]
     title: Vec<String>,
@@ -25,7 +24,7 @@ pub(crate) struct NewArgs {
 
 pub(super) fn new(args: &NewArgs, ui: &Ui) -> Result<Exit, Error> {
     let project = args.place.project()?;
-    let kind = if args.kind == "defect" { Kind::Defect } else { Kind::Feature };
+    let kind = args.kind;
     let title = args.title.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let numbers = ready(project.join(args.place.config()?.state_dir))?.join("numbers");
     let text = template(kind, &title);

@@ -128,8 +128,8 @@ impl Accepted {
         let answering = entry.answering.as_ref()?;
         let what = answering.dialog.as_ref().and_then(|dialog| dialog.subject.as_ref()?.lines().next());
         Some(Self {
-            role: entry.role.clone().unwrap_or_default(),
-            turn: entry.turn?,
+            role: entry.who.role.clone().unwrap_or_default(),
+            turn: entry.who.turn?,
             what: what.unwrap_or_default().to_owned(),
             keys: answering.keys.clone(),
         })

@@ -19,15 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 const SEE_LOG: &str = "see posse.log in posse's home; `posse ls` tries again";
 
-pub(super) async fn lines(paths: Option<&Paths>) -> Vec<ReportLine> {
-    let Some(paths) = paths else {
-        return vec![off(false), keeper_line(Ok(LockStatus::Free), |_| false), database(&DatabaseCondition::Absent)];
-    };
+pub(super) async fn lines(paths: &Paths) -> Vec<ReportLine> {
     let health = health().await;
     let keeper = look(&paths.keeper_lock());
     let keeper_runs = matches!(keeper, Ok(LockStatus::Held(_)));
     let daemon = match health {
-        Ok(health) => answers(&health, crate::VERSION),
+        Ok(health) => answers(&health, posse_api::VERSION),
         Err(why) => does_not_answer(&why.to_string(), look(&paths.daemon_lock()), keeper_runs),
     };
     let keeper = keeper_line(keeper, |pid| keeper::is_stopped(pid as i32));
@@ -60,7 +57,7 @@ fn answers(Health { pid, version, problem, .. }: &Health, ours: &str) -> ReportL
         return daemon_says(problem).bad(SEE_LOG);
     }
     let says = format!("process {pid}, version {version}");
-    if ours.split(' ').next() == Some(version) {
+    if ours == version {
         return daemon_says(says);
     }
     daemon_says(format!("{says}; this is {ours}"))
@@ -125,7 +122,7 @@ mod tests {
     fn health(version: &str, problem: Option<&str>) -> ReportLine {
         let problem = problem.map(str::to_owned);
         let health = Health { status: "ok".into(), service: "posse".into(), version: version.into(), pid: 7, problem };
-        answers(&health, "0.1.0 (0123456789)")
+        answers(&health, "0.1.0")
     }
 
     fn held() -> io::Result<LockStatus> {

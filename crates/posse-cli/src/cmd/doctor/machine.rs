@@ -16,7 +16,6 @@ use rustix::process::{Resource, getrlimit};
 
 use super::line::{ReportLine, line};
 use crate::config;
-use crate::error::Error;
 use crate::ui::bytes;
 
 /// The oldest git that merges without a checkout (`merge-tree --write-tree`).
@@ -63,11 +62,7 @@ pub(super) fn characters(environment: &BTreeMap<String, String>) -> ReportLine {
     }
 }
 
-pub(super) fn files(paths: Result<&Paths, &Error>) -> Vec<ReportLine> {
-    let paths = match paths {
-        Ok(paths) => paths,
-        Err(error) => return vec![line("home", error.to_string()).bad("set POSSE_HOME to a directory of your own")],
-    };
+pub(super) fn files(paths: &Paths) -> Vec<ReportLine> {
     let mut lines: Vec<ReportLine> =
         paths.inspect().iter().map(|(path, found)| directory(path, found.as_ref())).collect();
     lines.push(configuration(&paths.config_file(), config::load().err().map(|error| error.to_string())));
@@ -197,7 +192,7 @@ pub(super) fn disk(paths: &Paths) -> Vec<ReportLine> {
     parts.iter().map(part).chain([free(room)]).collect()
 }
 
-pub(super) fn free(room: Option<u64>) -> ReportLine {
+fn free(room: Option<u64>) -> ReportLine {
     let free = line("free", room.map_or_else(|| "unknown".into(), bytes));
     free.left(room, ALMOST_NOTHING, ROOM, "make room: with a full disk new terminals are refused")
 }
@@ -252,7 +247,6 @@ mod tests {
             (found(Some(&Err(PathsError::Open(here.into())))), Bad, "others can enter it", "chmod 700 /"),
             (found(Some(&Err(PathsError::NotADirectory(here.into())))), Bad, "no directory", "move it away"),
             (found(Some(&Err(PathsError::Foreign(here.into())))), Bad, "another user", "POSSE_HOME"),
-            (files(Err(&PathsError::NoHome.into())).remove(0), Bad, "no home directory", "POSSE_HOME"),
             (configuration(&absent, None), Fine, "the defaults count", "posse config init"),
             (configuration(here, None), Fine, "sound", ""),
             (configuration(here, Some("line 1\nodd".into())), Bad, "line 1 odd", "mend it"),

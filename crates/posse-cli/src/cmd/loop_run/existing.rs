@@ -21,26 +21,19 @@ use crate::ui::Ui;
 /// Below the project, unless the configuration says otherwise.
 pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
 
-pub(super) enum KnownRun {
-    /// There is no run to go on with.
-    Nothing,
-    /// It has ended.
-    Over(Final),
-    Running(Box<RunningFile>),
-}
-
-/// A run that is not over, as its file says.
-pub(super) struct RunningFile {
+/// A state file, and the run that it is of.
+pub(super) struct FoundState {
     pub(super) run: Option<RunId>,
     pub(super) state: StateFile,
     pub(super) text: String,
 }
 
-/// Reads the state file. A file that cannot be used is renamed, and the user is told before a new run begins.
-pub(super) fn look(path: &Path, resume: bool) -> Result<KnownRun, Error> {
+/// Reads the state file. A file that cannot be used is renamed, and the user is told before a new run begins. Returns `None` if
+/// there is no run to go on with.
+pub(super) fn look(path: &Path, resume: bool) -> Result<Option<FoundState>, Error> {
     let text = match text_file::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(KnownRun::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound && !resume => return Ok(None),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(Error::failed(format!("there is nothing to resume: {} does not exist", path.display()))
                 .with_hint("`posse run ls` shows the runs there are; `posse loop --resume RUN` takes one"));
@@ -58,16 +51,12 @@ pub(super) fn look(path: &Path, resume: bool) -> Result<KnownRun, Error> {
                 )));
         }
     };
-    match state.final_status {
-        FinalStatus::Running => {
-            let run = state.other.get("run").and_then(|run| run.as_str()?.parse().ok());
-            Ok(KnownRun::Running(Box::new(RunningFile { run, state, text })))
-        }
-        // A run that has ended does not keep a new one from being begun.
-        _ if !resume => Ok(KnownRun::Nothing),
-        FinalStatus::Pass => Ok(KnownRun::Over(Final::Pass)),
-        FinalStatus::Fail => Ok(KnownRun::Over(Final::Fail)),
+    // A run that has ended does not keep a new one from being begun.
+    if !resume && state.final_status != FinalStatus::Running {
+        return Ok(None);
     }
+    let run = state.other.get("run").and_then(|run| run.as_str()?.parse().ok());
+    Ok(Some(FoundState { run, state, text }))
 }
 
 /// Returns a free name for a file that cannot be used.
@@ -77,7 +66,16 @@ fn aside(path: &Path) -> PathBuf {
     places.find(|place| place.symlink_metadata().is_err()).unwrap_or_else(|| path.with_extension("json.corrupt"))
 }
 
-impl RunningFile {
+impl FoundState {
+    /// The verdict of a run that has ended.
+    pub(super) fn verdict(&self) -> Option<Final> {
+        match self.state.final_status {
+            FinalStatus::Running => None,
+            FinalStatus::Pass => Some(Final::Pass),
+            FinalStatus::Fail => Some(Final::Fail),
+        }
+    }
+
     /// Prints notes about a run that is known only by this file. Returns its verdict if it has ended.
     pub(super) fn taken_up(&self, config: &LoopConfig, directory: &Path, ui: &Ui) -> Option<Final> {
         let rules = Rules::new(config, directory.join("openspec").is_dir(), PromptTemplates::default());

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use posse_api::{CleanIn, CleanView, CleanWhat};
+use posse_api::{CleanIn, CleanItem, CleanView};
 
 use crate::client::{self, Client, Repeat};
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, bytes, plain};
+use crate::ui::{Cell, Colour, Ui, bytes};
 
 /// Remove what runs left behind: work trees and branches that are merged, files of runs whose plan is done, and of items that
 /// are out of the backlog
@@ -39,28 +39,21 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 fn text(found: &CleanView, removed: bool, ui: &Ui) -> String {
-    let mut text = String::new();
-    let mut list = |title: &str, items: &[posse_api::CleanItem]| {
-        if items.is_empty() {
-            return;
-        }
-        text.push_str(&format!("{}\n", ui.paint(title, Colour::Bold)));
-        for item in items {
-            let what = match item.what {
-                CleanWhat::Run => "run",
-                CleanWhat::WorkTree => "work tree",
-                CleanWhat::Item => "item",
-            };
-            let why = ui.paint(&plain(&item.why), Colour::Dim);
-            text.push_str(&format!("  {what:<9}  {}\n             {why}\n", plain(&item.name)));
+    let row = |title: &'static str| {
+        move |item: &CleanItem| {
+            let what = item.what.as_str().replace('_', " ");
+            vec![
+                Cell::new(title, Colour::Bold),
+                what.into(),
+                item.name.clone().into(),
+                Cell::new(&item.why, Colour::Dim),
+            ]
         }
     };
-    list(if removed { "removed" } else { "may go" }, &found.gone);
-    list("stays", &found.kept);
-    if found.gone.is_empty() {
-        text.push_str("there is nothing to remove\n");
-    } else {
-        text.push_str(&format!("{} of logs\n", bytes(found.bytes)));
-    }
-    text
+    let gone = found.gone.iter().map(row(if removed { "removed" } else { "may go" }));
+    let size = match found.gone.len() {
+        0 => "there is nothing to remove\n".to_owned(),
+        _ => format!("{} of logs\n", bytes(found.bytes)),
+    };
+    ui.table(&["", "WHAT", "NAME", "WHY"], gone.chain(found.kept.iter().map(row("stays")))) + &size
 }

@@ -8,7 +8,7 @@ use posse_core::plan::usage::{COSTS, Sum, Summary};
 use crate::client::{self, Client};
 use crate::cmd::audit::{encoded, when};
 use crate::error::{Error, Exit};
-use crate::ui::{Colour, Ui, plain};
+use crate::ui::{Cell, Ui};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,38 +43,20 @@ fn shown(summary: &Summary, of_one: bool, ui: &Ui) -> String {
     if summary.total.sessions == 0 {
         return "no session has used anything\n".into();
     }
-    let mut text = String::new();
-    let by_part = if of_one { ("task", &summary.tasks) } else { ("plan", &summary.plans) };
-    for (name, sums) in [by_part, ("model", &summary.models)] {
-        text.push_str(&format!("{}\n", ui.paint(name, Colour::Bold)));
-        let wide = sums.keys().map(|key| plain(key).chars().count()).max().unwrap_or(0);
-        for (key, sum) in sums {
-            text.push_str(&format!("  {:<wide$}  {}\n", plain(key), line(sum)));
-        }
-    }
-    text.push_str(&format!("{}  {}\n", ui.paint("in all", Colour::Bold), line(&summary.total)));
-    text
-}
-
-fn line(sum: &Sum) -> String {
-    let cost = match (sum.cost_usd, sum.cost_unknown) {
-        (None, _) => "cost unknown".to_owned(),
-        (Some(cost), 0) => format!("{cost:.2} USD"),
-        (Some(cost), unknown) => format!("{cost:.2} USD and {unknown} of unknown cost"),
+    let row = |name: &str, sum: &Sum| {
+        let cost = match (sum.cost_usd, sum.cost_unknown) {
+            (None, _) => "unknown".to_owned(),
+            (Some(cost), 0) => format!("{cost:.2} USD"),
+            (Some(cost), unknown) => format!("{cost:.2} USD and {unknown} of unknown cost"),
+        };
+        let tokens = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+        let cached = sum.cache_hit_rate.map(|rate| format!("{:.0}%", rate * 100.0)).unwrap_or_default();
+        let counts = [sum.sessions.to_string(), cost, tokens(sum.input_tokens), tokens(sum.output_tokens), cached];
+        std::iter::once(name.to_owned()).chain(counts).map(Cell::from).collect()
     };
-    let tokens = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
-    let mut text = format!(
-        "{} {}, {cost}, {} tokens in, {} out",
-        sum.sessions,
-        if sum.sessions == 1 { "session" } else { "sessions" },
-        tokens(sum.input_tokens),
-        tokens(sum.output_tokens),
-    );
-    if let Some(rate) = sum.cache_hit_rate.filter(|rate| *rate > 0.0) {
-        text.push_str(&format!(", {:.0}% from the cache", rate * 100.0));
-    }
-    if sum.partial > 0 {
-        text.push_str(&format!(", {} cut short", sum.partial));
-    }
-    text
+    let (what, parts) = if of_one { ("TASK", &summary.tasks) } else { ("PLAN", &summary.plans) };
+    let rows = parts.iter().chain(&summary.models).map(|(name, sum)| row(name, sum));
+    let total = std::iter::once(row("in all", &summary.total));
+    let header = format!("{what} OR MODEL");
+    ui.table(&[&header, "SESSIONS", "COST", "TOKENS IN", "OUT", "CACHED"], rows.chain(total))
 }

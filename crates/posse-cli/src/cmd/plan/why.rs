@@ -5,7 +5,7 @@ use posse_core::plan::select::Why;
 use posse_core::plan::{FailureKind, Record, TaskId, TaskStatus};
 
 use super::KnownPlan;
-use crate::cmd::run::picture::holds;
+use crate::cmd::run::rows::holds;
 use crate::ui::{age, date_time, plain};
 
 /// One task: how it stands, why, and what to do next.
@@ -72,11 +72,8 @@ fn because(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) 
             format!("it was done, checked and merged{when}")
         }
         TaskStatus::Failed => {
-            let kind = record.failure_kind.map(given_up).unwrap_or("it failed");
-            match &record.last_error {
-                Some(error) => format!("{kind}; the last time: {error}"),
-                None => kind.into(),
-            }
+            let kind = record.failure_kind.map_or("failed", FailureKind::as_str).replace('_', " ");
+            record.last_error.as_ref().map_or_else(|| kind.clone(), |error| format!("{kind}; the last time: {error}"))
         }
         TaskStatus::Skipped => record.skip_reason.clone().unwrap_or_else(|| "nobody says why".into()),
         TaskStatus::Suspended => match &record.question {
@@ -86,23 +83,13 @@ fn because(task: &Task, status: TaskStatus, record: &Record, known: &KnownPlan) 
     }
 }
 
-fn given_up(kind: FailureKind) -> &'static str {
-    match kind {
-        FailureKind::AttemptsExhausted => "all its attempts are used up",
-        FailureKind::ValidationExhausted => "validators found fault with it as often as they may",
-        FailureKind::MergeConflict => "its work does not merge with what others did; its branch is kept",
-        FailureKind::Config => "something outside of the task is wrong, and trying again would not help",
-        FailureKind::Denied => "its agent is not allowed to do what it takes",
-    }
-}
-
 /// Returns what the run waits for before it starts this task.
 fn waits(task: &TaskId, known: &KnownPlan) -> Option<String> {
     let run = known.run.as_ref()?;
     if run.waits {
         return Some("the run waits for somebody who knows the environment of sessions".into());
     }
-    if let Some(held) = holds(run.hold.as_ref(), run.paused_until).into_iter().next() {
+    if let Some(held) = holds(run, run.paused_until).next() {
         return Some(held);
     }
     let rests = run.resting.iter().find(|rest| rest.task == *task)?;

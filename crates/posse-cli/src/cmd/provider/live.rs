@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::Manifest;
 use posse_agents::version::Version;
+use posse_core::words;
 use posse_files::disk::Disk;
 use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
@@ -32,13 +33,9 @@ const KEPT_VARIABLES: &str = "PATH LANG LC_ALL LC_CTYPE TZ USER LOGNAME SHELL NV
 #[derive(Debug, Serialize)]
 struct LiveReport {
     provider: String,
-    /// The sources of its manifest.
-    manifest: Vec<String>,
     /// The program; null if it is not installed.
     program: Option<String>,
     version: Option<Version>,
-    /// The versions that the manifest was written for.
-    known_versions: Vec<Version>,
     notes: Vec<String>,
     findings: Vec<LiveFinding>,
 }
@@ -51,34 +48,27 @@ struct LiveFinding {
     /// The expectation that was not met, or could not be checked.
     expected: Option<&'static str>,
     seen: Option<String>,
-    #[serde(flatten)]
-    evidence: LiveEvidence,
-}
-
-impl LiveFinding {
-    fn differs(conversation: &'static str, expected: &'static str, seen: impl Into<String>) -> Self {
-        let (verdict, evidence) = (LiveVerdict::Differs, LiveEvidence::default());
-        Self { conversation, verdict, expected: Some(expected), seen: Some(seen.into()), evidence }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum LiveVerdict {
-    Fits,
-    Differs,
-    Unchecked,
-}
-
-/// The statuses that posse reported, and its reading of the screen.
-#[derive(Debug, Default, Serialize)]
-struct LiveEvidence {
-    /// The statuses with their reasons, in order.
+    /// The statuses that posse reported, with their reasons, in order.
     statuses: Vec<String>,
     /// The rule that the screen was read by.
     rule: Option<String>,
     /// The last rows of the screen.
     screen: Vec<String>,
+}
+
+impl LiveFinding {
+    fn differs(conversation: &'static str, expected: &'static str, seen: impl Into<String>) -> Self {
+        let (verdict, expected, seen) = (LiveVerdict::Differs, Some(expected), Some(seen.into()));
+        Self { conversation, verdict, expected, seen, statuses: Vec::new(), rule: None, screen: Vec::new() }
+    }
+}
+
+words! {
+    enum LiveVerdict ("verdict") {
+        Fits = "fits",
+        Differs = "differs",
+        Unchecked = "unchecked",
+    }
 }
 
 /// Checks these providers. `named`: the user named them.
@@ -144,10 +134,8 @@ async fn check(
 ) -> Result<LiveReport, Error> {
     let mut report = LiveReport {
         provider: listed.id.clone(),
-        manifest: listed.from.clone(),
         program: program.as_ref().map(|program| program.display().to_string()),
         version: None,
-        known_versions: manifest.versions.clone(),
         notes: Vec::new(),
         findings: Vec::new(),
     };
@@ -174,7 +162,8 @@ async fn check(
     scratch.copy_manifest(&listed.id)?;
     let version = report.version.as_ref().map(Version::to_string).unwrap_or_default();
     for conversation in LiveConversation::ALL {
-        let server = model(conversation)?;
+        let scenario = Scenario::parse(conversation.script()).map_err(|error| Error::failed(error.to_string()))?;
+        let server = ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))?;
         // One retry, so that errors are seen soon.
         let options = HomeOptions { retries: Some(1), ..HomeOptions::default() };
         let home = maker.home(&program, &version, &server, &options);
@@ -182,11 +171,6 @@ async fn check(
         report.findings.push(scratch.play(&listed.id, conversation, server).await?);
     }
     Ok(report)
-}
-
-fn model(conversation: LiveConversation) -> Result<ModelServer, Error> {
-    let scenario = Scenario::parse(conversation.script()).map_err(|error| Error::failed(error.to_string()))?;
-    ModelServer::start([scenario]).map_err(Error::io("cannot listen on loopback"))
 }
 
 fn unknown_version(version: Option<&Version>, known: &[Version]) -> Option<String> {
@@ -210,19 +194,20 @@ impl LiveReport {
         };
         text.extend(self.notes.iter().map(|note| format!("  {}\n", plain(note))));
         for finding in &self.findings {
-            let (word, colour) = match finding.verdict {
-                LiveVerdict::Fits => ("fits     ", Colour::Green),
-                LiveVerdict::Differs => ("DIFFERS  ", Colour::Red),
-                LiveVerdict::Unchecked => ("unchecked", Colour::Yellow),
+            let colour = match finding.verdict {
+                LiveVerdict::Fits => Colour::Green,
+                LiveVerdict::Differs => Colour::Red,
+                LiveVerdict::Unchecked => Colour::Yellow,
             };
-            text += &format!("  {} {}\n", ui.paint(word, colour), finding.conversation);
+            let verdict = ui.paint(&format!("{:<9}", finding.verdict), colour);
+            text += &format!("  {verdict} {}\n", finding.conversation);
             let mut add = |name: &str, value: &str| text.push_str(&format!("    {name:8} {}\n", plain(value)));
             finding.expected.iter().for_each(|expected| add("expected", expected));
             finding.seen.iter().for_each(|seen| add("seen", seen));
             if finding.verdict == LiveVerdict::Differs {
-                finding.evidence.statuses.last().iter().for_each(|status| add("status", status));
-                finding.evidence.rule.iter().for_each(|rule| add("rule", rule));
-                finding.evidence.screen.iter().for_each(|row| add("screen", &format!("│{row}")));
+                finding.statuses.last().iter().for_each(|status| add("status", status));
+                finding.rule.iter().for_each(|rule| add("rule", rule));
+                finding.screen.iter().for_each(|row| add("screen", &format!("│{row}")));
             }
         }
         if self.differs() {
@@ -280,7 +265,9 @@ impl Scratch {
         environment.extend(home.env.clone());
         match LiveStage::open(client, provider, environment, home, server).await {
             Ok(stage) => stage.play(conversation).await,
-            Err(Error::Refused(problem)) => Ok(LiveFinding::differs(conversation.name(), "it starts", problem.detail)),
+            Err(Error::Refused(problem)) => {
+                Ok(LiveFinding::differs(conversation.as_str(), "it starts", problem.detail))
+            }
             Err(error) => Err(error),
         }
     }
@@ -296,18 +283,14 @@ mod tests {
             verdict,
             expected: Some("waiting_user_answer when it asks for a permission"),
             seen: Some("it was processing for 10 s".into()),
-            evidence: LiveEvidence {
-                statuses: vec!["idle (rule box.idle)".into(), "processing (a prompt was submitted)".into()],
-                rule: Some("seed.otherwise".into()),
-                screen: vec!["Do you want to proceed?".into(), "❯ 1. Yes\x1b[2J".into()],
-            },
+            statuses: vec!["idle (rule box.idle)".into(), "processing (a prompt was submitted)".into()],
+            rule: Some("seed.otherwise".into()),
+            screen: vec!["Do you want to proceed?".into(), "❯ 1. Yes\x1b[2J".into()],
         };
         LiveReport {
             provider: "mole".into(),
-            manifest: Vec::new(),
             program: program.map(str::to_owned),
             version: "1.2".parse().ok(),
-            known_versions: Vec::new(),
             notes: Vec::new(),
             findings: verdict.map(finding).into_iter().collect(),
         }
@@ -327,7 +310,7 @@ mod tests {
     fn difference_is_shown_with_its_evidence() {
         let text = report(Some("/bin/mole"), Some(LiveVerdict::Differs)).text(Path::new("/c"), &Ui::dull());
         for part in [
-            "mole 1.2 (/bin/mole)\n  DIFFERS   permission\n    expected waiting_user_answer",
+            "mole 1.2 (/bin/mole)\n  differs   permission\n    expected waiting_user_answer",
             "status   processing (a prompt",
             "rule     seed.otherwise",
             "screen   │❯ 1. Yes\\u{1b}[2J",

@@ -1,12 +1,15 @@
-//! Finds the run, the plan or the backlog that a person means.
+//! Finds the run, the plan or the backlog that a person means; and `posse run why`, `answer` and `retry`, which are about a
+//! part of one.
 
 use std::path::{Path, PathBuf};
 
-use posse_api::RunView;
+use posse_api::{AnswerPartIn, PartIn, RunView};
 
-use crate::client::{self, Client};
+use crate::client::{self, Client, Repeat};
 use crate::cmd::audit::encoded;
-use crate::error::Error;
+use crate::cmd::{auto, plan};
+use crate::error::{Error, Exit};
+use crate::ui::Ui;
 
 /// The run that a command is about.
 #[derive(Clone, Debug, clap::Args)]
@@ -96,4 +99,43 @@ pub(super) async fn whole(name: &str) -> Result<Whole, Error> {
         RunView::Loop(_) => Err(Error::usage("a run of the loop has no tasks and no items")
             .with_hint("`posse ls` shows whose question is open, `posse run show` why the run stopped")),
     }
+}
+
+/// An answer to a task, or about an item.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerPartArgs {
+    #[command(flatten)]
+    part: PartArgs,
+    /// The answer
+    #[arg(required = true)]
+    text: Vec<String>,
+}
+
+pub(super) async fn why(args: PartArgs, ui: &Ui) -> Result<Exit, Error> {
+    match whole(&args.run).await? {
+        Whole::Plan(file) => plan::why(&file, &args.part, ui).await,
+        Whole::Backlog(project) => auto::why::run(&project, &args.part, ui).await,
+    }
+}
+
+pub(in crate::cmd) async fn answer(args: AnswerPartArgs, ui: &Ui) -> Result<Exit, Error> {
+    let (part, answer) = (args.part.part.clone(), args.text.join(" "));
+    match whole(&args.part.run).await? {
+        Whole::Plan(file) => {
+            let body = AnswerPartIn { of: as_known(&file)?, part, answer };
+            Client::connect().await?.act("/runs/answer", &body, Repeat::Never, ui).await?;
+            plan::say_how_to_go_on(&file, ui).await
+        }
+        Whole::Backlog(project) => auto::write::answer(&project, &part, &answer, ui),
+    }
+}
+
+pub(in crate::cmd) async fn retry(args: PartArgs, ui: &Ui) -> Result<Exit, Error> {
+    let (of, part) = match whole(&args.run).await? {
+        Whole::Plan(file) => (file, args.part),
+        Whole::Backlog(project) => (project, auto::slug(&args.part)?.to_string()),
+    };
+    let body = PartIn { of: as_known(&of)?, part };
+    Client::connect().await?.act("/runs/retry", &body, Repeat::Safe, ui).await?;
+    if of.is_dir() { Ok(Exit::Ok) } else { plan::say_how_to_go_on(&of, ui).await }
 }

@@ -1,28 +1,71 @@
-//! Follows a run of any kind until it is over or a signal comes. This module subscribes, reconnects when the daemon is
-//! replaced, shows what is new, and does what signals mean. `FollowedRun` has what differs between the kinds.
+//! Follows a run of any kind until it is over or a signal comes: subscribes, reconnects when the daemon is replaced, shows what
+//! is new, and does what signals mean.
 
 use std::time::Duration;
 
-use posse_api::{EntryView, LogEvent, ProblemKind, RunView, StopRun, Success};
+use jiff::Timestamp;
+use posse_api::{EntryView, EventBody, LogEvent, ProblemKind, RunView, StopRun, Success};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 
-use super::followed::{FollowedRun, OnSignal, RunProgress, how_to_continue};
 use super::render::RunRenderer;
-use super::tail::{RunTail, TailNews};
+use super::rows::RunDetails;
+use super::tail::{RunTail, TailItem, TailNews};
 use super::transcript::Extent;
+use super::turn_screen::{TurnScreen, follow_turn};
 use crate::client::{Client, Repeat};
 use crate::cmd::Signals;
+use crate::cmd::tmux::RunWindows;
 use crate::error::Error;
 use crate::event_stream::{AGAIN, EventStream};
-use crate::status_area::StatusArea;
+use crate::status_area::{StatusArea, size};
 use crate::ui::Ui;
 
 /// The time sessions have to finish after the first signal (spec §12.4).
 const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which clocks in the picture count.
 const CLOCK: Duration = Duration::from_secs(1);
+
+/// The meaning of a signal. A closed window never stops a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cmd) enum OnSignal {
+    /// The follower leaves.
+    Leave,
+    /// The run stops; a second signal leaves at once, and the daemon stops the run.
+    Stop,
+    /// Sessions may finish for a while, then they are ended; a second signal ends them at once, a third leaves.
+    StopGently,
+}
+
+/// Whether a run continues by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cmd) enum RunProgress {
+    Continues,
+    /// It needs the environment of a client to continue.
+    NeedsEnvironment,
+    /// It is over, or rests until a user resumes it.
+    Over,
+}
+
+impl RunProgress {
+    pub(super) fn of(run: &RunView) -> Self {
+        match (run.waits, run.is_active()) {
+            (true, _) => Self::NeedsEnvironment,
+            (false, true) => Self::Continues,
+            (false, false) => Self::Over,
+        }
+    }
+}
+
+/// Returns how to continue a run that was left or stopped.
+pub(in crate::cmd) fn how_to_continue(run: &RunView) -> String {
+    match run {
+        RunView::Loop(run) => format!("`posse loop --resume {}` goes on with it", run.id),
+        RunView::Plan(plan) => format!("`posse plan run {}` goes on with it", plan.file),
+        RunView::Backlog(_) => "`posse auto` goes on with it".into(),
+    }
+}
 
 /// Looks on while a run of the loop is followed.
 pub(in crate::cmd) trait Onlooker {
@@ -31,7 +74,11 @@ pub(in crate::cmd) trait Onlooker {
 }
 
 pub(in crate::cmd) struct Follower<'a, O> {
-    followed: FollowedRun,
+    on_signal: OnSignal,
+    /// The run of the loop was under way before this command followed it.
+    late: bool,
+    /// The screen of the agent whose turn it is.
+    screen: Option<TurnScreen>,
     tail: RunTail,
     renderer: RunRenderer,
     /// The place of the first entry that is shown.
@@ -49,18 +96,40 @@ struct StopWish<'a> {
     signal: &'a Error,
 }
 
+impl<'a> Follower<'a, RunWindows> {
+    /// Follows a run without an onlooker.
+    pub(in crate::cmd) fn alone(client: Client, run: &RunView, on_signal: OnSignal, ui: &'a Ui) -> Self {
+        Self::new(client, run, on_signal, None, ui)
+    }
+}
+
 impl<'a, O: Onlooker> Follower<'a, O> {
-    pub(in crate::cmd) fn new(mut client: Client, followed: FollowedRun, onlooker: Option<O>, ui: &'a Ui) -> Self {
+    pub(in crate::cmd) fn new(
+        mut client: Client,
+        run: &RunView,
+        on_signal: OnSignal,
+        onlooker: Option<O>,
+        ui: &'a Ui,
+    ) -> Self {
         client.only_running();
-        let tail = RunTail::new(followed.id, false, None);
-        let renderer = RunRenderer::new(Extent::Lines);
-        Self { followed, tail, renderer, first_shown: 0, onlooker, client, status_area: StatusArea::new(ui), ui }
+        Self {
+            on_signal,
+            late: matches!(run, RunView::Loop(run) if run.turns > 0),
+            screen: None,
+            tail: RunTail::new(run.id, false, None),
+            renderer: RunRenderer::new(Extent::Lines),
+            first_shown: 0,
+            onlooker,
+            client,
+            status_area: StatusArea::new(ui),
+            ui,
+        }
     }
 
     /// Shows what sessions do and say, too.
     #[must_use]
     pub(in crate::cmd) fn with_sessions(self, sessions: bool) -> Self {
-        Self { tail: RunTail::new(self.followed.id, sessions, None), ..self }
+        Self { tail: RunTail::new(self.tail.run, sessions, None), ..self }
     }
 
     /// Follows the run until it is over or a signal comes.
@@ -81,7 +150,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     /// Does what the signal means for the run.
     pub(in crate::cmd) async fn end(mut self, signal: Error, mut signals: Signals) -> Result<RunView, Error> {
         self.status_area.clear();
-        let on_signal = self.followed.on_signal;
+        let on_signal = self.on_signal;
         if matches!(signal, Error::HungUp) {
             return Err(signal);
         }
@@ -130,8 +199,18 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         self.follow(Some(wish)).await
     }
 
-    async fn view(&mut self) -> Result<RunView, Error> {
-        self.followed.view(self.ui.interactive(), &mut self.client).await
+    /// Fetches the run and, if it is pictured, what else the picture shows. Tasks are fetched only for the picture and at the
+    /// end.
+    async fn view(&mut self) -> Result<RunDetails, Error> {
+        if self.ui.interactive() {
+            return RunDetails::fetch(self.tail.run, &mut self.client).await;
+        }
+        let path = format!("/runs/{}", self.tail.run);
+        let mut run: RunView = self.client.get(&format!("{path}?tasks=false")).await?;
+        if RunProgress::of(&run) == RunProgress::Over {
+            run = self.client.get(&path).await?;
+        }
+        Ok(RunDetails::alone(run))
     }
 
     async fn follow(&mut self, stopping: Option<StopWish<'_>>) -> Result<RunView, Error> {
@@ -141,13 +220,13 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             let mut event = None;
             loop {
                 let view = self.show(event.as_ref()).await?;
-                let ends = stopping.is_some() && self.followed.on_signal == OnSignal::Stop;
-                match RunProgress::of(&view) {
+                let ends = stopping.is_some() && self.on_signal == OnSignal::Stop;
+                match RunProgress::of(&view.run) {
                     RunProgress::Continues => {}
-                    RunProgress::NeedsEnvironment if !ends => self.followed.reattach(&mut self.client).await?,
+                    RunProgress::NeedsEnvironment if !ends => self.reattach().await?,
                     RunProgress::NeedsEnvironment | RunProgress::Over => {
                         self.status_area.clear();
-                        return Ok(view);
+                        return Ok(view.run);
                     }
                 }
                 event = self.wait(&mut events, &view).await;
@@ -159,21 +238,21 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             sleep(AGAIN).await;
             if let Some(wish) = stopping {
                 self.send_stop(wish).await?;
-            } else if RunProgress::of(&self.view().await?) != RunProgress::Over {
-                self.followed.reattach(&mut self.client).await?;
+            } else if RunProgress::of(&self.view().await?.run) != RunProgress::Over {
+                self.reattach().await?;
             }
         }
     }
 
     /// Shows what is new after this event, and returns the run. With `--quiet` only the picture is shown.
-    async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunView, Error> {
+    async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunDetails, Error> {
         let view = self.view().await?;
         // The view may be ahead of the event. When the run is over, the rest is read at once.
-        let event = event.filter(|_| RunProgress::of(&view) == RunProgress::Continues);
+        let event = event.filter(|_| RunProgress::of(&view.run) == RunProgress::Continues);
         let is_first = self.tail.is_at_start();
         let items = self.tail.next(event, &mut self.client).await?;
         if is_first {
-            self.first_shown = self.followed.first_shown(&items);
+            self.first_shown = self.first_shown(&items);
         }
         let mut lines = String::new();
         for item in &items {
@@ -196,26 +275,78 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         Ok(view)
     }
 
-    async fn draw(&mut self, view: &RunView, lines: &str) {
+    async fn draw(&mut self, view: &RunDetails, lines: &str) {
         if !self.ui.interactive() {
             return self.ui.print(lines);
         }
-        let picture = self.followed.picture(view, &self.client).await;
-        self.status_area.draw(lines, &picture);
+        let screen = match &view.run {
+            RunView::Loop(view) => follow_turn(view, &mut self.screen, &self.client).await,
+            _ => String::new(),
+        };
+        let (rows, columns) = size();
+        self.status_area.draw(lines, &view.picture(&screen, Timestamp::now(), rows, columns));
     }
 
     /// Waits for an event that concerns the run, and keeps the picture up to date. `None`: the connection has ended.
-    async fn wait(&mut self, events: &mut EventStream, view: &RunView) -> Option<LogEvent> {
+    async fn wait(&mut self, events: &mut EventStream, view: &RunDetails) -> Option<LogEvent> {
         let pictured = self.ui.interactive();
         loop {
             let concerns =
-                |event: &LogEvent| self.tail.concerns(event) || (pictured && self.followed.is_pictured(event, view));
+                |event: &LogEvent| self.tail.concerns(event) || (pictured && self.is_pictured(event, &view.run));
             tokio::select! {
                 event = events.until(concerns) => return event,
-                () = self.followed.picture_changed(), if pictured => {}
+                () = screen_changed(self.screen.as_ref()), if pictured => {}
                 () = sleep(CLOCK), if pictured => {}
             }
             self.draw(view, "").await;
         }
+    }
+
+    /// The place of the first entry that is shown, decided by the first entries that were read. A run of the loop that was
+    /// resumed is shown from that turn on; `posse run log` has everything before it.
+    fn first_shown(&self, items: &[TailItem]) -> i64 {
+        let entry = |item: &TailItem| match &item.news {
+            TailNews::Entry(entry) if self.late => match &entry.entry {
+                EntryView::Loop(of_loop) => Some((entry.seq, of_loop.clone())),
+                _ => None,
+            },
+            _ => None,
+        };
+        let entries: Vec<(i64, Entry)> = items.iter().filter_map(entry).collect();
+        let resumed = entries.iter().rposition(|(_, entry)| matches!(entry, Entry::Resumed)).unwrap_or(entries.len());
+        let turn = entries[..resumed].iter().rfind(|(_, entry)| matches!(entry, Entry::TurnBegun { .. }));
+        turn.map_or(0, |(seq, _)| *seq)
+    }
+
+    /// Returns whether the picture changes with this event.
+    fn is_pictured(&self, event: &LogEvent, run: &RunView) -> bool {
+        let said_or_entered = match event.body {
+            EventBody::SessionSaid { run_id, .. } => Some(run_id),
+            _ => event.body.entry_of().map(|(run, _)| run),
+        };
+        match run {
+            RunView::Loop(view) => event.terminal.is_some_and(|id| view.terminals.values().any(|one| *one == id)),
+            RunView::Plan(_) => said_or_entered == Some(self.tail.run),
+            RunView::Backlog(view) => {
+                let mut runs = view.doing.iter().filter_map(|doing| doing.plan_run).chain([self.tail.run]);
+                said_or_entered.is_some_and(|run| runs.any(|pictured| pictured == run))
+            }
+        }
+    }
+
+    /// Provides the environment to a run that needs one to continue. A run that has ended meanwhile cannot be resumed, and its
+    /// end is shown.
+    async fn reattach(&mut self) -> Result<(), Error> {
+        match super::send_resume(&mut self.client, self.tail.run, true).await {
+            Err(error) if error.kind() == ProblemKind::Over => Ok(()),
+            resumed => resumed.map(drop),
+        }
+    }
+}
+
+async fn screen_changed(screen: Option<&TurnScreen>) {
+    match screen {
+        Some(screen) => screen.changed().await,
+        None => std::future::pending().await,
     }
 }

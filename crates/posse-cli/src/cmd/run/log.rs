@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::find::{RunArg, Whole, runs, whole};
-use super::followed::RunProgress;
+use super::follow::RunProgress;
 use super::render::{RunRenderer, details};
 use super::tail::{RunTail, TailItem, TailNews};
 use super::transcript::Extent;

@@ -1,17 +1,17 @@
 //! The journals of runs as lines, for the loop, plans and backlogs.
 
-use posse_api::{AutoEntry, EntryView, LoopView, PlanEntry};
+use posse_api::{AutoSpec, EntryView, LoopView, RunEntry};
 use posse_core::auto::messages::Event as BacklogEvent;
 use posse_core::engine::StopHow;
 use posse_core::plan::budget::Total;
 use posse_core::plan::gates::GateVerdict;
-use posse_core::plan::machine::{Event, GateFailure, MergeResult, Part, PlanCheck};
+use posse_core::plan::machine::{self, Event, GateFailure, MergeResult, Part, PlanCheck};
 use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Verdict;
 use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};
 use posse_core::turn::Level;
 
-use super::tail::{EntryBody, TailItem, TailNews, about, body, started_session};
+use super::tail::{TailItem, TailNews, about, started_session};
 use super::transcript::{Extent, SessionTranscript};
 use crate::ui::{Colour, Ui, clock, plain};
 
@@ -45,16 +45,26 @@ impl RunRenderer {
             TailNews::Said(said) => return self.own.render(&said.session, &said.line, ui),
             TailNews::Entry(entry) => entry,
         };
-        let (text, colour) = match body(&entry.entry) {
-            EntryBody::Loop(entry) => loop_text(entry)?,
-            EntryBody::Plan(entry) => plan_text(entry)?,
-            EntryBody::PlanEvent(event) => {
+        let (text, colour) = match &entry.entry {
+            EntryView::Loop(entry) => loop_text(entry)?,
+            EntryView::Plan(RunEntry::Happened { event }) => {
                 let cost = cost(event, &mut self.used).unwrap_or_default();
                 let (text, colour) = plan_event_text(event)?;
                 (text + &cost, colour)
             }
-            EntryBody::Backlog(entry) => backlog_text(entry)?,
-            EntryBody::BacklogEvent(event) => backlog_event_text(event)?,
+            EntryView::Plan(entry) => {
+                entry_text(entry, |spec| format!("run {} of {}", spec.id, spec.file), attempt_text)?
+            }
+            EntryView::Backlog(RunEntry::Happened { event }) => match &**event {
+                BacklogEvent::Stop(how) => stop_text(*how)?,
+                BacklogEvent::Retry { .. } => say("from the beginning")?,
+                // Notices report all other events.
+                _ => return None,
+            },
+            EntryView::Backlog(entry) => {
+                let begun = |spec: &AutoSpec| format!("pipeline {} in {}", spec.id, spec.directory);
+                entry_text(entry, begun, |_, _| String::new())?
+            }
         };
         let about = match (&entry.entry, about(&entry.entry)) {
             (_, None) => String::new(),
@@ -75,29 +85,33 @@ fn warn(text: impl Into<String>) -> Option<ColouredText> {
     Some((text.into(), Some(Colour::Yellow)))
 }
 
-/// The agent of a session, its profile and its model.
-fn launched(agent: &str, profile: &str, model: Option<&str>) -> String {
-    let model = model.map(|model| format!(", {model}")).unwrap_or_default();
-    format!("{agent} ({profile}{model})")
-}
-
-fn plan_text(entry: &PlanEntry) -> Option<ColouredText> {
+/// Returns the text of an entry that is no event. `begun` says what begins, `more` what is to be said of a session.
+fn entry_text<S, I, N>(
+    entry: &RunEntry<S, I, N>,
+    begun: impl Fn(&S) -> String,
+    more: impl Fn(&N, Option<u32>) -> String,
+) -> Option<ColouredText> {
     match entry {
-        PlanEntry::Created { spec } => say(format!("run {} of {}", spec.id, spec.file)),
-        PlanEntry::Launched { id, agent, profile, model, attempt, .. } => {
-            let more = match (id.part, attempt) {
-                (Part::Validation { .. }, _) => " looks at it".to_owned(),
-                (Part::Work, Some(attempt @ 2..)) => format!(", attempt {attempt}"),
-                (Part::Work, _) => String::new(),
-            };
-            say(launched(agent, profile, model.as_deref()) + &more)
+        RunEntry::Created { spec } => say(begun(spec)),
+        RunEntry::Launched { id, agent, profile, model, attempt, .. } => {
+            let model = model.as_ref().map(|model| format!(", {model}")).unwrap_or_default();
+            say(format!("{agent} ({profile}{model}){}", more(id, *attempt)))
         }
-        PlanEntry::Refused { denials, .. } => {
+        RunEntry::Refused { denials, .. } => {
             let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
             warn(format!("refused: {}", denials.join(", ")))
         }
-        PlanEntry::Said { level: Level::Detail, .. } | PlanEntry::Happened { .. } | PlanEntry::Closed { .. } => None,
-        PlanEntry::Said { level, text, .. } => Some((text.clone(), colour_of(*level))),
+        RunEntry::Said { level: Level::Detail, .. } | RunEntry::Happened { .. } | RunEntry::Closed { .. } => None,
+        RunEntry::Said { level: Level::Info, text, .. } => Some((text.clone(), Some(Colour::Green))),
+        RunEntry::Said { level: Level::Warning, text, .. } => warn(text),
+    }
+}
+
+fn attempt_text(id: &machine::RunId, attempt: Option<u32>) -> String {
+    match (id.part, attempt) {
+        (Part::Validation { .. }, _) => " looks at it".to_owned(),
+        (Part::Work, Some(attempt @ 2..)) => format!(", attempt {attempt}"),
+        (Part::Work, _) => String::new(),
     }
 }
 
@@ -182,37 +196,11 @@ fn plan_event_text(event: &Event) -> Option<ColouredText> {
     }
 }
 
-fn backlog_text(entry: &AutoEntry) -> Option<ColouredText> {
-    match entry {
-        AutoEntry::Created { spec } => say(format!("pipeline {} in {}", spec.id, spec.directory)),
-        AutoEntry::Launched { agent, profile, model, .. } => say(launched(agent, profile, model.as_deref())),
-        AutoEntry::Said { level, text, .. } => Some((text.clone(), colour_of(*level))),
-        AutoEntry::Happened { .. } | AutoEntry::Refused { .. } | AutoEntry::Closed { .. } => None,
-    }
-}
-
-/// Notices report all other events.
-fn backlog_event_text(event: &BacklogEvent) -> Option<ColouredText> {
-    match event {
-        BacklogEvent::Stop(how) => stop_text(*how),
-        BacklogEvent::Retry { .. } => say("from the beginning"),
-        _ => None,
-    }
-}
-
 fn stop_text(how: StopHow) -> Option<ColouredText> {
     warn(match how {
         StopHow::AfterTask => "stopping when what runs is done",
         StopHow::Now => "stopping now",
     })
-}
-
-fn colour_of(level: Level) -> Option<Colour> {
-    match level {
-        Level::Detail => None,
-        Level::Info => Some(Colour::Green),
-        Level::Warning => Some(Colour::Yellow),
-    }
 }
 
 fn loop_text(entry: &Entry) -> Option<ColouredText> {
@@ -284,9 +272,9 @@ pub(super) fn details(entry: &EntryView) -> String {
     if let Some(session) = started_session(entry) {
         return format!("flags: {}", flags(session.flags, session.agent));
     }
-    let EntryBody::PlanEvent(event) = body(entry) else { return String::new() };
+    let EntryView::Plan(RunEntry::Happened { event }) = entry else { return String::new() };
     let output = |gate: &GateFailure| gate.output.trim_end().to_owned();
-    match event {
+    match &**event {
         Event::SessionEnded { outcome: Outcome::Failed(failure) | Outcome::Infra(failure), .. } => {
             failure.output.clone().unwrap_or_default()
         }

@@ -8,13 +8,11 @@ use posse_core::auto::Standing;
 use posse_core::engine::RunOutcome;
 use posse_core::rounds::config::Notifications;
 
-use super::follow::Follower;
-use super::followed::{FollowedRun, OnSignal};
+use super::follow::{Follower, OnSignal};
+use super::rows::is_given_up;
 use crate::client::Client;
-use crate::cmd::auto::draw;
 use crate::cmd::loop_run;
 use crate::cmd::plan::configuration::Loaded;
-use crate::cmd::tmux::RunWindows;
 use crate::error::{BadArgument, Error, Exit};
 use crate::ui::{Colour, Ui, plain};
 
@@ -76,8 +74,7 @@ impl SessionArgs {
             ui.answer(begun, || format!("{}\n", begun.id));
             return Ok(Exit::Ok);
         }
-        let followed = FollowedRun::new(begun, OnSignal::StopGently);
-        let follower = Follower::new(client, followed, None::<RunWindows>, ui).with_sessions(self.verbose);
+        let follower = Follower::alone(client, begun, OnSignal::StopGently, ui).with_sessions(self.verbose);
         print_end(&follower.until_over_or_signal().await?, ui)
     }
 }
@@ -110,7 +107,7 @@ pub(in crate::cmd) fn print_end(run: &RunView, ui: &Ui) -> Result<Exit, Error> {
             }
         }
         RunView::Backlog(view) => {
-            if let Some(failed) = view.items.iter().find(|item| draw::failed(item)) {
+            if let Some(failed) = view.items.iter().find(|item| is_given_up(item)) {
                 ui.say(&format!(
                     "`posse run why {0} {1}` says why, `posse run log {0} {1}` what was done",
                     run.id, failed.item

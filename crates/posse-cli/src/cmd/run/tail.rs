@@ -1,14 +1,14 @@
-//! New entries of the journal of a run and, if asked for, new events of its sessions. Each entry is returned once and in order. An event brings the next one; otherwise it is read from the daemon.
+//! New entries of the journal of a run and, if asked for, new events of its sessions. Each entry is returned once and in
+//! order. An event brings the next one; otherwise it is read from the daemon.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use posse_api::{AutoEntry, EntryView, EventBody, JournalView, LogEvent, PlanEntry, SaidLine, SessionLines};
+use posse_api::{EntryView, EventBody, JournalView, LogEvent, RunEntry, SaidLine, SessionLines};
 use posse_core::auto::messages::{Event as BacklogEvent, StepAnswer};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::Event as PlanEvent;
-use posse_core::run::Entry;
 use serde::Serialize;
 
 use crate::client::Client;
@@ -21,59 +21,25 @@ pub(super) struct StartedSession<'a> {
     pub(super) flags: &'a [String],
 }
 
-/// The content of an entry.
-pub(super) enum EntryBody<'a> {
-    Loop(&'a Entry),
-    Plan(&'a PlanEntry),
-    PlanEvent(&'a PlanEvent),
-    Backlog(&'a AutoEntry),
-    BacklogEvent(&'a BacklogEvent),
-}
-
-/// Returns the content of an entry.
-pub(super) fn body(entry: &EntryView) -> EntryBody<'_> {
-    match entry {
-        EntryView::Loop(entry) => EntryBody::Loop(entry),
-        EntryView::Plan(PlanEntry::Happened { event }) => EntryBody::PlanEvent(event),
-        EntryView::Plan(entry) => EntryBody::Plan(entry),
-        EntryView::Backlog(AutoEntry::Happened { event }) => EntryBody::BacklogEvent(event),
-        EntryView::Backlog(entry) => EntryBody::Backlog(entry),
-    }
-}
-
 /// Returns the task or item that an entry is about.
 pub(super) fn about(entry: &EntryView) -> Option<&str> {
-    match body(entry) {
-        EntryBody::Plan(PlanEntry::Launched { id, .. } | PlanEntry::Refused { id, .. }) => Some(id.task.as_str()),
-        EntryBody::PlanEvent(event) => task_of(event),
-        EntryBody::Backlog(AutoEntry::Launched { id, .. }) => Some(id.item.as_str()),
-        EntryBody::Backlog(AutoEntry::Said { item, .. }) => item.as_ref().map(Slug::as_str),
-        EntryBody::BacklogEvent(event) => item_of(event),
-        EntryBody::Loop(_) | EntryBody::Plan(_) | EntryBody::Backlog(_) => None,
-    }
-}
-
-/// Returns the session that an entry starts.
-pub(super) fn started_session(entry: &EntryView) -> Option<StartedSession<'_>> {
-    match body(entry) {
-        EntryBody::Plan(PlanEntry::Launched { id, agent, flags, .. }) => {
-            Some(StartedSession { name: id.to_string(), agent, flags })
-        }
-        EntryBody::Backlog(AutoEntry::Launched { id, agent, flags, .. }) => {
-            Some(StartedSession { name: id.to_string(), agent, flags })
-        }
-        _ => None,
-    }
-}
-
-/// Returns the session whose end an entry reports.
-fn ended_session(entry: &EntryView) -> Option<String> {
-    match body(entry) {
-        EntryBody::PlanEvent(PlanEvent::SessionEnded { run, .. } | PlanEvent::ValidatorEnded { run, .. }) => {
-            Some(run.to_string())
-        }
-        EntryBody::BacklogEvent(BacklogEvent::Answered { id, .. }) => Some(id.to_string()),
-        _ => None,
+    match entry {
+        EntryView::Loop(_) => None,
+        EntryView::Plan(entry) => match entry {
+            RunEntry::Launched { id, .. } | RunEntry::Refused { id, .. } => Some(id.task.as_str()),
+            RunEntry::Happened { event } => task_of(event),
+            _ => None,
+        },
+        EntryView::Backlog(entry) => match entry {
+            RunEntry::Launched { id, .. } | RunEntry::Refused { id, .. } => Some(id.item.as_str()),
+            RunEntry::Said { item, .. } => item.as_ref().map(Slug::as_str),
+            RunEntry::Happened { event } => match &**event {
+                BacklogEvent::Retry { item } => Some(item.as_str()),
+                BacklogEvent::Answered { id, .. } | BacklogEvent::PlanBegun { id, .. } => Some(id.item.as_str()),
+                _ => None,
+            },
+            _ => None,
+        },
     }
 }
 
@@ -93,16 +59,14 @@ fn task_of(event: &PlanEvent) -> Option<&str> {
     }
 }
 
-fn item_of(event: &BacklogEvent) -> Option<&str> {
-    match event {
-        BacklogEvent::Retry { item } => Some(item.as_str()),
-        BacklogEvent::Answered { id, .. } | BacklogEvent::PlanBegun { id, .. } => Some(id.item.as_str()),
-        BacklogEvent::Started
-        | BacklogEvent::Scanned { .. }
-        | BacklogEvent::Spent { .. }
-        | BacklogEvent::Stop(_)
-        | BacklogEvent::Time => None,
-    }
+/// Returns the session that an entry starts.
+pub(super) fn started_session(entry: &EntryView) -> Option<StartedSession<'_>> {
+    let (name, agent, flags) = match entry {
+        EntryView::Plan(RunEntry::Launched { id, agent, flags, .. }) => (id.to_string(), agent, flags),
+        EntryView::Backlog(RunEntry::Launched { id, agent, flags, .. }) => (id.to_string(), agent, flags),
+        _ => return None,
+    };
+    Some(StartedSession { name, agent, flags })
 }
 
 /// Something new in a run.
@@ -256,20 +220,29 @@ impl RunTail {
             let (task, item) = if matches!(entry, EntryView::Plan(_)) { (part, None) } else { (None, part) };
             self.read.entry(session.name).or_insert(ReadSession { task, item, next: 0 });
         }
-        if let EntryBody::BacklogEvent(BacklogEvent::PlanBegun { id, run }) = body(entry) {
+        if let EntryView::Backlog(RunEntry::Happened { event }) = entry
+            && let BacklogEvent::PlanBegun { id, run } = &**event
+        {
             let tail = || (id.item.to_string(), RunTail::new(*run, true, None));
             self.plans.entry(*run).or_insert_with(tail);
         }
     }
 
     fn ends(&mut self, entry: &EntryView) {
-        if let Some(session) = ended_session(entry) {
-            self.read.remove(&session);
-        }
-        if let EntryBody::BacklogEvent(BacklogEvent::Answered { id, answer: StepAnswer::PlanEnded { .. } }) =
-            body(entry)
-        {
-            self.plans.retain(|_, (item, _)| *item != id.item.as_str());
+        match entry {
+            EntryView::Plan(RunEntry::Happened { event }) => {
+                if let PlanEvent::SessionEnded { run, .. } | PlanEvent::ValidatorEnded { run, .. } = &**event {
+                    self.read.remove(&run.to_string());
+                }
+            }
+            EntryView::Backlog(RunEntry::Happened { event }) => {
+                let BacklogEvent::Answered { id, answer } = &**event else { return };
+                self.read.remove(&id.to_string());
+                if matches!(answer, StepAnswer::PlanEnded { .. }) {
+                    self.plans.retain(|_, (item, _)| *item != id.item.as_str());
+                }
+            }
+            _ => {}
         }
     }
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use posse_agents::headless::Event;
 use posse_agents::headless::event::End;
 use posse_api::SaidLine;
+use posse_core::visible::{shortened, words_of};
 
 use crate::ui::{Colour, Ui, clock, plain, took};
 
@@ -123,11 +124,7 @@ impl SessionTranscript {
 
 /// As much of it as fits into a line.
 fn first(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(TEXT) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shortened(&words_of(text), TEXT)
 }
 
 #[cfg(test)]

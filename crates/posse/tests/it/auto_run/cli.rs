@@ -24,7 +24,7 @@ fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     scene.auto_ends(0, &["--detach"]);
     scene.until_waits("plan", 1);
     scene.auto_says(6, &[], &["one at a time", "posse run stop"]);
-    scene.auto_says(0, &["show"], &["watches the backlog", "now: 1-more  planning"]);
+    scene.auto_says(0, &["show"], &["watches the backlog", "▸ 1-more", "  planning"]);
     scene.auto_says(0, &["items"], &["▸  1-more", "planning"]);
     let follower = spawned(scene.command(&["follow"]));
     scene.auto_says(0, &["stop"], &["goes on with it"]);

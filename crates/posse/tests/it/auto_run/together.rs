@@ -42,7 +42,7 @@ fn as_many_items_as_are_configured_are_worked_on_at_once() {
     let id = text.trim().to_owned();
     when("both", || (scene.claude.waits("do-1-more", 1) && scene.claude.waits("do-2-more", 1)).then_some(()));
     when("both are shown", || (scene.under_way(&id)? == ["1-more executing", "2-more executing"]).then_some(()));
-    scene.auto_says(0, &["show"], &["now: 1-more", "now: 2-more"]);
+    scene.auto_says(0, &["show"], &["▸ 1-more", "▸ 2-more"]);
     // One more is too many, until there is room.
     scene.add("3-more");
     scene.claude.open_gate("1-more");

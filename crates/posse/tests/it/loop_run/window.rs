@@ -29,7 +29,7 @@ fn the_picture_stays_in_its_place() {
             "round 1/8  analyst, review 1  turn 1",
             "▸ analyst",
             "processing",
-            "  peer_analyst    ○ idle",
+            "  peer_analyst     ○ idle",
         ]));
         let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", " --question ", "│"]));
         let text = screen.text();

@@ -10,12 +10,13 @@ use posse_api::{AnswerIn, Create, EventBody, ExplanationView, Input, Output, Que
 use posse_core::ids::TerminalId;
 use posse_core::screen::{Screen, Size};
 use posse_core::status::{StatusKind, WaitingKind};
+use posse_core::words;
 use posse_sim::ModelServer;
 use posse_sim::home::ScriptedHome;
 use posse_sim::model::ModelLog;
 use tokio::time::{Instant, timeout_at};
 
-use super::{LiveEvidence, LiveFinding, LiveVerdict};
+use super::{LiveFinding, LiveVerdict};
 use crate::client::{self, Client, Repeat};
 use crate::error::Error;
 use crate::event_stream::EventStream;
@@ -37,27 +38,17 @@ const ANSWER: &str = "Good morning to everyone who reads this.";
 /// The file that the command creates in the project.
 const MADE: &str = "made.txt";
 
-/// A conversation that the manifest promises to get right.
-#[derive(Clone, Copy)]
-pub(super) enum LiveConversation {
-    Answer,
-    Permission,
-    Denial,
-    Failure,
+words! {
+    /// A conversation that the manifest promises to get right.
+    pub(super) enum LiveConversation ("conversation") {
+        Answer = "answer",
+        Permission = "permission",
+        Denial = "denial",
+        Failure = "failure",
+    }
 }
 
 impl LiveConversation {
-    pub(super) const ALL: [Self; 4] = [Self::Answer, Self::Permission, Self::Denial, Self::Failure];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Answer => "answer",
-            Self::Permission => "permission",
-            Self::Denial => "denial",
-            Self::Failure => "failure",
-        }
-    }
-
     /// The scenario of the model.
     pub(super) fn script(self) -> &'static str {
         match self {
@@ -152,8 +143,22 @@ impl LiveStage {
             Err(StepFailure::Broken(error)) => return Err(error),
         };
         let expected = seen.is_some().then_some(self.expected);
-        let evidence = self.evidence().await;
-        Ok(LiveFinding { conversation: conversation.name(), verdict, expected, seen, evidence })
+        // Takes the statuses that no step waited for. What cannot be read is left out: the agent may have exited.
+        let _ = self.status_within(Duration::ZERO, |_| false).await;
+        let explained = self.client.get::<ExplanationView>(&self.path("/explain")).await.ok();
+        let rows = self.client.get::<Screen>(&self.path("/screen")).await.map(|screen| screen.rows).unwrap_or_default();
+        let rows = rows.iter().map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty());
+        let mut screen: Vec<String> = rows.collect();
+        screen.drain(..screen.len().saturating_sub(ROWS));
+        Ok(LiveFinding {
+            conversation: conversation.as_str(),
+            verdict,
+            expected,
+            seen,
+            statuses: self.statuses.iter().map(said).collect(),
+            rule: explained.map(|view| view.explanation.reading.rule),
+            screen,
+        })
     }
 
     async fn steps(&mut self, conversation: LiveConversation) -> StepResult {
@@ -198,7 +203,7 @@ impl LiveStage {
         self.model_comes(CONTINUE, move |log| log.waits_at(gate)).await?;
         self.becomes(SOON, &[StatusKind::Processing]).await?;
         if let Some(other) = self.status_within(WHILE, |now| now.status != StatusKind::Processing).await? {
-            return differs(format!("{} in the middle of the turn", words(&other)));
+            return differs(format!("{} in the middle of the turn", said(&other)));
         }
         self.server.release(gate);
         Ok(())
@@ -247,7 +252,7 @@ impl LiveStage {
         let asks = |now: &StatusView| now.status == StatusKind::WaitingUserAnswer && is_drawn(now);
         match self.status_within(CONTINUE, asks).await? {
             Some(now) if now.waiting_kind == Some(WaitingKind::Permission) => Ok(()),
-            Some(now) => differs(format!("{}, taken for another kind of question", words(&now))),
+            Some(now) => differs(format!("{}, taken for another kind of question", said(&now))),
             None if self.server.log().turns().count() > 1 => differs("it did not ask, and the command ran"),
             None => differs(format!("{} {} s after the model asked for a command", self.now(), CONTINUE.as_secs())),
         }
@@ -287,7 +292,7 @@ impl LiveStage {
 
     /// The last status, in words.
     fn now(&self) -> String {
-        self.statuses.last().map(words).unwrap_or_default()
+        self.statuses.last().map(said).unwrap_or_default()
     }
 
     async fn becomes(&mut self, time: Duration, wanted: &[StatusKind]) -> StepResult {
@@ -325,29 +330,12 @@ impl LiveStage {
         if came { Ok(()) } else { differs(format!("its model got no such request within {} s", time.as_secs())) }
     }
 
-    /// What cannot be read is left out, because the agent may have exited.
-    async fn evidence(&mut self) -> LiveEvidence {
-        // Takes the statuses that no step waited for.
-        let _ = self.status_within(Duration::ZERO, |_| false).await;
-        let explained = self.client.get::<ExplanationView>(&self.path("/explain")).await.ok();
-        let screen =
-            self.client.get::<Screen>(&self.path("/screen")).await.map(|screen| screen.rows).unwrap_or_default();
-        let mut screen: Vec<String> =
-            screen.iter().map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect();
-        screen.drain(..screen.len().saturating_sub(ROWS));
-        LiveEvidence {
-            statuses: self.statuses.iter().map(words).collect(),
-            rule: explained.map(|view| view.explanation.reading.rule),
-            screen,
-        }
-    }
-
     fn path(&self, rest: &str) -> String {
         format!("/terminals/{}{rest}", self.id)
     }
 }
 
-fn words(status: &StatusView) -> String {
+fn said(status: &StatusView) -> String {
     format!("{} ({})", status.status, status.reason)
 }
 
