@@ -26,7 +26,7 @@ use crate::pump::{self, PumpBeginning, PumpStart};
 use crate::recording::Recorder;
 use crate::store::{Change, Writer};
 use crate::watched_files::WatchedFiles;
-use crate::{event_files, retention};
+use crate::{agent_files, retention};
 
 use machine::log_audit;
 pub(crate) use machine::{HubHost, HubMachine};
@@ -123,7 +123,7 @@ impl Hub {
                 let file = self.paths.events().join(id.as_str());
                 let messages = self.messages.clone();
                 in_background(move |disk| {
-                    if let Err(error) = event_files::make(disk, &file) {
+                    if let Err(error) = agent_files::make(disk, &file) {
                         tracing::warn!(terminal = %id, "the events of this agent will not be read: {error}");
                     }
                     let _ = messages.send(HubEvent::EventsFileMade(id));

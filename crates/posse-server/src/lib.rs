@@ -7,6 +7,7 @@
 // Tests may wait for the disk.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod agent_files;
 pub mod anchor;
 pub mod api;
 mod auto;
@@ -16,10 +17,8 @@ mod finalize;
 pub mod database;
 pub mod disk;
 mod environment;
-mod event_files;
 mod first_starts;
 mod git;
-mod hook_files;
 mod hub;
 mod keeper;
 mod loops;

@@ -42,7 +42,7 @@ use crate::recording::Tape;
 use crate::store::KnownInput;
 use crate::watch::{Item, Start, TAIL, Watchers};
 use crate::watched_files::{FileWatch, WatchedFiles};
-use crate::{disk, event_files};
+use crate::{agent_files, disk};
 
 /// The number of checkpoints per ring of output. A checkpoint must never be older than the ring, and costs about as much as
 /// printing the screen and its history once.
@@ -84,7 +84,7 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
     let writes_events = agent.as_ref().map(|agent| &agent.provider).filter(|provider| provider.writes_events());
     let event_watch = writes_events
         .filter(|_| link.is_some())
-        .map(|provider| event_files::follow(&settings.files, &settings.events_file, provider.clone(), handle.clone()));
+        .map(|provider| agent_files::follow(&settings.files, &settings.events_file, provider.clone(), handle.clone()));
     let pump = Pump {
         id,
         own_handle: handle.events.downgrade(),
@@ -551,7 +551,7 @@ impl Pump {
         self.session_file = SessionFile::Searched;
         let pump = self.own_handle.clone();
         drop(crate::spawn(disk::run(move |disk| {
-            let file = event_files::locate_session(disk, &patterns, pid);
+            let file = agent_files::locate_session(disk, &patterns, pid);
             if let Some(pump) = pump.upgrade() {
                 let _ = pump.send(PumpEvent::SessionFileLocated(file));
             }
@@ -564,7 +564,7 @@ impl Pump {
         }
         self.session_file = match (file, self.own_handle.upgrade()) {
             (Some(file), Some(events)) => {
-                SessionFile::Watched(event_files::watch_session(&self.files, &file, PumpHandle { events }))
+                SessionFile::Watched(agent_files::watch_session(&self.files, &file, PumpHandle { events }))
             }
             _ => SessionFile::Unknown,
         };

@@ -23,7 +23,7 @@ use posse_core::screen::Size;
 use posse_core::status;
 
 use crate::disk;
-use writer::{Outcome, Writer};
+use writer::Writer;
 
 /// The setting that is remembered: "off", or nothing.
 pub(crate) const SETTING: &str = "recordings";
@@ -91,6 +91,7 @@ impl Shared {
     }
 }
 
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Word {
     /// A picture of this terminal's screen is needed to go on.
     PictureWanted(TerminalId),
@@ -193,14 +194,11 @@ fn run(shared: &Shared, mut writer: Writer, tell: &impl Fn(Word)) {
         queue.waiting.clear();
         queue.bytes = 0;
         drop(queue);
-        let Outcome { wanted, grown } = writer.write(items);
+        let words = writer.write(items);
         if closing {
             return;
         }
-        wanted.into_iter().chain(refused).for_each(|id| tell(Word::PictureWanted(id)));
-        if grown {
-            tell(Word::Grown);
-        }
+        refused.into_iter().map(Word::PictureWanted).chain(words).for_each(tell);
     }
 }
 

@@ -10,9 +10,9 @@ use posse_core::ids::TerminalId;
 use posse_files::providers;
 
 use super::{ApiError, App};
+use crate::agent_files;
 use crate::disk;
 use crate::first_starts::AgentHome;
-use crate::hook_files;
 use crate::hub::{AgentStart, CreateError, HubCommand, KeeperSilent, NewTerminal, ProgramChoice};
 use crate::pump::{self, TextPart};
 
@@ -73,7 +73,7 @@ pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Termin
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
         agent.version = app.versions.find(&launch.program, &creation.environment).await;
     }
-    agent.hook_files = hook_files::lay_out(&app.paths, agent.provider.clone()).await;
+    agent.hook_files = agent_files::lay_out_hooks(&app.paths, agent.provider.clone()).await;
     let variable = |name: &str| creation.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));

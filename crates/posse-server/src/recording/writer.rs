@@ -8,19 +8,12 @@ use std::time::{Duration, Instant};
 use posse_core::ids::TerminalId;
 
 use super::reel::{self, Reel};
-use super::{Item, What};
+use super::{Item, What, Word};
 use crate::disk::Disk;
 
 const PAUSE: Duration = Duration::from_secs(60);
 /// The capacity of the buffer that is kept for the next time.
 const SCRATCH: usize = 512 << 10;
-
-#[derive(Default)]
-pub(super) struct Outcome {
-    /// Terminals whose recording needs a picture to continue.
-    pub(super) wanted: BTreeSet<TerminalId>,
-    pub(super) grown: bool,
-}
 
 pub(super) struct Writer {
     disk: Disk,
@@ -45,26 +38,26 @@ impl Writer {
         }
     }
 
-    pub(super) fn write(&mut self, mut items: Vec<Item>) -> Outcome {
-        let mut outcome = Outcome::default();
+    /// Returns what the daemon must know.
+    pub(super) fn write(&mut self, mut items: Vec<Item>) -> BTreeSet<Word> {
+        let mut words = BTreeSet::new();
         // Terminal after terminal, each in its own order.
         items.sort_by_key(|item| item.id);
         let mut items = items.into_iter().peekable();
         while let Some(item) = items.next() {
             let id = item.id;
             let last = items.peek().is_none_or(|next| next.id != id);
-            if let Err(error) = self.item(item, last, &mut outcome) {
+            if let Err(error) = self.item(item, last, &mut words) {
                 self.refused(&error);
             }
         }
         if self.scratch.capacity() > SCRATCH {
             self.scratch = Vec::new();
         }
-        self.asked.extend(&outcome.wanted);
-        outcome
+        words
     }
 
-    fn item(&mut self, item: Item, last: bool, outcome: &mut Outcome) -> io::Result<()> {
+    fn item(&mut self, item: Item, last: bool, words: &mut BTreeSet<Word>) -> io::Result<()> {
         let Item { id, at, what } = item;
         let paused = self.refused_until.is_some_and(|until| Instant::now() < until);
         match what {
@@ -80,7 +73,7 @@ impl Writer {
                 if reel.is_full() {
                     reel.write(&mut self.scratch, true)?;
                     reel = reel.next(&self.disk, &reel::older_path(&self.directory, id), size, at)?;
-                    outcome.grown = true;
+                    words.insert(Word::Grown);
                 }
                 reel.picture(size, &bytes, lost, at, &mut self.scratch);
                 self.reels.insert(id, reel);
@@ -90,11 +83,11 @@ impl Writer {
                     reel.write(&mut self.scratch, true)?;
                 }
                 self.asked.remove(&id);
-                outcome.grown = true;
+                words.insert(Word::Grown);
             }
             what @ (What::Output(_) | What::Resized(_) | What::Evidence(_)) => match self.reels.get_mut(&id) {
                 Some(reel) => reel.record(&what, at, &mut self.scratch),
-                None => self.ask(id, paused, outcome),
+                None => self.ask(id, paused, words),
             },
             What::Forget => {
                 self.reels.remove(&id);
@@ -115,14 +108,14 @@ impl Writer {
             self.reels.remove(&id);
         }
         if full {
-            self.ask(id, paused, outcome);
+            self.ask(id, paused, words);
         }
         Ok(())
     }
 
-    fn ask(&self, id: TerminalId, paused: bool, outcome: &mut Outcome) {
-        if !paused && !self.asked.contains(&id) {
-            outcome.wanted.insert(id);
+    fn ask(&mut self, id: TerminalId, paused: bool, words: &mut BTreeSet<Word>) {
+        if !paused && self.asked.insert(id) {
+            words.insert(Word::PictureWanted(id));
         }
     }
 
