@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use posse_agents::headless::Sandbox;
 use posse_core::auto::memory::Standing;
-use posse_core::auto::messages::{DeedId, Event};
+use posse_core::auto::messages::{Event, StepId};
 use posse_core::auto::settings::Mode;
 use posse_core::auto::{Carried, Settings};
 use posse_core::backlog::{BacklogDirs, Kind, Priority, Slug};
@@ -171,4 +171,4 @@ impl AutoSpec {
 }
 
 /// An entry of the journal of a pipeline.
-pub type AutoEntry = RunEntry<AutoSpec, Event, DeedId>;
+pub type AutoEntry = RunEntry<AutoSpec, Event, StepId>;

@@ -8,7 +8,6 @@
 //! - `memory` is what it knows of each item, across restarts, with the reason of every decision.
 //! - `evidence` is the gate before the archive: it names what is missing.
 //! - `guards` bound retries and failures.
-//! - `session` classifies the end of a planner's or verifier's session.
 
 pub mod evidence;
 pub mod guards;
@@ -17,7 +16,6 @@ pub mod memory;
 pub mod messages;
 #[cfg(test)]
 mod night;
-pub mod session;
 pub mod settings;
 #[cfg(test)]
 mod tests;

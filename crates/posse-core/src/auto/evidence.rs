@@ -1,7 +1,5 @@
 //! The gate before the archive. What is not shown is missing, and what is missing is named.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Kind;
@@ -37,92 +35,46 @@ pub enum Place {
     Gone,
 }
 
-/// Why an item is not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Miss {
-    PlanDoesNotLoad(String),
-    NoTasks,
-    TaskNotDone(String, TaskStatus),
-    NothingShown,
-    NotMerged(Vec<String>),
-    NotLookedUp(String),
-    NoVerdict,
-    Verdict(Verdict),
-    Archived,
-    Gone,
-}
-
-impl fmt::Display for Miss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PlanDoesNotLoad(why) => write!(f, "its plan does not load: {why}"),
-            Self::NoTasks => f.write_str("its plan has no tasks"),
-            Self::TaskNotDone(task, status) => write!(f, "task {task} is {status}"),
-            Self::NothingShown => f.write_str("no session left a commit, and nobody has verified that none is needed"),
-            Self::NotMerged(commits) => write!(f, "not in the branch: {}", commits.join(", ")),
-            Self::NotLookedUp(why) => write!(f, "whether its work is in the branch could not be told: {why}"),
-            Self::NoVerdict => f.write_str("nobody has verified it"),
-            Self::Verdict(verdict) => write!(f, "the last verdict is {verdict:?}"),
-            Self::Archived => f.write_str("an item of this name is in the archive already"),
-            Self::Gone => f.write_str("the item is not in the backlog any more"),
-        }
-    }
-}
-
 /// What is missing. Nothing: it may go into the archive. `verdict` is the last one, of what is there now.
-pub fn misses(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec<Miss> {
-    let mut misses = Vec::new();
+pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut add = |miss: String| missing.push(miss);
     match &evidence.plan {
-        Finding::Unknown { why } => misses.push(Miss::PlanDoesNotLoad(why.clone())),
+        Finding::Unknown { why } => add(format!("its plan does not load: {why}")),
+        Finding::Found(tasks) if tasks.is_empty() => add("its plan has no tasks".into()),
         Finding::Found(tasks) => {
-            if tasks.is_empty() {
-                misses.push(Miss::NoTasks);
-            }
             let done = |status| matches!(status, TaskStatus::Verified | TaskStatus::Skipped | TaskStatus::Completed);
             let open = tasks.iter().filter(|(_, status)| !done(*status));
-            misses.extend(open.map(|(task, status)| Miss::TaskNotDone(task.clone(), *status)));
+            open.for_each(|(task, status)| add(format!("task {task} is {status}")));
         }
     }
     // A verifier that has tried it and found nothing wrong is evidence too: it was done before.
     if evidence.commits.is_empty() && verdict != Some(Verdict::Pass) {
-        misses.push(Miss::NothingShown);
+        add("no session left a commit, and nobody has verified that none is needed".into());
     }
     match &evidence.unreachable {
-        Finding::Unknown { why } => misses.push(Miss::NotLookedUp(why.clone())),
-        Finding::Found(commits) if !commits.is_empty() => misses.push(Miss::NotMerged(commits.clone())),
+        Finding::Unknown { why } => add(format!("whether its work is in the branch could not be told: {why}")),
+        Finding::Found(commits) if !commits.is_empty() => add(format!("not in the branch: {}", commits.join(", "))),
         Finding::Found(_) => {}
     }
     match (kind, verdict) {
-        (_, Some(verdict @ (Verdict::Fail | Verdict::Error))) => misses.push(Miss::Verdict(verdict)),
-        (Kind::Defect, None) => misses.push(Miss::NoVerdict),
+        (_, Some(verdict @ (Verdict::Fail | Verdict::Error))) => add(format!("the last verdict is {verdict:?}")),
+        (Kind::Defect, None) => add("nobody has verified it".into()),
         (Kind::Feature, None) | (_, Some(Verdict::Pass | Verdict::Warn)) => {}
     }
     match evidence.item {
         Place::InBacklog => {}
-        Place::Archived => misses.push(Miss::Archived),
-        Place::Gone => misses.push(Miss::Gone),
+        Place::Archived => add("an item of this name is in the archive already".into()),
+        Place::Gone => add("the item is not in the backlog any more".into()),
     }
-    misses
-}
-
-/// All of it on one line.
-pub fn in_words(misses: &[Miss]) -> String {
-    misses.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    missing
 }
 
 #[cfg(test)]
 mod tests {
     use super::Finding::{Found, Unknown};
     use super::*;
-
-    fn good() -> Evidence {
-        Evidence {
-            plan: Found(vec![("1".into(), TaskStatus::Verified), ("2".into(), TaskStatus::Skipped)]),
-            commits: vec!["c".into()],
-            unreachable: Found(Vec::new()),
-            item: Place::InBacklog,
-        }
-    }
+    use crate::auto::tests::good;
 
     #[test]
     fn every_miss_has_its_reason() {
@@ -130,50 +82,38 @@ mod tests {
         use Verdict::{Error, Fail, Pass, Warn};
         let task = |status| Evidence { plan: Found(vec![("1".into(), status)]), ..good() };
         let bare = || Evidence { commits: Vec::new(), ..good() };
-        for (evidence, kind, verdict, missing) in [
-            (good(), Feature, None, vec![]),
-            (good(), Defect, Some(Pass), vec![]),
-            (good(), Defect, Some(Warn), vec![]),
-            (good(), Defect, None, vec![Miss::NoVerdict]),
-            (good(), Defect, Some(Fail), vec![Miss::Verdict(Fail)]),
-            (good(), Defect, Some(Error), vec![Miss::Verdict(Error)]),
-            (good(), Feature, Some(Fail), vec![Miss::Verdict(Fail)]),
-            (bare(), Feature, None, vec![Miss::NothingShown]),
-            (bare(), Defect, Some(Warn), vec![Miss::NothingShown]),
-            (bare(), Defect, Some(Pass), vec![]),
-            (task(TaskStatus::Failed), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Failed)]),
-            (task(TaskStatus::Pending), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Pending)]),
-            (task(TaskStatus::Suspended), Feature, None, vec![Miss::TaskNotDone("1".into(), TaskStatus::Suspended)]),
-            (Evidence { plan: Found(Vec::new()), ..good() }, Feature, None, vec![Miss::NoTasks]),
+        let unknown = || Unknown { why: "git".to_owned() };
+        for (evidence, kind, verdict, expected) in [
+            (good(), Feature, None, ""),
+            (task(TaskStatus::Skipped), Defect, Some(Pass), ""),
+            (good(), Defect, Some(Warn), ""),
+            (bare(), Defect, Some(Pass), ""),
+            (good(), Defect, None, "nobody has verified it"),
+            (good(), Defect, Some(Error), "the last verdict is Error"),
+            (good(), Feature, Some(Fail), "the last verdict is Fail"),
+            (bare(), Feature, None, "no session left a commit, and nobody has verified that none is needed"),
+            (bare(), Defect, Some(Warn), "no session left a commit, and nobody has verified that none is needed"),
+            (task(TaskStatus::Failed), Feature, None, "task 1 is failed"),
+            (task(TaskStatus::Pending), Feature, None, "task 1 is pending"),
+            (task(TaskStatus::Suspended), Feature, None, "task 1 is suspended"),
+            (Evidence { plan: Found(Vec::new()), ..good() }, Feature, None, "its plan has no tasks"),
+            (Evidence { unreachable: Found(vec!["c".into()]), ..good() }, Feature, None, "not in the branch: c"),
             (
-                Evidence { plan: Unknown { why: "no".into() }, ..good() },
+                Evidence { item: Place::Archived, ..good() },
                 Feature,
                 None,
-                vec![Miss::PlanDoesNotLoad("no".into())],
+                "an item of this name is in the archive already",
             ),
             (
-                Evidence { unreachable: Found(vec!["c".into()]), ..good() },
-                Feature,
-                None,
-                vec![Miss::NotMerged(vec!["c".into()])],
+                Evidence { plan: Unknown { why: "x".into() }, unreachable: unknown(), item: Place::Gone, ..bare() },
+                Defect,
+                Some(Error),
+                "its plan does not load: x; no session left a commit, and nobody has verified that none is needed; \
+                 whether its work is in the branch could not be told: git; the last verdict is Error; \
+                 the item is not in the backlog any more",
             ),
-            (
-                Evidence { unreachable: Unknown { why: "git".into() }, ..good() },
-                Feature,
-                None,
-                vec![Miss::NotLookedUp("git".into())],
-            ),
-            (Evidence { item: Place::Archived, ..good() }, Feature, None, vec![Miss::Archived]),
-            (Evidence { item: Place::Gone, ..good() }, Feature, None, vec![Miss::Gone]),
         ] {
-            assert_eq!(misses(&evidence, kind, verdict), missing, "{evidence:?} {kind:?} {verdict:?}");
+            assert_eq!(missing(&evidence, kind, verdict).join("; "), expected);
         }
-        let all = Evidence {
-            plan: Unknown { why: "x".into() },
-            commits: Vec::new(),
-            unreachable: Unknown { why: "y".into() },
-            item: Place::Gone,
-        };
-        assert_eq!(misses(&all, Defect, None).len(), 5, "nothing is left out");
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::guards::Streak;
 use super::memory::{Carried, Memory, Parked, ParkedWhy};
-use super::messages::{Candidate, DeedId, Effect, Event, Notice, NoticeKind, Repair};
+use super::messages::{Candidate, Effect, Event, Notice, NoticeKind, Step, StepId};
 use super::settings::Settings;
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::hold::Hold;
@@ -23,7 +23,7 @@ use crate::plan::budget::{self, Total, set_sums};
 use crate::time::Wall;
 use crate::turn::Level;
 
-pub use show::{Doing, Why};
+pub use show::Why;
 
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
@@ -33,7 +33,7 @@ pub struct Pipeline {
     /// The items in progress.
     jobs: BTreeMap<Slug, Job>,
     /// The number of the last step of each item in this run, so that no name is used twice.
-    deeds: BTreeMap<Slug, u32>,
+    steps: BTreeMap<Slug, u32>,
     streak: Streak,
     /// Items that ended in this run.
     handled: Vec<(Slug, ItemOutcome)>,
@@ -56,112 +56,43 @@ pub struct Pipeline {
 
 /// An item in progress.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Job {
-    pub(super) item: Slug,
-    pub(super) kind: Kind,
-    pub(super) since: Wall,
+pub struct Job {
+    pub item: Slug,
+    kind: Kind,
+    pub since: Wall,
     /// The number of the current step, and when it began.
     number: u32,
-    began: Wall,
-    pub(super) stage: Stage,
+    pub began: Wall,
+    pub step: Step,
+    state: JobState,
     /// The hash of the author's text, known after intake.
     hash: String,
     /// The number of the next entry in its log.
     next_entry: u32,
     /// What this attempt has used.
     spent: Total,
-    /// The tool calls that the planner was denied.
-    denied: Vec<String>,
     /// Consecutive failures that are not the item's fault.
     infra: u32,
     /// Consecutive verifiers without a verdict.
     errors: u32,
     /// The hash of the plan's file when it was last checked.
     plan: Option<String>,
-    /// The run of its plan.
-    pub(super) run: Option<RunId>,
+    /// The run of its plan, while it is active.
+    pub run: Option<RunId>,
 }
 
+/// The state of an item's step.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Stage {
-    Doing(Step),
-    /// The next step, which waits for permission to start.
-    Ready(Step),
-    /// The next step, after a pause.
-    Resting(Step, Wall),
+enum JobState {
+    Doing,
+    /// It waits for permission to start.
+    Ready,
+    Resting(Wall),
 }
 
-/// What is done with an item.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Step {
-    Intake,
-    Mark {
-        question: String,
-    },
-    /// Is there a plan? `by` says who should have written it.
-    Check {
-        by: Author,
-    },
-    SetAside,
-    Plan {
-        repair: Option<Repair>,
-    },
-    Execute,
-    Verify,
-    Log {
-        verdict: crate::plan::verdict::Judgement,
-    },
-    Gather,
-    Retire {
-        outcome: ItemOutcome,
-        reason: String,
-        /// What was done last before it: the same, however often this has to be tried.
-        after: u32,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Author {
-    /// An attempt before this one, if any.
-    Earlier,
-    /// The planner, in the session of this number.
-    Planner { number: u32 },
-    /// The same, in its second try.
-    Repair { number: u32 },
-    /// Nobody: it was carried out, and this is how it was left.
-    Run,
-}
-
-impl Step {
-    /// Whether the step starts sessions, which use quota and money.
-    fn spends(&self) -> bool {
-        matches!(self, Self::Plan { .. } | Self::Execute | Self::Verify)
-    }
-
-    /// Whether the step only records a result, and so still runs after a stop was requested.
-    fn records(&self) -> bool {
-        match self {
-            Self::Mark { .. } | Self::Log { .. } => true,
-            Self::Check { by } => *by != Author::Earlier,
-            _ => false,
-        }
-    }
-
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Intake => "intake",
-            Self::Mark { .. } => "asking",
-            Self::Check { .. } => "checking the plan",
-            Self::SetAside => "setting the old plan aside",
-            Self::Plan { repair: None } => "planning",
-            Self::Plan { repair: Some(_) } => "repairing the plan",
-            Self::Execute => "executing",
-            Self::Verify => "verifying",
-            Self::Log { .. } => "writing the log",
-            Self::Gather => "gathering evidence",
-            Self::Retire { outcome, .. } if outcome.is_success() => "archiving",
-            Self::Retire { .. } => "moving it out",
-        }
+impl Job {
+    pub fn id(&self) -> StepId {
+        StepId { item: self.item.clone(), number: self.number }
     }
 }
 
@@ -184,8 +115,8 @@ impl Machine for Pipeline {
     }
 
     fn deadline(&self) -> Option<Wall> {
-        let rests = self.jobs.values().filter_map(|job| match &job.stage {
-            Stage::Resting(_, until) => Some(*until),
+        let rests = self.jobs.values().filter_map(|job| match job.state {
+            JobState::Resting(until) => Some(until),
             _ => None,
         });
         self.progress.next_timer(rests.chain(self.carried.quota.until()))
@@ -239,9 +170,8 @@ impl Pipeline {
     }
 
     /// Whether this answers the current step of an item. Late and repeated answers do not.
-    fn awaits(&self, id: &DeedId) -> bool {
-        let job = self.jobs.get(&id.item);
-        job.is_some_and(|job| job.number == id.number && matches!(job.stage, Stage::Doing(_)))
+    fn awaits(&self, id: &StepId) -> bool {
+        self.jobs.get(&id.item).is_some_and(|job| job.number == id.number && job.state == JobState::Doing)
     }
 
     fn scanned(&mut self, changed: Vec<Candidate>, gone: &[Slug], away: Option<String>) {
@@ -279,14 +209,11 @@ impl Pipeline {
 
     /// Stops the runs of plans. Sessions of the pipeline may finish, unless it stops at once.
     fn stop_what_runs(&mut self, how: StopHow) {
-        let jobs = self.jobs.values();
-        let effects = jobs.filter_map(|Job { item, number, stage, .. }| {
-            let id = DeedId { item: item.clone(), number: *number };
-            match (stage, how) {
-                (Stage::Doing(Step::Execute), how) => Some(Effect::StopPlan { id, how }),
-                (Stage::Doing(Step::Plan { .. } | Step::Verify), StopHow::Now) => Some(Effect::EndSession { id }),
-                _ => None,
-            }
+        let doing = self.jobs.values().filter(|job| job.state == JobState::Doing);
+        let effects = doing.filter_map(|job| match (&job.step, how) {
+            (Step::Execute, how) => Some(Effect::StopPlan { id: job.id(), how }),
+            (Step::Plan { .. } | Step::Verify, StopHow::Now) => Some(Effect::EndSession { id: job.id() }),
+            _ => None,
         });
         effects.collect::<Vec<_>>().into_iter().for_each(|effect| self.progress.request(effect));
     }
@@ -330,22 +257,26 @@ impl Pipeline {
         self.say(NoticeKind::Step, Level::Info, item, text.into());
     }
 
-    /// Starts a step of an item in progress.
-    fn begin(&mut self, item: &Slug, step: Step) {
+    /// Starts the step of an item in progress.
+    fn begin(&mut self, item: &Slug) {
         let Some(job) = self.jobs.get_mut(item) else { return };
-        let number = self.deeds.entry(item.clone()).or_default();
+        let number = self.steps.entry(item.clone()).or_default();
         *number += 1;
-        (job.number, job.began) = (*number, self.progress.now);
-        job.stage = Stage::Doing(step.clone());
-        let id = DeedId { item: item.clone(), number: *number };
-        let deed = self.deed(item, step);
-        self.progress.request(Effect::Do { id, deed });
+        (job.number, job.began, job.state) = (*number, self.progress.now, JobState::Doing);
+        self.progress.request(Effect::Do { id: job.id(), step: job.step.clone() });
     }
 
     /// Makes this the item's next step.
     fn ready(&mut self, item: &Slug, step: Step) {
         if let Some(job) = self.jobs.get_mut(item) {
-            job.stage = Stage::Ready(step);
+            (job.step, job.state) = (step, JobState::Ready);
+        }
+    }
+
+    /// The step starts again as soon as it may.
+    fn again(&mut self, item: &Slug) {
+        if let Some(job) = self.jobs.get_mut(item) {
+            job.state = JobState::Ready;
         }
     }
 
@@ -369,16 +300,16 @@ impl Pipeline {
         self.leave(item);
     }
 
-    /// Retries a step that failed through no fault of the item, after a pause and a bounded number of times.
-    fn infra(&mut self, item: &Slug, step: Step, why: &str) -> Infra {
+    /// Retries the step, which failed through no fault of the item, after a pause. Returns false if it was tried too often.
+    fn infra(&mut self, item: &Slug, why: &str) -> bool {
         let (now, backoff) = (self.progress.now, self.settings.backoff);
-        let Some(job) = self.jobs.get_mut(item) else { return Infra::GiveUp };
+        let Some(job) = self.jobs.get_mut(item) else { return false };
         job.infra += 1;
-        let Some(pause) = backoff.infra_pause(job.infra) else { return Infra::GiveUp };
-        let word = step.word();
-        job.stage = Stage::Resting(step, now.after(pause));
+        let Some(pause) = backoff.infra_pause(job.infra) else { return false };
+        job.state = JobState::Resting(now.after(pause));
+        let word = job.step.word();
         self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
-        Infra::Again
+        true
     }
 
     /// A session of this item has found out that the quota is used up.
@@ -387,10 +318,4 @@ impl Pipeline {
         self.say(NoticeKind::HoldBegins, Level::Warning, item, text);
         self.carried.quota.limited(hold);
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Infra {
-    Again,
-    GiveUp,
 }

@@ -1,16 +1,15 @@
 //! Events and effects of a pipeline.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
-use super::session::SessionEnd;
 use crate::backlog::{ItemOutcome, Kind, Priority, Slug};
 use crate::engine::{RunOutcome, StopHow};
 use crate::ids::RunId;
 use crate::plan::budget::{Total, Usage};
+use crate::plan::outcome::Outcome;
 use crate::plan::verdict::Judgement;
 use crate::turn::Level;
 
@@ -37,12 +36,12 @@ pub struct Candidate {
 
 /// Identifies one step of an item in a run. Names the step's session and files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DeedId {
+pub struct StepId {
     pub item: Slug,
     pub number: u32,
 }
 
-impl fmt::Display for DeedId {
+impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.item, self.number)
     }
@@ -66,12 +65,12 @@ pub enum Event {
     },
     /// The run of the plan was created.
     PlanBegun {
-        id: DeedId,
+        id: StepId,
         run: RunId,
     },
     /// The current step of an item has ended.
     Answered {
-        id: DeedId,
+        id: StepId,
         answer: StepAnswer,
     },
     Stop(StopHow),
@@ -93,19 +92,16 @@ pub enum StepAnswer {
     PlanChecked(PlanFound),
     /// The existing plan was moved aside.
     SetAside,
-    PlannerEnded {
-        end: SessionEnd,
+    /// A planner or verifier has ended. The plan of a planner is checked next; a verifier gives its judgement.
+    SessionEnded {
+        outcome: Outcome,
+        judgement: Option<Judgement>,
         usage: Usage,
     },
     PlanEnded {
         outcome: RunOutcome,
         reason: String,
         used: Total,
-    },
-    VerifierEnded {
-        end: SessionEnd,
-        judgement: Judgement,
-        usage: Usage,
     },
     /// The verification was appended to the item's log.
     Logged,
@@ -172,16 +168,16 @@ pub enum Effect {
     Scan,
     /// Answered by `Answered`.
     Do {
-        id: DeedId,
-        deed: Deed,
+        id: StepId,
+        step: Step,
     },
     /// End the session of this step. Answered like its start.
     EndSession {
-        id: DeedId,
+        id: StepId,
     },
     /// Stop the run of the plan. Answered by its end.
     StopPlan {
-        id: DeedId,
+        id: StepId,
         how: StopHow,
     },
     Tell(Notice),
@@ -202,28 +198,27 @@ impl Effect {
     }
 }
 
+/// What is done with an item.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Deed {
+pub enum Step {
     Intake,
     /// Write a question into the item.
     Mark {
         question: String,
     },
-    /// Check the plan of the item. With `planner`, check what that session wrote; a valid text becomes the plan.
-    CheckPlan {
-        planner: Option<u32>,
+    /// Check the plan of the item. What a planner wrote becomes the plan if it is valid.
+    Check {
+        by: Author,
     },
     SetAside,
-    /// A session that writes the plan.
-    Plan(Planning),
+    /// A session that writes the plan. Each planner gets one chance to repair it.
+    Plan {
+        repair: Option<Repair>,
+    },
     /// Run the plan. That run applies the limits of the backlog itself.
-    Execute {
-        no_wait: bool,
-    },
+    Execute,
     /// A session that checks whether the symptoms are gone.
-    Verify {
-        timeout: Duration,
-    },
+    Verify,
     /// Append a verification to the item's log, unless the log has one with this number.
     Log {
         number: u32,
@@ -231,34 +226,63 @@ pub enum Deed {
     },
     Gather,
     /// Take the item out of the backlog.
-    Retire(Retirement),
+    Retire {
+        outcome: ItemOutcome,
+        reason: String,
+        /// The number of the step before, which identifies earlier tries of this one.
+        after: u32,
+    },
 }
 
-/// The parameters of a planner besides the item.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Planning {
-    pub timeout: Duration,
-    /// How the previous attempt or verification failed.
-    pub before: Option<String>,
-    /// The plan to repair. Each planner gets one chance.
-    pub repair: Option<Repair>,
+/// Who should have written a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// An attempt before this one, if any.
+    Earlier,
+    /// The planner, in the session of this number, or its second session.
+    Planner { number: u32, repairs: bool },
+    /// Nobody: it was carried out, and this is how it was left.
+    Run,
 }
 
+/// A plan to repair: the number of the planner's session, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     pub planner: u32,
     pub problems: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retirement {
-    pub outcome: ItemOutcome,
-    pub reason: String,
-    /// The number of the step before, which identifies earlier tries of this one.
-    pub after: u32,
-    pub spent: Total,
-    /// The time since the item first started.
-    pub seconds: u64,
+impl Step {
+    /// Whether the step starts sessions, which use quota and money.
+    pub fn spends(&self) -> bool {
+        matches!(self, Self::Plan { .. } | Self::Execute | Self::Verify)
+    }
+
+    /// Whether the step only records a result, and so still runs after a stop was requested.
+    pub(super) fn records(&self) -> bool {
+        match self {
+            Self::Mark { .. } | Self::Log { .. } => true,
+            Self::Check { by } => *by != Author::Earlier,
+            _ => false,
+        }
+    }
+
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Intake => "intake",
+            Self::Mark { .. } => "asking",
+            Self::Check { .. } => "checking the plan",
+            Self::SetAside => "setting the old plan aside",
+            Self::Plan { repair: None } => "planning",
+            Self::Plan { repair: Some(_) } => "repairing the plan",
+            Self::Execute => "executing",
+            Self::Verify => "verifying",
+            Self::Log { .. } => "writing the log",
+            Self::Gather => "gathering evidence",
+            Self::Retire { outcome, .. } if outcome.is_success() => "archiving",
+            Self::Retire { .. } => "moving it out",
+        }
+    }
 }
 
 /// A notification for people. The item's history has it, too.

@@ -7,16 +7,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
-use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound, StepAnswer};
-use super::session::SessionEnd;
+use super::messages::{Candidate, Effect, Event, Intake, PlanFound, Step, StepAnswer, StepId};
 use super::settings::{Mode, Settings};
-use super::tests::{candidate, cost, judgement, over, used};
+use super::tests::{candidate, cost, failed, infra, judgement, over, used};
 use super::{Carried, Pipeline};
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::hold::Hold;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::budget::Usage;
+use crate::plan::outcome::Outcome;
 use crate::plan::verdict::Verdict;
 use crate::time::Wall;
 
@@ -113,37 +113,37 @@ impl World {
 
     /// Does it, or finds that it was done. The answer is the same.
     fn perform(&mut self, effect: &Effect) -> Option<Event> {
-        let Effect::Do { id, deed } = effect else { return None };
+        let Effect::Do { id, step } = effect else { return None };
         let name = format!("{}/{id}", self.run);
         if let Some(answer) = self.deeds.get(&name) {
             return Some(Event::Answered { id: id.clone(), answer: answer.clone() });
         }
-        let session = matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. });
+        let session = step.spends();
         if self.away && !session {
             let answer = StepAnswer::NotNow { why: AWAY.into() };
             return Some(Event::Answered { id: id.clone(), answer });
         }
-        let answer = self.answer(id, deed, &name);
+        let answer = self.answer(id, step, &name);
         self.deeds.insert(name, answer.clone());
         Some(Event::Answered { id: id.clone(), answer })
     }
 
-    fn answer(&mut self, id: &DeedId, deed: &Deed, name: &str) -> StepAnswer {
+    fn answer(&mut self, id: &StepId, step: &Step, name: &str) -> StepAnswer {
         let item = &id.item;
         let (dice, finer) = (self.dice(name, 20), self.dice(&format!("{name} finer"), 20));
-        if matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. }) {
+        if step.spends() {
             *self.sessions.entry(item.clone()).or_default() += 1;
             assert_eq!(self.thing(item).place, Shelf::Backlog, "{item}: a session for what is done");
         }
         // Any of the small things can fail too.
-        let small = !matches!(deed, Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } | Deed::Retire(_));
+        let small = !step.spends() && !matches!(step, Step::Retire { .. });
         if small && finer == 0 && dice == 0 {
             return StepAnswer::Failed { why: "the disk is full".into() };
         }
         let (time, clock) = (self.clock, self.clock);
         let limit = |known| Hold { until: Wall(clock + 45 * MINUTE), reason: format!("limit {time}"), known };
-        match deed {
-            Deed::Intake => {
+        match step {
+            Step::Intake => {
                 self.clock += SECOND;
                 let thing = self.thing(item);
                 let intake = match dice {
@@ -156,11 +156,11 @@ impl World {
                 };
                 StepAnswer::Intake(intake)
             }
-            Deed::Mark { question } => {
+            Step::Mark { question } => {
                 self.thing(item).candidate.held = Some(format!("waits for an answer: {question}"));
                 StepAnswer::Marked
             }
-            Deed::CheckPlan { .. } => {
+            Step::Check { .. } => {
                 let plan = match &self.thing(item).plan {
                     None => PlanFound::Missing,
                     Some(plan) if !plan.valid => PlanFound::Invalid { problems: "broken".into() },
@@ -170,28 +170,28 @@ impl World {
                 };
                 StepAnswer::PlanChecked(plan)
             }
-            Deed::SetAside => {
+            Step::SetAside => {
                 self.thing(item).plan = None;
                 StepAnswer::SetAside
             }
-            Deed::Plan(_) => {
+            Step::Plan { .. } => {
                 self.clock += if dice == 1 { SECOND } else { 3 * MINUTE };
-                let (end, usage) = match dice {
-                    0 => (SessionEnd::Limited(limit(finer < 10)), Usage::default()),
-                    1 => (SessionEnd::Infra("ended without a word".into()), Usage::default()),
-                    2 => (SessionEnd::Failed("it hung".into()), cost(0.5)),
-                    3 => (SessionEnd::Asks("Which colour?".into()), cost(0.5)),
+                let (outcome, usage) = match dice {
+                    0 => (Outcome::Limited(limit(finer < 10)), Usage::default()),
+                    1 => (infra("ended without a word"), Usage::default()),
+                    2 => (failed("it hung"), cost(0.5)),
+                    3 => (Outcome::Suspended { question: "Which colour?".into(), context: None }, cost(0.5)),
                     _ => (over(), cost(0.5)),
                 };
                 // 4 writes nothing and says that it is done, 5 and 6 write rubbish.
-                if end == over() && dice != 4 {
+                if outcome == over() && dice != 4 {
                     let (valid, version) = (dice > 6, self.sessions[item]);
                     let plan = Plan { valid, version, tasks: TaskStatus::Pending, commits: Vec::new(), merged: true };
                     self.thing(item).plan = Some(plan);
                 }
-                StepAnswer::PlannerEnded { end, usage }
+                StepAnswer::SessionEnded { outcome, judgement: None, usage }
             }
-            Deed::Execute { .. } => {
+            Step::Execute => {
                 self.clock += 12 * MINUTE;
                 let outcome = match dice {
                     0 => RunOutcome::Failed,
@@ -220,23 +220,23 @@ impl World {
                 }
                 StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) }
             }
-            Deed::Verify { .. } => {
+            Step::Verify => {
                 self.clock += 4 * MINUTE;
-                let (end, verdict) = match dice {
-                    0 => (SessionEnd::Limited(limit(true)), Verdict::Error),
-                    1 | 2 => (SessionEnd::Failed("it took too long".into()), Verdict::Pass),
+                let (outcome, verdict) = match dice {
+                    0 => (Outcome::Limited(limit(true)), Verdict::Error),
+                    1 | 2 => (failed("it took too long"), Verdict::Pass),
                     3 => (over(), Verdict::Error),
                     4..=9 => (over(), Verdict::Fail),
                     10 => (over(), Verdict::Warn),
                     _ => (over(), Verdict::Pass),
                 };
-                StepAnswer::VerifierEnded { end, judgement: judgement(verdict), usage: cost(0.2) }
+                StepAnswer::SessionEnded { outcome, judgement: Some(judgement(verdict)), usage: cost(0.2) }
             }
-            Deed::Log { number, judgement } => {
+            Step::Log { number, judgement } => {
                 self.thing(item).log.entry(*number).or_insert(judgement.verdict);
                 StepAnswer::Logged
             }
-            Deed::Gather => {
+            Step::Gather => {
                 let thing = self.thing(item);
                 let evidence = match &thing.plan {
                     None => Evidence {
@@ -254,17 +254,17 @@ impl World {
                 };
                 StepAnswer::Gathered(evidence)
             }
-            Deed::Retire(retirement) => {
+            Step::Retire { outcome, .. } => {
                 if dice == 0 && finer < 5 {
                     return StepAnswer::NotRetired { why: "read-only".into() };
                 }
                 let thing = self.thing(item);
-                if retirement.outcome.is_success() {
-                    proven(thing, retirement.outcome);
+                if outcome.is_success() {
+                    proven(thing, *outcome);
                 }
                 assert_eq!(thing.place, Shelf::Backlog, "{item} is moved twice");
                 thing.moves += 1;
-                thing.place = if retirement.outcome.is_success() { Shelf::Archive } else { Shelf::Failed };
+                thing.place = if outcome.is_success() { Shelf::Archive } else { Shelf::Failed };
                 StepAnswer::Retired { place: format!("{:?}", thing.place), message: String::new() }
             }
         }
@@ -362,8 +362,8 @@ impl Night {
             let event = match event {
                 // An end that was asked for is one.
                 Event::Answered { id, mut answer } if ended(&pipeline, &id) => {
-                    if let StepAnswer::PlannerEnded { end, .. } | StepAnswer::VerifierEnded { end, .. } = &mut answer {
-                        *end = SessionEnd::Interrupted;
+                    if let StepAnswer::SessionEnded { outcome, .. } = &mut answer {
+                        *outcome = Outcome::Interrupted;
                     }
                     Event::Answered { id, answer }
                 }
@@ -432,13 +432,13 @@ impl Night {
 }
 
 /// Whether this session was told to end.
-fn ended(pipeline: &Pipeline, id: &DeedId) -> bool {
+fn ended(pipeline: &Pipeline, id: &StepId) -> bool {
     pipeline.outstanding().iter().any(|effect| matches!(effect, Effect::EndSession { id: other } if other == id))
 }
 
 /// What must hold after every event.
 fn check(pipeline: &Pipeline) {
-    let doing: BTreeSet<&DeedId> = pipeline
+    let doing: BTreeSet<&StepId> = pipeline
         .outstanding()
         .iter()
         .filter_map(|effect| match effect {
@@ -463,7 +463,7 @@ fn together_once(night: &Night) -> bool {
     let mut pipeline = Pipeline::new(night.settings.clone(), night.carried_in.clone());
     night.journal.iter().any(|(event, at)| {
         pipeline.handle(event.clone(), *at);
-        pipeline.doing().iter().filter(|doing| doing.step == "executing").count() > 1
+        pipeline.jobs().values().filter(|job| job.step == Step::Execute).count() > 1
     })
 }
 

@@ -9,8 +9,7 @@ mod way;
 
 use super::evidence::{Evidence, Finding, Place};
 use super::memory::Standing;
-use super::messages::{Candidate, Deed, DeedId, Effect, Event, Intake, PlanFound, StepAnswer};
-use super::session::SessionEnd;
+use super::messages::{Candidate, Effect, Event, Intake, PlanFound, Step, StepAnswer, StepId};
 use super::settings::{Mode, Settings};
 use super::{Carried, Pipeline};
 use crate::backlog::{ItemOutcome, Kind, Priority, Slug};
@@ -18,6 +17,8 @@ use crate::engine::hold::Hold;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::budget::{Total, Usage};
+use crate::plan::outcome::{FailedHow, Failure, Outcome};
+use crate::plan::report::Report;
 use crate::plan::verdict::{Judgement, Verdict};
 use crate::time::Wall;
 
@@ -52,8 +53,16 @@ pub(super) fn used(usd: f64) -> Total {
     total
 }
 
-pub(super) fn over() -> SessionEnd {
-    SessionEnd::Over { denied: Vec::new() }
+pub(super) fn over() -> Outcome {
+    Outcome::Done(Report::completed("plan", "done"))
+}
+
+pub(super) fn infra(why: &str) -> Outcome {
+    Outcome::Infra(Failure::new(FailedHow::NotStarted, why.into()))
+}
+
+pub(super) fn failed(why: &str) -> Outcome {
+    Outcome::Failed(Failure::new(FailedHow::Tool, why.into()))
 }
 
 pub(super) fn judgement(verdict: Verdict) -> Judgement {
@@ -106,12 +115,12 @@ impl Bench {
 
     /// What it is doing.
     #[track_caller]
-    fn deed(&self) -> (DeedId, Deed) {
-        let mut deeds = self.pipeline.outstanding().iter().rev().filter_map(|effect| match effect {
-            Effect::Do { id, deed } => Some((id.clone(), deed.clone())),
+    fn step(&self) -> (StepId, Step) {
+        let mut steps = self.pipeline.outstanding().iter().rev().filter_map(|effect| match effect {
+            Effect::Do { id, step } => Some((id.clone(), step.clone())),
             _ => None,
         });
-        deeds
+        steps
             .find(|(id, _)| self.turn.as_ref().is_none_or(|turn| id.item == *turn))
             .unwrap_or_else(|| panic!("nothing is done: {:?}", self.pipeline.outcome()))
     }
@@ -120,58 +129,58 @@ impl Bench {
     #[track_caller]
     fn answer(&mut self, answer: StepAnswer) {
         self.clock += MINUTE;
-        let (id, _) = self.deed();
+        let (id, _) = self.step();
         self.tell(Event::Answered { id, answer });
     }
 
     #[track_caller]
     fn intake(&mut self) {
-        assert_eq!(self.deed().1, Deed::Intake);
+        assert_eq!(self.step().1, Step::Intake);
         let intake = Intake::Ready { hash: "h1".into(), failed: 0, next: 1 };
         self.answer(StepAnswer::Intake(intake));
     }
 
     #[track_caller]
     fn checked(&mut self, plan: PlanFound) {
-        assert!(matches!(self.deed().1, Deed::CheckPlan { .. }), "{:?}", self.deed());
+        assert!(matches!(self.step().1, Step::Check { .. }), "{:?}", self.step());
         self.answer(StepAnswer::PlanChecked(plan));
     }
 
     #[track_caller]
-    fn planner(&mut self, end: SessionEnd) {
-        assert!(matches!(self.deed().1, Deed::Plan(_)), "{:?}", self.deed());
-        self.answer(StepAnswer::PlannerEnded { end, usage: cost(0.5) });
+    fn planner(&mut self, outcome: Outcome) {
+        assert!(matches!(self.step().1, Step::Plan { .. }), "{:?}", self.step());
+        self.answer(StepAnswer::SessionEnded { outcome, judgement: None, usage: cost(0.5) });
     }
 
     #[track_caller]
     fn executed(&mut self, outcome: RunOutcome) {
-        assert!(matches!(self.deed().1, Deed::Execute { .. }), "{:?}", self.deed());
+        assert!(matches!(self.step().1, Step::Execute), "{:?}", self.step());
         self.answer(StepAnswer::PlanEnded { outcome, reason: "so it ended".into(), used: used(1.0) });
     }
 
     #[track_caller]
-    fn verifier(&mut self, end: SessionEnd, verdict: Verdict) {
-        assert!(matches!(self.deed().1, Deed::Verify { .. }), "{:?}", self.deed());
-        self.answer(StepAnswer::VerifierEnded { end, judgement: judgement(verdict), usage: cost(0.25) });
+    fn verifier(&mut self, outcome: Outcome, verdict: Verdict) {
+        assert!(matches!(self.step().1, Step::Verify), "{:?}", self.step());
+        self.answer(StepAnswer::SessionEnded { outcome, judgement: Some(judgement(verdict)), usage: cost(0.25) });
     }
 
     #[track_caller]
     fn logged(&mut self, number: u32) {
-        assert!(matches!(self.deed().1, Deed::Log { number: n, .. } if n == number), "{:?}", self.deed());
+        assert!(matches!(self.step().1, Step::Log { number: n, .. } if n == number), "{:?}", self.step());
         self.answer(StepAnswer::Logged);
     }
 
     #[track_caller]
     fn gathered(&mut self, evidence: Evidence) {
-        assert_eq!(self.deed().1, Deed::Gather);
+        assert_eq!(self.step().1, Step::Gather);
         self.answer(StepAnswer::Gathered(evidence));
     }
 
     /// It leaves the backlog.
     #[track_caller]
     fn retired(&mut self, outcome: ItemOutcome) {
-        let (id, deed) = self.deed();
-        assert!(matches!(&deed, Deed::Retire(retirement) if retirement.outcome == outcome), "{deed:?}");
+        let (id, step) = self.step();
+        assert!(matches!(&step, Step::Retire { outcome: o, .. } if *o == outcome), "{step:?}");
         self.backlog.retain(|candidate| candidate.item != id.item);
         self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() });
     }
@@ -196,7 +205,7 @@ impl Bench {
 
     #[track_caller]
     fn ended(&self, outcome: RunOutcome, reason: &str) {
-        let (found, why) = self.pipeline.outcome().unwrap_or_else(|| panic!("it goes on: {:?}", self.pipeline.doing()));
+        let (found, why) = self.pipeline.outcome().unwrap_or_else(|| panic!("it goes on: {:?}", self.pipeline.jobs()));
         assert_eq!(found, outcome, "{why}");
         assert!(why.contains(reason), "{why}");
     }

@@ -108,6 +108,35 @@ pub struct Failure {
     pub output: Option<String>,
 }
 
+impl Outcome {
+    /// The outcome of a session that need not write a report: its last words count, or what it left.
+    pub fn without_report(self, task: &str, message: &str) -> Self {
+        match self {
+            Self::Failed(failure) if failure.kind == FailedHow::NoReport => {
+                Self::Done(Report::completed(task, message))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The outcome in one word, for the usage table. `done`: the word for work that is done.
+    pub fn word(&self, done: &'static str) -> &'static str {
+        match self {
+            Self::Done(_) => done,
+            Self::Failed(_) => "failed",
+            Self::Infra(_) => "not_run",
+            Self::Suspended { .. } => "asked",
+            Self::Interrupted => "interrupted",
+            Self::Limited(_) => "limited",
+        }
+    }
+
+    /// The usage limit that the session ran into.
+    pub fn hold(&self) -> Option<&Hold> {
+        if let Self::Limited(hold) = self { Some(hold) } else { None }
+    }
+}
+
 impl Failure {
     pub fn new(kind: FailedHow, message: String) -> Self {
         Self { kind, message, denials: Vec::new(), output: None }
@@ -185,8 +214,11 @@ pub fn decide(evidence: &Evidence<'_>) -> Outcome {
             let question = report.question.unwrap_or_default();
             Outcome::Suspended { question, context: report.question_context }
         }
-        Said::Failed => Outcome::Failed(failure(FailedHow::Reported, report.message)),
-        Said::Completed | Said::NoChangeNeeded => match without_evidence(evidence, &report, denials) {
+        // Who only looks says in a verdict what was found.
+        Said::Failed if evidence.may_write || report.verdict.is_none() => {
+            Outcome::Failed(failure(FailedHow::Reported, report.message))
+        }
+        Said::Completed | Said::NoChangeNeeded | Said::Failed => match without_evidence(evidence, &report, denials) {
             Some(why) => Outcome::Failed(failure(FailedHow::NoEvidence, format!("it says it is done, but {why}"))),
             None => Outcome::Done(report),
         },

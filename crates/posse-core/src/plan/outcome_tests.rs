@@ -10,6 +10,7 @@ use crate::time::Wall;
 const DONE: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"did it"}"#;
 const ASKS: &str = r#"{"task_id":"1.1","nonce":"N","status":"suspended","message":"?","question":"Which?"}"#;
 const FAILS: &str = r#"{"task_id":"1.1","nonce":"N","status":"failed","message":"cannot"}"#;
+const FAULT: &str = r#"{"task_id":"1.1","nonce":"N","status":"failed","message":"it is broken","verdict":"FAIL"}"#;
 const NOTHING_TO_DO: &str =
     r#"{"task_id":"1.1","nonce":"N","status":"no_change_needed","message":"it was so already"}"#;
 
@@ -93,6 +94,12 @@ fn the_order_of_outcomes() {
     let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
     for (name, attempt, expected) in [
         ("all is well", good(), "done: did it"),
+        (
+            "it has found fault, and says so in its verdict",
+            Attempt { may_write: false, ..reported(FAULT) },
+            "done: it is broken",
+        ),
+        ("a verdict is no excuse", reported(FAULT), "reported: it is broken"),
         (
             "T85: stopped, whatever else there is",
             Attempt { ended: Ended::Stopped, limit: hold(), ..good() },

@@ -8,7 +8,7 @@ use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::{PermissionProfile, Spawn};
 use posse_api::AutoSpec;
-use posse_core::auto::messages::DeedId;
+use posse_core::auto::messages::StepId;
 
 use super::place::Work;
 use crate::disk::Disk;
@@ -33,7 +33,7 @@ pub(super) struct Briefing {
 pub(super) struct Setting<'a> {
     pub(super) spec: &'a AutoSpec,
     pub(super) provider: &'a Provider,
-    pub(super) id: &'a DeedId,
+    pub(super) id: &'a StepId,
     pub(super) work: Work,
     pub(super) area: &'a Path,
     /// The session's own directory.

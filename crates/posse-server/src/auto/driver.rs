@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{Deed, DeedId, Effect, Event, Notice, StepAnswer};
-use posse_core::auto::session::SessionEnd;
+use posse_core::auto::messages::{Effect, Event, Notice, Step, StepAnswer, StepId};
 use posse_core::backlog::Slug;
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::file_problem::FileProblems;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
+use posse_core::plan::outcome::Outcome;
 use posse_core::plan::verdict::Judgement;
 use posse_core::secrets::masked;
 use posse_core::time::Wall;
@@ -70,7 +70,7 @@ impl Workflow for BacklogWork {
 
     type Spec = AutoSpec;
     type Machine = Pipeline;
-    type Session = DeedId;
+    type Session = StepId;
     type View = BacklogView;
     type Local = BacklogLocal;
     type Wake = BacklogWake;
@@ -107,7 +107,7 @@ impl Workflow for BacklogWork {
         view::auto_view(ledger, files)
     }
 
-    fn said(level: Level, session: Option<&DeedId>, text: String) -> AutoEntry {
+    fn said(level: Level, session: Option<&StepId>, text: String) -> AutoEntry {
         AutoEntry::Said { level, item: session.map(|session| session.item.clone()), text }
     }
 
@@ -120,30 +120,21 @@ impl Workflow for BacklogWork {
     }
 
     fn session_ended(input: &Event) -> Option<SessionEnded<'_, Self>> {
-        let Event::Answered { id: session, answer } = input else { return None };
-        let (end, usage, verdict) = match answer {
-            StepAnswer::PlannerEnded { end, usage } => (end, usage, None),
-            StepAnswer::VerifierEnded { end, usage, judgement } => (end, usage, Some(judgement.verdict)),
-            _ => return None,
+        let Event::Answered { id: session, answer: StepAnswer::SessionEnded { outcome, judgement, usage } } = input
+        else {
+            return None;
         };
+        let verdict = judgement.as_ref().map(|judgement| verdict_word(judgement.verdict));
         Some(SessionEnded {
             session,
             phase: if verdict.is_none() { Phase::Planning } else { Phase::Verification },
-            outcome: match end {
-                SessionEnd::Interrupted => "interrupted",
-                SessionEnd::Limited(_) => "limited",
-                SessionEnd::OutOfMoney => "out_of_money",
-                SessionEnd::Infra(_) => "not_run",
-                SessionEnd::Failed(_) => "failed",
-                SessionEnd::Asks(_) => "asked",
-                SessionEnd::Over { .. } => verdict.map_or("done", verdict_word),
-            },
+            outcome: outcome.word(verdict.unwrap_or("done")),
             usage,
-            hold: if let SessionEnd::Limited(hold) = end { Some(hold) } else { None },
+            hold: outcome.hold(),
         })
     }
 
-    fn complete_line(ledger: &AutoLedger, session: &DeedId, line: &mut Line) {
+    fn complete_line(ledger: &AutoLedger, session: &StepId, line: &mut Line) {
         let memory = ledger.machine.carried().items.get(&session.item);
         line.item = Some(session.item.to_string());
         line.attempt = Some(1 + memory.map_or(0, |memory| memory.attempts));
@@ -199,9 +190,9 @@ impl Workflow for BacklogWork {
         Ok(Vec::new())
     }
 
-    fn session_of(effect: &Effect) -> Option<&DeedId> {
+    fn session_of(effect: &Effect) -> Option<&StepId> {
         match effect {
-            Effect::Do { id, deed: Deed::Plan(_) | Deed::Verify { .. } } => Some(id),
+            Effect::Do { id, step: Step::Plan { .. } | Step::Verify } => Some(id),
             _ => None,
         }
     }
@@ -209,8 +200,8 @@ impl Workflow for BacklogWork {
     /// A session or plan that was started needs no environment.
     async fn needs_context(executor: &Executor<Self>, ledger: &AutoLedger, effect: &Effect) -> bool {
         match effect {
-            Effect::Do { id, deed: Deed::Plan(_) | Deed::Verify { .. } } => !executor.is_known(id).await,
-            Effect::Do { id, deed: Deed::Execute { .. } } => {
+            Effect::Do { id, step: Step::Plan { .. } | Step::Verify } => !executor.is_known(id).await,
+            Effect::Do { id, step: Step::Execute } => {
                 matches!(executor.active_plan(&ledger.machine, id).await, Ok(None))
             }
             _ => false,
@@ -223,22 +214,24 @@ impl Workflow for BacklogWork {
         machine: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Option<Event> {
-        let Effect::Do { id, deed } = effect else { return None };
-        let answer = executor.perform(&id, deed, machine, stop).await;
+        let Effect::Do { id, step } = effect else { return None };
+        let answer = executor.perform(&id, step, machine, stop).await;
         let answer = answer.unwrap_or_else(|error| StepAnswer::Failed { why: error.to_string() });
         Some(Event::Answered { id, answer })
     }
 
     fn not_started(effect: Effect) -> Option<Event> {
-        let Effect::Do { id, deed } = effect else { return None };
-        let (end, usage) = (SessionEnd::Interrupted, Usage::none());
-        let answer = match deed {
-            Deed::Execute { .. } => {
+        let Effect::Do { id, step } = effect else { return None };
+        let answer = match step {
+            Step::Execute => {
                 let (outcome, reason) = (RunOutcome::Stopped, "stopped before it began".to_owned());
                 StepAnswer::PlanEnded { outcome, reason, used: Total::default() }
             }
-            Deed::Verify { .. } => StepAnswer::VerifierEnded { end, judgement: Judgement::none(), usage },
-            _ => StepAnswer::PlannerEnded { end, usage },
+            step => {
+                let (outcome, usage) = (Outcome::Interrupted, Usage::none());
+                let judgement = (step == Step::Verify).then(Judgement::none);
+                StepAnswer::SessionEnded { outcome, judgement, usage }
+            }
         };
         Some(Event::Answered { id, answer })
     }
@@ -287,7 +280,7 @@ impl Workflow for BacklogWork {
 
     /// Runs of plans may wait for the environment too.
     async fn context_provided(driver: &mut Driver) {
-        for run in driver.ledger.machine.doing().into_iter().filter_map(|doing| doing.run) {
+        for run in driver.ledger.machine.jobs().values().filter_map(|job| job.run).collect::<Vec<_>>() {
             driver.executor.provide_context(run).await;
         }
     }
@@ -302,12 +295,12 @@ impl Workflow for BacklogWork {
 }
 
 impl Driver {
-    async fn stop_plan(&mut self, id: &DeedId, how: StopHow) -> Effects<BacklogWork> {
+    async fn stop_plan(&mut self, id: &StepId, how: StopHow) -> Effects<BacklogWork> {
         let effects =
             self.drop_waiting(|effect| matches!(effect, Effect::Do { id: waiting, .. } if waiting == id)).await?;
         // The machine has moved on if the effect was dropped.
-        if let Some(doing) = self.ledger.machine.doing_for(&id.item).filter(|doing| doing.id == *id) {
-            match doing.run {
+        if let Some(job) = self.ledger.machine.jobs().get(&id.item).filter(|job| job.id() == *id) {
+            match job.run {
                 Some(run) => self.executor.stop_plan(run, how).await,
                 None => drop(self.local.stop_plans.insert(id.item.clone(), how)),
             }

@@ -8,15 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use posse_api::AutoEntry;
-use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{Candidate, Deed, DeedId, Intake, PlanFound, Planning, StepAnswer};
-use posse_core::auto::session::{SessionEnd, session_end};
+use posse_core::auto::messages::{Author, Candidate, Intake, PlanFound, Repair, Step, StepAnswer, StepId};
+use posse_core::auto::{Memory, Pipeline};
 use posse_core::backlog::edit::{append_verification, ask};
 use posse_core::backlog::{Item, intake, planner, read, verifier};
-use posse_core::engine::hold::Hold;
 use posse_core::plan::budget::Usage;
-use posse_core::plan::outcome::Ended;
-use posse_core::plan::report::{Report, ReportFile, Said as Status, find};
+use posse_core::plan::outcome::{Evidence, Outcome, decide};
 use posse_core::plan::verdict::Judgement;
 use posse_files::backlog::{FoundItem, edit, scan, text};
 use tokio::sync::watch;
@@ -35,13 +32,6 @@ use crate::run::{Executor, StepError};
 #[derive(Clone)]
 pub(crate) struct BacklogWork;
 
-/// The result of a session.
-enum Ran {
-    Over(Box<(Over, Briefing)>),
-    /// It was not started: the quota is used up.
-    Held(Hold),
-}
-
 /// An item as it is now.
 struct Subject {
     item: Item,
@@ -52,19 +42,27 @@ struct Subject {
 impl Executor<BacklogWork> {
     pub(super) async fn perform(
         &self,
-        id: &DeedId,
-        deed: Deed,
+        id: &StepId,
+        step: Step,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
         let candidate = pipeline.candidate(&id.item).cloned().ok_or(StepError::ItemGone)?;
-        match deed {
-            Deed::Plan(planning) => self.plan(id, &candidate, &planning, pipeline, stop).await,
-            Deed::Execute { no_wait } => self.execute(id, pipeline, no_wait).await,
-            Deed::Verify { timeout } => self.verify(id, &candidate, timeout, pipeline, stop).await,
-            deed => {
-                let (doing, id, begun) = (self.clone(), id.clone(), begun(pipeline, id));
-                disk::run_async(async move |disk| doing.perform_on(disk, id, deed, candidate, begun).await).await
+        let held = self.sessions.app.plans.services.limits.held(&self.spec.provider, crate::now());
+        if let (Some(hold), Step::Plan { .. } | Step::Verify) = (held, &step)
+            && !self.is_known(id).await
+        {
+            let (outcome, usage) = (Outcome::Limited(hold), Usage::none());
+            return Ok(StepAnswer::SessionEnded { outcome, judgement: None, usage });
+        }
+        match step {
+            Step::Plan { repair } => self.plan(id, &candidate, repair, pipeline, stop).await,
+            Step::Execute => self.execute(id, pipeline).await,
+            Step::Verify => self.verify(id, &candidate, pipeline, stop).await,
+            step => {
+                let (doing, id) = (self.clone(), id.clone());
+                let memory = pipeline.carried().items.get(&id.item).cloned().unwrap_or_default();
+                disk::run_async(async move |disk| doing.perform_on(disk, id, step, candidate, memory).await).await
             }
         }
     }
@@ -73,22 +71,22 @@ impl Executor<BacklogWork> {
     async fn perform_on(
         &self,
         disk: &Disk,
-        id: DeedId,
-        deed: Deed,
+        id: StepId,
+        step: Step,
         candidate: Candidate,
-        begun: jiff::Timestamp,
+        memory: Memory,
     ) -> Result<StepAnswer, StepError> {
         if let Some(why) = self.away().await {
             return Ok(StepAnswer::NotNow { why });
         }
-        match deed {
-            Deed::Plan(_) | Deed::Execute { .. } | Deed::Verify { .. } => Err(StepError::NotPrepared),
-            Deed::Intake => Ok(StepAnswer::Intake(self.intake(disk, &candidate))),
-            Deed::Mark { question } => {
+        match step {
+            Step::Plan { .. } | Step::Execute | Step::Verify => Err(StepError::NotPrepared),
+            Step::Intake => Ok(StepAnswer::Intake(self.intake(disk, &candidate))),
+            Step::Mark { question } => {
                 edit(disk, &self.project(&candidate.path), |text| ask(text, &question))?;
                 Ok(StepAnswer::Marked)
             }
-            Deed::CheckPlan { planner: None } => {
+            Step::Check { by: Author::Earlier | Author::Run } => {
                 let mut plan = place::existing(disk, &self.spec, &id.item)?;
                 if let PlanFound::Valid { hash } = &mut plan {
                     // The file shows only how the tasks stand. The same plan, carried out again, is another one.
@@ -98,29 +96,31 @@ impl Executor<BacklogWork> {
                 }
                 Ok(StepAnswer::PlanChecked(plan))
             }
-            Deed::CheckPlan { planner: Some(number) } => {
+            Step::Check { by: Author::Planner { number, .. } } => {
                 let (subject, desk) = (self.subject(disk, &candidate)?, self.desk(&id).await?);
-                let design = design_path(&self.spec, &id.item, begun);
+                let design = design_path(&self.spec, &id.item, begun(&memory));
                 let (item, item_path) = (&subject.item, subject.path.as_str());
                 let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
                 Ok(StepAnswer::PlanChecked(draft.take(disk, &desk).await?))
             }
-            Deed::SetAside => {
+            Step::SetAside => {
                 place::set_aside(disk, &self.spec, &id.item)?;
                 Ok(StepAnswer::SetAside)
             }
-            Deed::Log { number, judgement } => {
+            Step::Log { number, judgement } => {
                 let at = crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system());
                 let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
                 edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))?;
                 Ok(StepAnswer::Logged)
             }
-            Deed::Gather => Ok(StepAnswer::Gathered(self.gather(disk, &id, &candidate).await)),
-            Deed::Retire(retirement) => Ok(match self.retire(disk, &id, &candidate, &retirement).await {
-                Ok((place, message)) => StepAnswer::Retired { place, message },
-                Err(ArchiveError::Away(away)) => StepAnswer::NotNow { why: away.to_string() },
-                Err(error) => StepAnswer::NotRetired { why: error.to_string() },
-            }),
+            Step::Gather => Ok(StepAnswer::Gathered(self.gather(disk, &id, &candidate).await)),
+            Step::Retire { outcome, reason, after } => {
+                Ok(match self.retire(disk, &id, &candidate, &memory, (outcome, reason, after)).await {
+                    Ok((place, message)) => StepAnswer::Retired { place, message },
+                    Err(ArchiveError::Away(away)) => StepAnswer::NotNow { why: away.to_string() },
+                    Err(error) => StepAnswer::NotRetired { why: error.to_string() },
+                })
+            }
         }
     }
 
@@ -157,7 +157,7 @@ impl Executor<BacklogWork> {
         Path::new(&self.spec.directory).join(path)
     }
 
-    async fn desk(&self, id: &DeedId) -> Result<Desk, StepError> {
+    async fn desk(&self, id: &StepId) -> Result<Desk, StepError> {
         Desk::open(&self.spec, &self.state, &id.item).await
     }
 
@@ -186,12 +186,12 @@ impl Executor<BacklogWork> {
     }
 
     /// The item as a session is asked about it: as it was when the session was begun, whatever has happened to the checkout since.
-    async fn subject_of(&self, id: &DeedId, candidate: &Candidate) -> Result<Subject, StepError> {
+    async fn subject_of(&self, id: &StepId, candidate: &Candidate) -> Result<Subject, StepError> {
         let (doing, id, candidate) = (self.clone(), id.clone(), candidate.clone());
         disk::run(move |disk| doing.subject_on(disk, &id, &candidate)).await
     }
 
-    fn subject_on(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Result<Subject, StepError> {
+    fn subject_on(&self, disk: &Disk, id: &StepId, candidate: &Candidate) -> Result<Subject, StepError> {
         let (files, path) = (self.session_files(id)?, &candidate.path);
         let kept = files.join("item.md");
         let text = match disk.read_to_string(&kept) {
@@ -210,18 +210,19 @@ impl Executor<BacklogWork> {
 
     async fn plan(
         &self,
-        id: &DeedId,
+        id: &StepId,
         candidate: &Candidate,
-        planning: &Planning,
+        repair: Option<Repair>,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
         let (subject, desk) = (self.subject_of(id, candidate).await?, self.desk(id).await?);
+        let memory = pipeline.carried().items.get(&id.item).cloned().unwrap_or_default();
         let area = desk.area(Work::Plan, id.number).await?;
-        let design = design_path(&self.spec, &id.item, begun(pipeline, id));
+        let design = design_path(&self.spec, &id.item, begun(&memory));
         let plan = plan_path(&self.spec, &id.item);
         // Of a session that was begun nothing is changed.
-        if let Some(repair) = &planning.repair
+        if let Some(repair) = &repair
             && !self.is_known(id).await
         {
             let before = desk.area(Work::Plan, repair.planner).await?;
@@ -230,8 +231,7 @@ impl Executor<BacklogWork> {
                 disk::at(before.directory.join(path), move |disk, from| copy(disk, from, &to)).await?;
             }
         }
-        let problems: Option<Vec<String>> =
-            planning.repair.as_ref().map(|repair| repair.problems.lines().map(str::to_owned).collect());
+        let problems: Option<Vec<String>> = repair.map(|repair| repair.problems.lines().map(str::to_owned).collect());
         let gates = self.spec.gates();
         let agents = briefing::catalogue(&self.spec);
         let mut conventions = self.spec.conventions.clone();
@@ -242,7 +242,7 @@ impl Executor<BacklogWork> {
         let conventions = disk::at(&area.directory, existing).await;
         let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
         let writes = vec![full(&plan), full(&design)];
-        let (before, spec) = (planning.before.clone(), self.spec.clone());
+        let (before, spec) = (memory.before, self.spec.clone());
         let prompt = move |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
             let report = report.to_string_lossy();
             let brief = planner::PlannerBrief {
@@ -262,37 +262,22 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (planning.timeout, pipeline.left(&id.item));
-        let ran = self.session(id, Work::Plan, &area.directory, writes, bounds, stop, prompt).await?;
-        let (over, briefing) = match ran {
-            Ran::Over(ended) => *ended,
-            Ran::Held(hold) => {
-                return Ok(StepAnswer::PlannerEnded { end: SessionEnd::Limited(hold), usage: Usage::none() });
-            }
-        };
-        let end = match self.end(&over, pipeline) {
-            SessionEnd::Over { denied } => {
-                let report = disk::at(&briefing.report_file, read_report).await;
-                let file =
-                    report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true });
-                match found(file, over.facts.last_words(), planner::TASK, &briefing.nonce) {
-                    Some(Report { status: Status::Suspended, question: Some(question), .. }) => {
-                        SessionEnd::Asks(question)
-                    }
-                    Some(Report { status: Status::Failed, message, .. }) => SessionEnd::Failed(message),
-                    _ => SessionEnd::Over { denied },
-                }
-            }
-            end => end,
-        };
-        Ok(StepAnswer::PlannerEnded { end, usage: over.usage() })
+        let bounds = (self.spec.settings.plan_timeout, pipeline.left(&id.item));
+        let (over, briefing) =
+            self.session(id, Work::Plan, &area.directory, writes.clone(), bounds, stop, prompt).await?;
+        let report = disk::at(&briefing.report_file, read_report).await;
+        let mut outcome = self.outcome(&over, planner::TASK, &briefing, report.as_deref(), &writes, pipeline)?;
+        // Without a report its plan is looked at, unless it could not do what it wanted to.
+        if over.facts.denials().is_empty() {
+            outcome = outcome.without_report(planner::TASK, "");
+        }
+        Ok(StepAnswer::SessionEnded { outcome, judgement: None, usage: over.usage() })
     }
 
     async fn verify(
         &self,
-        id: &DeedId,
+        id: &StepId,
         candidate: &Candidate,
-        timeout: Duration,
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
@@ -314,54 +299,48 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (timeout, pipeline.left(&id.item));
-        let ran = self.session(id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
-        let (over, briefing) = match ran {
-            Ran::Over(ended) => *ended,
-            Ran::Held(hold) => {
-                let (end, usage) = (SessionEnd::Limited(hold), Usage::none());
-                return Ok(StepAnswer::VerifierEnded { end, judgement: Judgement::none(), usage });
-            }
-        };
-        let words = over.facts.last_words().unwrap_or_default().to_owned();
-        let report = found(ReportFile::Missing, Some(&words), verifier::TASK, &briefing.nonce);
-        let judgement = match over.ended {
-            Ended::Exited(0) => {
-                verifier::judge(report.as_ref().filter(|report| report.verdict.is_some()), &words, &item)
-            }
+        let bounds = (self.spec.settings.verify_timeout, pipeline.left(&id.item));
+        let (over, briefing) =
+            self.session(id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
+        let words = over.facts.last_words().unwrap_or_default();
+        let outcome = self.outcome(&over, verifier::TASK, &briefing, None, &[], pipeline)?;
+        let outcome = outcome.without_report(verifier::TASK, words);
+        let judgement = match &outcome {
+            Outcome::Done(report) => verifier::judge(report.verdict.is_some().then_some(report), words, &item),
             _ => Judgement::none(),
         };
-        let end = self.end(&over, pipeline);
         desk.tidy().await;
-        Ok(StepAnswer::VerifierEnded { end, judgement, usage: over.usage() })
+        Ok(StepAnswer::SessionEnded { outcome, judgement: Some(judgement), usage: over.usage() })
     }
 
-    fn end(&self, over: &Over, pipeline: &Pipeline) -> SessionEnd {
+    fn outcome(
+        &self,
+        over: &Over,
+        task: &str,
+        briefing: &Briefing,
+        report: Option<&str>,
+        deliverables: &[String],
+        pipeline: &Pipeline,
+    ) -> Result<Outcome, StepError> {
+        let task = task.parse()?;
         let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
-        match session_end(&over.ended, limit, over.facts.result().as_ref()) {
-            SessionEnd::Failed(_) if over.spent_all() => SessionEnd::OutOfMoney,
-            end => end,
-        }
+        let outcome = decide(&Evidence { deliverables, ..over.evidence(&task, &briefing.nonce, report, limit) });
+        // Not its fault: what it may spend is what is left of the budget.
+        Ok(if over.spent_all() && !matches!(outcome, Outcome::Done(_)) { Outcome::Interrupted } else { outcome })
     }
 
     /// Runs a session to its end, or goes on with it.
     #[allow(clippy::too_many_arguments)] // All of it is one session.
     async fn session(
         &self,
-        id: &DeedId,
+        id: &StepId,
         work: Work,
         area: &Path,
         writes: Vec<String>,
         (timeout, max_budget_usd): (Duration, Option<f64>),
         stop: watch::Receiver<bool>,
         prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String + Send + 'static,
-    ) -> Result<Ran, StepError> {
-        let held = self.sessions.app.plans.services.limits.held(&self.spec.provider, crate::now());
-        if let Some(hold) = held
-            && !self.is_known(id).await
-        {
-            return Ok(Ran::Held(hold));
-        }
+    ) -> Result<(Over, Briefing), StepError> {
         let (provider, texts) = self.provider().await?;
         let files = self.session_files(id)?;
         let (spec, of, area) = (self.spec.clone(), id.clone(), area.to_owned());
@@ -380,7 +359,7 @@ impl Executor<BacklogWork> {
             flags,
         };
         let over = self.run_session(id, briefing.spawn.clone(), (texts, timeout), launched, stop).await?;
-        Ok(Ran::Over(Box::new((over, briefing))))
+        Ok((over, briefing))
     }
 }
 
@@ -390,14 +369,8 @@ fn subject(candidate: &Candidate, text: String) -> Result<Subject, StepError> {
     Ok(Subject { item, text, path })
 }
 
-/// A report of this session, whatever it says.
-fn found(file: ReportFile<'_>, words: Option<&str>, task: &str, nonce: &str) -> Option<Report> {
-    find(file, words, &task.parse().ok()?, nonce).ok()
-}
-
-fn begun(pipeline: &Pipeline, id: &DeedId) -> jiff::Timestamp {
-    let memory = pipeline.carried().items.get(&id.item);
-    memory.and_then(|memory| memory.begun).unwrap_or_else(crate::now).timestamp()
+fn begun(memory: &Memory) -> jiff::Timestamp {
+    memory.begun.unwrap_or_else(crate::now).timestamp()
 }
 
 fn copy(disk: &Disk, from: &Path, to: &Path) -> Result<(), StepError> {

@@ -1,7 +1,7 @@
 //! Makes the view of a pipeline.
 
 use posse_api::{AutoSessionView, BacklogView, DoingView, ItemView, WhyLine, WhyView};
-use posse_core::auto::machine::Doing;
+use posse_core::auto::machine::Job;
 use posse_core::auto::memory::Standing;
 use posse_core::backlog::Slug;
 use posse_core::engine::Machine;
@@ -32,19 +32,19 @@ pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> BacklogView {
 }
 
 fn doing(ledger: &AutoLedger) -> Vec<DoingView> {
-    let view = |doing: Doing| DoingView {
-        session: ledger.launched.get(&doing.id).map(|launched| AutoSessionView {
+    let view = |job: &Job| DoingView {
+        session: ledger.launched.get(&job.id()).map(|launched| AutoSessionView {
             agent: launched.agent.clone(),
             model: launched.model.clone(),
             since: launched.at.timestamp(),
-            doing: ledger.activity.get(&doing.id).cloned(),
+            doing: ledger.activity.get(&job.id()).cloned(),
         }),
-        item: doing.id.item,
-        step: doing.step.to_owned(),
-        since: doing.since.timestamp(),
-        plan_run: doing.run,
+        item: job.item.clone(),
+        step: job.step.word().to_owned(),
+        since: job.since.timestamp(),
+        plan_run: job.run,
     };
-    ledger.machine.doing().into_iter().map(view).collect()
+    ledger.machine.jobs().values().map(view).collect()
 }
 
 fn item(ledger: &AutoLedger, item: Slug, standing: Standing, reason: String) -> ItemView {

@@ -122,16 +122,9 @@ impl Workflow for PlanWork {
         Some(SessionEnded {
             session,
             phase: if verdict.is_none() { Phase::Task } else { Phase::Validation },
-            outcome: match outcome {
-                Outcome::Done(_) => verdict.map_or("done", verdict_word),
-                Outcome::Failed(_) => "failed",
-                Outcome::Infra(_) => "not_run",
-                Outcome::Suspended { .. } => "asked",
-                Outcome::Interrupted => "interrupted",
-                Outcome::Limited(_) => "limited",
-            },
+            outcome: outcome.word(verdict.map_or("done", verdict_word)),
             usage,
-            hold: if let Outcome::Limited(hold) = outcome { Some(hold) } else { None },
+            hold: outcome.hold(),
         })
     }
 

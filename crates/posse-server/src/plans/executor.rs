@@ -14,7 +14,6 @@ use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCh
 use posse_core::plan::names::commit_message;
 use posse_core::plan::outcome::{Evidence, FailedHow, Failure, Outcome, decide};
 use posse_core::plan::prompt::SharedCheckout;
-use posse_core::plan::report::{Report, ReportFile};
 use posse_core::plan::verdict::{Judgement, judge};
 use tokio::sync::watch;
 
@@ -156,10 +155,6 @@ impl Executor<PlanWork> {
             flags,
         };
         let over = self.run_session(id, briefing.spawn.clone(), (texts, launch.timeout), launched, stop).await?;
-        let denials = over.facts.denials().to_vec();
-        if !denials.is_empty() {
-            self.record(PlanEntry::Refused { id: id.clone(), denials });
-        }
         if let Some(edited) = briefing.changed_copy().await {
             let _ = self.signals.send(Signal::Wake(edited));
         }
@@ -227,16 +222,10 @@ impl Executor<PlanWork> {
         let works = id.part == Part::Work;
         let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
         let evidence = Evidence {
-            task: &id.task,
-            nonce: &briefing.nonce,
-            ended: over.ended.clone(),
-            limit,
-            result: over.facts.result(),
-            report: report.as_deref().map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
-            last_message: over.facts.last_words(),
             may_write: works && briefing.profile.writes(),
             left_work: matches!(left_work, Ok(true)),
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
+            ..over.evidence(&id.task, &briefing.nonce, report.as_deref(), limit)
         };
         let mut outcome = decide(&evidence);
         if let (Err(unknown), Outcome::Failed(Failure { kind: FailedHow::NoEvidence, .. })) = (left_work, &outcome) {
@@ -250,18 +239,10 @@ impl Executor<PlanWork> {
         let words = over.facts.last_words().unwrap_or_default();
         let mut judgement = Judgement::none();
         if !works {
-            let said = match &outcome {
-                Outcome::Done(report) => Some(report.clone()),
-                // A verdict in words is one too.
-                Outcome::Failed(failure) if failure.kind == FailedHow::NoReport => {
-                    let message = words.lines().last().unwrap_or_default();
-                    Some(Report::completed(id.task.to_string(), message))
-                }
-                _ => None,
-            };
-            if let Some(report) = said {
-                judgement = judge(report.verdict.is_some().then_some(&report), words);
-                outcome = Outcome::Done(report);
+            // A verdict in words is one too.
+            outcome = outcome.without_report(id.task.as_str(), words.lines().last().unwrap_or_default());
+            if let Outcome::Done(report) = &outcome {
+                judgement = judge(report.verdict.is_some().then_some(report), words);
             }
         }
         session_ended(id, outcome, judgement, over.usage())
@@ -334,6 +315,7 @@ pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<
 #[cfg(test)]
 mod tests {
     use posse_core::engine::hold::Hold;
+    use posse_core::plan::report::Report;
     use posse_core::time::Wall;
 
     use super::*;

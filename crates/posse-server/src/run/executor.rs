@@ -113,6 +113,10 @@ impl<W: Workflow> Executor<W> {
             let _ = self.signals.send(Signal::Activity(session.clone(), messages::activity(event)));
         };
         let over = self.sessions.run(order, self.context.clone(), stop, hears).await;
+        let denials = over.facts.denials().to_vec();
+        if !denials.is_empty() {
+            self.record(EntryOf::<W>::Refused { id: session.clone(), denials });
+        }
         let changed = git::check(fields.directory.as_ref()).await.unwrap_or_else(|error| vec![error.to_string()]);
         for what in changed {
             let text =

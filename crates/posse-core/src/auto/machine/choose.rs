@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use super::{Job, Pipeline, Stage, Step};
+use super::{Job, JobState, Pipeline};
 use crate::auto::memory::{Leaving, Memory, Parked, ParkedWhy};
-use crate::auto::messages::{Candidate, Effect, NoticeKind};
+use crate::auto::messages::{Candidate, Effect, NoticeKind, Step};
 use crate::auto::settings::Mode;
 use crate::backlog::{ItemOutcome, Slug};
 use crate::engine::{Machine, RunOutcome, StopHow};
@@ -28,11 +28,12 @@ impl Pipeline {
     fn go_on_with(&mut self, item: &Slug) {
         let Some(job) = self.jobs.get(item) else { return };
         let ending = self.progress.stop.is_some() || self.closing.is_some();
-        let step = match &job.stage {
-            Stage::Doing(_) => return,
-            Stage::Resting(_, until) if *until > self.progress.now && !ending => return,
-            Stage::Resting(step, _) | Stage::Ready(step) => step.clone(),
-        };
+        match job.state {
+            JobState::Doing => return,
+            JobState::Resting(until) if until > self.progress.now && !ending => return,
+            JobState::Resting(_) | JobState::Ready => {}
+        }
+        let step = job.step.clone();
         if ending && (self.away.is_some() || !step.records()) {
             let text = match &self.closing {
                 Some((_, reason)) => format!("stays as it is before {}: {reason}", step.word()),
@@ -42,7 +43,7 @@ impl Pipeline {
             return self.leave(item);
         }
         if self.away.is_some() {
-            return self.ready(item, step);
+            return self.again(item);
         }
         if step.spends() {
             if let Some(hold) = self.hold().cloned() {
@@ -50,7 +51,7 @@ impl Pipeline {
                     self.leave(item);
                     return self.close(RunOutcome::RateLimited, hold.reason);
                 }
-                return self.ready(item, step);
+                return self.again(item);
             }
             if let Some(reason) = exhausted(self.levels()) {
                 self.step(item, format!("stays as it is: {reason}"));
@@ -61,7 +62,7 @@ impl Pipeline {
                 return self.park(item, ParkedWhy::Budget, reason);
             }
         }
-        self.begin(item, step);
+        self.begin(item);
     }
 
     /// Starts as many items as allowed. Ends the run when nothing is left to do.
@@ -219,11 +220,11 @@ impl Pipeline {
             since: now,
             number: 0,
             began: now,
-            stage: Stage::Ready(Step::Intake),
+            step: Step::Intake,
+            state: JobState::Ready,
             hash: candidate.hash,
             next_entry: 1,
             spent: Total::default(),
-            denied: Vec::new(),
             infra: 0,
             errors: 0,
             plan: None,
@@ -232,7 +233,7 @@ impl Pipeline {
         self.jobs.insert(item.clone(), job);
         let max = self.settings.max_attempts;
         self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}{why}"));
-        self.begin(item, Step::Intake);
+        self.begin(item);
     }
 
     /// Refunds the attempts of a streak: nothing works, so no item is at fault.

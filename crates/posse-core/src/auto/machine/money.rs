@@ -1,10 +1,9 @@
 //! Budgets. The pipeline adds what its own sessions used; `Event::Spent` replaces the sums with those of all runs.
 
-use super::{Infra, Pipeline, Step};
-use crate::auto::memory::ParkedWhy;
+use super::Pipeline;
 use crate::backlog::Slug;
 use crate::engine::Machine;
-use crate::plan::budget::{Level, Total, Usage, exhausted, knows_sums, left, spend};
+use crate::plan::budget::{Level, Total, Usage, knows_sums, left, spend};
 
 impl Pipeline {
     /// Whether these sums are known already.
@@ -33,19 +32,6 @@ impl Pipeline {
     pub fn left(&self, item: &Slug) -> Option<f64> {
         let levels: Vec<Level> = self.levels().iter().cloned().chain(self.item_level(item)).collect();
         left(&levels)
-    }
-
-    /// A tool ended its session because it had spent its budget. If the levels have money left, the step is retried a bounded
-    /// number of times.
-    pub(super) fn out_of_money(&mut self, item: &Slug, step: Step) {
-        let why = "its session has spent all that it was given";
-        let spent = exhausted(self.levels()).or(self.item_level(item).and_then(|level| exhausted(&[level])));
-        if spent.is_some() {
-            self.step(item, why);
-            self.ready(item, step);
-        } else if self.infra(item, step, why) == Infra::GiveUp {
-            self.park(item, ParkedWhy::Budget, format!("what is left is not enough: {why}"));
-        }
     }
 
     /// The budget of an item.

@@ -1,58 +1,29 @@
 //! Decides an item's next step from the answer to its current one.
 
-use super::{Author, Infra, Job, Pipeline, Stage, Step};
-use crate::auto::evidence::{Evidence, Miss, in_words, misses};
+use super::{JobState, Pipeline};
+use crate::auto::evidence::{Evidence, Finding, Place, missing};
 use crate::auto::memory::{Executed, Leaving, ParkedWhy, Verified};
-use crate::auto::messages::{Deed, Intake, NoticeKind, PlanFound, Planning, Repair, Retirement, StepAnswer};
-use crate::auto::session::SessionEnd;
+use crate::auto::messages::{Author, Intake, NoticeKind, PlanFound, Repair, Step, StepAnswer};
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::exhausted;
+use crate::plan::outcome::Outcome;
 use crate::plan::verdict::{Judgement, VALIDATOR_RETRIES, Verdict};
 use crate::turn::Level;
 
 impl Pipeline {
-    /// The request of a step.
-    pub(super) fn deed(&self, item: &Slug, step: Step) -> Deed {
-        let job = self.jobs.get(item);
-        let memory = self.carried.items.get(item);
-        match step {
-            Step::Intake => Deed::Intake,
-            Step::Mark { question } => Deed::Mark { question },
-            Step::Check { by: Author::Planner { number } | Author::Repair { number } } => {
-                Deed::CheckPlan { planner: Some(number) }
-            }
-            Step::Check { by: Author::Earlier | Author::Run } => Deed::CheckPlan { planner: None },
-            Step::SetAside => Deed::SetAside,
-            Step::Plan { repair } => Deed::Plan(Planning {
-                timeout: self.settings.plan_timeout,
-                before: memory.and_then(|memory| memory.before.clone()),
-                repair,
-            }),
-            Step::Execute => Deed::Execute { no_wait: self.settings.no_wait },
-            Step::Verify => Deed::Verify { timeout: self.settings.verify_timeout },
-            Step::Log { verdict } => Deed::Log { number: job.map_or(1, |job| job.next_entry), judgement: verdict },
-            Step::Gather => Deed::Gather,
-            Step::Retire { outcome, reason, after } => {
-                let since = memory.and_then(|memory| memory.begun).unwrap_or(self.progress.now);
-                Deed::Retire(Retirement {
-                    outcome,
-                    reason,
-                    after,
-                    spent: memory.map(|memory| memory.spent.clone()).unwrap_or_default(),
-                    seconds: u64::try_from(self.progress.now.0.saturating_sub(since.0) / 1000).unwrap_or(0),
-                })
-            }
-        }
-    }
-
     /// Handles the answer to the current step of an item.
     pub(super) fn answered(&mut self, item: &Slug, answer: StepAnswer) {
-        let Some(Job { stage: Stage::Doing(step), .. }) = self.jobs.get(item).cloned() else { return };
+        let Some(step) = self.jobs.get(item).map(|job| job.step.clone()) else { return };
         match (step, answer) {
-            (step, StepAnswer::Failed { why }) => self.deed_failed(item, step, &why),
-            (step, StepAnswer::NotNow { why }) => {
-                self.ready(item, step);
+            (step, StepAnswer::Failed { why }) => {
+                if !self.infra(item, &why) {
+                    let text = format!("{} could not be done: {why}", step.word());
+                    self.park(item, ParkedWhy::NeedsAttention, text);
+                }
+            }
+            (_, StepAnswer::NotNow { why }) => {
+                self.again(item);
                 self.checkout_is(Some(why));
                 // The checkout may be back already, without another event.
                 self.stale = true;
@@ -65,19 +36,15 @@ impl Pipeline {
                 self.step(item, "the old plan is set aside");
                 self.ready(item, Step::Plan { repair: None });
             }
-            (Step::Plan { repair }, StepAnswer::PlannerEnded { end, usage }) => {
+            (step @ (Step::Plan { .. } | Step::Verify), StepAnswer::SessionEnded { outcome, judgement, usage }) => {
                 self.spent(item, &usage);
-                self.planner_ended(item, repair, end);
+                self.session_ended(item, step, outcome, judgement);
             }
             (Step::Execute, StepAnswer::PlanEnded { outcome, reason, used }) => {
                 self.used(item, &used);
                 self.plan_ended(item, outcome, reason);
             }
-            (Step::Verify, StepAnswer::VerifierEnded { end, judgement, usage }) => {
-                self.spent(item, &usage);
-                self.verifier_ended(item, end, judgement);
-            }
-            (Step::Log { verdict }, StepAnswer::Logged) => self.logged(item, verdict),
+            (Step::Log { number, judgement }, StepAnswer::Logged) => self.logged(item, number, &judgement),
             (Step::Gather, StepAnswer::Gathered(evidence)) => self.judged(item, &evidence),
             (Step::Retire { outcome, reason, .. }, StepAnswer::Retired { place, message }) => {
                 let message = Some(message).filter(|message| !message.is_empty());
@@ -92,13 +59,6 @@ impl Pipeline {
             _ => return,
         }
         self.progress.settle(|effect| effect.item() == Some(item));
-    }
-
-    fn deed_failed(&mut self, item: &Slug, step: Step, why: &str) {
-        let word = step.word();
-        if self.infra(item, step, why) == Infra::GiveUp {
-            self.park(item, ParkedWhy::NeedsAttention, format!("{word} could not be done: {why}"));
-        }
     }
 
     fn taken_in(&mut self, item: &Slug, intake: Intake) {
@@ -130,7 +90,6 @@ impl Pipeline {
     fn plan_checked(&mut self, item: &Slug, by: Author, plan: PlanFound) {
         let Some(job) = self.jobs.get_mut(item) else { return };
         let hash = job.hash.clone();
-        let denied = std::mem::take(&mut job.denied);
         if let PlanFound::Valid { hash } = &plan {
             job.plan = Some(hash.clone());
         }
@@ -156,25 +115,21 @@ impl Pipeline {
                 );
                 self.ready(item, Step::SetAside);
             }
-            (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Valid { .. }) => {
+            (Author::Planner { .. }, PlanFound::Valid { .. }) => {
                 let branch = self.settings.branch.clone();
                 let memory = self.memory(item);
                 (memory.planned, memory.branch) = (Some(hash), branch);
                 self.say(NoticeKind::ItemPlanned, Level::Info, item, "planned".into());
                 self.ready(item, Step::Execute);
             }
-            (Author::Planner { number }, PlanFound::Invalid { problems }) => {
+            (Author::Planner { number, repairs: false }, PlanFound::Invalid { problems }) => {
                 self.step(item, format!("the plan is not valid; the planner gets one chance to repair it: {problems}"));
                 self.ready(item, Step::Plan { repair: Some(Repair { planner: number, problems }) });
             }
-            (Author::Planner { .. } | Author::Repair { .. }, PlanFound::Missing) => {
-                let mut reason = "the planner wrote no plan".to_owned();
-                if !denied.is_empty() {
-                    reason = format!("{reason}; it was not allowed: {}", denied.join(", "));
-                }
-                self.attempt_failed(item, reason);
+            (Author::Planner { .. }, PlanFound::Missing) => {
+                self.attempt_failed(item, "the planner wrote no plan".into());
             }
-            (Author::Repair { .. }, PlanFound::Invalid { problems }) => {
+            (Author::Planner { .. }, PlanFound::Invalid { problems }) => {
                 self.attempt_failed(item, format!("the plan is not valid, also after a repair: {problems}"));
             }
             (Author::Run, PlanFound::Valid { hash }) => {
@@ -192,46 +147,70 @@ impl Pipeline {
         }
     }
 
-    fn planner_ended(&mut self, item: &Slug, repair: Option<Repair>, end: SessionEnd) {
-        if !matches!(end, SessionEnd::Limited(_)) {
+    fn session_ended(&mut self, item: &Slug, step: Step, outcome: Outcome, judgement: Option<Judgement>) {
+        if !matches!(outcome, Outcome::Limited(_)) {
             self.carried.quota.not_limited();
         }
-        match end {
-            SessionEnd::Interrupted => self.interrupted(item, Step::Plan { repair }),
-            SessionEnd::Limited(hold) => {
+        match (step, outcome) {
+            (step, Outcome::Interrupted) => self.interrupted(item, &step),
+            (_, Outcome::Limited(hold)) => {
                 self.hold_begins(item, hold);
-                self.ready(item, Step::Plan { repair });
+                self.again(item);
             }
-            SessionEnd::OutOfMoney => self.out_of_money(item, Step::Plan { repair }),
-            SessionEnd::Infra(why) => {
-                if self.infra(item, Step::Plan { repair }, &why) == Infra::GiveUp {
-                    self.attempt_failed(item, format!("no plan: {why}"));
+            (Step::Verify, Outcome::Infra(failure) | Outcome::Failed(failure)) => {
+                self.no_verdict(item, &failure.message);
+            }
+            (Step::Verify, Outcome::Suspended { question, .. }) => self.no_verdict(item, &question),
+            (Step::Verify, Outcome::Done(_)) => match judgement {
+                Some(judgement) if judgement.verdict != Verdict::Error => {
+                    let number = self.jobs.get(item).map_or(1, |job| job.next_entry);
+                    self.ready(item, Step::Log { number, judgement });
+                }
+                other => self.no_verdict(item, &other.unwrap_or_else(Judgement::none).findings.join("; ")),
+            },
+            (_, Outcome::Infra(failure)) => {
+                if !self.infra(item, &failure.message) {
+                    self.attempt_failed(item, format!("no plan: {}", failure.message));
                 }
             }
-            SessionEnd::Failed(why) => self.attempt_failed(item, format!("no plan: {why}")),
-            SessionEnd::Asks(question) => {
+            (_, Outcome::Failed(failure)) => self.attempt_failed(item, format!("no plan: {}", failure.message)),
+            (_, Outcome::Suspended { question, .. }) => {
                 self.step(item, format!("the planner asks: {question}"));
                 self.ready(item, Step::Mark { question });
             }
-            SessionEnd::Over { denied } => {
+            (step, Outcome::Done(_)) => {
                 let Some(job) = self.jobs.get_mut(item) else { return };
-                (job.infra, job.denied) = (0, denied);
-                let number = job.number;
-                let by = if repair.is_some() { Author::Repair { number } } else { Author::Planner { number } };
-                self.ready(item, Step::Check { by });
+                job.infra = 0;
+                let (number, repairs) = (job.number, step != Step::Plan { repair: None });
+                self.ready(item, Step::Check { by: Author::Planner { number, repairs } });
             }
         }
     }
 
-    /// A session was ended on request. Without a stop of the pipeline the step is retried.
-    fn interrupted(&mut self, item: &Slug, step: Step) {
+    /// A session was ended, on request or because it had spent what was left. Without a stop of the pipeline it is retried.
+    fn interrupted(&mut self, item: &Slug, step: &Step) {
+        let spent = exhausted(self.levels()).or(self.item_level(item).and_then(|level| exhausted(&[level])));
         if self.progress.stop.is_some() {
             self.step(item, format!("stopped while {}; goes on from here", step.word()));
-            return self.leave(item);
+            self.leave(item);
+        } else if spent.is_some() {
+            self.again(item);
+        } else if !self.infra(item, "its session was ended") {
+            let reason = "its sessions are ended by somebody, or what is left of its budget is not enough";
+            self.park(item, ParkedWhy::NeedsAttention, reason.into());
         }
-        if self.infra(item, step, "its session was ended") == Infra::GiveUp {
-            self.park(item, ParkedWhy::NeedsAttention, "its sessions are ended by somebody".into());
+    }
+
+    fn no_verdict(&mut self, item: &Slug, why: &str) {
+        let (now, backoff) = (self.progress.now, self.settings.backoff);
+        let Some(job) = self.jobs.get_mut(item) else { return };
+        job.errors += 1;
+        let errors = job.errors;
+        if errors > VALIDATOR_RETRIES {
+            return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
         }
+        job.state = JobState::Resting(now.after(backoff.pause(errors)));
+        self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
     }
 
     fn after_plan(&mut self, item: &Slug) {
@@ -298,40 +277,9 @@ impl Pipeline {
         }
     }
 
-    fn verifier_ended(&mut self, item: &Slug, end: SessionEnd, judgement: Judgement) {
-        if !matches!(end, SessionEnd::Limited(_)) {
-            self.carried.quota.not_limited();
-        }
-        let error = |why| Judgement { verdict: Verdict::Error, findings: vec![why] };
-        let judgement = match end {
-            SessionEnd::Interrupted => return self.interrupted(item, Step::Verify),
-            SessionEnd::Limited(hold) => {
-                self.hold_begins(item, hold);
-                return self.ready(item, Step::Verify);
-            }
-            SessionEnd::OutOfMoney => return self.out_of_money(item, Step::Verify),
-            SessionEnd::Infra(why) | SessionEnd::Failed(why) | SessionEnd::Asks(why) => error(why),
-            SessionEnd::Over { .. } => judgement,
-        };
-        if judgement.verdict != Verdict::Error {
-            return self.ready(item, Step::Log { verdict: judgement });
-        }
-        let (now, backoff) = (self.progress.now, self.settings.backoff);
+    fn logged(&mut self, item: &Slug, number: u32, judgement: &Judgement) {
         let Some(job) = self.jobs.get_mut(item) else { return };
-        job.errors += 1;
-        let (errors, why) = (job.errors, judgement.findings.join("; "));
-        if errors > VALIDATOR_RETRIES {
-            return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
-        }
-        job.stage = Stage::Resting(Step::Verify, now.after(backoff.pause(errors)));
-        self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
-    }
-
-    fn logged(&mut self, item: &Slug, judgement: Judgement) {
-        let Some(job) = self.jobs.get_mut(item) else { return };
-        job.errors = 0;
-        let number = job.next_entry;
-        job.next_entry += 1;
+        (job.errors, job.next_entry) = (0, number + 1);
         let (hash, plan) = (job.hash.clone(), job.plan.clone());
         let found = judgement.findings.join("; ");
         match judgement.verdict {
@@ -368,15 +316,14 @@ impl Pipeline {
         let verified = memory.verified.filter(|done| of_now(&done.item, &done.plan));
         let executed = memory.executed.filter(|done| of_now(&done.item, &done.plan));
         let verdict = verified.map(|verified| verified.verdict);
-        let missing = misses(evidence, job.kind, verdict);
-        if missing.contains(&Miss::Gone) {
+        let missing = missing(evidence, job.kind, verdict);
+        if evidence.item == Place::Gone {
             self.step(item, "it is not in the backlog any more");
             return self.leave(item);
         }
-        if !missing.is_empty() && missing.iter().all(|miss| matches!(miss, Miss::NotLookedUp(_))) {
-            let why = in_words(&missing);
-            if self.infra(item, Step::Gather, &why) == Infra::GiveUp {
-                self.park(item, ParkedWhy::NeedsAttention, why);
+        if missing.len() == 1 && matches!(evidence.unreachable, Finding::Unknown { .. }) {
+            if !self.infra(item, &missing[0]) {
+                self.park(item, ParkedWhy::NeedsAttention, missing.concat());
             }
             return;
         }
@@ -384,7 +331,7 @@ impl Pipeline {
             return self.attempt_failed(item, "its plan was not carried out as it is now".into());
         };
         if !missing.is_empty() {
-            return self.attempt_failed(item, format!("it says it is done, but {}", in_words(&missing)));
+            return self.attempt_failed(item, format!("it says it is done, but {}", missing.join("; ")));
         }
         let warned = verdict == Some(Verdict::Warn) || executed.outcome == RunOutcome::CompletedWithWarnings;
         let outcome = if warned { ItemOutcome::CompletedWithWarnings } else { ItemOutcome::Completed };

@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Pipeline, Stage};
+use super::{Job, JobState, Pipeline};
 use crate::auto::memory::{Carried, Line, Standing};
-use crate::auto::messages::{Candidate, DeedId, Effect, Event};
+use crate::auto::messages::{Candidate, Effect, Event};
 #[cfg(test)]
 use crate::auto::settings::Settings;
 use crate::backlog::Slug;
 use crate::engine::hold::Quota;
-use crate::ids::RunId;
 use crate::plan::budget::Total;
-use crate::time::Wall;
 
 /// The state of an item, the reason, and its history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,19 +20,6 @@ pub struct Why {
     pub standing: Standing,
     pub reason: String,
     pub history: Vec<Line>,
-}
-
-/// The current step of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doing {
-    pub id: DeedId,
-    pub since: Wall,
-    /// When the step began.
-    pub began: Wall,
-    /// A word or two.
-    pub step: &'static str,
-    /// The run of the item's plan, while it is active.
-    pub run: Option<RunId>,
 }
 
 impl Pipeline {
@@ -77,13 +62,9 @@ impl Pipeline {
         self.away.as_deref()
     }
 
-    /// The current steps of all items in progress.
-    pub fn doing(&self) -> Vec<Doing> {
-        self.jobs.values().map(now).collect()
-    }
-
-    pub fn doing_for(&self, item: &Slug) -> Option<Doing> {
-        self.jobs.get(item).map(now)
+    /// The items in progress.
+    pub fn jobs(&self) -> &BTreeMap<Slug, Job> {
+        &self.jobs
     }
 
     /// Returns the differences between the known backlog and a scan. With `away` the scan is of another checkout.
@@ -157,20 +138,13 @@ impl Pipeline {
     }
 
     fn progress(&self, job: &Job) -> String {
-        match &job.stage {
-            Stage::Doing(step) => step.word().to_owned(),
-            Stage::Resting(step, _) => format!("a pause before {}", step.word()),
-            Stage::Ready(step) => match (&self.away, self.carried.quota.hold()) {
-                (Some(why), _) => format!("{} waits: {why}", step.word()),
-                (None, Some(hold)) => format!("{} waits for the quota: {}", step.word(), hold.reason),
-                (None, None) => format!("{} is next", step.word()),
-            },
+        let word = job.step.word();
+        match (&job.state, &self.away, self.carried.quota.hold()) {
+            (JobState::Doing, ..) => word.to_owned(),
+            (JobState::Resting(_), ..) => format!("a pause before {word}"),
+            (JobState::Ready, Some(why), _) => format!("{word} waits: {why}"),
+            (JobState::Ready, None, Some(hold)) => format!("{word} waits for the quota: {}", hold.reason),
+            (JobState::Ready, None, None) => format!("{word} is next"),
         }
     }
-}
-
-fn now(job: &Job) -> Doing {
-    let (Stage::Doing(step) | Stage::Ready(step) | Stage::Resting(step, _)) = &job.stage;
-    let id = DeedId { item: job.item.clone(), number: job.number };
-    Doing { id, since: job.since, began: job.began, step: step.word(), run: job.run }
 }

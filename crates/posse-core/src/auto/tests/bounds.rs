@@ -12,10 +12,13 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
         bench.checked(PlanFound::Missing);
         // Three tries each: an empty answer is no answer.
         for _ in 0..3 {
-            let (id, deed) = bench.deed();
-            assert!(matches!(deed, Deed::Plan(_)));
-            let end = SessionEnd::Infra("ended without a word".into());
-            bench.tell(Event::Answered { id, answer: StepAnswer::PlannerEnded { end, usage: Usage::default() } });
+            let (id, step) = bench.step();
+            assert!(matches!(step, Step::Plan { .. }));
+            let end = infra("ended without a word");
+            bench.tell(Event::Answered {
+                id,
+                answer: StepAnswer::SessionEnded { outcome: end, judgement: None, usage: Usage::default() },
+            });
             if let Some(deadline) = bench.pipeline.deadline() {
                 bench.clock = deadline.0;
                 bench.tell(Event::Time);
@@ -49,14 +52,14 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.intake();
     bench.checked(PlanFound::Missing);
-    bench.planner(SessionEnd::Limited(hold.clone()));
+    bench.planner(Outcome::Limited(hold.clone()));
     assert_eq!(bench.pipeline.deadline(), Some(hold.until));
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
     // Another run honours it.
     let carried = bench.pipeline.carried().for_the_next();
     let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
-    assert_eq!((other.pipeline.doing(), other.pipeline.deadline()), (Vec::new(), Some(hold.until)));
+    assert_eq!((other.pipeline.jobs().len(), other.pipeline.deadline()), (0, Some(hold.until)));
     other.clock = hold.until.0;
     other.tell(Event::Time);
     other.intake();
@@ -109,7 +112,7 @@ fn money_is_counted_over_all_items_and_on_every_level() {
     let mut bench = Bench::new(drain(), backlog.clone());
     bench.planned();
     bench.why("1-a", Standing::Parked, "budget_exhausted: this item: 0.50 USD of 0.50 USD");
-    assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.step().0.item, slug("2-b"));
     assert_eq!(bench.pipeline.carried().for_the_next().items[&slug("1-a")].parked, None, "the next run looks again");
     // Who takes it up again has not got the money back.
     let mut bench =
@@ -153,7 +156,7 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     bench.intake();
     bench.checked(PlanFound::Missing);
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
-    bench.planner(SessionEnd::OutOfMoney);
+    bench.planner(Outcome::Interrupted);
     bench.ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
     // If its tool is wrong about that, not for ever.
@@ -165,7 +168,7 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     bench.intake();
     bench.checked(PlanFound::Missing);
     while bench.pipeline.outcome().is_none() {
-        bench.planner(SessionEnd::OutOfMoney);
+        bench.planner(Outcome::Interrupted);
         if let Some(deadline) = bench.pipeline.deadline() {
             bench.clock = deadline.0;
             bench.tell(Event::Time);

@@ -34,7 +34,7 @@ fn everything_waits_until_the_user_is_back() {
     bench.checked(valid());
     bench.gathered(good());
     bench.retired(ItemOutcome::Completed);
-    assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.step().0.item, slug("2-b"));
     let why = bench.pipeline.why(&slug("1-a")).unwrap();
     assert!(why.history.iter().any(|line| line.text == AWAY), "{why:?}");
 }
@@ -46,7 +46,7 @@ fn who_finds_out_in_the_middle_of_it_does_it_later() {
     bench.executed(RunOutcome::Verified);
     bench.checked(valid());
     bench.gathered(good());
-    let (id, first) = bench.deed();
+    let (id, first) = bench.step();
     let effects = bench
         .pipeline
         .handle(Event::Answered { id, answer: StepAnswer::NotNow { why: AWAY.into() } }, Wall(bench.clock));
@@ -54,11 +54,7 @@ fn who_finds_out_in_the_middle_of_it_does_it_later() {
     let memory = &bench.pipeline.carried().items[&slug("1-a")];
     assert_eq!((memory.attempts, &memory.parked), (0, &None));
     bench.checks_out(None);
-    let after = |deed: &Deed| match deed {
-        Deed::Retire(retirement) => retirement.after,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(after(&bench.deed().1), after(&first), "what it has done of it, it knows again");
+    assert_eq!(bench.step().1, first, "what it has done of it, it knows again");
     bench.retired(ItemOutcome::Completed);
     bench.ended(RunOutcome::Verified, "1 done");
 }
@@ -73,7 +69,7 @@ fn nothing_is_begun_and_nothing_is_over_meanwhile() {
     assert!(bench.pipeline.is_idle());
     bench.backlog = feature("1-a");
     bench.checks_out(Some(AWAY));
-    assert_eq!((bench.pipeline.doing(), bench.pipeline.outcome()), (Vec::new(), None));
+    assert_eq!((bench.pipeline.jobs().len(), bench.pipeline.outcome()), (0, None));
     bench.checks_out(None);
     bench.intake();
     // One who stops does not wait for the checkout.

@@ -32,7 +32,7 @@ fn as_many_items_as_were_asked_for() {
     ] {
         let mut bench = Bench::new(settings, backlog());
         for item in &items {
-            assert_eq!(bench.deed().0.item, slug(item));
+            assert_eq!(bench.step().0.item, slug(item));
             bench.planned();
             bench.done();
         }
@@ -50,7 +50,7 @@ fn as_many_items_as_were_asked_for() {
     for _ in 0..2 {
         bench.intake();
         bench.checked(PlanFound::Missing);
-        bench.planner(SessionEnd::Failed("boom".into()));
+        bench.planner(failed("boom"));
     }
     bench.retired(ItemOutcome::Failed);
     bench.ended(RunOutcome::Failed, "1-a");

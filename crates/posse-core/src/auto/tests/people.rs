@@ -9,7 +9,7 @@ fn t97_no_verdict_costs_no_verification_and_ends() {
     bench.executed(RunOutcome::Verified);
     bench.checked(valid());
     for _ in 0..3 {
-        bench.verifier(SessionEnd::Failed("the session took too long".into()), Verdict::Pass);
+        bench.verifier(failed("the session took too long"), Verdict::Pass);
         // The pause before it is asked again.
         if let Some(deadline) = bench.pipeline.deadline() {
             bench.clock = deadline.0;
@@ -37,7 +37,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
         for outcome in [RunOutcome::Stopped, RunOutcome::Verified] {
             let mut bench = Bench::new(drain(), feature("1-a"));
             bench.planned();
-            let (id, _) = bench.deed();
+            let (id, _) = bench.step();
             bench.tell(Event::Stop(how));
             assert_eq!(bench.effects, [Effect::StopPlan { id, how }]);
             bench.executed(outcome);
@@ -65,10 +65,10 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
     bench.checked(PlanFound::Missing);
     bench.tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(bench.effects, []);
-    let (id, _) = bench.deed();
+    let (id, _) = bench.step();
     bench.tell(Event::Stop(StopHow::Now));
     assert_eq!(bench.effects, [Effect::EndSession { id }]);
-    bench.planner(SessionEnd::Interrupted);
+    bench.planner(Outcome::Interrupted);
     bench.ended(RunOutcome::Stopped, "");
     assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
     // A planner that may finish has planned.
@@ -101,9 +101,9 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     bench.executed(RunOutcome::Suspended);
     bench.why("1-a", Standing::Parked, "suspended");
     // Too little to begin with.
-    assert_eq!(bench.deed().0.item, slug("2-b"));
+    assert_eq!(bench.step().0.item, slug("2-b"));
     bench.answer(StepAnswer::Intake(Intake::Vague { question: "What?".into() }));
-    assert_eq!(bench.deed().1, Deed::Mark { question: "What?".into() });
+    assert_eq!(bench.step().1, Step::Mark { question: "What?".into() });
     bench.backlog[1].held = Some("waits for an answer: What?".into());
     bench.answer(StepAnswer::Marked);
     assert!(bench.pipeline.is_idle());

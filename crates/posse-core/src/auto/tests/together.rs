@@ -10,7 +10,7 @@ fn two_of(items: &[&str]) -> Bench {
 
 impl Bench {
     fn under_way(&self) -> Vec<String> {
-        self.pipeline.doing().iter().map(|doing| format!("{} {}", doing.id.item, doing.step)).collect()
+        self.pipeline.jobs().values().map(|job| format!("{} {}", job.item, job.step.word())).collect()
     }
 }
 
@@ -61,14 +61,14 @@ fn a_look_from_before_an_item_went_brings_it_back_for_nobody() {
     bench.checked(valid());
     bench.gathered(good());
     // Somebody looks, the item goes, and only then is told what was seen.
-    let (id, _) = bench.deed();
+    let (id, _) = bench.step();
     bench.pipeline.handle(
         Event::Answered { id, answer: StepAnswer::Retired { place: "there".into(), message: String::new() } },
         Wall(bench.clock),
     );
     assert!(bench.pipeline.outstanding().contains(&Effect::Scan));
     bench.turn_to("2-b");
-    let (id, _) = bench.deed();
+    let (id, _) = bench.step();
     let effects =
         bench.pipeline.handle(Event::Answered { id, answer: StepAnswer::Intake(Intake::Gone) }, Wall(bench.clock));
     assert!(!effects.contains(&Effect::Scan), "the look that was asked for is still awaited: {effects:?}");
@@ -84,7 +84,7 @@ fn a_limit_holds_all_and_a_stop_stops_all() {
     bench.turn_to("2-b");
     bench.intake();
     bench.checked(PlanFound::Missing);
-    bench.planner(SessionEnd::Limited(hold));
+    bench.planner(Outcome::Limited(hold));
     bench.turn_to("1-a");
     bench.intake();
     bench.checked(PlanFound::Missing);
@@ -104,7 +104,7 @@ fn a_limit_holds_all_and_a_stop_stops_all() {
     bench.executed(RunOutcome::Stopped);
     assert_eq!(bench.pipeline.outcome(), None);
     bench.turn_to("2-b");
-    bench.planner(SessionEnd::Interrupted);
+    bench.planner(Outcome::Interrupted);
     bench.ended(RunOutcome::Stopped, "on request");
 }
 
@@ -145,10 +145,10 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
         bench.turn_to(item);
         bench.intake();
         bench.checked(PlanFound::Missing);
-        let (id, _) = bench.deed();
+        let (id, _) = bench.step();
         bench.tell(Event::Answered {
             id,
-            answer: StepAnswer::PlannerEnded { end: SessionEnd::Failed("boom".into()), usage: Usage::default() },
+            answer: StepAnswer::SessionEnded { outcome: failed("boom"), judgement: None, usage: Usage::default() },
         });
     }
     assert_eq!(bench.under_way(), ["2-b checking the plan"]);

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use posse_core::auto::Memory;
 use posse_core::auto::evidence::{Evidence, Finding, Place};
-use posse_core::auto::messages::{Candidate, DeedId, Retirement};
+use posse_core::auto::messages::{Candidate, StepId};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
@@ -27,7 +28,7 @@ impl Executor<BacklogWork> {
     }
 
     /// The tasks of the plan of an item, and their commits.
-    pub(super) async fn plan_state(&self, id: &DeedId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
+    pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
         let (plan, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
         let rows: Vec<TaskRow> = plan
@@ -58,7 +59,7 @@ impl Executor<BacklogWork> {
         said.map(|said| String::from_utf8_lossy(&said).into_owned()).unwrap_or_else(|error| error.to_string())
     }
 
-    pub(super) async fn gather(&self, disk: &Disk, id: &DeedId, candidate: &Candidate) -> Evidence {
+    pub(super) async fn gather(&self, disk: &Disk, id: &StepId, candidate: &Candidate) -> Evidence {
         let (plan, commits) = match self.plan_state(id).await {
             Ok((rows, commits)) => {
                 (Finding::Found(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits)
@@ -81,7 +82,7 @@ impl Executor<BacklogWork> {
         Evidence { plan, commits, unreachable, item }
     }
 
-    async fn unreachable(&self, id: &DeedId, commits: &[String]) -> Result<Vec<String>, StepError> {
+    async fn unreachable(&self, id: &StepId, commits: &[String]) -> Result<Vec<String>, StepError> {
         let tip = self.desk(id).await?.worktrees.tip().await?;
         let tree = WorkTree::at(&self.spec.directory).await?;
         let mut missing = Vec::new();
@@ -106,28 +107,30 @@ impl Executor<BacklogWork> {
     pub(super) async fn retire(
         &self,
         disk: &Disk,
-        id: &DeedId,
+        id: &StepId,
         candidate: &Candidate,
-        retirement: &Retirement,
+        memory: &Memory,
+        (outcome, reason, after): (ItemOutcome, String, u32),
     ) -> Result<(String, String), ArchiveError> {
         let (rows, commits) = self.plan_state(id).await.unwrap_or_default();
         let sessions = self.lines_of(&id.item).await;
         let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
-        let minutes = retirement.seconds / 60;
-        let told_by = DeedId { item: id.item.clone(), number: retirement.after };
+        let seconds = (crate::now().0 - memory.begun.unwrap_or_else(crate::now).0) / 1000;
+        let minutes = seconds / 60;
+        let told_by = StepId { item: id.item.clone(), number: after };
         let block = OutcomeBlock {
-            outcome: retirement.outcome,
+            outcome,
             run: format!("{}-{told_by}", self.spec.id),
-            reason: (!retirement.outcome.is_success()).then(|| retirement.reason.clone()),
+            reason: (!outcome.is_success()).then_some(reason),
             finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
-            cost: retirement.spent.cost(),
-            duration: if minutes == 0 { format!("{} s", retirement.seconds) } else { format!("{minutes} min") },
+            cost: memory.spent.cost(),
+            duration: if minutes == 0 { format!("{seconds} s") } else { format!("{minutes} min") },
             commits,
             plan,
             report: None,
         };
         let report = |item: &Item| {
-            let warnings = if retirement.outcome == ItemOutcome::CompletedWithWarnings {
+            let warnings = if outcome == ItemOutcome::CompletedWithWarnings {
                 vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
             } else {
                 Vec::new()

@@ -3,7 +3,7 @@
 
 use posse_api::{EntryView, EventBody, PlanEntry, PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;
-use posse_core::auto::messages::{DeedId, Event, StepAnswer};
+use posse_core::auto::messages::{Event, StepAnswer, StepId};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
@@ -17,12 +17,7 @@ use crate::run::LaunchContext;
 use crate::run::{Executor, StepError, SupervisorError};
 
 impl Executor<BacklogWork> {
-    pub(super) async fn execute(
-        &self,
-        id: &DeedId,
-        pipeline: &Pipeline,
-        no_wait: bool,
-    ) -> Result<StepAnswer, StepError> {
+    pub(super) async fn execute(&self, id: &StepId, pipeline: &Pipeline) -> Result<StepAnswer, StepError> {
         let view = match self.active_plan(pipeline, id).await? {
             Some(view) => {
                 if view.is_active() {
@@ -33,7 +28,7 @@ impl Executor<BacklogWork> {
             None => {
                 let context = self.context.clone().ok_or(StepError::NoEnvironment)?;
                 let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
-                match self.begin_plan(id, limit, no_wait, context).await {
+                match self.begin_plan(id, limit, context).await {
                     Ok(view) => view,
                     Err(SupervisorError::Invalid(problems)) => {
                         let (outcome, reason) = (RunOutcome::InvalidPlan, problems.to_string());
@@ -55,24 +50,23 @@ impl Executor<BacklogWork> {
     pub(in crate::auto) async fn active_plan(
         &self,
         pipeline: &Pipeline,
-        id: &DeedId,
+        id: &StepId,
     ) -> Result<Option<PlanView>, StepError> {
         let plans = &self.sessions.app.plans;
-        let Some(doing) = pipeline.doing_for(&id.item).filter(|doing| doing.id == *id) else { return Ok(None) };
-        if let Some(run) = doing.run {
+        let Some(job) = pipeline.jobs().get(&id.item).filter(|job| job.id() == *id) else { return Ok(None) };
+        if let Some(run) = job.run {
             return Ok(Some(plans.show(run).await?));
         }
         // Killed between the two: nobody else begins a run of this plan while we work on the item.
         let file = plan_file(&self.spec, &id.item);
         let Ok(file) = disk::at(&file, Disk::canonicalize).await else { return Ok(None) };
-        Ok(plans.newest_since(&file.to_string_lossy(), doing.began).await?)
+        Ok(plans.newest_since(&file.to_string_lossy(), job.began).await?)
     }
 
     async fn begin_plan(
         &self,
-        id: &DeedId,
+        id: &StepId,
         limit_usd: Option<f64>,
-        no_wait: bool,
         context: LaunchContext,
     ) -> Result<PlanView, SupervisorError> {
         let cap = self.spec.settings.levels.iter().find(|level| level.of == Of::Backlog);
@@ -81,7 +75,7 @@ impl Executor<BacklogWork> {
             file: plan_file(&self.spec, &id.item).to_string_lossy().into_owned(),
             directory: self.spec.directory.clone(),
             sessions: SessionRules { asked: crate::now().timestamp(), ..self.spec.sessions.clone() },
-            no_wait,
+            no_wait: self.spec.settings.no_wait,
             environment: context.environment,
             ..PlanIn::default()
         };

@@ -15,9 +15,11 @@ use posse_agents::headless::{Event, HeadlessRules, Reader, Spawn};
 use posse_api::{COMMAND, LogEvent};
 use posse_core::engine::hold::Hold;
 use posse_core::ids::{Name, TerminalId};
+use posse_core::plan::TaskId;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::{QuotaWaits, Signs, detect};
-use posse_core::plan::outcome::Ended;
+use posse_core::plan::outcome::{Ended, Evidence};
+use posse_core::plan::report::ReportFile;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_core::time::Wall;
@@ -85,6 +87,28 @@ impl Over {
         match self.ended {
             Ended::NotStarted(_) => Usage::none(),
             _ => self.facts.usage(),
+        }
+    }
+
+    /// The evidence for what came of the session, without what it left in its work tree.
+    pub(crate) fn evidence<'a>(
+        &'a self,
+        task: &'a TaskId,
+        nonce: &'a str,
+        report: Option<&'a str>,
+        limit: Option<Hold>,
+    ) -> Evidence<'a> {
+        Evidence {
+            task,
+            nonce,
+            ended: self.ended.clone(),
+            limit,
+            result: self.facts.result(),
+            report: report.map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
+            last_message: self.facts.last_words(),
+            may_write: false,
+            left_work: false,
+            deliverables: &[],
         }
     }
 
