@@ -20,12 +20,11 @@ use posse_core::auto::Standing;
 use posse_core::auto::messages::Event;
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
-use crate::run::journal::Failed;
+use crate::run::journal::entry_of;
 use crate::run::{RunLedger, Supervisor, SupervisorError, Workflow};
 use driver::BacklogLocal;
 use executor::BacklogWork;
@@ -95,14 +94,7 @@ impl Autos {
             if closed || !pipeline.is_looking() {
                 return Ok(false);
             }
-            loop {
-                match events.recv().await {
-                    Ok(event) if event.body.entry_of().is_some_and(|(run, _)| run == id) => break,
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => break,
-                    Err(RecvError::Closed) => return Err(Failed::Stopping.into()),
-                }
-            }
+            entry_of(&mut events, id).await?;
         }
     }
 

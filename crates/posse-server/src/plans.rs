@@ -31,7 +31,7 @@ use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
 use crate::run::journal::{self, journal_entry};
-use crate::run::{RunLedger, Supervisor, SupervisorError, Workflow, lock};
+use crate::run::{RunLedger, StepError, Supervisor, SupervisorError, Workflow, lock};
 pub(crate) use begin::{ItemLimits, PlanParams};
 use driver::PlanLocal;
 use executor::PlanWork;
@@ -84,17 +84,6 @@ impl Plans {
         self.create(app, spec, opened, context).await
     }
 
-    /// Provides the environment of sessions, but not before the runs of the last daemon are resumed.
-    pub(crate) async fn give_context(
-        &self,
-        app: &App,
-        id: RunId,
-        context: LaunchContext,
-    ) -> Result<(), SupervisorError> {
-        let _starting = self.starting.lock().await;
-        self.provide_context(app, id, context).await
-    }
-
     /// Opens what the driver of a run in these work trees needs.
     async fn opened(
         &self,
@@ -105,7 +94,7 @@ impl Plans {
         if let (Isolation::InPlace, Ok(worktrees)) = (spec.git.isolation, &worktrees) {
             lock(&self.shared.in_place).insert(spec.id, worktrees.root().to_owned());
         }
-        let worktrees = worktrees.map(Arc::new).map_err(|error| Arc::new(error.into()));
+        let worktrees = worktrees.map(Arc::new).map_err(StepError::from);
         let local = PlanLocal::open(spec, &self.state_of(spec.id), run).await;
         (PlanWork { worktrees, no_checks: watch::Sender::new(false) }, local)
     }
@@ -203,7 +192,7 @@ impl Plans {
 
     /// The view of a run without its tasks, of which there may be many.
     pub(crate) async fn show_without_tasks(&self, id: RunId) -> Result<PlanView, SupervisorError> {
-        let active = lock(&self.active).get(&id).cloned();
+        let active = self.active_ledger(id);
         match active {
             Some(ledger) => Ok(view::without_tasks(&ledger, &self.state_of(id).to_string_lossy())),
             None => Ok(PlanView { tasks: Vec::new(), ..self.show(id).await? }),

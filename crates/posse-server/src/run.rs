@@ -16,7 +16,6 @@ pub(crate) mod journal;
 pub(crate) mod ledger;
 mod logs;
 pub(crate) mod messages;
-pub(crate) mod registry;
 pub(crate) mod retention;
 pub(crate) mod shared_limits;
 pub(crate) mod step_error;

@@ -125,7 +125,7 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
             app.loops.resume_all(&app, of_kind(RunKind::Loop)).await;
             app.plans.resume_all(&app, of_kind(RunKind::Plan)).await;
             app.autos.resume_all(&app, of_kind(RunKind::Backlog)).await;
-            app.plans.services.stop_files.all_are_resumed().await;
+            app.plans.services.stop_files.all_are_resumed();
             app.plans.clean_up(None).await;
             crate::run::retention::tidy(&app).await;
         }

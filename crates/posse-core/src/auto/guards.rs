@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
 use crate::backlog::Slug;
+use crate::plan::config::PipelineLimits;
 use crate::time::Wall;
 
 const HOUR: i64 = 3_600_000;
+/// The run ends when this many items in a row fail at once or without spending anything.
+const STREAK: usize = 3;
 
 /// The starts of items within the last hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,14 +24,14 @@ impl Starts {
     }
 
     /// Returns why this item may not start now. A pipeline that reaches this bound loops.
-    pub fn too_many(&self, item: &Slug, settings: &Settings, now: Wall) -> Option<String> {
+    pub fn too_many(&self, item: &Slug, limits: &PipelineLimits, now: Wall) -> Option<String> {
         let recent = || self.0.iter().filter(|(at, _)| at.0 > now.0.saturating_sub(HOUR));
         let of_item = recent().filter(|(_, other)| other == item).count();
-        if of_item >= settings.item_starts_per_hour as usize {
+        if of_item >= limits.max_item_starts_per_hour as usize {
             return Some(format!("loop guard: {item} was begun {of_item} times within an hour"));
         }
         let all = recent().count();
-        (all >= settings.items_per_hour as usize)
+        (all >= limits.items_per_hour as usize)
             .then(|| format!("loop guard: items were begun {all} times within an hour"))
     }
 }
@@ -54,8 +56,8 @@ impl Streak {
     }
 
     /// Returns why no item may start.
-    pub fn too_long(&self, settings: &Settings) -> Option<String> {
-        (self.0.len() >= settings.breaker.max(1) as usize).then(|| {
+    pub fn too_long(&self) -> Option<String> {
+        (self.0.len() >= STREAK).then(|| {
             let items: Vec<&str> = self.0.iter().map(Slug::as_str).collect();
             format!("{} items in a row failed at once or for nothing: {}", items.len(), items.join(", "))
         })
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn t100_an_item_may_not_be_begun_too_often() {
-        let (mut starts, settings) = (Starts::default(), Settings::default());
+        let (mut starts, settings) = (Starts::default(), PipelineLimits::default());
         let minute = 60_000;
         for n in 0..6 {
             assert_eq!(starts.too_many(&slug("a"), &settings, Wall(n * minute)), None, "start {n}");
@@ -88,7 +90,7 @@ mod tests {
 
     #[test]
     fn all_together_may_not_either() {
-        let (mut starts, settings) = (Starts::default(), Settings::default());
+        let (mut starts, settings) = (Starts::default(), PipelineLimits::default());
         for n in 0..30 {
             assert_eq!(starts.too_many(&slug("new"), &settings, Wall(n)), None);
             starts.note(&slug(&format!("i{n}")), Wall(n));
@@ -100,14 +102,14 @@ mod tests {
 
     #[test]
     fn a_streak_is_of_different_items() {
-        let (mut streak, settings) = (Streak::default(), Settings::default());
+        let mut streak = Streak::default();
         for item in ["a", "a", "b", "b"] {
             streak.failed(&slug(item));
         }
-        assert_eq!(streak.too_long(&settings), None);
+        assert_eq!(streak.too_long(), None);
         streak.failed(&slug("c"));
-        assert!(streak.too_long(&settings).unwrap().ends_with("a, b, c"));
+        assert!(streak.too_long().unwrap().ends_with("a, b, c"));
         streak.broken();
-        assert_eq!(streak.too_long(&settings), None);
+        assert_eq!(streak.too_long(), None);
     }
 }

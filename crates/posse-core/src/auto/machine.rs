@@ -17,6 +17,7 @@ use super::settings::Settings;
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::hold::Hold;
 use crate::engine::progress::Progress;
+use crate::engine::retry::Backoff;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::ids::RunId;
 use crate::plan::budget::{self, Total, set_sums};
@@ -302,10 +303,10 @@ impl Pipeline {
 
     /// Retries the step, which failed through no fault of the item, after a pause. Returns false if it was tried too often.
     fn infra(&mut self, item: &Slug, why: &str) -> bool {
-        let (now, backoff) = (self.progress.now, self.settings.backoff);
+        let now = self.progress.now;
         let Some(job) = self.jobs.get_mut(item) else { return false };
         job.infra += 1;
-        let Some(pause) = backoff.infra_pause(job.infra) else { return false };
+        let Some(pause) = Backoff::default().infra_pause(job.infra) else { return false };
         job.state = JobState::Resting(now.after(pause));
         let word = job.step.word();
         self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));

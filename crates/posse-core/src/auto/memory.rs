@@ -62,8 +62,8 @@ pub struct Memory {
     pub leaving: Option<Leaving>,
     /// It waits for a person.
     pub parked: Option<Parked>,
-    /// How it ended, and the hash of the author's text at that time.
-    pub ended: Option<(ItemOutcome, String)>,
+    /// How it ended.
+    pub ended: Option<ItemOutcome>,
     pub history: Vec<Line>,
 }
 

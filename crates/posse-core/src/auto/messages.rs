@@ -26,10 +26,10 @@ pub struct Candidate {
     pub hash: String,
     /// Why the backlog holds the item.
     pub held: Option<String>,
-    /// The archive has an item with this name, too.
+    /// It is in the archive as done, too, with the same words: it only has to leave the backlog.
     pub archived: bool,
-    /// The question of a suspended task of its plan.
-    pub asks: Option<String>,
+    /// A task of its plan is suspended, and waits for an answer.
+    pub asks: bool,
     /// The budget of the item, in US dollars.
     pub limit_usd: Option<f64>,
 }
@@ -94,7 +94,7 @@ pub enum StepAnswer {
     SetAside,
     /// A planner or verifier has ended. The plan of a planner is checked next; a verifier gives its judgement.
     SessionEnded {
-        outcome: Outcome,
+        outcome: Box<Outcome>,
         judgement: Option<Judgement>,
         usage: Usage,
     },

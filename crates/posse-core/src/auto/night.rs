@@ -189,7 +189,7 @@ impl World {
                     let plan = Plan { valid, version, tasks: TaskStatus::Pending, commits: Vec::new(), merged: true };
                     self.thing(item).plan = Some(plan);
                 }
-                StepAnswer::SessionEnded { outcome, judgement: None, usage }
+                StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage }
             }
             Step::Execute => {
                 self.clock += 12 * MINUTE;
@@ -205,7 +205,7 @@ impl World {
                 let name = name.to_owned();
                 let thing = self.thing(item);
                 if outcome == RunOutcome::Suspended {
-                    thing.candidate.asks = Some("Which colour?".into());
+                    thing.candidate.asks = true;
                 }
                 if let Some(plan) = &mut thing.plan
                     && plan.tasks != TaskStatus::Verified
@@ -230,7 +230,11 @@ impl World {
                     10 => (over(), Verdict::Warn),
                     _ => (over(), Verdict::Pass),
                 };
-                StepAnswer::SessionEnded { outcome, judgement: Some(judgement(verdict)), usage: cost(0.2) }
+                StepAnswer::SessionEnded {
+                    outcome: outcome.into(),
+                    judgement: Some(judgement(verdict)),
+                    usage: cost(0.2),
+                }
             }
             Step::Log { number, judgement } => {
                 self.thing(item).log.entry(*number).or_insert(judgement.verdict);
@@ -276,7 +280,7 @@ impl World {
             if thing.candidate.held.take().is_some() {
                 thing.candidate.hash.push('+');
             }
-            thing.candidate.asks = None;
+            thing.candidate.asks = false;
         }
         let parked = pipeline.standings().into_iter().filter(|(_, standing, reason)| {
             let looked_after = ["needs_attention", "archive_failed"].iter().any(|why| reason.starts_with(why));
@@ -316,7 +320,8 @@ struct Night {
 
 impl Night {
     fn new(seed: u64, items: u32, parallel: u32) -> Self {
-        let settings = Settings { mode: Mode::Drain, items_per_hour: 1000, parallel, ..Settings::default() };
+        let mut settings = Settings { mode: Mode::Drain, ..Settings::default() };
+        (settings.limits.items_per_hour, settings.pipeline.max_parallel_items) = (1000, parallel);
         let (journal, carried, carried_in) = Default::default();
         Self { world: World::new(seed, items), settings, journal, carried, carried_in }
     }
@@ -363,7 +368,7 @@ impl Night {
                 // An end that was asked for is one.
                 Event::Answered { id, mut answer } if ended(&pipeline, &id) => {
                     if let StepAnswer::SessionEnded { outcome, .. } = &mut answer {
-                        *outcome = Outcome::Interrupted;
+                        **outcome = Outcome::Interrupted;
                     }
                     Event::Answered { id, answer }
                 }
@@ -448,7 +453,7 @@ fn check(pipeline: &Pipeline) {
         .collect();
     let items: BTreeSet<&Slug> = doing.iter().map(|id| &id.item).collect();
     assert_eq!(items.len(), doing.len(), "one thing at a time for an item: {doing:?}");
-    assert!(items.len() <= pipeline.settings().parallel as usize, "too many items: {doing:?}");
+    assert!(items.len() <= pipeline.settings().pipeline.max_parallel_items as usize, "too many items: {doing:?}");
     for (item, memory) in &pipeline.carried().items {
         assert!(memory.attempts <= 2, "{item} was tried {} times", memory.attempts);
         assert!(memory.wanting <= 3, "{item} was found wanting {} times", memory.wanting);

@@ -38,7 +38,7 @@ pub(super) fn candidate(name: &str, kind: Kind) -> Candidate {
         hash: "h1".into(),
         held: None,
         archived: false,
-        asks: None,
+        asks: false,
         limit_usd: None,
     }
 }
@@ -149,7 +149,7 @@ impl Bench {
     #[track_caller]
     fn planner(&mut self, outcome: Outcome) {
         assert!(matches!(self.step().1, Step::Plan { .. }), "{:?}", self.step());
-        self.answer(StepAnswer::SessionEnded { outcome, judgement: None, usage: cost(0.5) });
+        self.answer(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: cost(0.5) });
     }
 
     #[track_caller]
@@ -161,7 +161,11 @@ impl Bench {
     #[track_caller]
     fn verifier(&mut self, outcome: Outcome, verdict: Verdict) {
         assert!(matches!(self.step().1, Step::Verify), "{:?}", self.step());
-        self.answer(StepAnswer::SessionEnded { outcome, judgement: Some(judgement(verdict)), usage: cost(0.25) });
+        self.answer(StepAnswer::SessionEnded {
+            outcome: outcome.into(),
+            judgement: Some(judgement(verdict)),
+            usage: cost(0.25),
+        });
     }
 
     #[track_caller]

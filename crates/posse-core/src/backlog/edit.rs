@@ -62,7 +62,6 @@ pub struct OutcomeBlock {
     pub duration: String,
     pub commits: Vec<String>,
     pub plan: Option<String>,
-    pub report: Option<String>,
 }
 
 /// Gives the item another status.
@@ -77,7 +76,7 @@ pub fn set_status(text: &str, status: &Status) -> Result<String, NotEdited> {
 fn with_status(text: &str, status: &Status) -> Result<String, NotEdited> {
     let parts = parts(text)?;
     let mut edits = Edits { text, splices: Vec::new() };
-    if let Some(value) = &parts.status {
+    if let Some(value) = parts.status() {
         edits.splices.push((value.at.start..value.at.end, heading_word(status)));
     }
     if let Some((node, fence)) = &parts.front {
@@ -86,13 +85,13 @@ fn with_status(text: &str, status: &Status) -> Result<String, NotEdited> {
                 let replaced = edits.replace(entry, status.as_str());
                 replaced.ok_or(NotEdited::WouldChangeMore("the status"))?;
             }
-            None if parts.status.is_some() => {}
+            None if parts.status().is_some() => {}
             None => {
                 let line = format!("status: {}{}", status.as_str(), line_end(text));
                 edits.splices.push((fence.start..fence.start, line));
             }
         }
-    } else if parts.status.is_none() {
+    } else if parts.status().is_none() {
         let end = line_end(text);
         let line = format!("## Status: {}", heading_word(status));
         match parts.title.map(|title| parts.lines[title].at.end) {
@@ -217,7 +216,6 @@ impl OutcomeBlock {
             ("Cost", Some(one_line(&self.cost))),
             ("Commits", (!commits.is_empty()).then(|| commits.join(", "))),
             ("Plan", self.plan.as_deref().map(one_line)),
-            ("Report", self.report.as_deref().map(one_line)),
             ("Run", Some(one_line(&self.run))),
         ];
         for (name, value) in rows {

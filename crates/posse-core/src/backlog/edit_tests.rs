@@ -42,7 +42,6 @@ pub(super) fn block(outcome: ItemOutcome) -> OutcomeBlock {
         duration: "12m".into(),
         commits: vec!["abc1234".into()],
         plan: Some(".posse/plans/x.yaml".into()),
-        report: None,
     }
 }
 

@@ -29,6 +29,9 @@ const FRONT: Keys = Keys {
 /// The longest item that is read. People write pages, not books; and it all goes into prompts.
 const TEXT_MAX: usize = 1 << 20;
 
+/// The fields that both styles of header have.
+const VALUES: [&str; 3] = ["status", "priority", "type"];
+
 /// A value in the header, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeaderValue {
@@ -44,13 +47,17 @@ pub(super) struct Parts<'t> {
     pub(super) lines: Vec<MarkdownLine<'t>>,
     /// The line of the title.
     pub(super) title: Option<usize>,
-    /// Headings of the header that have a value.
-    pub(super) status: Option<HeaderValue>,
-    priority: Option<HeaderValue>,
-    kind: Option<HeaderValue>,
+    /// Headings of the header that have a value, as in `VALUES`.
+    values: [Option<HeaderValue>; 3],
     /// Sections: the line of the heading, its words, and the line where it ends.
     pub(super) sections: Vec<(usize, &'t str, usize)>,
     lead: (usize, usize),
+}
+
+impl Parts<'_> {
+    pub(super) fn status(&self) -> Option<&HeaderValue> {
+        self.values[0].as_ref()
+    }
 }
 
 /// Reads an item. `file` is its name for messages; `kind` is what its directory is for. All problems that can be found at
@@ -154,11 +161,8 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<MarkdownLine<'t>>, 
                     }),
                     value => Some(HeaderValue { text: value.to_owned(), at: line.place_of(value) }),
                 };
-                let slot = match name {
-                    "status" => &mut parts.status,
-                    "priority" => &mut parts.priority,
-                    _ => &mut parts.kind,
-                };
+                let Some(place) = VALUES.iter().position(|known| *known == name) else { continue };
+                let slot = &mut parts.values[place];
                 match (&slot, value) {
                     (_, None) => drop(found.warning(line.at, format!("`{words}` says nothing"))),
                     (Some(first), Some(value)) => {
@@ -190,8 +194,7 @@ fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<MarkdownLine<'t>>, 
     for line in lines[..header_end].iter().filter(|line| line.prose && line.heading().is_none()) {
         let bare = line.text.trim().trim_start_matches(['-', '*', ' ']);
         if line.text.contains(':')
-            && let Some((name, value)) =
-                key(bare).filter(|(name, value)| matches!(*name, "status" | "priority" | "type") && !value.is_empty())
+            && let Some((name, value)) = key(bare).filter(|(name, value)| VALUES.contains(name) && !value.is_empty())
         {
             let heading = format!("## {}: {}", capitalised(name), value.trim_matches('*').trim());
             let problem = found.error(line.at, format!("a {name} is not read in this form"));
@@ -211,21 +214,18 @@ fn bare(value: &str) -> &str {
 
 fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> Option<Item> {
     let front = front_fields(parts, found);
-    let twice = |name: &str, front: &Option<HeaderValue>, heading: &Option<HeaderValue>, found: &mut ProblemList| {
+    for (name, (front, heading)) in VALUES.iter().zip(front.values.iter().zip(&parts.values)) {
         if let (Some(front), Some(heading)) = (front, heading)
             && plain_word(bare(&front.text)) != plain_word(bare(&heading.text))
         {
             let problem = found.error(heading.at, format!("the {name} is given twice, and differently"));
             problem.add_span(front.at, "first").add_hint("keep one of them");
         }
-    };
-    twice("status", &front.status, &parts.status, found);
-    twice("priority", &front.priority, &parts.priority, found);
-    twice("type", &front.kind, &parts.kind, found);
-    let status = front.status.as_ref().or(parts.status.as_ref()).map_or(Status::Open, |value| status(value, found));
-    let priority =
-        front.priority.as_ref().or(parts.priority.as_ref()).map_or(Priority::Medium, |value| priority(value, found));
-    let kind = front.kind.as_ref().or(parts.kind.as_ref()).map_or(Some(kind), |value| kind_of(value, found))?;
+    }
+    let value = |place: usize| front.values[place].as_ref().or(parts.values[place].as_ref());
+    let status = value(0).map_or(Status::Open, |value| status(value, found));
+    let priority = value(1).map_or(Priority::Medium, |value| priority(value, found));
+    let kind = value(2).map_or(Some(kind), |value| kind_of(value, found))?;
 
     let title = front
         .title
@@ -280,9 +280,7 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
 #[derive(Default)]
 struct Front {
     title: Option<String>,
-    status: Option<HeaderValue>,
-    priority: Option<HeaderValue>,
-    kind: Option<HeaderValue>,
+    values: [Option<HeaderValue>; 3],
     depends_on: Vec<Dependency>,
     budget_usd: Option<f64>,
     step_notifications: Option<bool>,
@@ -292,13 +290,9 @@ struct Front {
 fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
     let Some(mut fields) = MapFields::open(node, &FRONT, found) else { return Front::default() };
-    let mut value = |key: &'static str| fields.text_at(key).map(|(text, at)| HeaderValue { text, at });
-    let (status, priority, kind) = (value("status"), value("priority"), value("type"));
     Front {
         title: fields.words("title"),
-        status,
-        priority,
-        kind,
+        values: VALUES.map(|key| fields.text_at(key).map(|(text, at)| HeaderValue { text, at })),
         depends_on: fields
             .words_of("depends_on")
             .unwrap_or_default()
@@ -381,11 +375,10 @@ fn lead(parts: &Parts<'_>) -> String {
         .filter(|(_, words, _)| matches!(key(words), Some(("dependencies", _))))
         .map(|(head, _, end)| (*head, *end))
         .collect();
-    let values = [&parts.status, &parts.priority, &parts.kind];
     let ours = |i: usize, line: &MarkdownLine<'_>| {
         line.heading().is_some()
             || depends.iter().any(|(from, to)| (*from..*to).contains(&i))
-            || values.iter().any(|value| value.as_ref().is_some_and(|value| value.at.line == line.at.line))
+            || parts.values.iter().any(|value| value.as_ref().is_some_and(|value| value.at.line == line.at.line))
     };
     let kept = (begin..end).filter(|i| !ours(*i, &parts.lines[*i]));
     let text: Vec<&str> = kept.map(|i| parts.lines[i].text.trim_end()).collect();

@@ -120,7 +120,8 @@ fn model(line: &Line) -> String {
     line.model.clone().unwrap_or_else(said)
 }
 
-fn lasted(seconds: f64) -> String {
+/// A duration in words.
+pub fn lasted(seconds: f64) -> String {
     match Duration::try_from_secs_f64(seconds).map_or(0, |lasted| lasted.as_secs()) {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),

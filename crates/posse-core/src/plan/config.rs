@@ -217,6 +217,18 @@ impl Default for PlanConfig {
     }
 }
 
+impl Default for PipelineSettings {
+    fn default() -> Self {
+        DEFAULT.pipeline
+    }
+}
+
+impl Default for PipelineLimits {
+    fn default() -> Self {
+        DEFAULT.limits
+    }
+}
+
 impl PlanConfig {
     /// The project's own checks, in the order in which they are run.
     pub fn checks(&self) -> Vec<Gate> {

@@ -55,7 +55,7 @@ pub(super) fn spec(
     for path in [&config.plans_dir, &config.design_dir, defects, features, completed, failed] {
         inside(path)?;
     }
-    if settings.parallel > 1 && config.git.isolation == Isolation::InPlace {
+    if settings.pipeline.max_parallel_items > 1 && config.git.isolation == Isolation::InPlace {
         let text = "several items at once need work trees of their own; set `git.isolation` to \"worktree\", or \
                     `pipeline.max_parallel_items` to 1";
         return Err(SupervisorError::Wrong(text.into()));
@@ -89,22 +89,16 @@ fn slug(name: &String) -> Result<Slug, SupervisorError> {
 /// The settings of the machine.
 fn settings(request: &BacklogIn) -> Result<Settings, SupervisorError> {
     let config = &request.sessions.config;
-    let pipeline = &config.pipeline;
     let cap = request.cap_usd.map(|limit_usd| BacklogCap { limit_usd, since: crate::now() });
     Ok(Settings {
         mode: request.mode,
         item: request.item.as_ref().map(slug).transpose()?,
         max_items: request.max_items,
-        max_attempts: pipeline.max_item_attempts,
-        max_verifications: pipeline.max_verification_cycles,
-        item_starts_per_hour: config.limits.max_item_starts_per_hour,
-        items_per_hour: config.limits.items_per_hour,
-        plan_timeout: pipeline.plan_timeout,
-        verify_timeout: config.task.timeout,
+        pipeline: config.pipeline,
+        limits: config.limits,
         no_wait: request.no_wait,
-        parallel: pipeline.max_parallel_items,
+        branch: None,
         levels: backlog_levels(config, cap),
-        ..Settings::default()
     })
 }
 

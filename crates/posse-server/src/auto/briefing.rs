@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
@@ -26,7 +25,7 @@ pub(super) struct Briefing {
     pub(super) report_file: PathBuf,
     pub(super) nonce: String,
     /// `Err`: why it cannot be started.
-    pub(super) spawn: Result<Spawn, Arc<StepError>>,
+    pub(super) spawn: Result<Spawn, StepError>,
 }
 
 /// Where a session works.
@@ -95,8 +94,7 @@ pub(super) fn write(
             max_budget_usd: setting.max_budget_usd,
             writes: setting.writes.clone(),
         },
-    )
-    .map_err(Arc::new);
+    );
     Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })
 }
 

@@ -165,9 +165,6 @@ impl Workflow for BacklogWork {
         for item in spec.retry.clone() {
             effects.extend(driver.apply(Event::Retry { item }).await?);
         }
-        for text in driver.executor.sweep().await {
-            driver.say(Level::Warning, text).await?;
-        }
         Ok(effects)
     }
 
@@ -230,7 +227,7 @@ impl Workflow for BacklogWork {
             step => {
                 let (outcome, usage) = (Outcome::Interrupted, Usage::none());
                 let judgement = (step == Step::Verify).then(Judgement::none);
-                StepAnswer::SessionEnded { outcome, judgement, usage }
+                StepAnswer::SessionEnded { outcome: outcome.into(), judgement, usage }
             }
         };
         Some(Event::Answered { id, answer })
@@ -273,7 +270,10 @@ impl Workflow for BacklogWork {
                 driver.changed(change);
                 Ok(Vec::new())
             }
-            BacklogWake::LookDue => driver.look_now().await,
+            BacklogWake::LookDue => {
+                driver.look_now();
+                Ok(Vec::new())
+            }
             BacklogWake::Seen(seen) => driver.looked(seen).await,
         }
     }

@@ -15,13 +15,13 @@ use posse_core::backlog::{Item, intake, planner, read, verifier};
 use posse_core::plan::budget::Usage;
 use posse_core::plan::outcome::{Evidence, Outcome, decide};
 use posse_core::plan::verdict::Judgement;
-use posse_files::backlog::{FoundItem, edit, scan, text};
+use posse_files::backlog::{edit, text};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
 use super::place::{self, Desk, Draft, Work, design_path, plan_path};
 use crate::auto::scan::plan_file;
-use crate::backlog::archive::{ArchiveError, remove_returned};
+use crate::backlog::archive::ArchiveError;
 use crate::backlog::checkout::why_away;
 use crate::disk::{self, Disk};
 use crate::plans::executor::read_report;
@@ -47,13 +47,16 @@ impl Executor<BacklogWork> {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
-        let candidate = pipeline.candidate(&id.item).cloned().ok_or(StepError::ItemGone)?;
+        let candidate = pipeline
+            .candidate(&id.item)
+            .cloned()
+            .ok_or_else(|| StepError::because("the item is not in the backlog any more"))?;
         let held = self.sessions.app.plans.services.limits.held(&self.spec.provider, crate::now());
         if let (Some(hold), Step::Plan { .. } | Step::Verify) = (held, &step)
             && !self.is_known(id).await
         {
             let (outcome, usage) = (Outcome::Limited(hold), Usage::none());
-            return Ok(StepAnswer::SessionEnded { outcome, judgement: None, usage });
+            return Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage });
         }
         match step {
             Step::Plan { repair } => self.plan(id, &candidate, repair, pipeline, stop).await,
@@ -80,7 +83,7 @@ impl Executor<BacklogWork> {
             return Ok(StepAnswer::NotNow { why });
         }
         match step {
-            Step::Plan { .. } | Step::Execute | Step::Verify => Err(StepError::NotPrepared),
+            Step::Plan { .. } | Step::Execute | Step::Verify => Err(StepError::because("it needs a session")),
             Step::Intake => Ok(StepAnswer::Intake(self.intake(disk, &candidate))),
             Step::Mark { question } => {
                 edit(disk, &self.project(&candidate.path), |text| ask(text, &question))?;
@@ -127,30 +130,6 @@ impl Executor<BacklogWork> {
     /// Why nothing may be read or written in the checkout now, if so.
     async fn away(&self) -> Option<String> {
         why_away(Path::new(&self.spec.directory), self.spec.home.as_deref()).await
-    }
-
-    /// Items that are in the archive as done and in the backlog again, with the same words: they go. What is to be said of
-    /// it. Those that an earlier pipeline has archived go by the way of every item.
-    pub(super) async fn sweep(&self) -> Vec<String> {
-        let doing = self.clone();
-        disk::run_async(async move |disk| doing.sweep_on(disk).await).await
-    }
-
-    async fn sweep_on(&self, disk: &Disk) -> Vec<String> {
-        let found = scan(disk, Path::new(&self.spec.directory), &self.spec.shelves);
-        let remembered =
-            |item: &Item| self.spec.carried.items.get(&item.slug).is_some_and(|known| known.ended.is_some());
-        let archived =
-            |item: &Item| found.archived.iter().any(|archived| archived.slug == item.slug) && !remembered(item);
-        let mut said = Vec::new();
-        for FoundItem { item, path, .. } in found.items.iter().filter(|found| archived(&found.item)) {
-            match remove_returned(disk, &self.item_place(item.kind, &item.slug, path)).await {
-                Ok(true) => said.push(format!("{path} was done and archived already, and is removed")),
-                Ok(false) => {}
-                Err(error) => said.push(format!("{path} is archived already, and could not be removed: {error}")),
-            }
-        }
-        said
     }
 
     fn project(&self, path: &str) -> PathBuf {
@@ -262,7 +241,7 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (self.spec.settings.plan_timeout, pipeline.left(&id.item));
+        let bounds = (self.spec.config.pipeline.plan_timeout, pipeline.left(&id.item));
         let (over, briefing) =
             self.session(id, Work::Plan, &area.directory, writes.clone(), bounds, stop, prompt).await?;
         let report = disk::at(&briefing.report_file, read_report).await;
@@ -271,7 +250,7 @@ impl Executor<BacklogWork> {
         if over.facts.denials().is_empty() {
             outcome = outcome.without_report(planner::TASK, "");
         }
-        Ok(StepAnswer::SessionEnded { outcome, judgement: None, usage: over.usage() })
+        Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: None, usage: over.usage() })
     }
 
     async fn verify(
@@ -299,7 +278,7 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (self.spec.settings.verify_timeout, pipeline.left(&id.item));
+        let bounds = (self.spec.config.task.timeout, pipeline.left(&id.item));
         let (over, briefing) =
             self.session(id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
         let words = over.facts.last_words().unwrap_or_default();
@@ -310,7 +289,7 @@ impl Executor<BacklogWork> {
             _ => Judgement::none(),
         };
         desk.tidy().await;
-        Ok(StepAnswer::SessionEnded { outcome, judgement: Some(judgement), usage: over.usage() })
+        Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: Some(judgement), usage: over.usage() })
     }
 
     fn outcome(

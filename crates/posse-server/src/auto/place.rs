@@ -11,7 +11,7 @@ use std::time::Duration;
 use posse_agents::headless::agent_file;
 use posse_api::AutoSpec;
 use posse_core::auto::messages::PlanFound;
-use posse_core::backlog::{Item, Slug, planner};
+use posse_core::backlog::{Item, Kind, Slug, planner};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{commit_message, plan_slug};
@@ -20,6 +20,7 @@ use posse_files::replace::replace;
 use posse_term::text_file::MAX_TEXT;
 
 use super::scan::plan_file;
+use crate::backlog::archive::ItemPlace;
 use crate::disk::Disk;
 use crate::git::WorkTree;
 use crate::plans::worktrees::{Gates, TaskWorktree, Worktrees, WorktreesParams};
@@ -67,30 +68,21 @@ pub(crate) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(item.as_str())
 }
 
+/// An item in the user's checkout, and where it goes from there.
+pub(super) fn item_in_project<'a>(spec: &'a AutoSpec, kind: Kind, slug: &'a Slug, source: &'a str) -> ItemPlace<'a> {
+    let (project, home) = (Path::new(&spec.directory), spec.home.as_deref());
+    ItemPlace { project, shelves: &spec.shelves, slug, kind, source, home }
+}
+
 /// The work trees of one item.
 pub(super) struct Desk {
     pub(super) worktrees: Worktrees,
-    /// What is kept for the item.
-    state: PathBuf,
 }
 
 impl Desk {
     pub(super) async fn open(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Self, StepError> {
         let worktrees = Worktrees::open(worktrees_params(spec, state, Some(item))).await?;
-        Ok(Self { worktrees, state: of_item(state, item) })
-    }
-
-    fn taken_note(&self, planner: u32) -> PathBuf {
-        self.state.join(format!("taken-{planner}"))
-    }
-
-    /// The hash of the plan that was taken from this planner, if one was.
-    fn taken(&self, disk: &Disk, planner: u32) -> Option<String> {
-        disk.read_to_string(&self.taken_note(planner)).ok()
-    }
-
-    fn note_taken(&self, disk: &Disk, planner: u32, hash: &str) -> Result<(), StepError> {
-        Ok(disk.write_private_unsynced(&self.taken_note(planner), hash.as_bytes())?)
+        Ok(Self { worktrees })
     }
 
     /// The work tree of this session; made if it is not there yet.
@@ -104,6 +96,27 @@ impl Desk {
     async fn known(&self, work: Work, number: u32) -> Option<TaskWorktree> {
         let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
         self.worktrees.find(&run).await.ok()
+    }
+
+    /// The plan and the design of earlier planners go from their work trees. If nothing else is in one, all of it can go.
+    pub(super) async fn clear_planners(&self, disk: &Disk, files: [&str; 2], before: u32) {
+        for number in 1..before {
+            let Some(area) = self.known(Work::Plan, number).await else { continue };
+            for path in files {
+                let restore = async {
+                    let tree = WorkTree::at(&area.directory).await?;
+                    if tree.holds(&["ls-files", "--error-unmatch", "--", path]).await? {
+                        return Ok(tree.write_files(&["checkout", "--quiet", "--", path]).await?);
+                    }
+                    Ok::<_, StepError>(disk.remove_file(&area.directory.join(path))?)
+                };
+                let cleared = restore.await;
+                if let Err(error) = cleared {
+                    tracing::debug!("{path} stays in {}: {error}", area.directory.display());
+                }
+            }
+        }
+        self.tidy().await;
     }
 
     /// Work trees in which nothing was left go.
@@ -133,7 +146,7 @@ pub(super) fn existing(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<Plan
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             return Ok(PlanFound::Invalid { problems: "it is no text".into() });
         }
-        Err(error) => return Err(StepError::File { path: file, error }),
+        Err(error) => return Err(StepError::file(file)(error)),
     };
     Ok(match Plan::read(&file.to_string_lossy(), &text) {
         // Agents can write plans too, and posse runs gates outside of any sandbox.
@@ -162,28 +175,9 @@ pub(super) struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Looks at what the planner has written. If it is good it becomes the plan of the item.
+    /// Looks at what the planner has written. If it is good it becomes the plan of the item. Nothing is taken away from the
+    /// work tree, so that all of it can be done again after a crash.
     pub(super) async fn take(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, StepError> {
-        let hash = match desk.taken(disk, self.number) {
-            Some(hash) => hash,
-            None => match self.bring(disk, desk).await? {
-                PlanFound::Valid { hash } => hash,
-                found => return Ok(found),
-            },
-        };
-        // Also of those who came before it in vain.
-        for number in 1..=self.number {
-            if let Some(area) = desk.known(Work::Plan, number).await {
-                self.clear(disk, &area).await;
-            }
-        }
-        desk.tidy().await;
-        Ok(PlanFound::Valid { hash })
-    }
-
-    /// Design and plan come to where they belong. Up to the note of that nothing is taken away, so that all of it can be done
-    /// again after a crash.
-    async fn bring(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, StepError> {
         let area = desk.area(Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(disk, &area.directory, &relative)? else { return Ok(PlanFound::Missing) };
@@ -194,9 +188,7 @@ impl Draft<'_> {
         }
         self.bring_design(disk, desk, &design.unwrap_or_default()).await?;
         self.place(disk, &text)?;
-        let hash = hash(&text);
-        desk.note_taken(disk, self.number, &hash)?;
-        Ok(PlanFound::Valid { hash })
+        Ok(PlanFound::Valid { hash: hash(&text) })
     }
 
     fn place(&self, disk: &Disk, text: &str) -> Result<(), StepError> {
@@ -241,29 +233,13 @@ impl Draft<'_> {
         let run = format!("{}/{slug}-{}", self.spec.id, self.number);
         let message = commit_message(&slug, (task, &format!("design for {slug}")), &run, 1);
         let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
+        let not_merged = |why: &str| StepError::because(format!("the design is not merged: {why}"));
         match desk.worktrees.merge(&area, &message, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
-            MergeResult::Conflict { paths } => Err(StepError::DesignConflict(paths.join(", "))),
-            MergeResult::RedTogether(failure) => Err(StepError::DesignRejected(failure.message)),
-            MergeResult::NotNow { why } => Err(StepError::DesignHeldUp(why)),
-            MergeResult::Stopped => Err(StepError::DesignStopped),
-        }
-    }
-
-    /// What was taken goes from the planner's work tree. If nothing else is in it, all of it can go.
-    async fn clear(&self, disk: &Disk, area: &TaskWorktree) {
-        for path in [plan_path(self.spec, &self.item.slug).as_str(), self.design] {
-            let restore = async {
-                let tree = WorkTree::at(&area.directory).await?;
-                if tree.holds(&["ls-files", "--error-unmatch", "--", path]).await? {
-                    return Ok(tree.write_files(&["checkout", "--quiet", "--", path]).await?);
-                }
-                Ok::<_, StepError>(disk.remove_file(&area.directory.join(path))?)
-            };
-            let cleared = restore.await;
-            if let Err(error) = cleared {
-                tracing::debug!("{path} stays in {}: {error}", area.directory.display());
-            }
+            MergeResult::Conflict { paths } => Err(not_merged(&paths.join(", "))),
+            MergeResult::RedTogether(failure) => Err(not_merged(&failure.message)),
+            MergeResult::NotNow { why } => Err(not_merged(&why)),
+            MergeResult::Stopped => Err(not_merged("its checks were stopped")),
         }
     }
 }
@@ -299,7 +275,7 @@ pub(super) fn set_aside(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<(),
             Err(error) => return Err(error.into()),
         }
     }
-    Err(StepError::TooManyOldPlans { item: item.clone(), directory: old })
+    Err(StepError::because(format!("there are too many old plans of {item} in {}", old.display())))
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use posse_api::AutoSpec;
 use posse_core::auto::Pipeline;
 use posse_core::auto::messages::Candidate;
 use posse_core::backlog::queue::{Held, Standing};
-use posse_core::backlog::{Item, Priority, Slug};
+use posse_core::backlog::{Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
 use posse_files::backlog::{FoundItem, scan};
 
+use super::place::item_in_project;
 use crate::disk::Disk;
-use crate::plans::Plans;
 
 /// All items there are.
 pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> Vec<Candidate> {
@@ -23,10 +23,10 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
     let queue = found.queue(&unfinished, &BTreeMap::new());
     let mut candidates: BTreeMap<Slug, Candidate> = BTreeMap::new();
     for FoundItem { item, path, .. } in &found.items {
+        let archived = item_in_project(spec, item.kind, &item.slug, path).is_archived(disk);
         let held = match queue.standing(&item.slug) {
             Some(Standing::Eligible) => None,
-            // We have put it there, and it has come back: it only has to go.
-            Some(Standing::Held(Held::Archived)) if was_done(pipeline, item) => None,
+            Some(Standing::Held(Held::Archived)) if archived => None,
             Some(Standing::Held(held)) => Some(held.to_string()),
             None => Some("it is not in the queue".into()),
         };
@@ -38,8 +38,8 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
             title: item.title.clone(),
             hash: item.hash.clone(),
             held,
-            archived: matches!(queue.standing(&item.slug), Some(Standing::Held(Held::Archived))),
-            asks: asks(disk, &plan_file(spec, &item.slug)).then(|| "a task of its plan waits".to_owned()),
+            archived,
+            asks: asks(disk, &plan_file(spec, &item.slug)),
             limit_usd: item.budget_usd,
         };
         candidates.entry(item.slug.clone()).or_insert(candidate);
@@ -55,17 +55,12 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
             hash: String::new(),
             held: Some(other.why),
             archived: false,
-            asks: None,
+            asks: false,
             limit_usd: None,
         };
         candidates.entry(slug).or_insert(candidate);
     }
     candidates.into_values().collect()
-}
-
-fn was_done(pipeline: &Pipeline, item: &Item) -> bool {
-    let ended = pipeline.carried().items.get(&item.slug).and_then(|memory| memory.ended.as_ref());
-    ended.is_some_and(|(outcome, hash)| outcome.is_success() && *hash == item.hash)
 }
 
 /// The plan of an item.
@@ -77,15 +72,4 @@ pub(super) fn plan_file(spec: &AutoSpec, item: &Slug) -> PathBuf {
 fn asks(disk: &Disk, file: &Path) -> bool {
     let plan = disk.read_text(file).ok().and_then(|text| Plan::read(&file.to_string_lossy(), &text).ok());
     plan.is_some_and(|(plan, _)| plan.tasks().any(|task| task.record.status == TaskStatus::Suspended))
-}
-
-/// Replaces the note that a plan waits by the question that its task asks.
-pub(super) async fn find_questions(plans: &Plans, spec: &AutoSpec, candidates: &mut [Candidate]) {
-    for candidate in candidates.iter_mut().filter(|candidate| candidate.asks.is_some()) {
-        let file = plan_file(spec, &candidate.item);
-        let Ok((plan, state)) = plans.state_of_plan(&file.to_string_lossy()).await else { continue };
-        let mut records = plan.tasks().filter_map(|task| state.get(&task.id));
-        let waits = records.find(|record| record.status == TaskStatus::Suspended);
-        candidate.asks = waits.and_then(|record| record.question.clone().or(candidate.asks.take()));
-    }
 }

@@ -4,10 +4,9 @@ use posse_api::{AutoSessionView, BacklogView, DoingView, ItemView, WhyLine, WhyV
 use posse_core::auto::machine::Job;
 use posse_core::auto::memory::Standing;
 use posse_core::backlog::Slug;
-use posse_core::engine::Machine;
 
 use super::AutoLedger;
-use crate::run::view::{MachineState, summary};
+use crate::run::view::summary;
 
 pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> BacklogView {
     let pipeline = &ledger.machine;
@@ -15,9 +14,8 @@ pub(super) fn auto_view(ledger: &AutoLedger, files: &str) -> BacklogView {
         let begun = pipeline.carried().items.get(item).and_then(|memory| memory.begun);
         pipeline.candidate(item).is_some() || begun.is_some_and(|begun| begun >= ledger.begun)
     };
-    let state = MachineState { outcome: pipeline.outcome(), hold: pipeline.hold(), levels: pipeline.levels() };
     BacklogView {
-        run: summary(ledger, &state, files),
+        run: summary(ledger, files),
         mode: ledger.spec.settings.mode,
         doing: doing(ledger),
         items: pipeline

@@ -142,28 +142,6 @@ pub(super) async fn archive_with(
     Ok(Done { path, commit, warnings })
 }
 
-/// Removes an item from the backlog that is there again although it is in the archive as done. Says whether it did; if the
-/// two do not say the same, both stay.
-pub(crate) async fn remove_returned(disk: &Disk, place: &ItemPlace<'_>) -> Result<bool, ArchiveError> {
-    let ItemPlace { shelves, kind, slug, source, .. } = *place;
-    let path = format!("{}/{}", shelves.archive(kind, Shelf::Completed), slug.file_name());
-    let done = place.item(disk, &path).is_some_and(|item| item.status.is_done());
-    if !done || !place.is_archived_as(disk, &path) {
-        return Ok(false);
-    }
-    // The file goes last: as long as it is there, this is done again after a crash.
-    if let Some(tree) = place.ready().await? {
-        let message = format!("archive {slug}: it was back in the backlog\n\nItem: {path}\n");
-        place.commit(&tree, &path, (&[], &[source]), &message, &|_| Ok(())).await?;
-    }
-    // The user may have written to it meanwhile.
-    let still = place.is_archived_as(disk, &path);
-    if still {
-        remove(disk, &place.project.join(source))?;
-    }
-    Ok(still)
-}
-
 fn failed(path: &str) -> impl Fn(io::Error) -> ArchiveError {
     let path = path.to_owned();
     move |error| ArchiveError::Io { path: path.clone(), error }
@@ -191,9 +169,14 @@ impl ArchiveRequest<'_> {
             if !disk.exists(&self.place.project.join(&path)) {
                 return Ok(None);
             }
-            let Some(ended) = self.place.item(disk, &path).and_then(|there| there.ended) else { continue };
-            let ours = ended.run.as_deref() == Some(self.block.run.as_str());
-            if ended.outcome == self.block.outcome && (ours || self.place.is_archived_as(disk, &path)) {
+            let Some(there) = self.place.item(disk, &path) else { continue };
+            let outcome = self.block.outcome;
+            let known = match &there.ended {
+                Some(ended) => ended.outcome == outcome || (ended.outcome.is_success() && outcome.is_success()),
+                None => there.status.is_done() && outcome.is_success(),
+            };
+            let ours = there.ended.and_then(|ended| ended.run).as_deref() == Some(self.block.run.as_str());
+            if known && (ours || self.place.is_archived_as(disk, &path)) {
                 return Ok(Some(path));
             }
         }
@@ -243,6 +226,12 @@ impl ItemPlace<'_> {
     fn item(&self, disk: &Disk, path: &str) -> Option<Item> {
         let text = text(disk, &self.project.join(path)).ok()?;
         read(self.slug, self.kind, path, &text).ok().map(|(item, _)| item)
+    }
+
+    /// Whether the item is in the archive as done, too, with the same words. Then it only has to leave the backlog.
+    pub(crate) fn is_archived(&self, disk: &Disk) -> bool {
+        let path = format!("{}/{}", self.shelves.archive(self.kind, Shelf::Completed), self.slug.file_name());
+        self.item(disk, &path).is_some_and(|there| there.status.is_done()) && self.is_archived_as(disk, &path)
     }
 
     /// Whether nothing is lost if the item in the backlog goes and this archived one stays.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
@@ -43,7 +42,7 @@ pub(super) struct Briefing {
     pub(super) reports_in_file: bool,
     pub(super) nonce: String,
     /// `Err`: why it cannot be started.
-    pub(super) spawn: Result<Spawn, Arc<StepError>>,
+    pub(super) spawn: Result<Spawn, StepError>,
     given: PathBuf,
     copy: PathBuf,
 }
@@ -75,14 +74,18 @@ pub(crate) fn agent(agents: &BTreeMap<String, String>, name: &str) -> Result<Age
         Some(text) => Some(AgentFile::parse(name, text)),
         None => agent_file::built_in(name),
     };
-    let bad = |error| StepError::BadAgent { name: name.to_owned(), error };
-    parsed.ok_or_else(|| StepError::NoAgent(name.to_owned()))?.map_err(bad)
+    let bad = |error| StepError::because(format!("agent {name}: {error}"));
+    let missing = || format!("there is no agent {name}; write .claude/agents/{name}.md, then run the plan again");
+    parsed.ok_or_else(|| StepError::because(missing()))?.map_err(bad)
 }
 
 /// Writes everything down that a session is given. Of one that was begun already nothing is changed.
 pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Run) -> Result<Briefing, StepError> {
     let Setting { disk, spec, files, .. } = setting;
-    let task = run.plan().task(id.task.as_str()).ok_or_else(|| StepError::TaskGone(id.task.to_string()))?;
+    let task = run
+        .plan()
+        .task(id.task.as_str())
+        .ok_or_else(|| StepError::because(format!("task {} is not in the plan any more", id.task)))?;
     let role = agent(&spec.agents, &launch.agent)?;
     let policy = spec.policy();
     let profile = profile(&policy, &launch.agent, &role, task, id)?;
@@ -92,7 +95,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         report_file: results.join("result.json"),
         reports_in_file: id.part == Part::Work && profile.writes(),
         nonce: nonce(disk, files)?,
-        spawn: Err(Arc::new(StepError::NotPrepared)),
+        spawn: Err(StepError::because("the session is not prepared")),
         given: files.join("plan.yaml"),
         copy: results.join("plan.yaml"),
         profile,
@@ -125,7 +128,7 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         max_budget_usd: run.money_left(),
         writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
     };
-    let spawn = command(disk, &session).map_err(Arc::new);
+    let spawn = command(disk, &session);
     Ok(Briefing { spawn, ..briefing })
 }
 
@@ -169,7 +172,10 @@ fn profile(
     };
     let narrowed = policy.narrowed(&granted, &narrower);
     match narrowed.tools.is_empty() {
-        true => Err(StepError::NoTools { task: task.id.to_string(), agent: agent.to_owned() }),
+        true => {
+            let text = format!("task {}: `permissions` leaves nothing of what agent {agent} may do", task.id);
+            Err(StepError::because(text))
+        }
         false => Ok(narrowed),
     }
 }
@@ -274,10 +280,12 @@ pub(crate) struct Session<'a> {
 /// The command, looked at once more before it is started.
 pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, StepError> {
     let Session { provider, policy, config, .. } = session;
-    let dialect = provider.manifest.headless.as_ref().ok_or(StepError::NeedsTerminal)?.dialect;
+    let dialect = provider.manifest.headless.as_ref().ok_or_else(StepError::needs_terminal)?.dialect;
     let real = |path: &Path| -> Result<String, StepError> {
         let path = disk.canonicalize(path)?;
-        path.into_os_string().into_string().map_err(|path| StepError::NotUtf8(path.into()))
+        path.into_os_string()
+            .into_string()
+            .map_err(|path| StepError::because(format!("{} is not valid UTF-8", path.display())))
     };
     let scope = Scope { directory: real(session.worktree)?, results: Some(real(session.results)?) };
     let request = Request { dialect, sandbox: session.sandbox, profile: session.profile, scope: &scope, policy };

@@ -37,7 +37,7 @@ const REPORT: u64 = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct PlanWork {
     /// `Err`: why there is no place to work in.
-    pub(super) worktrees: Result<Arc<Worktrees>, Arc<StepError>>,
+    pub(super) worktrees: Result<Arc<Worktrees>, StepError>,
     /// Set when checks are to be ended, and no more started.
     pub(super) no_checks: watch::Sender<bool>,
 }
@@ -46,11 +46,12 @@ impl Executor<PlanWork> {
     pub(super) async fn carry_out_plan(&self, effect: Effect, run: &Run, stop: watch::Receiver<bool>) -> Option<Event> {
         Some(match effect {
             Effect::MakeArea { run: id } => {
-                let made = async { Ok(self.work.worktrees.clone()?.begin(&id, &self.gates(run)).await?) };
+                let made =
+                    async { Ok::<_, StepError>(self.work.worktrees.clone()?.begin(&id, &self.gates(run)).await?) };
                 match made.await {
                     // Stopped: no session is started in a work tree when a run stops.
-                    Ok(_) | Err(StepError::Worktree(WorktreeError::Stopped)) => Event::AreaReady { run: id },
-                    Err(error) => Event::AreaFailed { run: id, why: error.to_string() },
+                    Err(error) if !is_stop(&error) => Event::AreaFailed { run: id, why: error.to_string() },
+                    Ok(_) | Err(_) => Event::AreaReady { run: id },
                 }
             }
             Effect::StartSession { run: id, launch } => {
@@ -64,11 +65,13 @@ impl Executor<PlanWork> {
             Effect::RunGates { run: id } => {
                 let checked = async {
                     let (worktrees, worktree) = self.worktree(&id).await?;
-                    Ok(worktrees.check(&worktree, &self.commit_message(&id, run), &self.gates(run)).await?)
+                    Ok::<_, StepError>(
+                        worktrees.check(&worktree, &self.commit_message(&id, run), &self.gates(run)).await?,
+                    )
                 };
                 match checked.await {
                     Ok(failed) => Event::GatesEnded { run: id, failed },
-                    Err(StepError::Worktree(WorktreeError::Stopped)) => Event::GatesStopped { run: id },
+                    Err(error) if is_stop(&error) => Event::GatesStopped { run: id },
                     Err(error) => Event::GatesNotRun { run: id, why: error.to_string() },
                 }
             }
@@ -268,6 +271,11 @@ fn cannot_be_told(error: &WorktreeError) -> Outcome {
         Some(_) => Outcome::Failed(Failure::new(FailedHow::NoEvidence, why)),
         None => Outcome::Infra(Failure::new(FailedHow::Lost, why)),
     }
+}
+
+/// Whether the checks were ended because the run stops.
+fn is_stop(error: &StepError) -> bool {
+    matches!(error.cause(), Some(WorktreeError::Stopped))
 }
 
 fn not_started(id: &RunId, why: &str) -> Event {

@@ -1,13 +1,12 @@
 //! Makes the view of a run of a plan.
 
 use posse_api::{PlanView, RestView, SessionView, TakenView, TaskView};
-use posse_core::engine::Machine;
 use posse_core::plan::file::{Section, Task};
 use posse_core::plan::machine::{Part, Run};
 use posse_core::time::Wall;
 
 use super::PlanLedger;
-use crate::run::view::{MachineState, summary};
+use crate::run::view::summary;
 
 pub(super) fn plan_view(ledger: &PlanLedger, files: &str) -> PlanView {
     PlanView { tasks: task_views(&ledger.machine), ..without_tasks(ledger, files) }
@@ -15,9 +14,8 @@ pub(super) fn plan_view(ledger: &PlanLedger, files: &str) -> PlanView {
 
 pub(super) fn without_tasks(ledger: &PlanLedger, files: &str) -> PlanView {
     let machine = &ledger.machine;
-    let state = MachineState { outcome: machine.outcome(), hold: machine.hold(), levels: machine.levels() };
     PlanView {
-        run: summary(ledger, &state, files),
+        run: summary(ledger, files),
         file: ledger.spec.file.clone(),
         name: machine.plan().name.clone(),
         item: ledger.spec.item.clone(),

@@ -17,7 +17,7 @@ use super::journal::{self, journal_entry};
 use super::ledger::RunLedger;
 use super::messages;
 use super::shared_limits::{LimitsChange, LimitsHandle};
-use super::stop_file::{StopFileMeaning, StopWatch};
+use super::stop_file::{FoundStopFile, StopWatch};
 use super::supervisor::{ActiveRuns, Supervisor};
 use super::{EffectOf, Effects, EntryOf, Executor, InputOf, Stopping, Workflow};
 use crate::api::App;
@@ -47,7 +47,7 @@ pub(crate) struct Driver<W: Workflow> {
     /// Effects that need the environment of sessions, which no client has provided.
     waiting: Vec<EffectOf<W>>,
     pub(crate) limits: LimitsHandle,
-    stop_files: StopWatch,
+    pub(crate) stop_files: StopWatch,
     pub(crate) local: W::Local,
 }
 
@@ -90,7 +90,6 @@ impl<W: Workflow> Driver<W> {
         // A new run has none.
         let mut effects: VecDeque<EffectOf<W>> = self.ledger.machine.outstanding().iter().cloned().collect();
         effects.extend(W::begin(&mut self).await?);
-        effects.extend(self.look_for_stop_file().await?);
         effects.extend(self.look_at_limits(true).await?);
         if !W::is_started(&self.ledger) {
             effects.extend(self.apply(Control::Started.into()).await?);
@@ -160,10 +159,7 @@ impl<W: Workflow> Driver<W> {
                 let change = change.ok_or(Stopping)?;
                 self.look_at_limits(change == LimitsChange::Money).await
             }
-            changed = self.stop_files.changed.recv() => {
-                changed.ok_or(Stopping)?;
-                self.look_for_stop_file().await
-            }
+            found = self.stop_files.found.recv() => self.stop_file_found(found.ok_or(Stopping)?).await,
             () = due => self.apply(Control::Tick.into()).await,
         }
     }
@@ -188,22 +184,16 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    /// Journals what is found before the file is removed.
-    pub(crate) async fn look_for_stop_file(&mut self) -> Effects<W> {
+    async fn stop_file_found(&mut self, found: FoundStopFile) -> Effects<W> {
+        let path = found.path.display();
         let mut effects = Vec::new();
-        while let Some(found) = self.stop_files.look().await {
-            let path = found.path.display();
-            match found.meaning {
-                StopFileMeaning::Stop(how) => {
-                    self.say(Level::Info, format!("{path} is there: stopping")).await?;
-                    effects.extend(self.stop(how).await?);
-                }
-                StopFileMeaning::Stale => {
-                    self.say(Level::Warning, format!("{path} is older than this run, and does not stop it")).await?;
-                }
-            }
-            self.stop_files.dealt_with(&found).await;
+        if let Some(how) = found.stop {
+            self.say(Level::Info, format!("{path} is there: stopping")).await?;
+            effects = self.stop(how).await?;
+        } else {
+            self.say(Level::Warning, format!("{path} is older than this run, and does not stop it")).await?;
         }
+        let _ = found.journaled.send(());
         Ok(effects)
     }
 
@@ -263,10 +253,13 @@ impl<W: Workflow> Driver<W> {
     fn update<T>(&mut self, change: impl FnOnce(&mut RunLedger<W>) -> T) -> T {
         let id = W::fields(&self.ledger.spec).id;
         let mut active = super::lock(&self.active);
+        let mut run = active.get_mut(&id);
         // Without the published reference the ledger is changed in place.
-        active.remove(&id);
+        run.iter_mut().for_each(|run| run.ledger = None);
         let changed = change(Arc::make_mut(&mut self.ledger));
-        active.insert(id, self.ledger.clone());
+        if let Some(run) = run {
+            run.ledger = Some(self.ledger.clone());
+        }
         changed
     }
 

@@ -66,7 +66,8 @@ impl<W: Workflow> Executor<W> {
 
     /// The directory of a session's files.
     pub(crate) fn session_files(&self, session: &W::Session) -> Result<PathBuf, StepError> {
-        let directory = W::session_directory(&session.to_string()).ok_or(StepError::NotPrepared)?;
+        let directory =
+            W::session_directory(&session.to_string()).ok_or_else(|| StepError::because("the session has no name"))?;
         Ok(self.state.join(directory))
     }
 
@@ -80,7 +81,7 @@ impl<W: Workflow> Executor<W> {
 
     pub(crate) async fn provider(&self) -> Result<(Arc<Provider>, Arc<HeadlessRules>), StepError> {
         let provider = self.sessions.app.provider(W::fields(&self.spec).provider).await?;
-        let texts = provider.manifest.headless.clone().ok_or(StepError::NeedsTerminal)?;
+        let texts = provider.manifest.headless.clone().ok_or_else(StepError::needs_terminal)?;
         Ok((provider, texts))
     }
 
@@ -89,7 +90,7 @@ impl<W: Workflow> Executor<W> {
     pub(crate) async fn run_session(
         &self,
         session: &W::Session,
-        spawn: Result<Spawn, Arc<StepError>>,
+        spawn: Result<Spawn, StepError>,
         (texts, timeout): (Arc<HeadlessRules>, Duration),
         launched: impl FnOnce(Vec<String>) -> EntryOf<W> + Send,
         stop: watch::Receiver<bool>,

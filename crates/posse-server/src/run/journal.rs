@@ -2,9 +2,10 @@
 //! its entries give the same run again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use posse_api::{EntryView, EventBody, JournalView, ProblemKind, RunEntry, RunKind};
+use posse_api::{EntryView, EventBody, JournalView, LogEvent, ProblemKind, RunEntry, RunKind};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::rounds::config::Notifications;
@@ -13,6 +14,8 @@ use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::{EntryOf, RunLedger, Workflow};
 use crate::api::App;
@@ -183,6 +186,17 @@ pub(crate) fn journal_entry<W: Workflow>(
 pub(crate) fn entry_event(run_id: RunId, seq: i64, at: Wall, entry: EntryView) -> EventBody {
     let view = JournalView { seq, at: at.timestamp(), entry };
     EventBody::RunEntry { run_id, run_seq: seq, view: Some(Box::new(view)) }
+}
+
+/// Waits for the next entry of a run. Returns earlier if events were missed.
+pub(crate) async fn entry_of(events: &mut Receiver<Arc<LogEvent>>, run: RunId) -> Result<(), Failed> {
+    loop {
+        match events.recv().await {
+            Ok(event) if event.body.entry_of().is_none_or(|(of, _)| of != run) => {}
+            Ok(_) | Err(RecvError::Lagged(_)) => return Ok(()),
+            Err(RecvError::Closed) => return Err(Failed::Stopping),
+        }
+    }
 }
 
 /// The journals of the runs of one kind.

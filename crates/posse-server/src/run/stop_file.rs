@@ -1,7 +1,7 @@
 //! The stop file: a file that stops the runs and pipelines of a project, for users who cannot or do not want to call a command.
 //!
-//! Every run of the project journals the stop, and the last one to do so removes the file. A file that is older than a run
-//! does not stop it. After a restart no file is removed before all runs are resumed.
+//! A file is told to every run that watches it. It is removed when all of them have journaled it. A file that is older than a
+//! run does not stop it. After a restart no file is looked at before all runs are resumed: it is meant for all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use posse_core::engine::StopHow;
 use posse_core::ids::RunId;
 use posse_core::time::Wall;
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
 use super::lock;
 use crate::disk::{self, Disk};
@@ -31,8 +32,6 @@ pub(crate) struct StopFiles {
     watcher: WatchedFiles,
     /// Never locked while a thread waits for the disk.
     subscribers: Arc<Mutex<StopSubscribers>>,
-    /// Serializes the removal of files. Only blocking threads take it.
-    removal: Arc<Mutex<()>>,
 }
 
 #[derive(Default)]
@@ -44,207 +43,165 @@ struct StopSubscribers {
 
 struct WatchedStopFile {
     _watch: FileWatch,
+    /// Held while the file is dealt with.
+    looking: Arc<tokio::sync::Mutex<()>>,
     runs: BTreeMap<RunId, StopSubscriber>,
-    /// The time of the file that a run dealt with which ended before all runs were resumed.
-    used: Option<i64>,
 }
 
 struct StopSubscriber {
-    changed: mpsc::UnboundedSender<()>,
-    /// The time of the file that this run dealt with.
-    dealt_with: Option<i64>,
+    since: Wall,
+    found: mpsc::UnboundedSender<FoundStopFile>,
+    /// The time of the file that this run was told of last.
+    told: Option<i64>,
 }
 
 /// A stop file that was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct FoundStopFile {
     pub(crate) path: PathBuf,
-    pub(crate) meaning: StopFileMeaning,
-    modified: i64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopFileMeaning {
-    Stop(StopHow),
-    /// The file is older than the run.
-    Stale,
+    /// Nothing if the file is older than the run.
+    pub(crate) stop: Option<StopHow>,
+    /// Answered when the run has journaled it.
+    pub(crate) journaled: oneshot::Sender<()>,
 }
 
 impl StopFiles {
     pub(crate) fn new(watcher: WatchedFiles) -> Self {
-        Self { watcher, subscribers: Arc::default(), removal: Arc::default() }
+        Self { watcher, subscribers: Arc::default() }
     }
 
-    /// Called when all runs are resumed: files that all of them dealt with may be removed.
-    pub(crate) async fn all_are_resumed(&self) {
-        let files: Vec<PathBuf> = {
-            let mut all = lock(&self.subscribers);
-            all.complete = true;
-            all.files.keys().cloned().collect()
-        };
-        for file in files {
-            self.remove_if_used(file).await;
-        }
+    /// Called when all runs are resumed.
+    pub(crate) fn all_are_resumed(&self) {
+        let mut all = lock(&self.subscribers);
+        all.complete = true;
+        all.files.keys().for_each(|file| look(&Handle::current(), &self.subscribers, file));
     }
 
     /// Watches the stop files of a project for a run that began at `since`. `state` is relative to the project; a run without
     /// has no stop files.
     pub(crate) fn watch(&self, project: &Path, state: Option<&str>, run: RunId, since: Wall) -> StopWatch {
-        let (send, changed) = mpsc::unbounded_channel();
+        let (send, found) = mpsc::unbounded_channel();
         let paths = state.map(|state| [project.join(state).join(NAME), project.join(LEGACY)]);
-        let paths: Vec<PathBuf> = paths.into_iter().flatten().collect();
+        let subscribers = self.subscribers.clone();
+        let watch = StopWatch { subscribers, run, paths: paths.into_iter().flatten().collect(), found, _open: send };
         let mut all = lock(&self.subscribers);
-        for path in &paths {
-            let add = || WatchedStopFile { _watch: self.watch_file(path), runs: BTreeMap::new(), used: None };
-            let subscriber = StopSubscriber { changed: send.clone(), dealt_with: None };
+        for path in &watch.paths {
+            let add =
+                || WatchedStopFile { _watch: self.watch_file(path), looking: Arc::default(), runs: BTreeMap::new() };
+            let subscriber = StopSubscriber { since, found: watch._open.clone(), told: None };
             all.files.entry(path.clone()).or_insert_with(add).runs.insert(run, subscriber);
         }
-        // The file may exist already, and another run may have begun the watch.
-        let _ = send.send(());
         drop(all);
-        StopWatch { of: self.clone(), run, since, paths, changed, look_again: send }
+        // Another run may have begun the watch, and the file may be there.
+        watch.look();
+        watch
     }
 
-    /// Notifies the subscribers of this file whenever it may have changed.
     fn watch_file(&self, path: &Path) -> FileWatch {
-        let subscribers = Arc::downgrade(&self.subscribers);
-        let file = path.to_owned();
+        let (subscribers, file) = (Arc::downgrade(&self.subscribers), path.to_owned());
+        let runtime = Handle::current();
         self.watcher.watch(path, WatchScope::CompleteFile, move |_, _| {
-            let Some(subscribers) = subscribers.upgrade() else { return };
-            for subscriber in lock(&subscribers).files.get(&file).iter().flat_map(|watched| watched.runs.values()) {
-                let _ = subscriber.changed.send(());
+            if let Some(subscribers) = subscribers.upgrade() {
+                look(&runtime, &subscribers, &file);
             }
         })
     }
+}
 
-    /// Removes the file if all its subscribers dealt with it as it is now, and forgets it if it has no subscribers.
-    async fn remove_if_used(&self, path: PathBuf) {
-        let stop_files = self.clone();
-        disk::run(move |disk| {
-            let _removal = lock(&stop_files.removal);
-            let modified = modified(disk, &path);
-            if !lock(&stop_files.subscribers).is_used(&path, modified) {
-                return;
-            }
-            match disk.remove_file(&path) {
-                // The next file may be written within the same tick of the clock.
-                Ok(()) => lock(&stop_files.subscribers).forget_time(&path),
-                Err(error) => tracing::warn!("{error}"),
-            }
-        })
-        .await;
+fn look(runtime: &Handle, subscribers: &Arc<Mutex<StopSubscribers>>, path: &Path) {
+    let (subscribers, path) = (subscribers.clone(), path.to_owned());
+    runtime.spawn(async move { deal_with(&subscribers, &path).await });
+}
+
+/// Tells all runs of the file if it is there, and removes it when they have journaled it.
+async fn deal_with(subscribers: &Mutex<StopSubscribers>, path: &Path) {
+    let looking = {
+        let all = lock(subscribers);
+        let Some(watched) = all.files.get(path).filter(|_| all.complete) else { return };
+        watched.looking.clone()
+    };
+    let _alone = looking.lock().await;
+    let Some((modified, text)) = complete(path).await else { return };
+    let mut journaled = false;
+    loop {
+        let told = lock(subscribers).tell(path, modified, how(&text));
+        if told.is_empty() {
+            break;
+        }
+        for answer in told {
+            journaled |= answer.await.is_ok();
+        }
+    }
+    if !journaled {
+        return;
+    }
+    let remove = move |disk: &Disk, path: &Path| {
+        let unchanged = self::modified(disk, path) == Some(modified);
+        unchanged && disk.remove_file(path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
+    };
+    if disk::at(path, remove).await {
+        // The next file may be written within the same tick of the clock.
+        lock(subscribers).runs(path).for_each(|run| run.told = None);
     }
 }
 
 impl StopSubscribers {
-    /// Reports whether all subscribers dealt with the file of this time. A file without subscribers is used only if its last
-    /// subscriber dealt with it before all runs were resumed.
-    fn is_used(&mut self, path: &Path, modified: Option<i64>) -> bool {
-        let Some(watched) = self.files.get_mut(path).filter(|_| self.complete) else { return false };
-        let used = watched.used.take();
-        if watched.runs.is_empty() {
-            self.files.remove(path);
-            return modified.is_some() && used == modified;
-        }
-        modified.is_some() && watched.runs.values().all(|run| run.dealt_with == modified)
+    fn runs(&mut self, path: &Path) -> impl Iterator<Item = &mut StopSubscriber> {
+        self.files.get_mut(path).into_iter().flat_map(|watched| watched.runs.values_mut())
     }
 
-    fn forget_time(&mut self, path: &Path) {
-        for run in self.files.get_mut(path).into_iter().flat_map(|watched| watched.runs.values_mut()) {
-            run.dealt_with = None;
-        }
+    /// Tells the runs that do not know of the file of this time. Returns the answers to wait for.
+    fn tell(&mut self, path: &Path, modified: i64, how: StopHow) -> Vec<oneshot::Receiver<()>> {
+        let tell = |run: &mut StopSubscriber| {
+            let (journaled, answer) = oneshot::channel();
+            let stop = (modified + CLOCKS_MS >= run.since.0).then_some(how);
+            run.told = Some(modified);
+            let _ = run.found.send(FoundStopFile { path: path.to_owned(), stop, journaled });
+            answer
+        };
+        self.runs(path).filter(|run| run.told != Some(modified)).map(tell).collect()
     }
 }
 
 /// The subscription of one run to its stop files.
 pub(crate) struct StopWatch {
-    of: StopFiles,
+    subscribers: Arc<Mutex<StopSubscribers>>,
     run: RunId,
-    since: Wall,
     paths: Vec<PathBuf>,
-    /// A stop file may have changed.
-    pub(crate) changed: mpsc::UnboundedReceiver<()>,
-    look_again: mpsc::UnboundedSender<()>,
+    pub(crate) found: mpsc::UnboundedReceiver<FoundStopFile>,
+    /// Keeps the channel of a run without stop files open.
+    _open: mpsc::UnboundedSender<FoundStopFile>,
 }
 
 impl StopWatch {
-    /// Returns a stop file that this run has not dealt with yet.
-    pub(crate) async fn look(&mut self) -> Option<FoundStopFile> {
-        if self.paths.is_empty() {
-            return None;
-        }
-        let dealt_with = |path: &PathBuf| {
-            let all = lock(&self.of.subscribers);
-            (path.clone(), all.files.get(path).and_then(|watched| watched.runs.get(&self.run)?.dealt_with))
-        };
-        let known: Vec<_> = self.paths.iter().map(dealt_with).collect();
-        let since = self.since;
-        let now = crate::now();
-        let find = move |disk: &Disk| {
-            let mut being_written = false;
-            let found = known.into_iter().find_map(|(path, dealt_with)| {
-                let modified = modified(disk, &path).filter(|modified| dealt_with != Some(*modified))?;
-                let meaning = if modified + CLOCKS_MS < since.0 {
-                    StopFileMeaning::Stale
-                } else {
-                    let text = disk.read_text(&path).unwrap_or_default();
-                    if may_be_unfinished(&text, modified, now) {
-                        being_written = true;
-                        return None;
-                    }
-                    StopFileMeaning::Stop(how(&text))
-                };
-                Some(FoundStopFile { path, meaning, modified })
-            });
-            (found, being_written)
-        };
-        let (found, being_written) = disk::run(find).await;
-        if being_written {
-            let look_again = self.look_again.clone();
-            crate::spawn(async move {
-                tokio::time::sleep(Duration::from_millis(WRITING_MS.unsigned_abs())).await;
-                let _ = look_again.send(());
-            });
-        }
-        found
-    }
-
-    /// Called when the run has journaled what it found. The last run to do so removes the file.
-    pub(crate) async fn dealt_with(&self, found: &FoundStopFile) {
-        if let Some(watched) = lock(&self.of.subscribers).files.get_mut(&found.path)
-            && let Some(run) = watched.runs.get_mut(&self.run)
-        {
-            run.dealt_with = Some(found.modified);
-        }
-        self.of.remove_if_used(found.path.clone()).await;
-    }
-
-    /// Ends the subscription. The future removes files that only this run had not dealt with.
-    fn leave(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut all = lock(&self.of.subscribers);
-        let StopSubscribers { complete, files } = &mut *all;
-        for path in &self.paths {
-            let Some(watched) = files.get_mut(path) else { continue };
-            let left = watched.runs.remove(&self.run);
-            if !*complete {
-                watched.used = left.and_then(|run| run.dealt_with).or(watched.used);
-            }
-        }
-        let (stop_files, paths) = (self.of.clone(), self.paths.clone());
-        async move {
-            for path in paths {
-                stop_files.remove_if_used(path).await;
-            }
-        }
+    /// Looks for the files, of which some change may not have been reported.
+    pub(crate) fn look(&self) {
+        self.paths.iter().for_each(|path| look(&Handle::current(), &self.subscribers, path));
     }
 }
 
 impl Drop for StopWatch {
     fn drop(&mut self) {
-        let left = self.leave();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(left);
+        let mut all = lock(&self.subscribers);
+        for path in &self.paths {
+            if let Some(watched) = all.files.get_mut(path) {
+                watched.runs.remove(&self.run);
+            }
         }
+        all.files.retain(|_, watched| !watched.runs.is_empty());
+    }
+}
+
+/// The time and the content of the file, if it is there. Waits until its writer has had the time to write it.
+async fn complete(path: &Path) -> Option<(i64, String)> {
+    loop {
+        let read = |disk: &Disk, path: &Path| Some((modified(disk, path)?, disk.read_text(path).unwrap_or_default()));
+        let (modified, text) = disk::at(path, read).await?;
+        let may_be_unfinished = text.is_empty() && crate::now().0.abs_diff(modified) < WRITING_MS.unsigned_abs();
+        if !may_be_unfinished {
+            return Some((modified, text));
+        }
+        tokio::time::sleep(Duration::from_millis(WRITING_MS.unsigned_abs())).await;
     }
 }
 
@@ -253,11 +210,6 @@ fn modified(disk: &Disk, path: &Path) -> Option<i64> {
     let found = disk.symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let since_1970 = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since_1970.as_millis()).ok()
-}
-
-/// Whether the writer of a file may not have written its content yet.
-fn may_be_unfinished(text: &str, modified: i64, now: Wall) -> bool {
-    text.is_empty() && now.0.abs_diff(modified) < WRITING_MS.unsigned_abs()
 }
 
 /// Returns what the content asks for. Any content stops.
@@ -277,98 +229,86 @@ mod tests {
         RunId::from_random(number)
     }
 
-    /// As they are once everyone has been taken up.
-    async fn stop_files() -> StopFiles {
-        let files = StopFiles::new(WatchedFiles::start());
-        files.all_are_resumed().await;
-        files
+    async fn soon<T>(future: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(20), future).await.expect("it happens")
     }
 
-    async fn found(watch: &mut StopWatch) -> FoundStopFile {
-        loop {
-            if let Some(found) = watch.look().await {
-                return found;
+    /// What the run is told next, which it journals.
+    async fn told(watch: &mut StopWatch) -> (PathBuf, Option<StopHow>) {
+        let FoundStopFile { path, stop, journaled } = soon(watch.found.recv()).await.unwrap();
+        journaled.send(()).unwrap();
+        (path, stop)
+    }
+
+    async fn gone(file: &Path) {
+        soon(async {
+            while std::fs::symlink_metadata(file).is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let changed = tokio::time::timeout(std::time::Duration::from_secs(20), watch.changed.recv()).await;
-            changed.expect("the file is seen").unwrap();
-        }
-    }
-
-    /// Does something, and waits until that is noticed.
-    async fn stirs(watch: &mut StopWatch, something: impl FnOnce()) {
-        assert_eq!(watch.look().await, None);
-        while watch.changed.try_recv().is_ok() {}
-        something();
-        let changed = tokio::time::timeout(std::time::Duration::from_secs(20), watch.changed.recv()).await;
-        changed.expect("it is noticed").unwrap();
+        })
+        .await;
     }
 
     #[tokio::test]
     async fn it_is_seen_wherever_its_directories_come_from() {
         let project = tempfile::tempdir().unwrap();
-        let files = stop_files().await;
-        let mut watch = files.watch(project.path(), Some(".posse/state"), run(1), Wall(0));
-        let state = project.path().join(".posse/state");
+        let files = StopFiles::new(WatchedFiles::start());
+        files.all_are_resumed();
+        let (state, old) = (project.path().join(".posse/state"), project.path().join(".claude/plans"));
         let write = |text: &str| {
             std::fs::create_dir_all(&state).unwrap();
             std::fs::write(state.join("stop"), text).unwrap();
         };
-        stirs(&mut watch, || write("")).await;
-        let first = found(&mut watch).await;
-        assert_eq!((first.meaning, &first.path), (StopFileMeaning::Stop(StopHow::AfterTask), &state.join("stop")));
-        watch.dealt_with(&first).await;
-        assert!(!state.join("stop").exists(), "it is used up");
+        let mut watch = files.watch(project.path(), Some(".posse/state"), run(1), Wall(0));
+        write("");
+        assert_eq!(told(&mut watch).await, (state.join("stop"), Some(StopHow::AfterTask)));
+        gone(&state.join("stop")).await;
         // The place of the original, later.
-        let old = project.path().join(".claude/plans");
-        stirs(&mut watch, || std::fs::create_dir_all(&old).unwrap()).await;
+        std::fs::create_dir_all(&old).unwrap();
         std::fs::write(old.join(".new"), "now\n").unwrap();
-        stirs(&mut watch, || std::fs::rename(old.join(".new"), old.join(".stop")).unwrap()).await;
-        let second = found(&mut watch).await;
-        assert_eq!(second.meaning, StopFileMeaning::Stop(StopHow::Now));
-        watch.dealt_with(&second).await;
+        std::fs::rename(old.join(".new"), old.join(".stop")).unwrap();
+        assert_eq!(told(&mut watch).await, (old.join(".stop"), Some(StopHow::Now)));
         // A directory that goes and comes again is no hiding place.
-        stirs(&mut watch, || std::fs::remove_dir_all(project.path().join(".posse")).unwrap()).await;
-        stirs(&mut watch, || write("now")).await;
-        let third = found(&mut watch).await;
-        watch.dealt_with(&third).await;
-        watch.leave().await;
+        std::fs::remove_dir_all(project.path().join(".posse")).unwrap();
+        write("now");
+        assert_eq!(told(&mut watch).await.1, Some(StopHow::Now));
+        gone(&state.join("stop")).await;
+        drop(watch);
         // Nor is it one for who comes later.
         let mut later = files.watch(project.path(), Some(".posse/state"), run(2), Wall(0));
-        stirs(&mut later, || write("")).await;
-        assert_eq!(found(&mut later).await.meaning, StopFileMeaning::Stop(StopHow::AfterTask));
-    }
-
-    #[test]
-    fn only_a_new_and_empty_file_may_be_unfinished() {
-        for (text, now, unfinished) in [("", 1_050, true), ("", 950, true), ("now", 1_050, false), ("", 1_100, false)] {
-            assert_eq!(may_be_unfinished(text, 1_000, Wall(now)), unfinished, "{text:?} at {now}");
-        }
-        assert!(!may_be_unfinished("", 1_000_000, Wall(0)), "the clock of the file system is wrong");
+        write("after-task");
+        assert_eq!(told(&mut later).await.1, Some(StopHow::AfterTask));
     }
 
     #[tokio::test]
-    async fn it_goes_when_everyone_has_dealt_with_it() {
+    async fn it_goes_when_everyone_who_is_left_has_journaled_it() {
         let project = tempfile::tempdir().unwrap();
         std::fs::create_dir(project.path().join("state")).unwrap();
         let file = project.path().join("state/stop");
-        let files = stop_files().await;
-        let watch = |number, since| files.watch(project.path(), Some("state"), run(number), Wall(since));
-        let (mut one, mut two, mut three) = (watch(1, 0), watch(2, 0), watch(3, 0));
-        std::fs::write(&file, "after-task").unwrap();
-        let first = found(&mut one).await;
-        one.dealt_with(&first).await;
-        assert!(file.exists() && one.look().await.is_none(), "others have not seen it yet; it is told once");
-        let second = found(&mut two).await;
-        two.dealt_with(&second).await;
-        assert!(file.exists());
-        // One that ends before it has dealt with it does not hold it up for ever.
-        assert_eq!(three.look().await.map(|found| found.meaning), Some(StopFileMeaning::Stop(StopHow::AfterTask)));
-        three.leave().await;
-        assert!(!file.exists(), "all that are left have");
-        // But it does not use it up if nobody has.
-        std::fs::write(&file, "after-task").unwrap();
-        one.leave().await;
-        two.leave().await;
+        let files = StopFiles::new(WatchedFiles::start());
+        let watch = |number| files.watch(project.path(), Some("state"), run(number), Wall(0));
+        // After a restart runs are resumed one after the other. The first must not use up what is meant for all.
+        std::fs::write(&file, "now").unwrap();
+        let (mut one, two) = (watch(1), watch(2));
+        one.look();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(one.found.try_recv().is_err(), "others may come");
+        files.all_are_resumed();
+        assert_eq!(told(&mut one).await.1, Some(StopHow::Now));
+        // One that comes meanwhile is told too.
+        let mut three = watch(3);
+        one.look();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(file.exists() && one.found.try_recv().is_err(), "others have not journaled it; it is told once");
+        // One that ends before does not hold it up for ever.
+        drop(two);
+        assert_eq!(told(&mut three).await.1, Some(StopHow::Now));
+        gone(&file).await;
+        // But it does not use it up if nobody has journaled it.
+        std::fs::write(&file, "now").unwrap();
+        let found = (soon(one.found.recv()).await, soon(three.found.recv()).await);
+        drop((one, three, found));
+        tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(file.exists());
     }
 
@@ -379,60 +319,21 @@ mod tests {
         let file = project.path().join("state/stop");
         std::fs::write(&file, "now").unwrap();
         let written = modified(DISK, &file).unwrap();
-        let files = stop_files().await;
+        let files = StopFiles::new(WatchedFiles::start());
+        files.all_are_resumed();
         let mut late = files.watch(project.path(), Some("state"), run(1), Wall(written + 1000));
-        let stale = late.look().await.unwrap();
-        assert_eq!(stale.meaning, StopFileMeaning::Stale);
-        late.dealt_with(&stale).await;
-        assert!(!file.exists(), "it is cleared");
+        assert_eq!(told(&mut late).await.1, None);
+        gone(&file).await;
+        drop(late);
         // Written while it was being started.
         std::fs::write(&file, "now").unwrap();
         let mut during = files.watch(project.path(), Some("state"), run(2), Wall(modified(DISK, &file).unwrap() + 5));
-        assert_eq!(during.look().await.unwrap().meaning, StopFileMeaning::Stop(StopHow::Now));
+        assert_eq!(told(&mut during).await.1, Some(StopHow::Now));
+        gone(&file).await;
         // No link leads anywhere.
-        std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
-        assert_eq!(during.look().await, None);
-    }
-
-    /// After a restart runs are taken up one after the other. The first must not use up what is meant for all.
-    #[tokio::test]
-    async fn nothing_goes_before_everyone_is_taken_up() {
-        // Whether the first is over before everyone is there, and whether there is a second.
-        for (first_ends, second) in [(false, true), (true, true), (false, false), (true, false)] {
-            let name = format!("the first ends: {first_ends}, there is a second: {second}");
-            let project = tempfile::tempdir().unwrap();
-            std::fs::create_dir(project.path().join("state")).unwrap();
-            let file = project.path().join("state/stop");
-            std::fs::write(&file, "now").unwrap();
-            let files = StopFiles::new(WatchedFiles::start());
-            let watch = |number| files.watch(project.path(), Some("state"), run(number), Wall(0));
-            let mut one = watch(1);
-            let found = one.look().await.unwrap();
-            one.dealt_with(&found).await;
-            assert!(one.look().await.is_none(), "{name}: told once");
-            if first_ends {
-                one.leave().await;
-            }
-            assert!(file.exists(), "{name}: others may come");
-            let mut two = second.then(|| watch(2));
-            files.all_are_resumed().await;
-            assert_eq!(file.exists(), second, "{name}");
-            if let Some(two) = &mut two {
-                let found = two.look().await.unwrap();
-                assert_eq!(found.meaning, StopFileMeaning::Stop(StopHow::Now), "{name}");
-                two.dealt_with(&found).await;
-                assert!(!file.exists(), "{name}: it is used up");
-            }
-        }
-        // One that nobody has dealt with stays, whoever was there.
-        let project = tempfile::tempdir().unwrap();
-        std::fs::create_dir(project.path().join("state")).unwrap();
-        let file = project.path().join("state/stop");
-        std::fs::write(&file, "now").unwrap();
-        let files = StopFiles::new(WatchedFiles::start());
-        files.watch(project.path(), Some("state"), run(1), Wall(0)).leave().await;
-        files.all_are_resumed().await;
-        assert!(file.exists());
+        during.look();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(during.found.try_recv().is_err());
     }
 }

@@ -10,13 +10,13 @@ use posse_core::engine::hold::Hold;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{Level, Line, Of, Total};
 use posse_core::time::Wall;
-use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::driver::{Command, Driver, DriverParams};
 use super::effects::session::Sessions;
 use super::journal::{self, Failed, Journals, journal_entry};
 use super::ledger::RunLedger;
-use super::registry::DriverRegistry;
 use super::shared_limits::SharedLimits;
 use super::stop_file::StopFiles;
 use super::{EntryOf, Executor, InputOf, SpecFields, SupervisorError, Workflow, lock};
@@ -29,8 +29,14 @@ use crate::watched_files::WatchedFiles;
 /// The number of newest runs that are searched for a usage limit.
 const HOLDS_SEARCHED: usize = 100;
 
-/// The ledgers of active runs, as their drivers publish them. The database has how a run began and how it ended.
-pub(crate) type ActiveRuns<W> = Arc<Mutex<HashMap<RunId, Arc<RunLedger<W>>>>>;
+/// The runs that have a driver. The database has how a run began and how it ended.
+pub(crate) type ActiveRuns<W> = Arc<Mutex<HashMap<RunId, ActiveRun<W>>>>;
+
+pub(crate) struct ActiveRun<W: Workflow> {
+    /// The ledger, as the driver publishes it.
+    pub(super) ledger: Option<Arc<RunLedger<W>>>,
+    commands: UnboundedSender<Command<W>>,
+}
 
 /// The services that runs of all kinds share.
 #[derive(Clone)]
@@ -55,7 +61,6 @@ pub(crate) struct Supervisor<W: Workflow> {
     pub(crate) services: RunServices,
     pub(crate) active: ActiveRuns<W>,
     pub(crate) journals: Journals,
-    registry: DriverRegistry<Command<W>>,
     /// Serializes check-then-act on the set of active runs.
     pub(crate) starting: Arc<tokio::sync::Mutex<()>>,
     /// Holds `starting` until the runs of the last daemon are resumed.
@@ -73,7 +78,6 @@ impl<W: Workflow> Supervisor<W> {
             journals: Journals::new(W::KIND, services.database.clone()),
             services,
             active: Arc::default(),
-            registry: DriverRegistry::default(),
             starting,
             state,
             shared: W::Shared::default(),
@@ -99,7 +103,7 @@ impl<W: Workflow> Supervisor<W> {
 
     /// Hands the environment of sessions to the driver of a run. Returns whether there is one.
     pub(crate) async fn hand_context(&self, id: RunId, context: &LaunchContext) -> bool {
-        self.registry.tell(id, |taken| Command::Context(context.clone(), taken)).await
+        self.tell_driver(id, |taken| Command::Context(context.clone(), taken)).await
     }
 
     /// Provides the environment of sessions. A run that no driver serves is resumed.
@@ -185,7 +189,7 @@ impl<W: Workflow> Supervisor<W> {
         // A run that is not resumed yet is not over.
         drop(self.starting.lock().await);
         self.show(id).await?;
-        match self.registry.tell(id, |taken| Command::Stop(how, taken)).await {
+        match self.tell_driver(id, |taken| Command::Stop(how, taken)).await {
             true => Ok(()),
             false => Err(SupervisorError::Over(id)),
         }
@@ -213,7 +217,29 @@ impl<W: Workflow> Supervisor<W> {
 
     /// Hands an input to the driver of a run. Returns whether the driver has journaled it.
     pub(crate) async fn tell(&self, id: RunId, input: InputOf<W>) -> bool {
-        self.registry.tell(id, |taken| Command::Input(Box::new(input), taken)).await
+        self.tell_driver(id, |taken| Command::Input(Box::new(input), taken)).await
+    }
+
+    /// Sends a command to the driver of a run and waits for its receipt. Returns false if the driver has ended.
+    async fn tell_driver(&self, id: RunId, command: impl FnOnce(oneshot::Sender<()>) -> Command<W>) -> bool {
+        let (taken, answer) = oneshot::channel();
+        let sent = lock(&self.active).get(&id).is_some_and(|run| run.commands.send(command(taken)).is_ok());
+        sent && answer.await.is_ok()
+    }
+
+    /// Adds the driver of a run.
+    fn enter(&self, id: RunId) -> (UnboundedSender<Command<W>>, UnboundedReceiver<Command<W>>) {
+        let (commands, inbox) = mpsc::unbounded_channel();
+        lock(&self.active).insert(id, ActiveRun { ledger: None, commands: commands.clone() });
+        (commands, inbox)
+    }
+
+    /// Removes a driver that has ended. A new driver of the same run stays.
+    fn leave(&self, id: RunId, commands: &UnboundedSender<Command<W>>) {
+        let mut active = lock(&self.active);
+        if active.get(&id).is_some_and(|run| run.commands.same_channel(commands)) {
+            active.remove(&id);
+        }
     }
 
     /// All runs, newest first.
@@ -233,9 +259,14 @@ impl<W: Workflow> Supervisor<W> {
         Ok(self.current(row).await)
     }
 
+    /// The ledger of a run that a driver serves.
+    pub(crate) fn active_ledger(&self, id: RunId) -> Option<Arc<RunLedger<W>>> {
+        lock(&self.active).get(&id)?.ledger.clone()
+    }
+
     /// The view of a run that a driver serves.
     fn active_view(&self, id: RunId) -> Option<W::View> {
-        let ledger = lock(&self.active).get(&id).cloned()?;
+        let ledger = self.active_ledger(id)?;
         Some(W::view(&ledger, &self.state_of(id).to_string_lossy()))
     }
 
@@ -317,7 +348,7 @@ impl<W: Workflow> Supervisor<W> {
     ) {
         let (work, local) = opened;
         let id = W::fields(&ledger.spec).id;
-        let (sender, commands) = self.registry.enter(id);
+        let (sender, commands) = self.enter(id);
         let (signal, signals) = mpsc::unbounded_channel();
         let RunServices { files, executable, .. } = self.services.clone();
         let spec = ledger.spec.clone();
@@ -334,8 +365,7 @@ impl<W: Workflow> Supervisor<W> {
         let (supervisor, app) = (self.clone(), app.clone());
         crate::spawn(async move {
             if driver.drive().await.is_ok() {
-                supervisor.registry.leave(id, &sender);
-                lock(&supervisor.active).remove(&id);
+                supervisor.leave(id, &sender);
                 W::ended(&app, &spec).await;
                 super::retention::tidy(&app).await;
             }
@@ -345,4 +375,29 @@ impl<W: Workflow> Supervisor<W> {
 
 fn no_run<W: Workflow>(id: RunId) -> SupervisorError {
     SupervisorError::NoRun { kind: W::RUN, id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plans::Plans;
+
+    #[tokio::test]
+    async fn a_driver_at_its_end_takes_nothing_and_puts_nobody_out() {
+        let services = RunServices::new(WatchedFiles::start(), PathBuf::new(), PathBuf::new());
+        let (plans, id) = (Plans::new(services, PathBuf::new()), RunId::from_random(7));
+        let stop = || plans.tell_driver(id, |taken| Command::Stop(StopHow::Now, taken));
+        assert!(!stop().await, "nobody drives it");
+        let (first, inbox) = plans.enter(id);
+        assert!(!tokio::join!(stop(), async { drop(inbox) }).0, "it ended before it heard of it");
+        let (second, mut inbox) = plans.enter(id);
+        plans.leave(id, &first);
+        let takes = async {
+            let Some(Command::Stop(_, taken)) = inbox.recv().await else { panic!("no stop") };
+            taken.send(()).unwrap();
+        };
+        assert!(tokio::join!(stop(), takes).0);
+        plans.leave(id, &second);
+        assert!(!stop().await, "nobody drives it any more");
+    }
 }

@@ -1,37 +1,30 @@
 //! Parts that the views of all kinds of runs have.
 
 use posse_api::{HoldView, LimitView, RunSummary};
-use posse_core::engine::RunOutcome;
-use posse_core::engine::hold::Hold;
+use posse_core::engine::{Machine, RunOutcome};
 use posse_core::plan::budget::Level;
 use posse_core::run::RunStatus;
 
 use super::{RunLedger, Workflow};
 
-/// The state of a workflow's machine that every view shows.
-pub(crate) struct MachineState<'a> {
-    pub(crate) outcome: Option<(RunOutcome, &'a str)>,
-    pub(crate) hold: Option<&'a Hold>,
-    pub(crate) levels: &'a [Level],
-}
-
-pub(crate) fn summary<W: Workflow>(ledger: &RunLedger<W>, machine: &MachineState<'_>, files: &str) -> RunSummary {
+pub(crate) fn summary<W: Workflow>(ledger: &RunLedger<W>, files: &str) -> RunSummary {
+    let machine = &ledger.machine;
     let fields = W::fields(&ledger.spec);
-    let outcome = machine.outcome.map(|(outcome, _)| outcome);
+    let outcome = machine.outcome().map(|(outcome, _)| outcome);
     RunSummary {
         id: fields.id,
         status: match outcome.filter(|_| ledger.closed) {
             Some(outcome) => status(outcome),
-            None if machine.hold.is_some() => RunStatus::Parked,
+            None if machine.hold().is_some() => RunStatus::Parked,
             None => RunStatus::Running,
         },
         directory: fields.directory.to_owned(),
         outcome,
-        reason: machine.outcome.map(|(_, reason)| reason.to_owned()),
-        hold: machine.hold.map(|hold| HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }),
+        reason: machine.outcome().map(|(_, reason)| reason.to_owned()),
+        hold: machine.hold().map(|hold| HoldView { until: hold.until.timestamp(), reason: hold.reason.clone() }),
         waits: ledger.waits,
         used: W::used(ledger).clone(),
-        limits: machine.levels.iter().filter_map(limit_view).collect(),
+        limits: machine.levels().iter().filter_map(limit_view).collect(),
         provider: Some(fields.provider.to_owned()),
         created: ledger.begun.timestamp(),
         changed: ledger.changed.timestamp(),

@@ -16,7 +16,7 @@ impl Pipeline {
         if self.carried.quota.lift_if_over(self.progress.now) {
             self.tell(NoticeKind::HoldEnds, Level::Info, "sessions may be started again".into());
         }
-        if let Some(reason) = self.streak.too_long(&self.settings) {
+        if let Some(reason) = self.streak.too_long() {
             self.close(RunOutcome::CircuitOpen, reason);
         }
         for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
@@ -99,7 +99,7 @@ impl Pipeline {
                 self.close(RunOutcome::RateLimited, reason);
             } else if let Some(reason) = exhausted(self.levels()) {
                 self.close(RunOutcome::BudgetExhausted, reason);
-            } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings, self.progress.now) {
+            } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings.limits, self.progress.now) {
                 self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
                 self.close(RunOutcome::InternalError, reason);
             } else {
@@ -111,7 +111,7 @@ impl Pipeline {
     /// Whether one more item may be in progress.
     pub(super) fn has_room(&self) -> bool {
         let one = self.settings.mode == Mode::Once || self.settings.item.is_some();
-        self.jobs.len() < if one { 1 } else { self.settings.parallel.max(1) as usize }
+        self.jobs.len() < if one { 1 } else { self.settings.pipeline.max_parallel_items.max(1) as usize }
     }
 
     /// Whether the requested number of items was started.
@@ -198,20 +198,16 @@ impl Pipeline {
             memory.anew();
             why = "; its author has changed it";
         }
-        match memory.ended.take() {
-            // It was taken out of the backlog once, and what is there is the same again: it only has to go. Where the archive does
-            // not have it, somebody wants it to be done again, or this is another project than it was.
-            Some((outcome, hash)) if outcome.is_success() && hash == candidate.hash && candidate.archived => {
-                let reason = "it is done already".to_owned();
-                memory.leaving = Some(Leaving { outcome, reason, hash });
-                why = "; it was done already, and is in the backlog again";
-            }
-            Some(_) => {
-                memory.anew();
-                why = "; it is in the backlog again";
-            }
-            None => {}
+        if candidate.archived {
+            let (hash, reason) = (candidate.hash.clone(), "it is done already".to_owned());
+            memory.leaving = Some(Leaving { outcome: ItemOutcome::Completed, reason, hash });
+            why = "; it was done already, and is in the backlog again";
+        } else if memory.ended.is_some() {
+            // Somebody wants it to be done again, or this is another project than it was.
+            memory.anew();
+            why = "; it is in the backlog again";
         }
+        memory.ended = None;
         memory.begun.get_or_insert(now);
         let attempt = memory.attempts + 1;
         let job = Job {
@@ -231,7 +227,7 @@ impl Pipeline {
             run: None,
         };
         self.jobs.insert(item.clone(), job);
-        let max = self.settings.max_attempts;
+        let max = self.settings.pipeline.max_item_attempts;
         self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}{why}"));
         self.begin(item);
     }
@@ -307,6 +303,6 @@ fn released(parked: &Parked, candidate: &Candidate) -> bool {
         }
         // Who sets its status back has answered; until then the backlog holds it.
         ParkedWhy::NeedsClarification => changed || candidate.held.is_none(),
-        ParkedWhy::Suspended => changed || candidate.asks.is_none(),
+        ParkedWhy::Suspended => changed || !candidate.asks,
     }
 }

@@ -1,15 +1,21 @@
 //! Decides an item's next step from the answer to its current one.
 
+use std::time::Duration;
+
 use super::{JobState, Pipeline};
 use crate::auto::evidence::{Evidence, Finding, Place, missing};
 use crate::auto::memory::{Executed, Leaving, ParkedWhy, Verified};
 use crate::auto::messages::{Author, Intake, NoticeKind, PlanFound, Repair, Step, StepAnswer};
 use crate::backlog::{ItemOutcome, Kind, Slug};
+use crate::engine::retry::Backoff;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::exhausted;
 use crate::plan::outcome::Outcome;
 use crate::plan::verdict::{Judgement, VALIDATOR_RETRIES, Verdict};
 use crate::turn::Level;
+
+/// A failure within this time counts as at once.
+const AT_ONCE: Duration = Duration::from_secs(60);
 
 impl Pipeline {
     /// Handles the answer to the current step of an item.
@@ -38,7 +44,7 @@ impl Pipeline {
             }
             (step @ (Step::Plan { .. } | Step::Verify), StepAnswer::SessionEnded { outcome, judgement, usage }) => {
                 self.spent(item, &usage);
-                self.session_ended(item, step, outcome, judgement);
+                self.session_ended(item, step, *outcome, judgement);
             }
             (Step::Execute, StepAnswer::PlanEnded { outcome, reason, used }) => {
                 self.used(item, &used);
@@ -202,14 +208,14 @@ impl Pipeline {
     }
 
     fn no_verdict(&mut self, item: &Slug, why: &str) {
-        let (now, backoff) = (self.progress.now, self.settings.backoff);
+        let now = self.progress.now;
         let Some(job) = self.jobs.get_mut(item) else { return };
         job.errors += 1;
         let errors = job.errors;
         if errors > VALIDATOR_RETRIES {
             return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
         }
-        job.state = JobState::Resting(now.after(backoff.pause(errors)));
+        job.state = JobState::Resting(now.after(Backoff::default().pause(errors)));
         self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
     }
 
@@ -293,7 +299,7 @@ impl Pipeline {
                 memory.wanting += 1;
                 memory.before = Some(format!("verification {number} found it wanting: {found}"));
                 let wanting = memory.wanting;
-                let max = self.settings.max_verifications;
+                let max = self.settings.pipeline.max_verification_cycles;
                 self.step(item, format!("verification {number} failed ({wanting} of {max}): {found}"));
                 self.streak.broken();
                 if wanting >= max {
@@ -348,8 +354,6 @@ impl Pipeline {
     }
 
     fn retired(&mut self, item: &Slug, outcome: ItemOutcome, text: String, message: Option<String>) {
-        let Some(job) = self.jobs.get(item) else { return };
-        let hash = job.hash.clone();
         let (what, level) = match outcome {
             ItemOutcome::Completed | ItemOutcome::CompletedWithWarnings => (NoticeKind::ItemFinished, Level::Info),
             ItemOutcome::Exhausted => (NoticeKind::ItemExhausted, Level::Warning),
@@ -361,7 +365,7 @@ impl Pipeline {
         }
         let memory = self.memory(item);
         memory.leaving = None;
-        memory.ended = Some((outcome, hash));
+        memory.ended = Some(outcome);
         self.forget_plan(item);
         self.handled.push((item.clone(), outcome));
         self.backlog.remove(item);
@@ -375,7 +379,7 @@ impl Pipeline {
 
     fn attempt_failed(&mut self, item: &Slug, reason: String) {
         let Some(job) = self.jobs.get(item) else { return };
-        let at_once = self.progress.now < job.since.after(self.settings.at_once) || job.spent.cost_usd <= 0.0;
+        let at_once = self.progress.now < job.since.after(AT_ONCE) || job.spent.cost_usd <= 0.0;
         if at_once {
             self.streak.failed(item);
         } else {
@@ -385,7 +389,7 @@ impl Pipeline {
         let memory = self.memory(item);
         memory.attempts += 1;
         memory.before = Some(reason.clone());
-        let (attempts, max) = (memory.attempts, self.settings.max_attempts);
+        let (attempts, max) = (memory.attempts, self.settings.pipeline.max_item_attempts);
         self.step(item, format!("attempt {attempts} of {max} failed: {reason}"));
         if attempts >= max { self.retire(item, ItemOutcome::Failed, reason) } else { self.leave(item) }
     }

@@ -115,7 +115,7 @@ impl Pipeline {
         let memory = self.carried.items.get(item);
         let Some(candidate) = self.backlog.get(item) else {
             return match memory.and_then(|memory| memory.ended.as_ref()) {
-                Some((outcome, _)) => (Standing::Ended, outcome.as_str().to_owned()),
+                Some(outcome) => (Standing::Ended, outcome.as_str().to_owned()),
                 None => (Standing::Gone, "not in the backlog any more".into()),
             };
         };
@@ -130,7 +130,7 @@ impl Pipeline {
         };
         match memory.map(|memory| (memory.attempts, memory.before.as_deref())) {
             Some((attempts @ 1.., Some(before))) => {
-                let max = self.settings.max_attempts;
+                let max = self.settings.pipeline.max_item_attempts;
                 (Standing::Waiting, format!("{turn}; attempt {attempts} of {max} failed: {before}"))
             }
             _ => (Standing::Waiting, turn),

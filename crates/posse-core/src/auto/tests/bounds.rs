@@ -17,7 +17,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
             let end = infra("ended without a word");
             bench.tell(Event::Answered {
                 id,
-                answer: StepAnswer::SessionEnded { outcome: end, judgement: None, usage: Usage::default() },
+                answer: StepAnswer::SessionEnded { outcome: end.into(), judgement: None, usage: Usage::default() },
             });
             if let Some(deadline) = bench.pipeline.deadline() {
                 bench.clock = deadline.0;
@@ -174,5 +174,5 @@ fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
             bench.tell(Event::Time);
         }
     }
-    bench.why("1-a", Standing::Parked, "budget_exhausted: what is left is not enough");
+    bench.why("1-a", Standing::Parked, "needs_attention: its sessions are ended by somebody, or what is left");
 }

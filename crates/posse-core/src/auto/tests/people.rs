@@ -97,7 +97,7 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     let mut bench = Bench::new(Settings::default(), backlog);
     // A task of its plan asks.
     bench.planned();
-    bench.backlog[0].asks = Some("Which colour?".into());
+    bench.backlog[0].asks = true;
     bench.executed(RunOutcome::Suspended);
     bench.why("1-a", Standing::Parked, "suspended");
     // Too little to begin with.
@@ -110,7 +110,7 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     bench.why("2-b", Standing::Parked, "What?");
     assert_eq!(bench.pipeline.deadline(), None, "nobody is woken up for nothing");
     // The first is answered.
-    bench.backlog[0].asks = None;
+    bench.backlog[0].asks = false;
     let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
     bench.tell(scanned);
     bench.intake();

@@ -3,9 +3,15 @@
 use super::*;
 use crate::plan::budget::Level;
 
+fn parallel(items: u32, mode: Mode) -> Settings {
+    let mut settings = Settings { mode, ..Settings::default() };
+    settings.pipeline.max_parallel_items = items;
+    settings
+}
+
 fn two_of(items: &[&str]) -> Bench {
     let backlog = items.iter().map(|item| candidate(item, Kind::Feature)).collect();
-    Bench::new(Settings { parallel: 2, ..drain() }, backlog)
+    Bench::new(parallel(2, Mode::Drain), backlog)
 }
 
 impl Bench {
@@ -37,7 +43,7 @@ fn each_goes_its_own_way_and_no_more_than_were_asked_for() {
 #[test]
 fn one_is_one_whatever_is_configured() {
     let backlog = || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature)];
-    let settings = Settings { parallel: 4, ..Settings::default() };
+    let settings = parallel(4, Mode::Watch);
     for settings in [
         Settings { mode: Mode::Once, ..settings.clone() },
         Settings { item: Some(slug("1-a")), ..settings.clone() },
@@ -148,7 +154,11 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
         let (id, _) = bench.step();
         bench.tell(Event::Answered {
             id,
-            answer: StepAnswer::SessionEnded { outcome: failed("boom"), judgement: None, usage: Usage::default() },
+            answer: StepAnswer::SessionEnded {
+                outcome: failed("boom").into(),
+                judgement: None,
+                usage: Usage::default(),
+            },
         });
     }
     assert_eq!(bench.under_way(), ["2-b checking the plan"]);

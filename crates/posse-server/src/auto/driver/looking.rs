@@ -55,13 +55,13 @@ impl Driver {
     }
 
     /// It is time to look.
-    pub(super) async fn look_now(&mut self) -> Effects<BacklogWork> {
+    pub(super) fn look_now(&mut self) {
         let asked = self.local.look.take().is_some();
         if asked || wants_to_look(&self.ledger) {
             self.look_elsewhere();
         }
         self.local.looked_at = Instant::now();
-        self.look_for_stop_file().await
+        self.stop_files.look();
     }
 
     /// Looks in a task of its own.
@@ -70,13 +70,10 @@ impl Driver {
         self.local.looks += 1;
         let number = self.local.looks;
         let (spec, pipeline) = (self.executor.spec.clone(), self.ledger.machine.clone());
-        let (signals, plans) = (self.executor.signals.clone(), self.app.plans.clone());
+        let signals = self.executor.signals.clone();
         crate::spawn(async move {
-            let mut backlog = {
-                let spec = spec.clone();
-                disk::run(move |disk| scan::candidates(disk, &spec, &pipeline)).await
-            };
-            scan::find_questions(&plans, &spec, &mut backlog).await;
+            let of = spec.clone();
+            let backlog = disk::run(move |disk| scan::candidates(disk, &of, &pipeline)).await;
             // After the look: what was seen is of what is checked out now, or of nothing.
             let away = why_away(std::path::Path::new(&spec.directory), spec.home.as_deref()).await;
             let _ = signals.send(Signal::Wake(BacklogWake::Seen(Seen { number, backlog, away })));

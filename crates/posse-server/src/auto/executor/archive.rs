@@ -8,25 +8,20 @@ use posse_core::auto::messages::{Candidate, StepId};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
-use posse_core::backlog::{Item, ItemOutcome, Kind, Slug};
+use posse_core::backlog::{Item, ItemOutcome, Slug};
 use posse_core::plan::budget::Line;
 use posse_files::backlog::scan;
 
 use super::BacklogWork;
-use crate::auto::place::plan_path;
+use crate::auto::place::{item_in_project, plan_path};
 use crate::auto::scan::plan_file;
-use crate::backlog::archive::{ArchiveError, ArchiveRequest, ItemPlace, archive};
+use crate::backlog::archive::{ArchiveError, ArchiveRequest, archive};
 use crate::disk::Disk;
 use crate::git::WorkTree;
 use crate::run::{Executor, StepError};
 use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
-    pub(super) fn item_place<'a>(&'a self, kind: Kind, slug: &'a Slug, source: &'a str) -> ItemPlace<'a> {
-        let home = self.spec.home.as_deref();
-        ItemPlace { project: Path::new(&self.spec.directory), shelves: &self.spec.shelves, slug, kind, source, home }
-    }
-
     /// The tasks of the plan of an item, and their commits.
     pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
@@ -115,8 +110,8 @@ impl Executor<BacklogWork> {
         let (rows, commits) = self.plan_state(id).await.unwrap_or_default();
         let sessions = self.lines_of(&id.item).await;
         let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
-        let seconds = (crate::now().0 - memory.begun.unwrap_or_else(crate::now).0) / 1000;
-        let minutes = seconds / 60;
+        #[allow(clippy::cast_precision_loss)] // Seconds for people.
+        let seconds = (crate::now().0 - memory.begun.unwrap_or_else(crate::now).0) as f64 / 1000.0;
         let told_by = StepId { item: id.item.clone(), number: after };
         let block = OutcomeBlock {
             outcome,
@@ -124,10 +119,9 @@ impl Executor<BacklogWork> {
             reason: (!outcome.is_success()).then_some(reason),
             finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
             cost: memory.spent.cost(),
-            duration: if minutes == 0 { format!("{seconds} s") } else { format!("{minutes} min") },
+            duration: report::lasted(seconds),
             commits,
             plan,
-            report: None,
         };
         let report = |item: &Item| {
             let warnings = if outcome == ItemOutcome::CompletedWithWarnings {
@@ -137,7 +131,7 @@ impl Executor<BacklogWork> {
             };
             markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
         };
-        let place = self.item_place(candidate.kind, &id.item, &candidate.path);
+        let place = item_in_project(&self.spec, candidate.kind, &id.item, &candidate.path);
         let done = archive(disk, &ArchiveRequest { place, block: &block, report: &report }).await?;
         let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
         let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));

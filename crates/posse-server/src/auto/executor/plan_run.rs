@@ -1,19 +1,20 @@
 //! The plan of an item, carried out as every plan is: by a run of its own, in this process. What came of it is its typed
 //! outcome, and nothing else.
 
-use posse_api::{EntryView, EventBody, PlanEntry, PlanIn, PlanView, SessionRules};
+use posse_api::{PlanIn, PlanView, SessionRules};
 use posse_core::auto::Pipeline;
 use posse_core::auto::messages::{Event, StepAnswer, StepId};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
-use tokio::sync::broadcast::error::RecvError;
 
-use super::BacklogWork;
+use super::{BacklogWork, begun};
+use crate::auto::place::{design_path, plan_path};
 use crate::auto::scan::plan_file;
 use crate::disk::{self, Disk};
 use crate::plans::{ItemLimits, PlanParams};
 use crate::run::LaunchContext;
+use crate::run::journal::entry_of;
 use crate::run::{Executor, StepError, SupervisorError};
 
 impl Executor<BacklogWork> {
@@ -26,7 +27,8 @@ impl Executor<BacklogWork> {
                 view
             }
             None => {
-                let context = self.context.clone().ok_or(StepError::NoEnvironment)?;
+                let context = self.context.clone().ok_or_else(StepError::no_environment)?;
+                self.clear_planners(id, pipeline).await?;
                 let limit = pipeline.candidate(&id.item).and_then(|candidate| candidate.limit_usd);
                 match self.begin_plan(id, limit, context).await {
                     Ok(view) => view,
@@ -63,6 +65,18 @@ impl Executor<BacklogWork> {
         Ok(plans.newest_since(&file.to_string_lossy(), job.began).await?)
     }
 
+    /// The plan of the item has been taken.
+    async fn clear_planners(&self, id: &StepId, pipeline: &Pipeline) -> Result<(), StepError> {
+        let begun = begun(&pipeline.carried().items.get(&id.item).cloned().unwrap_or_default());
+        let (doing, id) = (self.clone(), id.clone());
+        let clear = async move |disk: &Disk| {
+            let (plan, design) = (plan_path(&doing.spec, &id.item), design_path(&doing.spec, &id.item, begun));
+            doing.desk(&id).await?.clear_planners(disk, [&plan, &design], id.number).await;
+            Ok(())
+        };
+        disk::run_async(clear).await
+    }
+
     async fn begin_plan(
         &self,
         id: &StepId,
@@ -89,7 +103,7 @@ impl Executor<BacklogWork> {
     pub(in crate::auto) async fn provide_context(&self, run: RunId) {
         let Some(context) = self.context.clone() else { return };
         let app = &self.sessions.app;
-        if let Err(error) = app.plans.give_context(app, run, context).await {
+        if let Err(error) = app.plans.provide(app, run, context).await {
             tracing::warn!("run {run} of a plan is not resumed: {error}");
         }
     }
@@ -104,30 +118,12 @@ impl Executor<BacklogWork> {
     async fn wait_for(&self, run: RunId) -> Result<PlanView, StepError> {
         let app = &self.sessions.app;
         let mut events = app.events.subscribe();
-        loop {
-            let view = app.plans.show(run).await?;
-            if !view.is_active() {
-                return Ok(view);
-            }
-            loop {
-                match events.recv().await {
-                    Ok(event) if closes(&event.body, run) => break,
-                    Ok(_) => {}
-                    Err(RecvError::Lagged(_)) => break,
-                    // The daemon is going; another one will be told.
-                    Err(RecvError::Closed) => std::future::pending().await,
-                }
+        while app.plans.active_ledger(run).is_some_and(|ledger| !ledger.closed) {
+            // The daemon is going; another one will be told.
+            if entry_of(&mut events, run).await.is_err() {
+                std::future::pending::<()>().await;
             }
         }
-    }
-}
-
-/// Whether this is the last entry of the run.
-fn closes(event: &EventBody, of: RunId) -> bool {
-    match event {
-        EventBody::RunEntry { run_id, view: Some(view), .. } => {
-            *run_id == of && matches!(view.entry, EntryView::Plan(PlanEntry::Closed { .. }))
-        }
-        _ => false,
+        Ok(app.plans.show(run).await?)
     }
 }

@@ -9,12 +9,8 @@ use posse_core::plan::outcome::{Denial, ToolResult};
 /// The summary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    pub(crate) model: Option<String>,
-    pub(crate) session: Option<String>,
     /// The last text of the model.
     pub(crate) last_message: Option<String>,
-    /// The current activity, in a few words.
-    pub(crate) doing: Option<String>,
     denials: Vec<Denial>,
     usage: Option<Used>,
     cost: Option<f64>,
@@ -25,12 +21,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn add(&mut self, event: Event) {
         match event {
-            Event::Started { session, model, .. } => (self.session, self.model) = (session, model),
-            Event::Said(text) => {
-                self.doing = text.lines().next().map(str::to_owned);
-                self.last_message = Some(text);
-            }
-            Event::ToolUse { name, summary, .. } => self.doing = Some(format!("{name} {summary}").trim().to_owned()),
+            Event::Said(text) => self.last_message = Some(text),
             Event::ToolDenied { name, summary, why } => {
                 self.denials.push(Denial { tool: name.unwrap_or(why), target: summary });
             }
@@ -38,7 +29,12 @@ impl Facts {
             Event::Cost(cost) => self.cost = cost.or(self.cost),
             Event::Limit(limit) => self.limit = Some(limit),
             Event::Ended(end) => self.end = Some(end),
-            Event::ToolDone { .. } | Event::Retry { .. } | Event::Warning(_) | Event::Unknown(_) => {}
+            Event::Started { .. }
+            | Event::ToolUse { .. }
+            | Event::ToolDone { .. }
+            | Event::Retry { .. }
+            | Event::Warning(_)
+            | Event::Unknown(_) => {}
         }
     }
 

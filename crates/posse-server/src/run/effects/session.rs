@@ -55,7 +55,7 @@ pub(crate) struct Order {
     /// The terminal session that it is shown in.
     pub(crate) group: Name,
     /// Not needed by a session that runs already.
-    pub(crate) spawn: Result<Spawn, Arc<StepError>>,
+    pub(crate) spawn: Result<Spawn, StepError>,
     /// A directory of its own.
     pub(crate) files: PathBuf,
     pub(crate) texts: Arc<HeadlessRules>,
@@ -195,8 +195,8 @@ impl Sessions {
     }
 
     async fn start(&self, order: &Order, context: Option<LaunchContext>) -> Result<TerminalId, StepError> {
-        let spawn = order.spawn.as_ref().map_err(Clone::clone)?;
-        let context = context.ok_or(StepError::NoEnvironment)?;
+        let spawn = order.spawn.as_ref().map_err(StepError::clone)?;
+        let context = context.ok_or_else(StepError::no_environment)?;
         disk::at(&order.files, Disk::create_dir_all).await?;
         let mut environment = context.environment;
         spawn.unset.iter().for_each(|name| drop(environment.remove(name)));

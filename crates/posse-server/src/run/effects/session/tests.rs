@@ -14,7 +14,7 @@ fn order(files: &Path) -> Order {
     Order {
         name: "a-session".parse().unwrap(),
         group: "posse-plan".parse().unwrap(),
-        spawn: Err(Arc::new(StepError::NotPrepared)),
+        spawn: Err(StepError::because("the session is not prepared")),
         files: files.to_owned(),
         texts: provider.manifest.headless.clone().unwrap(),
         timeout: HOUR,
