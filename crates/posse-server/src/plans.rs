@@ -13,9 +13,8 @@ mod report;
 mod view;
 pub(crate) mod worktrees;
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::Arc;
 
 use posse_api::{PlanSpec, PlanView};
 use posse_core::ids::RunId;
@@ -40,15 +39,6 @@ use worktrees::{Worktrees, WorktreesParams};
 
 pub(crate) type Plans = Supervisor<PlanWork>;
 type PlanLedger = RunLedger<PlanWork>;
-
-/// State that all runs of plans share.
-#[derive(Clone, Default)]
-pub(crate) struct PlanShared {
-    /// The checkouts in which sessions of active runs work.
-    in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
-    /// Serializes the removal of what runs left behind.
-    cleaning: Arc<tokio::sync::Mutex<()>>,
-}
 
 impl Plans {
     /// Starts a run of a plan, or resumes the one that uses the file. Answered when that is journaled.
@@ -92,7 +82,7 @@ impl Plans {
         run: &Run,
     ) -> (PlanWork, PlanLocal) {
         if let (Isolation::InPlace, Ok(worktrees)) = (spec.git.isolation, &worktrees) {
-            lock(&self.shared.in_place).insert(spec.id, worktrees.root().to_owned());
+            lock(&self.services.in_place).insert(spec.id, worktrees.root().to_owned());
         }
         let worktrees = worktrees.map(Arc::new).map_err(StepError::from);
         let local = PlanLocal::open(spec, &self.state_of(spec.id), run).await;

@@ -90,7 +90,6 @@ pub struct Verified {
     pub item: String,
     pub plan: Option<String>,
     pub verdict: Verdict,
-    pub findings: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -230,6 +230,12 @@ fn drain() -> Settings {
     Settings { mode: Mode::Drain, ..Settings::default() }
 }
 
+fn parallel(items: u32, mode: Mode) -> Settings {
+    let mut settings = Settings { mode, ..Settings::default() };
+    settings.pipeline.max_parallel_items = items;
+    settings
+}
+
 fn feature(name: &str) -> Vec<Candidate> {
     vec![candidate(name, Kind::Feature)]
 }

@@ -21,7 +21,6 @@ pub struct Item {
     pub depends_on: Vec<Dependency>,
     /// What the work on it may cost, in US dollars.
     pub budget_usd: Option<f64>,
-    pub step_notifications: Option<bool>,
     /// Who should work on it, if the author has a wish.
     pub agent: Option<String>,
     /// What stands before the first section.

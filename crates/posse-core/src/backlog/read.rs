@@ -20,7 +20,7 @@ use crate::words::UnknownWord;
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
-    ignored: &["created", "source", "tags"],
+    ignored: &["created", "source", "tags", "step_notifications"],
     aliases: &[("dependencies", "depends_on")],
     elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
     ..Keys::NONE
@@ -266,7 +266,6 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
         priority,
         depends_on: seen,
         budget_usd: front.budget_usd,
-        step_notifications: front.step_notifications,
         agent: front.agent,
         lead,
         sections,
@@ -283,7 +282,6 @@ struct Front {
     values: [Option<HeaderValue>; 3],
     depends_on: Vec<Dependency>,
     budget_usd: Option<f64>,
-    step_notifications: Option<bool>,
     agent: Option<String>,
 }
 
@@ -300,7 +298,6 @@ fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
             .filter_map(|word| dependency(word))
             .collect(),
         budget_usd: fields.amount("budget_limit_usd"),
-        step_notifications: fields.switch("step_notifications"),
         agent: fields.words("agent"),
     }
 }

@@ -73,7 +73,7 @@ fn what_is_left_out_has_a_default() {
     assert_eq!(item.lead, "Just this.");
     let item =
         of("---\ntype: feature\nbudget_limit_usd: 0\nstep_notifications: yes\nagent: frontend-coder\n---\n# X\n");
-    assert_eq!((item.kind, item.budget_usd, item.step_notifications), (Kind::Feature, Some(0.0), Some(true)));
+    assert_eq!((item.kind, item.budget_usd), (Kind::Feature, Some(0.0)));
     assert_eq!(item.agent.as_deref(), Some("frontend-coder"));
 }
 

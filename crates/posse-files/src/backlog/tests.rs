@@ -67,13 +67,6 @@ fn t91_every_file_is_listed_with_its_state() {
 }
 
 #[test]
-fn a_project_without_a_backlog_has_an_empty_one() {
-    let (_place, root) = project();
-    let scan = scan(DISK, &root, &BacklogDirs::default());
-    assert!(scan.items.is_empty() && scan.others.is_empty() && scan.archived.is_empty());
-}
-
-#[test]
 fn directories_can_be_elsewhere() {
     let (_place, root) = project();
     write(&root, "todo/feature-backlog/1-x.md", "# X\n");

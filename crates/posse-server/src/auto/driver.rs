@@ -74,7 +74,6 @@ impl Workflow for BacklogWork {
     type View = BacklogView;
     type Local = BacklogLocal;
     type Wake = BacklogWake;
-    type Shared = ();
 
     fn fields(spec: &AutoSpec) -> SpecFields<'_> {
         SpecFields {

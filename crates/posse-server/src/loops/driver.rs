@@ -94,7 +94,6 @@ impl Workflow for LoopWork {
     type View = LoopView;
     type Local = LoopLocal;
     type Wake = LoopWake;
-    type Shared = ();
 
     fn fields(spec: &Spec) -> SpecFields<'_> {
         SpecFields {

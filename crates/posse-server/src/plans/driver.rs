@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use super::executor::{PlanWork, session_ended};
 use super::plan_file::{PlanFile, PlanFileError, Prepared};
-use super::{PlanLedger, PlanShared, Plans, messages, report, view};
+use super::{PlanLedger, Plans, messages, report, view};
 use crate::api::App;
 use crate::disk;
 use crate::run::journal::entry_event;
@@ -69,7 +69,6 @@ impl Workflow for PlanWork {
     type View = PlanView;
     type Local = PlanLocal;
     type Wake = PlanWake;
-    type Shared = PlanShared;
 
     fn fields(spec: &PlanSpec) -> SpecFields<'_> {
         SpecFields {
@@ -298,7 +297,7 @@ impl Workflow for PlanWork {
     }
 
     async fn ended(app: &App, spec: &PlanSpec) {
-        lock(&app.plans.shared.in_place).remove(&spec.id);
+        lock(&app.plans.services.in_place).remove(&spec.id);
         app.plans.clean_up(Some(&spec.file)).await;
     }
 }

@@ -21,7 +21,7 @@ impl Plans {
         file: Option<&str>,
         sweep: Sweep,
     ) -> Result<Vec<(CleanItem, bool)>, SupervisorError> {
-        let _cleaning = self.shared.cleaning.lock().await;
+        let _cleaning = self.services.cleaning.lock().await;
         let views = self.list(ALL).await?;
         // Newest first: what has become of the tasks by now.
         let mut states: BTreeMap<&str, State> = BTreeMap::new();

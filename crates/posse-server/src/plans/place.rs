@@ -51,7 +51,7 @@ impl Plans {
 
     /// Two runs in one checkout could not tell whose is what.
     fn nobody_is_there(&self, worktrees: &Worktrees) -> Result<(), SupervisorError> {
-        let in_place = lock(&self.shared.in_place);
+        let in_place = lock(&self.services.in_place);
         match in_place.iter().find(|(_, root)| *root == worktrees.root()) {
             None => Ok(()),
             Some((run, root)) => Err(SupervisorError::Wrong(format!(

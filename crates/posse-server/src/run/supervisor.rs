@@ -47,12 +47,17 @@ pub(crate) struct RunServices {
     pub(crate) database: PathBuf,
     /// This program.
     pub(crate) executable: PathBuf,
+    /// The checkouts in which sessions of active plans work.
+    pub(crate) in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
+    /// Serializes the removal of what plans left behind.
+    pub(crate) cleaning: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl RunServices {
     pub(crate) fn new(files: WatchedFiles, database: PathBuf, executable: PathBuf) -> Self {
         let stop_files = StopFiles::new(files.clone());
-        Self { files, limits: SharedLimits::default(), stop_files, database, executable }
+        let (limits, in_place, cleaning) = Default::default();
+        Self { files, limits, stop_files, database, executable, in_place, cleaning }
     }
 }
 
@@ -67,7 +72,6 @@ pub(crate) struct Supervisor<W: Workflow> {
     not_resumed: Arc<Mutex<Option<OwnedMutexGuard<()>>>>,
     /// The directory of the runs' files.
     pub(crate) state: PathBuf,
-    pub(crate) shared: W::Shared,
 }
 
 impl<W: Workflow> Supervisor<W> {
@@ -80,7 +84,6 @@ impl<W: Workflow> Supervisor<W> {
             active: Arc::default(),
             starting,
             state,
-            shared: W::Shared::default(),
         }
     }
 

@@ -89,8 +89,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     type Local: Send + 'static;
     /// An event that only drivers of this kind wait for.
     type Wake: Send + 'static;
-    /// State that all runs of this kind share.
-    type Shared: Clone + Default + Send + Sync + 'static;
 
     fn fields(spec: &Self::Spec) -> SpecFields<'_>;
     fn machine(spec: &Self::Spec, at: Wall) -> Result<Self::Machine, FileProblems>;

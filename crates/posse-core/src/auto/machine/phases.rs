@@ -290,7 +290,7 @@ impl Pipeline {
         let found = judgement.findings.join("; ");
         match judgement.verdict {
             verdict @ (Verdict::Pass | Verdict::Warn) => {
-                self.memory(item).verified = Some(Verified { item: hash, plan, verdict, findings: judgement.findings });
+                self.memory(item).verified = Some(Verified { item: hash, plan, verdict });
                 self.step(item, format!("verification {number}: {verdict:?}"));
                 self.ready(item, Step::Gather);
             }

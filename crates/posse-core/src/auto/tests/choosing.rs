@@ -25,14 +25,16 @@ fn as_many_items_as_were_asked_for() {
     let backlog =
         || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature), candidate("3-c", Kind::Feature)];
     for (settings, items) in [
-        (Settings { mode: Mode::Once, ..Settings::default() }, vec!["1-a"]),
+        (parallel(4, Mode::Once), vec!["1-a"]),
+        (Settings { max_items: Some(1), ..parallel(4, Mode::Watch) }, vec!["1-a"]),
         (Settings { max_items: Some(2), ..Settings::default() }, vec!["1-a", "2-b"]),
-        (Settings { item: Some(slug("2-b")), ..Settings::default() }, vec!["2-b"]),
+        (Settings { item: Some(slug("2-b")), ..parallel(4, Mode::Watch) }, vec!["2-b"]),
         (drain(), vec!["1-a", "2-b", "3-c"]),
     ] {
         let mut bench = Bench::new(settings, backlog());
         for item in &items {
             assert_eq!(bench.step().0.item, slug(item));
+            assert_eq!(bench.pipeline.jobs().len(), 1, "one is one, whatever is configured");
             bench.planned();
             bench.done();
         }

@@ -3,12 +3,6 @@
 use super::*;
 use crate::plan::budget::Level;
 
-fn parallel(items: u32, mode: Mode) -> Settings {
-    let mut settings = Settings { mode, ..Settings::default() };
-    settings.pipeline.max_parallel_items = items;
-    settings
-}
-
 fn two_of(items: &[&str]) -> Bench {
     let backlog = items.iter().map(|item| candidate(item, Kind::Feature)).collect();
     Bench::new(parallel(2, Mode::Drain), backlog)
@@ -38,23 +32,6 @@ fn each_goes_its_own_way_and_no_more_than_were_asked_for() {
     bench.planned();
     bench.done();
     bench.ended(RunOutcome::Verified, "3 done");
-}
-
-#[test]
-fn one_is_one_whatever_is_configured() {
-    let backlog = || vec![candidate("1-a", Kind::Feature), candidate("2-b", Kind::Feature)];
-    let settings = parallel(4, Mode::Watch);
-    for settings in [
-        Settings { mode: Mode::Once, ..settings.clone() },
-        Settings { item: Some(slug("1-a")), ..settings.clone() },
-        Settings { max_items: Some(1), ..settings },
-    ] {
-        let mut bench = Bench::new(settings, backlog());
-        assert_eq!(bench.under_way(), ["1-a intake"]);
-        bench.planned();
-        bench.done();
-        bench.ended(RunOutcome::Verified, "1 done");
-    }
 }
 
 #[test]
