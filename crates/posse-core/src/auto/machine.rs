@@ -160,6 +160,11 @@ impl Pipeline {
                     && let Some(job) = self.jobs.get_mut(&id.item)
                 {
                     job.run = Some(run);
+                    // A stop may have come while the run was created.
+                    let closing = self.closing.is_some().then_some(StopHow::AfterTask);
+                    if let Some(how) = self.progress.stop.or(closing) {
+                        self.progress.request(Effect::StopPlan { id, how });
+                    }
                 }
             }
             Event::Answered { id, answer } => {

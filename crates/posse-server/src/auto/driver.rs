@@ -3,7 +3,6 @@
 
 mod looking;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use posse_api::{AutoEntry, AutoSpec, BacklogView, EntryView, EventBody, RunKind};
@@ -44,14 +43,12 @@ pub(crate) struct BacklogLocal {
     looked_at: Instant,
     /// The number of scans so far.
     looks: u64,
-    /// Stops for runs of plans that are just being started, by item.
-    stop_plans: BTreeMap<Slug, StopHow>,
 }
 
 impl BacklogLocal {
     pub(super) fn new(lock: Lock) -> Self {
         let looked_at = Instant::now();
-        Self { _lock: lock, watches: Vec::new(), look: None, looked_at, looks: 0, stop_plans: BTreeMap::new() }
+        Self { _lock: lock, watches: Vec::new(), look: None, looked_at, looks: 0 }
     }
 }
 
@@ -238,18 +235,9 @@ impl Workflow for BacklogWork {
 
     async fn answered(driver: &mut Driver, input: Event) -> Effects<Self> {
         let mut effects = Vec::new();
-        match &input {
-            Event::PlanBegun { id, run } => {
-                if let Some(how) = driver.local.stop_plans.remove(&id.item) {
-                    driver.executor.stop_plan(*run, how).await;
-                }
-            }
-            // The cost of its sessions is in the usage table by now, and decides what follows.
-            Event::Answered { id, answer: StepAnswer::PlanEnded { .. } } => {
-                driver.local.stop_plans.remove(&id.item);
-                effects.extend(driver.look_at_limits(true).await?);
-            }
-            _ => {}
+        // The cost of its sessions is in the usage table by now, and decides what follows.
+        if let Event::Answered { answer: StepAnswer::PlanEnded { .. }, .. } = &input {
+            effects.extend(driver.look_at_limits(true).await?);
         }
         effects.extend(driver.apply(input).await?);
         Ok(effects)
@@ -298,11 +286,9 @@ impl Driver {
         let effects =
             self.drop_waiting(|effect| matches!(effect, Effect::Do { id: waiting, .. } if waiting == id)).await?;
         // The machine has moved on if the effect was dropped.
-        if let Some(job) = self.ledger.machine.jobs().get(&id.item).filter(|job| job.id() == *id) {
-            match job.run {
-                Some(run) => self.executor.stop_plan(run, how).await,
-                None => drop(self.local.stop_plans.insert(id.item.clone(), how)),
-            }
+        let job = self.ledger.machine.jobs().get(&id.item).filter(|job| job.id() == *id);
+        if let Some(run) = job.and_then(|job| job.run) {
+            self.executor.stop_plan(run, how).await;
         }
         Ok(effects)
     }
