@@ -9,6 +9,8 @@
 pub mod hold;
 pub mod progress;
 pub mod retry;
+#[cfg(test)]
+pub(crate) mod simulation;
 mod stop;
 
 pub use stop::{RunOutcome, StopHow};

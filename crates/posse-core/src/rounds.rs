@@ -22,7 +22,7 @@ mod phase_tests;
 #[cfg(test)]
 mod property_tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,7 @@ pub use role::{Key, Role};
 use crate::prompts::PromptTemplates;
 use crate::words;
 use config::{Condensation, LoopConfig, LoopLimits};
+use state::LoopProgress;
 use verdict::{Outcome, Verdict};
 
 words! {
@@ -119,55 +120,30 @@ pub const NO_FEEDBACK: &str = "None yet.";
 pub struct Rounds {
     rules: Rules,
     prompt: Prompt,
-    round: u32,
-    cycle: u32,
-    phase: Phase,
+    progress: LoopProgress,
     next: Next,
-    outputs: BTreeMap<Key, String>,
-    /// What the tester found last.
-    feedback: String,
-    analyst_feedback: String,
-    programmer_feedback: String,
-    /// What the programmer had done in the round that failed.
-    context_for_retry: String,
     /// Whose terminal knows the whole task already.
     told: BTreeSet<Role>,
     /// Phases that were gone back to because they had left nothing. Each once.
     repeated: Vec<Phase>,
-    /// The run began with a reviewer, and that first review is still to come.
-    start_at_peer: bool,
 }
 
 impl Rounds {
     pub fn begin(rules: Rules, prompt: Prompt, start: Role) -> Rounds {
-        let mut rounds = Rounds::empty(rules, prompt);
+        let mut rounds = Rounds::new(rules, prompt, LoopProgress::default());
         let first = start.key();
         for key in Key::ALL.into_iter().filter(|key| *key < first && reviewed_by(*key).is_some()) {
-            rounds.outputs.insert(key, skipped(key.role()));
+            rounds.progress.outputs.insert(key, skipped(key.role()));
         }
-        rounds.start_at_peer = matches!(start, Role::PeerAnalyst | Role::PeerProgrammer);
-        rounds.phase = first.phase();
+        rounds.progress.start_at_peer = matches!(start, Role::PeerAnalyst | Role::PeerProgrammer);
+        rounds.progress.phase = first.phase();
         rounds.next = Next::Turn(first);
         rounds
     }
 
-    fn empty(rules: Rules, prompt: Prompt) -> Rounds {
-        Rounds {
-            rules,
-            prompt,
-            round: 1,
-            cycle: 1,
-            phase: Phase::Analyst,
-            next: Next::Turn(Key::Analyst),
-            outputs: Key::ALL.into_iter().map(|key| (key, String::new())).collect(),
-            feedback: NO_FEEDBACK.into(),
-            analyst_feedback: NO_FEEDBACK.into(),
-            programmer_feedback: NO_FEEDBACK.into(),
-            context_for_retry: String::new(),
-            told: BTreeSet::new(),
-            repeated: Vec::new(),
-            start_at_peer: false,
-        }
+    fn new(rules: Rules, prompt: Prompt, progress: LoopProgress) -> Rounds {
+        let (told, repeated) = (BTreeSet::new(), Vec::new());
+        Rounds { rules, prompt, progress, next: Next::Turn(Key::Analyst), told, repeated }
     }
 
     pub fn next(&self) -> Next {
@@ -175,26 +151,25 @@ impl Rounds {
     }
 
     pub fn round(&self) -> u32 {
-        self.round
+        self.progress.round
     }
 
     /// How many reviews of this phase there were, the present one included.
     pub fn cycle(&self) -> u32 {
-        self.cycle
+        self.progress.cycle
     }
 
     pub fn phase(&self) -> Phase {
-        self.phase
+        self.progress.phase
     }
 
-    #[cfg(test)]
     pub fn prompt(&self) -> &Prompt {
         &self.prompt
     }
 
     /// The last answer of this kind, or nothing.
     pub fn output(&self, key: Key) -> &str {
-        self.outputs.get(&key).map_or("", String::as_str)
+        self.progress.outputs.get(&key).map_or("", String::as_str)
     }
 
     /// What the agent is told at this turn. `instruction` says where the answer has to go.
@@ -228,7 +203,7 @@ impl Rounds {
             return vec![Note::warning(format!("an answer of {key} came that nobody had asked for; it is left out"))];
         }
         let answer = answer.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n").trim().to_owned();
-        self.outputs.insert(key, answer.clone());
+        self.progress.outputs.insert(key, answer.clone());
         match key {
             Key::Analyst => self.go_to(Key::AnalystReview),
             Key::Programmer => self.go_to(Key::ProgrammerReview),
@@ -243,10 +218,10 @@ impl Rounds {
     }
 
     fn reviewed(&mut self, review: Key, answer: &str) -> Vec<Note> {
-        self.start_at_peer = false;
-        let outcome = verdict::review_outcome(review, answer, self.cycle, &self.rules);
-        let (cycle, max) = (self.cycle, self.rules.limits.max_review_cycles);
-        let phase = self.phase;
+        self.progress.start_at_peer = false;
+        let outcome = verdict::review_outcome(review, answer, self.progress.cycle, &self.rules);
+        let (cycle, max) = (self.progress.cycle, self.rules.limits.max_review_cycles);
+        let phase = self.progress.phase;
         if outcome == Outcome::Approved {
             *self.peer_feedback(review) = NO_FEEDBACK.into();
             let mut notes = vec![Note::info(format!("{phase}: approved in cycle {cycle}"))];
@@ -257,7 +232,7 @@ impl Rounds {
         let mut notes = vec![not_approved(phase, &outcome)];
         if cycle < max {
             *self.peer_feedback(review) = explained(&outcome, &condensed);
-            self.cycle += 1;
+            self.progress.cycle += 1;
             self.next = Next::Turn(primary(phase));
             return notes;
         }
@@ -270,11 +245,15 @@ impl Rounds {
     }
 
     fn peer_feedback(&mut self, review: Key) -> &mut String {
-        if review == Key::AnalystReview { &mut self.analyst_feedback } else { &mut self.programmer_feedback }
+        if review == Key::AnalystReview {
+            &mut self.progress.analyst_feedback
+        } else {
+            &mut self.progress.programmer_feedback
+        }
     }
 
     fn tested(&mut self, answer: &str) -> Vec<Note> {
-        let round = self.round;
+        let round = self.progress.round;
         let failed = match verdict::test_verdict(answer) {
             Verdict::Yes => {
                 self.end(Final::Pass);
@@ -288,7 +267,7 @@ impl Rounds {
                 "FAIL in round {round}: the tester gave no `RESULT: …` line, so it is not a PASS"
             )),
         };
-        self.feedback = condense::test_evidence(answer, &self.rules.condensation);
+        self.progress.feedback = condense::test_evidence(answer, &self.rules.condensation);
         let max = self.rules.limits.max_rounds;
         if round >= max {
             self.end(Final::Fail);
@@ -298,10 +277,10 @@ impl Rounds {
             ];
         }
         let done = self.output(Key::Programmer).to_owned();
-        self.context_for_retry = condense::programmer_handoff(&done, &self.rules.condensation);
-        self.analyst_feedback = NO_FEEDBACK.into();
-        self.programmer_feedback = NO_FEEDBACK.into();
-        self.round += 1;
+        self.progress.context_for_retry = condense::programmer_handoff(&done, &self.rules.condensation);
+        self.progress.analyst_feedback = NO_FEEDBACK.into();
+        self.progress.programmer_feedback = NO_FEEDBACK.into();
+        self.progress.round += 1;
         self.clear(&[Key::Programmer, Key::ProgrammerReview, Key::Tester]);
         let mut notes = vec![failed];
         notes.extend(self.enter(Phase::Programmer));
@@ -330,7 +309,7 @@ impl Rounds {
     fn repeat(&mut self, empty: Phase, wanted: Phase) -> Vec<Note> {
         if self.repeated.contains(&empty) {
             let why = format!("the {empty} left nothing, twice, so the {wanted} has nothing to go on");
-            self.phase = wanted;
+            self.progress.phase = wanted;
             self.next = Next::Stuck(why.clone());
             return vec![Note::warning(why)];
         }
@@ -341,8 +320,8 @@ impl Rounds {
     }
 
     fn start_phase(&mut self, phase: Phase) {
-        self.phase = phase;
-        self.cycle = 1;
+        self.progress.phase = phase;
+        self.progress.cycle = 1;
         match phase {
             Phase::Analyst => self.clear(&[Key::Analyst, Key::AnalystReview]),
             Phase::Programmer => self.clear(&[Key::Programmer, Key::ProgrammerReview]),
@@ -353,12 +332,12 @@ impl Rounds {
 
     fn clear(&mut self, keys: &[Key]) {
         for key in keys {
-            self.outputs.insert(*key, String::new());
+            self.progress.outputs.insert(*key, String::new());
         }
     }
 
     fn end(&mut self, how: Final) {
-        self.phase = Phase::Done;
+        self.progress.phase = Phase::Done;
         self.next = Next::Over(how);
     }
 }

@@ -12,17 +12,13 @@
 
 mod ending;
 mod entry;
-mod ledger;
 mod machine;
 mod messages;
-mod mirror;
 mod park;
 mod resume;
 #[cfg(test)]
 mod scenarios;
 mod sending;
-#[cfg(test)]
-mod settling_tests;
 #[cfg(test)]
 mod simulation;
 mod traces;
@@ -33,10 +29,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use entry::{Entry, Step, StepOutcome, Stop};
-pub use ledger::{Ledger, Place, TurnRecord};
-pub use machine::Run;
-pub use messages::{Caller, Effect, Input, Mirror, RunEvent, Sent, Traces};
-pub use park::{Parking, parking};
+pub use machine::{Run, TurnRecord};
+pub use messages::{Caller, Effect, Input, RunEvent, Sent, Traces};
 pub use traces::{Shown, judge_traces};
 
 /// A person who has come just now.

@@ -46,42 +46,12 @@ use serde::{Deserialize, Serialize};
 
 pub use failure::ApiFailure;
 pub use machine::Turn;
-pub use outcome::{Answer, AnswerFrom, Cause, ErrorKind, Notice, TurnError};
+pub use outcome::{Answer, AnswerFrom, Cause, Notice, TurnError};
 
 use crate::detect::Dialog;
 use crate::ids::TerminalId;
 pub use crate::rounds::Level;
 use crate::status::{Status, StatusKind, WaitingKind};
-
-/// What a run says about its turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
-    /// `IDLE_GRACE_SECONDS`: how long an agent may be quiet without an answer, and how long it may take to start.
-    pub grace: Duration,
-    /// `RESPONSE_TIMEOUT`: how long a turn may take in all.
-    pub timeout: Duration,
-    /// `STRICT_FILE_HANDOFF`: no file, no answer. Otherwise the last message of the agent is taken instead.
-    pub strict: bool,
-    /// `MAX_FILE_REMINDERS`: how often an agent that wrote no file is told again.
-    pub reminders: u32,
-    /// `AUTO_ACCEPT_PERMISSIONS`.
-    pub auto_accept: bool,
-    /// How long a question may wait for a person. `None`: as long as the turn has time.
-    pub waiting_timeout: Option<Duration>,
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self {
-            grace: Duration::from_secs(30),
-            timeout: Duration::from_secs(1800),
-            strict: true,
-            reminders: 0,
-            auto_accept: false,
-            waiting_timeout: Some(Duration::from_secs(600)),
-        }
-    }
-}
 
 /// Whose turn it is, in the words of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,8 +73,6 @@ pub struct EarlierTurn {
     pub human_told: bool,
     /// How much of the timeout is spent.
     pub elapsed: Duration,
-    /// The agent was seen at work.
-    pub started: bool,
 }
 
 /// What the terminal is now.
@@ -214,8 +182,6 @@ pub enum Event {
     NotReminded(String),
     /// The answer to `AskLastOutput`: the agent's last message, if there is one that came after the prompt.
     LastOutput(Option<String>),
-    /// The status cannot be read. Over with the next `Status`.
-    Unreachable(String),
     /// The terminal is no more.
     Gone(String),
     /// The deadline has come, or may have.

@@ -85,7 +85,7 @@ impl Loops {
         // What is no run of the loop is not there.
         self.show(id).await?;
         let (ledger, seq) = self.load(id).await?;
-        if ledger.machine.ledger().status().is_over() {
+        if ledger.machine.status().is_over() {
             return Err(SupervisorError::Over(id));
         }
         let claim = self.claim_alone(&ledger.spec).await?;

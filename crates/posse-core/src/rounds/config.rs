@@ -7,6 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +90,23 @@ pub struct Handoff {
     /// The same without the environment, whose value holds only for the person who set it, not for one who resumes the run.
     pub auto_accept_configured: Option<bool>,
     pub waiting_timeout: u32,
+}
+
+impl Handoff {
+    /// How long an agent may be quiet without an answer, and how long it may take to start.
+    pub fn grace(&self) -> Duration {
+        Duration::from_secs(self.idle_grace_seconds.into())
+    }
+
+    /// How long a turn may take in all.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.response_timeout.into())
+    }
+
+    /// How long a question may wait for a person. `None`: as long as the turn has time.
+    pub fn patience(&self) -> Option<Duration> {
+        (self.waiting_timeout > 0).then(|| Duration::from_secs(self.waiting_timeout.into()))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

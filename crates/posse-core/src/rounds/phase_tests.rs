@@ -62,7 +62,10 @@ fn approved_the_next_phase_begins() {
     let notes = play(&mut rounds, &to_tester());
     assert_eq!(words(&notes), ["analyst: approved in cycle 1", "programmer: approved in cycle 1"]);
     assert_eq!((rounds.next(), rounds.phase(), rounds.cycle()), (Next::Turn(Key::Tester), Phase::Tester, 1));
-    assert_eq!((rounds.analyst_feedback.as_str(), rounds.programmer_feedback.as_str()), (NO_FEEDBACK, NO_FEEDBACK));
+    assert_eq!(
+        (rounds.progress.analyst_feedback.as_str(), rounds.progress.programmer_feedback.as_str()),
+        (NO_FEEDBACK, NO_FEEDBACK)
+    );
     assert_eq!(rounds.output(Key::AnalystReview), APPROVED);
 }
 
@@ -72,13 +75,13 @@ fn not_approved_the_primary_is_asked_again_with_the_notes() {
     let notes = play(&mut rounds, &[(Key::Analyst, "first"), (Key::AnalystReview, REVISE)]);
     assert_eq!(words(&notes), ["analyst: the reviewer asks for changes"]);
     assert_eq!((rounds.next(), rounds.cycle()), (Next::Turn(Key::Analyst), 2));
-    assert_eq!(rounds.analyst_feedback, "REVIEW_NOTES:\n- the paths are missing");
+    assert_eq!(rounds.progress.analyst_feedback, "REVIEW_NOTES:\n- the paths are missing");
     play(&mut rounds, &[(Key::Analyst, "second"), (Key::AnalystReview, APPROVED)]);
     assert_eq!((rounds.phase(), rounds.cycle(), rounds.output(Key::Analyst)), (Phase::Programmer, 1, "second"));
-    assert_eq!(rounds.analyst_feedback, NO_FEEDBACK);
+    assert_eq!(rounds.progress.analyst_feedback, NO_FEEDBACK);
     play(&mut rounds, &[(Key::Programmer, "code"), (Key::ProgrammerReview, REVISE)]);
     assert_eq!((rounds.next(), rounds.cycle()), (Next::Turn(Key::Programmer), 2));
-    assert_eq!(rounds.programmer_feedback, "REVIEW_NOTES:\n- the paths are missing");
+    assert_eq!(rounds.progress.programmer_feedback, "REVIEW_NOTES:\n- the paths are missing");
 }
 
 #[test]
@@ -89,7 +92,11 @@ fn s_179_an_approval_that_is_held_back_is_a_revise() {
     assert_eq!(note.level, Level::Warning);
     assert_eq!(note.text, "analyst: approval held back: approval counts from cycle 2 on, and this is cycle 1");
     assert_eq!((rounds.next(), rounds.cycle()), (Next::Turn(Key::Analyst), 2));
-    assert!(rounds.analyst_feedback.starts_with("(The reviewer approved, but"), "{}", rounds.analyst_feedback);
+    assert!(
+        rounds.progress.analyst_feedback.starts_with("(The reviewer approved, but"),
+        "{}",
+        rounds.progress.analyst_feedback
+    );
     play(&mut rounds, &[(Key::Analyst, "second"), (Key::AnalystReview, APPROVED)]);
     assert_eq!(rounds.phase(), Phase::Programmer);
 }
@@ -104,7 +111,8 @@ fn s_182_without_approval_the_next_phase_begins_all_the_same() {
     assert!(notes.last().unwrap().text.contains("no approval after 3 cycles"), "{notes:?}");
     assert_eq!((rounds.next(), rounds.cycle()), (Next::Turn(Key::Programmer), 1));
     assert!(
-        rounds.analyst_feedback.contains("did not approve after 3 cycles") && rounds.analyst_feedback.contains("paths")
+        rounds.progress.analyst_feedback.contains("did not approve after 3 cycles")
+            && rounds.progress.analyst_feedback.contains("paths")
     );
     assert!(rounds.text(Key::Programmer, "").contains("the paths are missing"), "the programmer knows of it");
     let cycle = [(Key::Programmer, "code"), (Key::ProgrammerReview, "no verdict at all")];
@@ -130,17 +138,20 @@ fn pass_is_the_end() {
 fn s_183_after_a_fail_the_programmer_goes_on_in_the_next_round() {
     let mut rounds = begin(Role::Analyst);
     play(&mut rounds, &to_tester());
-    rounds.programmer_feedback = "open".into();
+    rounds.progress.programmer_feedback = "open".into();
     let notes = play(&mut rounds, &[(Key::Tester, FAIL)]);
     assert_eq!(words(&notes), ["FAIL in round 1"]);
     assert_eq!((rounds.next(), rounds.round(), rounds.cycle()), (Next::Turn(Key::Programmer), 2, 1));
-    assert_eq!(rounds.feedback, FAIL);
-    assert_eq!(rounds.context_for_retry, "Files changed:\n- a.rs");
+    assert_eq!(rounds.progress.feedback, FAIL);
+    assert_eq!(rounds.progress.context_for_retry, "Files changed:\n- a.rs");
     assert_eq!((rounds.output(Key::Analyst), rounds.output(Key::AnalystReview)), ("ANALYST_SUMMARY", APPROVED));
     for key in [Key::Programmer, Key::ProgrammerReview, Key::Tester] {
         assert_eq!(rounds.output(key), "", "{key}");
     }
-    assert_eq!((rounds.analyst_feedback.as_str(), rounds.programmer_feedback.as_str()), (NO_FEEDBACK, NO_FEEDBACK));
+    assert_eq!(
+        (rounds.progress.analyst_feedback.as_str(), rounds.progress.programmer_feedback.as_str()),
+        (NO_FEEDBACK, NO_FEEDBACK)
+    );
 }
 
 #[test]
@@ -160,7 +171,7 @@ fn s_178_without_a_verdict_it_is_a_fail_and_the_text_is_the_evidence() {
     let notes = play(&mut rounds, &[(Key::Tester, "It all went well.\nPASS")]);
     assert_eq!(notes[0].level, Level::Warning);
     assert!(notes[0].text.contains("no `RESULT: …` line"), "{notes:?}");
-    assert_eq!((rounds.round(), rounds.feedback.as_str()), (2, "It all went well.\nPASS"));
+    assert_eq!((rounds.round(), rounds.progress.feedback.as_str()), (2, "It all went well.\nPASS"));
 }
 
 #[test]

@@ -2,44 +2,92 @@
 //! truth; this is its mirror. Files that older programs wrote are read too.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::{Final, Key, NO_FEEDBACK, Next, Note, Phase, Prompt, PromptError, Role, Rounds, Rules, primary};
 
 /// The form of the file.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Reading it is lenient where a sensible value is at hand, strict where a guess could repeat or lose work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StateFile {
+    #[serde(default = "version", deserialize_with = "count")]
     pub version: u32,
     /// When it was written: UTC, RFC 3339, with `Z`.
+    #[serde(default, deserialize_with = "lenient")]
     pub updated_at: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub api: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub provider: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub wd: String,
     /// Written as the text of a prompt file.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     pub prompt: Prompt,
-    pub current_round: u32,
-    pub current_phase: Phase,
-    pub current_cycle: u32,
-    pub start_at_peer: bool,
+    #[serde(flatten)]
+    pub progress: LoopProgress,
     pub final_status: FinalStatus,
+    #[serde(default, deserialize_with = "lenient")]
     pub session_name: String,
+    #[serde(default, deserialize_with = "terminals")]
     pub terminals: BTreeMap<Role, TerminalOf>,
-    pub feedback: String,
-    pub analyst_feedback: String,
-    pub programmer_feedback: String,
-    pub programmer_context_for_retry: String,
-    pub outputs: BTreeMap<Key, String>,
     /// Where the answers of this run are kept.
+    #[serde(default, deserialize_with = "lenient")]
     pub run_dir: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub in_flight: Option<InFlight>,
     /// What someone else has written there.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// What the agents have come to so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoopProgress {
+    #[serde(rename = "current_round", deserialize_with = "count")]
+    pub round: u32,
+    #[serde(rename = "current_phase", deserialize_with = "phase")]
+    pub(super) phase: Phase,
+    #[serde(rename = "current_cycle", deserialize_with = "count")]
+    pub(super) cycle: u32,
+    /// The run began with a reviewer, and that first review is still to come.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) start_at_peer: bool,
+    /// What the tester found last.
+    #[serde(deserialize_with = "feedback")]
+    pub(super) feedback: String,
+    #[serde(deserialize_with = "feedback")]
+    pub(super) analyst_feedback: String,
+    #[serde(deserialize_with = "feedback")]
+    pub(super) programmer_feedback: String,
+    /// What the programmer had done in the round that failed.
+    #[serde(rename = "programmer_context_for_retry", deserialize_with = "lenient")]
+    pub(super) context_for_retry: String,
+    #[serde(deserialize_with = "outputs")]
+    pub(super) outputs: BTreeMap<Key, String>,
+}
+
+impl Default for LoopProgress {
+    fn default() -> Self {
+        Self {
+            round: 1,
+            phase: Phase::Analyst,
+            cycle: 1,
+            start_at_peer: false,
+            feedback: NO_FEEDBACK.into(),
+            analyst_feedback: NO_FEEDBACK.into(),
+            programmer_feedback: NO_FEEDBACK.into(),
+            context_for_retry: String::new(),
+            outputs: Key::ALL.into_iter().map(|key| (key, String::new())).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +102,7 @@ pub enum FinalStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalOf {
     pub id: String,
+    #[serde(default, deserialize_with = "lenient")]
     pub provider: String,
 }
 
@@ -82,15 +131,28 @@ pub enum StateError {
 }
 
 impl StateFile {
-    /// Lenient where a sensible value is at hand, strict where a guess could repeat or lose work.
     pub fn read(text: &str) -> Result<StateFile, StateError> {
-        let text = text.trim_start_matches('\u{feff}');
-        let value: Value = serde_json::from_str(text).map_err(|error| {
-            let what = error.to_string().split(" at line ").next().unwrap_or_default().to_owned();
-            StateError::Json { what, line: error.line(), column: error.column() }
-        })?;
-        let Value::Object(object) = value else { return Err(StateError::NotAnObject) };
-        Fields(object).state()
+        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| json(&error))?;
+        if !value.is_object() {
+            return Err(StateError::NotAnObject);
+        }
+        match &value["version"] {
+            Value::Null => {}
+            version if *version == VERSION => {}
+            version => return Err(StateError::Version(version.to_string())),
+        }
+        let status = &value["final_status"];
+        FinalStatus::deserialize(status).map_err(|_| StateError::FinalStatus(status.to_string()))?;
+        if let Some("initialising" | "initializing") = value["current_phase"].as_str() {
+            return Err(StateError::Initialising);
+        }
+        Prompt::parse(value["prompt"].as_str().unwrap_or_default())?;
+        let mut state: StateFile = serde_json::from_value(value).map_err(|error| json(&error))?;
+        // Older files have the id alone; its provider is then that of the file.
+        for terminal in state.terminals.values_mut().filter(|terminal| terminal.provider.is_empty()) {
+            terminal.provider.clone_from(&state.provider);
+        }
+        Ok(state)
     }
 
     /// As it is written: pretty, with a newline at the end.
@@ -99,104 +161,67 @@ impl StateFile {
     }
 }
 
+fn json(error: &serde_json::Error) -> StateError {
+    let what = error.to_string().split(" at line ").next().unwrap_or_default().to_owned();
+    StateError::Json { what, line: error.line(), column: error.column() }
+}
+
+fn version() -> u32 {
+    VERSION
+}
+
 fn as_text<S: Serializer>(prompt: &Prompt, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(prompt)
 }
 
-/// The fields of a file, taken out one by one; what is left is somebody else's.
-struct Fields(Map<String, Value>);
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Prompt, D::Error> {
+    Prompt::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
 
-impl Fields {
-    fn state(mut self) -> Result<StateFile, StateError> {
-        match self.0.remove("version") {
-            None | Some(Value::Null) => {}
-            Some(version) if version == VERSION => {}
-            Some(version) => return Err(StateError::Version(version.to_string())),
-        }
-        let final_status = self.final_status()?;
-        let current_phase = self.phase()?;
-        let prompt = Prompt::parse(&self.text("prompt"))?;
-        let provider = self.text("provider");
-        let terminals = self.terminals(&provider);
-        Ok(StateFile {
-            version: VERSION,
-            updated_at: self.text("updated_at"),
-            api: self.text("api"),
-            wd: self.text("wd"),
-            prompt,
-            current_round: self.count("current_round"),
-            current_phase,
-            current_cycle: self.count("current_cycle"),
-            start_at_peer: self.0.remove("start_at_peer").and_then(|value| value.as_bool()).unwrap_or(false),
-            final_status,
-            session_name: self.text("session_name"),
-            terminals,
-            feedback: self.feedback("feedback"),
-            analyst_feedback: self.feedback("analyst_feedback"),
-            programmer_feedback: self.feedback("programmer_feedback"),
-            programmer_context_for_retry: self.text("programmer_context_for_retry"),
-            outputs: self.outputs(),
-            run_dir: self.0.remove("run_dir").and_then(|value| value.as_str().map(str::to_owned)),
-            in_flight: self.0.remove("in_flight").and_then(|value| serde_json::from_value(value).ok()),
-            provider,
-            other: self.0,
-        })
-    }
+/// A value that makes no sense is the default.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(deserializer: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
 
-    fn text(&mut self, name: &str) -> String {
-        self.0.remove(name).and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-    }
+/// A number from 1 on; anything else is 1.
+fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    lenient(deserializer).map(|number: Option<NonZeroU32>| number.map_or(1, NonZeroU32::get))
+}
 
-    fn feedback(&mut self, name: &str) -> String {
-        let text = self.text(name);
-        if text.trim().is_empty() { NO_FEEDBACK.to_owned() } else { text }
-    }
+fn phase<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Phase, D::Error> {
+    lenient(deserializer).map(|phase: Option<Phase>| phase.unwrap_or(Phase::Analyst))
+}
 
-    /// A number from 1 on; anything else is 1.
-    fn count(&mut self, name: &str) -> u32 {
-        let number = self.0.remove(name).and_then(|value| value.as_u64()).unwrap_or(1);
-        u32::try_from(number).unwrap_or(1).max(1)
-    }
+fn feedback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text: String = lenient(deserializer)?;
+    Ok(if text.trim().is_empty() { NO_FEEDBACK.to_owned() } else { text })
+}
 
-    fn final_status(&mut self) -> Result<FinalStatus, StateError> {
-        let value = self.0.remove("final_status").unwrap_or_default();
-        let shown = value.to_string();
-        serde_json::from_value(value).map_err(|_| StateError::FinalStatus(shown))
-    }
-
-    fn phase(&mut self) -> Result<Phase, StateError> {
-        let value = self.0.remove("current_phase").unwrap_or_default();
-        if value.as_str().is_some_and(|phase| matches!(phase, "initialising" | "initializing")) {
-            return Err(StateError::Initialising);
-        }
-        Ok(serde_json::from_value(value).unwrap_or(Phase::Analyst))
-    }
-
-    /// Older files have the id alone; its provider is then that of the file.
-    fn terminals(&mut self, provider: &str) -> BTreeMap<Role, TerminalOf> {
-        let Some(Value::Object(terminals)) = self.0.remove("terminals") else { return BTreeMap::new() };
-        let one = |(role, value): (String, Value)| {
-            let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-            let id = value.as_str().map(str::to_owned).or_else(|| text(&value, "id"))?;
-            let provider = text(&value, "provider").unwrap_or_else(|| provider.to_owned());
-            Some((role.parse().ok()?, TerminalOf { id, provider })).filter(|(_, terminal)| !terminal.id.is_empty())
+fn terminals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Role, TerminalOf>, D::Error> {
+    let one = |(role, value): (String, Value)| {
+        let terminal = match value {
+            Value::String(id) => TerminalOf { id, provider: String::new() },
+            value => serde_json::from_value(value).ok()?,
         };
-        terminals.into_iter().filter_map(one).collect()
-    }
+        Some((role.parse().ok()?, terminal)).filter(|(_, terminal)| !terminal.id.is_empty())
+    };
+    Ok(lenient::<D, BTreeMap<String, Value>>(deserializer)?.into_iter().filter_map(one).collect())
+}
 
-    fn outputs(&mut self) -> BTreeMap<Key, String> {
-        let mut outputs = self.0.remove("outputs").unwrap_or_default();
-        let mut one = |key: Key| match outputs.get_mut(key.as_str()).map(Value::take) {
-            Some(Value::String(text)) => text,
-            _ => String::new(),
-        };
-        Key::ALL.into_iter().map(|key| (key, one(key))).collect()
-    }
+fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Key, String>, D::Error> {
+    let all: BTreeMap<String, Value> = lenient(deserializer)?;
+    let text = |key: Key| all.get(key.as_str()).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Key::ALL.into_iter().map(|key| (key, text(key))).collect())
 }
 
 impl Rounds {
-    /// The part of the state file that is ours. Whoever writes it fills in the rest: times, places, terminals.
-    pub fn to_state(&self) -> StateFile {
+    pub fn progress(&self) -> &LoopProgress {
+        &self.progress
+    }
+
+    /// A state file that says nothing of times, places and terminals.
+    #[cfg(test)]
+    pub(crate) fn to_state(&self) -> StateFile {
         StateFile {
             version: VERSION,
             updated_at: String::new(),
@@ -204,22 +229,10 @@ impl Rounds {
             provider: String::new(),
             wd: String::new(),
             prompt: self.prompt.clone(),
-            current_round: self.round,
-            current_phase: self.phase,
-            current_cycle: self.cycle,
-            start_at_peer: self.start_at_peer,
-            final_status: match self.next {
-                Next::Over(Final::Pass) => FinalStatus::Pass,
-                Next::Over(Final::Fail) => FinalStatus::Fail,
-                Next::Turn(_) | Next::Stuck(_) => FinalStatus::Running,
-            },
+            progress: self.progress.clone(),
+            final_status: FinalStatus::Running,
             session_name: String::new(),
             terminals: BTreeMap::new(),
-            feedback: self.feedback.clone(),
-            analyst_feedback: self.analyst_feedback.clone(),
-            programmer_feedback: self.programmer_feedback.clone(),
-            programmer_context_for_retry: self.context_for_retry.clone(),
-            outputs: self.outputs.clone(),
             run_dir: None,
             in_flight: None,
             other: Map::new(),
@@ -230,43 +243,36 @@ impl Rounds {
     /// told everything once more.
     pub fn from_state(state: &StateFile, rules: Rules) -> (Rounds, Vec<Note>) {
         let max = rules.limits.max_rounds;
-        let mut rounds = Rounds::empty(rules, state.prompt.clone());
-        rounds.round = state.current_round;
-        rounds.cycle = state.current_cycle.min(rounds.rules.limits.max_review_cycles);
-        rounds.phase = state.current_phase;
-        rounds.feedback.clone_from(&state.feedback);
-        rounds.analyst_feedback.clone_from(&state.analyst_feedback);
-        rounds.programmer_feedback.clone_from(&state.programmer_feedback);
-        rounds.context_for_retry.clone_from(&state.programmer_context_for_retry);
-        rounds.outputs.extend(state.outputs.iter().map(|(key, text)| (*key, text.clone())));
-        let notes = match (state.final_status, state.current_phase) {
-            (FinalStatus::Pass, _) => {
-                rounds.end(Final::Pass);
-                vec![Note::info("the run has ended already: PASS")]
+        let mut rounds = Rounds::new(rules, state.prompt.clone(), state.progress.clone());
+        let progress = &mut rounds.progress;
+        progress.cycle = progress.cycle.min(rounds.rules.limits.max_review_cycles);
+        let (round, phase) = (progress.round, progress.phase);
+        let (how, note) = match state.final_status {
+            FinalStatus::Pass => (Final::Pass, Note::info("the run has ended already: PASS")),
+            FinalStatus::Fail => (Final::Fail, Note::info("the run has ended already: FAIL")),
+            FinalStatus::Running if phase == Phase::Done => {
+                (Final::Fail, Note::warning("the state file says done and does not say PASS; that is a FAIL"))
             }
-            (FinalStatus::Fail, _) => {
-                rounds.end(Final::Fail);
-                vec![Note::info("the run has ended already: FAIL")]
+            FinalStatus::Running if round > max => {
+                (Final::Fail, Note::warning(format!("FAIL: the run is in round {round}, and {max} are allowed")))
             }
-            (FinalStatus::Running, Phase::Done) => {
-                rounds.end(Final::Fail);
-                vec![Note::warning("the state file says done and does not say PASS; that is a FAIL")]
+            FinalStatus::Running => {
+                let notes = rounds.take_up();
+                return (rounds, notes);
             }
-            (FinalStatus::Running, _) if rounds.round > max => {
-                rounds.end(Final::Fail);
-                vec![Note::warning(format!("FAIL: the run is in round {}, and {max} are allowed", state.current_round))]
-            }
-            (FinalStatus::Running, phase) => rounds.take_up(phase, state.start_at_peer),
         };
-        (rounds, notes)
+        rounds.end(how);
+        (rounds, vec![note])
     }
 
-    fn take_up(&mut self, phase: Phase, start_at_peer: bool) -> Vec<Note> {
+    fn take_up(&mut self) -> Vec<Note> {
+        let phase = self.progress.phase;
+        let start_at_peer = std::mem::take(&mut self.progress.start_at_peer);
         if self.missing_for(phase).is_some() {
             return self.enter(phase);
         }
         let reviewed = super::reviewed_by(primary(phase)).filter(|_| start_at_peer);
-        self.start_at_peer = reviewed.is_some();
+        self.progress.start_at_peer = reviewed.is_some();
         self.next = Next::Turn(reviewed.unwrap_or(primary(phase)));
         Vec::new()
     }
@@ -275,8 +281,9 @@ impl Rounds {
     /// False if the run is not in a place where that makes sense.
     pub fn resume_at(&mut self, key: Key) -> bool {
         let running = matches!(self.next, Next::Turn(_));
-        let has_work = key == primary(self.phase) || !self.output(primary(self.phase)).trim().is_empty();
-        let fits = running && key.phase() == self.phase && has_work;
+        let has_work =
+            key == primary(self.progress.phase) || !self.output(primary(self.progress.phase)).trim().is_empty();
+        let fits = running && key.phase() == self.progress.phase && has_work;
         if fits {
             self.next = Next::Turn(key);
         }

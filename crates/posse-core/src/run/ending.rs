@@ -1,16 +1,18 @@
 //! How a run ends: after its verdict, or stopped on the way.
 
-use super::ledger::{Leaving, Ledger, Place};
-use super::machine::{Live, Run};
-use super::mirror::mirror;
-use super::{Effect, Entry, Step, StepOutcome, Stop};
-use crate::rounds::Final;
+use serde_json::Map;
+
+use super::machine::{Leaving, Live, Run, TurnRecord};
+use super::{Effect, Entry, Spec, Step, StepOutcome, Stop};
+use crate::ids::TerminalId;
+use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf, VERSION};
+use crate::rounds::{Final, Role};
 use crate::turn::Notice;
 
 impl Run {
     /// What comes after the verdict, one step at a time.
     pub(super) fn after(&mut self) {
-        let Place::After(verdict) = self.ledger.place else { return };
+        let Some(verdict) = self.verdict() else { return };
         self.live = Live::Stepping;
         if let (Final::Pass, Some(step)) = (verdict, self.next_step()) {
             // It is done with the user's programs, name and keys, as they have them in their environment.
@@ -19,19 +21,19 @@ impl Run {
                     "PASS; what comes after it is to be done, and only `posse loop --resume` knows its environment";
                 return self.stop(Stop::Alone, why);
             }
-            let before = self.ledger.snapshot.clone().flatten();
+            let before = self.snapshot.clone().flatten();
             return self.out.push(Effect::Step { step, before });
         }
-        let leaves = self.ledger.spec.config.cleanup_on_exit;
-        let terminals = self.ledger.terminals.values().copied().filter(|_| leaves).collect();
+        let leaves = self.spec.config.cleanup_on_exit;
+        let terminals = self.terminals.values().copied().filter(|_| leaves).collect();
         (self.live, self.mirror_due) = (Live::Closing, false);
-        let state = Some(mirror(&self.ledger, Some(verdict), self.wall));
+        let state = Some(self.mirror(Some(verdict)));
         self.out.push(Effect::Close { terminals, state, over: true });
     }
 
     pub(super) fn next_step(&self) -> Option<Step> {
-        let wishes = &self.ledger.spec.config.post_processing;
-        let done = |step| self.ledger.steps.iter().find(|(done, _)| *done == step).map(|(_, outcome)| outcome);
+        let wishes = &self.spec.config.post_processing;
+        let done = |step| self.steps.iter().find(|(done, _)| *done == step).map(|(_, outcome)| outcome);
         let archive = done(Step::OpenspecArchive);
         if wishes.openspec_archive && archive.is_none() {
             return Some(Step::OpenspecArchive);
@@ -48,61 +50,87 @@ impl Run {
             // Who comes with the environment finds everybody where they were.
             Stop::Alone => false,
             // Nothing was done yet: those that did start are of no use to anybody.
-            Stop::Start if self.ledger.is_fresh() => true,
-            _ => self.ledger.spec.config.cleanup_on_exit,
+            Stop::Start if self.is_fresh() => true,
+            _ => self.spec.config.cleanup_on_exit,
         };
-        if clean && !self.ledger.terminals.is_empty() {
-            self.record(Entry::Leaving { stop, why: why.to_owned() });
-        } else {
-            self.ledger.leaving = Some(Leaving { stop, why: why.to_owned(), terminals: Vec::new() });
-        }
+        let terminals = if clean { std::mem::take(&mut self.terminals).into_values().collect() } else { Vec::new() };
+        self.leaving = Some(Leaving { stop, why: why.to_owned(), terminals });
         self.close();
     }
 
     /// Requests the steps before a stop. If posse dies before they are done, the next daemon repeats them.
     pub(super) fn close(&mut self) {
-        let Some(leaving) = &self.ledger.leaving else { return };
+        let Some(leaving) = &self.leaving else { return };
         let terminals = leaving.terminals.clone();
         // A run that never had its terminals leaves no state file behind (LOOP-14).
-        let had_terminals = !self.ledger.is_fresh() || self.ledger.missing().is_empty();
-        let state = had_terminals.then(|| mirror(&self.ledger, None, self.wall));
+        let had_terminals = !self.is_fresh() || self.missing().is_empty();
+        let state = had_terminals.then(|| self.mirror(None));
         (self.live, self.mirror_due) = (Live::Closing, false);
         self.out.push(Effect::Close { terminals, state, over: false });
     }
 
     pub(super) fn closed(&mut self) {
         self.live = Live::Resting;
-        match (self.ledger.leaving.take(), &self.ledger.place) {
-            (Some(Leaving { stop, why, .. }), _) => self.stopped(stop, &why),
-            (None, Place::After(verdict)) => {
-                let notice = verdict_notice(&self.ledger, *verdict);
-                self.record(Entry::Finished);
-                self.out.push(notice);
-            }
-            (None, _) => {}
+        if let Some(Leaving { stop, why, .. }) = self.leaving.take() {
+            return self.stopped(stop, why);
         }
+        let Some(verdict) = self.verdict() else { return };
+        self.finished = true;
+        self.tell(Entry::Finished);
+        let (event, priority, word) = match verdict {
+            Final::Pass => ("pass", 3, "PASS"),
+            Final::Fail => ("fail", 4, "FAIL"),
+        };
+        let text = format!("{word} in round {}, {}", self.rounds.round(), self.spec.directory);
+        let notice = Notice { priority, title: format!("run {}: {word}", self.spec.id), text };
+        self.out.push(Effect::Notify { event, notice });
     }
 
-    fn stopped(&mut self, stop: Stop, why: &str) {
-        self.record(Entry::Stopped { stop, why: why.to_owned() });
+    pub(super) fn stopped(&mut self, stop: Stop, why: String) {
+        self.leaving = None;
+        self.stopped = Some((stop, why.clone()));
         if stop != Stop::Asked {
-            let id = self.ledger.spec.id;
-            let over = self.ledger.status().is_over();
+            let id = self.spec.id;
             // The rest may be of a screen, which is nothing to send around.
-            let why = why.lines().next().unwrap_or_default();
-            let text = if over { why.to_owned() } else { format!("{why}\nGo on with: posse loop --resume {id}") };
+            let first = why.lines().next().unwrap_or_default();
+            let over = self.status().is_over();
+            let text = if over { first.to_owned() } else { format!("{first}\nGo on with: posse loop --resume {id}") };
             let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
             self.out.push(Effect::Notify { event: "stopped", notice });
         }
+        self.tell(Entry::Stopped { stop, why });
     }
-}
 
-fn verdict_notice(ledger: &Ledger, verdict: Final) -> Effect {
-    let (id, rounds) = (ledger.spec.id, ledger.rounds.round());
-    let (event, priority, word) = match verdict {
-        Final::Pass => ("pass", 3, "PASS"),
-        Final::Fail => ("fail", 4, "FAIL"),
-    };
-    let text = format!("{word} in round {rounds}, {}", ledger.spec.directory);
-    Effect::Notify { event, notice: Notice { priority, title: format!("run {id}: {word}"), text } }
+    /// What the state file says now. `verdict`: all that comes after the verdict is done, and the file goes to the archive.
+    /// Before that it does not name the verdict.
+    pub(super) fn mirror(&self, verdict: Option<Final>) -> Box<StateFile> {
+        let Spec { id, config, directory, stamp, session, .. } = &self.spec;
+        let provider = |role: &Role| config.agents.get(role).map_or_else(String::new, |choice| choice.provider.clone());
+        let terminal =
+            |(role, id): (&Role, &TerminalId)| (*role, TerminalOf { id: id.to_string(), provider: provider(role) });
+        let in_flight = |turn: &TurnRecord| InFlight {
+            key: turn.key,
+            terminal: turn.terminal.to_string(),
+            dispatched_at: turn.sent.or(turn.dispatching).unwrap_or(turn.begun).timestamp().to_string(),
+        };
+        Box::new(StateFile {
+            version: VERSION,
+            updated_at: self.wall.timestamp().to_string(),
+            api: config.api.clone(),
+            provider: config.provider.clone(),
+            wd: directory.clone(),
+            prompt: self.rounds.prompt().clone(),
+            progress: self.rounds.progress().clone(),
+            final_status: match verdict {
+                None => FinalStatus::Running,
+                Some(Final::Pass) => FinalStatus::Pass,
+                Some(Final::Fail) => FinalStatus::Fail,
+            },
+            session_name: session.to_string(),
+            terminals: self.terminals.iter().map(terminal).collect(),
+            run_dir: Some(format!("{directory}/.tmp/{stamp}")),
+            in_flight: self.turn().map(in_flight),
+            other: Map::from_iter([("run".to_owned(), id.to_string().into())]),
+        })
+    }
 }

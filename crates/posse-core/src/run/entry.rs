@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Spec;
-use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::{Final, Key, Role};
-use crate::time::Wall;
-use crate::turn::{AnswerFrom, Cause, ErrorKind, Level};
+use crate::turn::{AnswerFrom, Cause, Level};
 
 /// One thing that happened to a run, or is about to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,10 +13,6 @@ use crate::turn::{AnswerFrom, Cause, ErrorKind, Level};
 pub enum Entry {
     Created {
         spec: Box<Spec>,
-    },
-    /// What was uncommitted in the project before any agent touched it; nothing, if it is no repository or git failed.
-    Snapshot {
-        snapshot: Option<Snapshot>,
     },
     /// A terminal is about to be started for this role, under this name.
     TerminalWanted {
@@ -43,22 +37,14 @@ pub enum Entry {
         attempt: u32,
         text: String,
     },
-    /// What an earlier turn left in the response file was moved away, if there was something. From here on a response
-    /// file is an answer to this turn, and the prompt may be on its way.
+    /// The prompt may be on its way. What an earlier turn left in the response file is in the archive under this name.
     Dispatching {
         turn: u64,
         stale: Option<String>,
-        /// How much the terminal had printed by then.
-        printed: Option<u64>,
     },
     /// The prompt was seen to be taken.
     Sent {
         turn: u64,
-    },
-    /// It certainly never reached the agent, but its number is spent: the turn is begun again under the next one.
-    Unsent {
-        turn: u64,
-        why: String,
     },
     /// A permission is about to be accepted, by this count of the turn.
     Accepting {
@@ -70,22 +56,13 @@ pub enum Entry {
         /// A few lines that show what is accepted.
         shown: Vec<String>,
     },
-    /// What became of it. Refused means: nothing was typed, and it does not count.
+    /// The result of accepting it, and why it failed.
     Accepted {
         turn: u64,
         n: u32,
-        refused: bool,
         why: Option<String>,
     },
-    Reminding {
-        turn: u64,
-        n: u32,
-    },
-    /// A person was notified that an answer is wanted.
-    HumanTold {
-        turn: u64,
-    },
-    /// The turn is over, and this is what it gave.
+    /// The answer of the turn.
     Answered {
         turn: u64,
         text: String,
@@ -98,46 +75,23 @@ pub enum Entry {
     },
     TurnFailed {
         turn: u64,
-        kind: ErrorKind,
         cause: Cause,
         message: String,
-    },
-    /// A failed turn is reopened: its agent is still at it, or its answer has come.
-    Reopened {
-        turn: u64,
     },
     /// An answer that came too late is in the archive under this name.
     KeptLate {
         name: String,
     },
-    /// Waits until then, and tries the turn again. `times` in a row, for a usage limit or for other reasons.
-    Parked {
-        until: Wall,
-        times: u32,
-        #[serde(default)]
-        limit: bool,
-        why: String,
-    },
-    Unparked,
     /// For people.
     Said {
         level: Level,
         text: String,
-    },
-    /// It stops for this reason as soon as its agents have been asked to leave. They are no longer its agents.
-    Leaving {
-        stop: Stop,
-        why: String,
     },
     Stopped {
         stop: Stop,
         why: String,
     },
     Resumed,
-    /// The person who resumed it has said whether permissions are accepted; that holds from now on.
-    AutoAccept {
-        on: bool,
-    },
     /// The verdict stands; what follows is what happens after it.
     Decided {
         verdict: Final,

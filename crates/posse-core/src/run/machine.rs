@@ -1,18 +1,77 @@
-//! The machine: what happened in, what is wanted out.
+//! The machine: inputs in, effects out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::ledger::{Ledger, Place};
 use super::sending::SETTLE;
-use super::{Caller, Effect, Entry, Input, RunEvent, Spec, Stop};
+use super::{Caller, Effect, Entry, Imported, Input, RunEvent, RunStatus, Spec, Step, StepOutcome, Stop};
+use crate::engine::hold::Hold;
 use crate::engine::{Control, Machine, RunOutcome};
+use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
-use crate::rounds::{Final, Next, Role};
+use crate::rounds::{Final, Key, Next, Role, Rounds, Rules};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Cause, Level, Seen, Turn, TurnError};
 
-/// What is under way, as far as it is not in the ledger. A crash ends it.
+/// A turn that is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRecord {
+    pub turn: u64,
+    pub key: Key,
+    pub terminal: TerminalId,
+    pub attempt: u32,
+    pub text: String,
+    pub begun: Wall,
+    /// When the prompt may first have been on its way.
+    pub dispatching: Option<Wall>,
+    /// How much the terminal had printed by then.
+    pub printed: Option<u64>,
+    pub sent: Option<Wall>,
+    pub accepts: u32,
+    pub reminders: u32,
+    pub human_told: bool,
+    /// The answer was taken. The response file is not in the archive yet.
+    pub answered: bool,
+}
+
+impl TurnRecord {
+    /// A turn of which nothing has been sent yet.
+    pub(super) fn new(turn: u64, key: Key, terminal: TerminalId, attempt: u32, text: String, begun: Wall) -> Self {
+        Self {
+            turn,
+            key,
+            terminal,
+            attempt,
+            text,
+            begun,
+            dispatching: None,
+            printed: None,
+            sent: None,
+            accepts: 0,
+            reminders: 0,
+            human_told: false,
+            answered: false,
+        }
+    }
+}
+
+/// A turn that failed, until it is tried again.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failed {
+    pub(super) record: TurnRecord,
+    pub(super) cause: Cause,
+    pub(super) message: String,
+}
+
+/// The agents that are being asked to leave, and what the run stops for after that.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Leaving {
+    pub(super) stop: Stop,
+    pub(super) why: String,
+    pub(super) terminals: Vec<TerminalId>,
+}
+
+/// What is waited for. `Go` begins with nothing.
 #[derive(Clone, Debug)]
 pub(super) enum Live {
     Resting,
@@ -50,7 +109,34 @@ pub(super) enum Live {
 
 #[derive(Clone, Debug)]
 pub struct Run {
-    pub(super) ledger: Ledger,
+    pub spec: Spec,
+    pub rounds: Rounds,
+    pub terminals: BTreeMap<Role, TerminalId>,
+    /// Names of terminals that are being started.
+    pub starting: BTreeMap<Role, String>,
+    /// The last turn's number.
+    pub turns: u64,
+    pub stopped: Option<(Stop, String)>,
+    /// Steps after PASS that are done.
+    pub steps: Vec<(Step, StepOutcome)>,
+    /// How many terminals each role was given a name for.
+    pub(super) wanted: BTreeMap<Role, u32>,
+    /// What was uncommitted before; `None` until it is known.
+    pub(super) snapshot: Option<Option<Snapshot>>,
+    pub(super) record: Option<TurnRecord>,
+    /// How many times the turn that comes next, or is under way, was begun.
+    pub(super) attempts: u32,
+    /// Files in the archive.
+    pub(super) archived: u32,
+    pub(super) failed: Option<Failed>,
+    /// The run is parked until then.
+    pub(super) hold: Option<Hold>,
+    /// How often in a row the model's service failed, and how often a usage limit was hit.
+    pub(super) outages: u32,
+    pub(super) limits: u32,
+    pub(super) leaving: Option<Leaving>,
+    /// All that follows the verdict is done.
+    pub(super) finished: bool,
     pub(super) live: Live,
     /// What the watched terminal is.
     pub(super) seen: Option<Seen>,
@@ -59,7 +145,8 @@ pub struct Run {
     pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
-    /// When something was last accepted in each terminal, by this posse.
+    /// When something was last accepted in each terminal, and the same by the clock of this posse.
+    pub(super) last_accepts: BTreeMap<TerminalId, Wall>,
     pub(super) accepted: BTreeMap<TerminalId, Mono>,
     /// When the event under way happened, by both clocks.
     pub(super) now: Mono,
@@ -76,14 +163,44 @@ pub struct Run {
 impl Run {
     /// A new run. Nothing happens before `Go`.
     pub fn new(spec: Spec, at: Wall) -> Self {
+        let (rounds, terminals, in_flight) = match &spec.imported {
+            Some(Imported { rounds, terminals, in_flight }) => (rounds.clone(), terminals.clone(), *in_flight),
+            None => {
+                let rules = Rules::new(&spec.config, spec.openspec, spec.prompts.clone());
+                (Rounds::begin(rules, spec.prompt.clone(), spec.config.start_agent), BTreeMap::new(), None)
+            }
+        };
+        let record = in_flight.map(|(key, terminal)| {
+            // Sent by somebody else, in words we do not know. Its time begins anew.
+            let begun = TurnRecord::new(1, key, terminal, 1, String::new(), at);
+            TurnRecord { dispatching: Some(at), sent: Some(at), ..begun }
+        });
         Self {
             told: vec![Entry::Created { spec: Box::new(spec.clone()) }],
-            ledger: Ledger::new(spec, at),
+            spec,
+            rounds,
+            terminals,
+            starting: BTreeMap::new(),
+            turns: u64::from(record.is_some()),
+            attempts: u32::from(record.is_some()),
+            record,
+            stopped: None,
+            steps: Vec::new(),
+            wanted: BTreeMap::new(),
+            snapshot: None,
+            archived: 0,
+            failed: None,
+            hold: None,
+            outages: 0,
+            limits: 0,
+            leaving: None,
+            finished: false,
             live: Live::Resting,
             seen: None,
             can_start: false,
             hurry: false,
             undelivered: 0,
+            last_accepts: BTreeMap::new(),
             accepted: BTreeMap::new(),
             now: Mono::default(),
             wall: at,
@@ -93,8 +210,43 @@ impl Run {
         }
     }
 
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    pub fn status(&self) -> RunStatus {
+        match (self.verdict().filter(|_| self.finished), &self.stopped, &self.hold) {
+            (Some(Final::Pass), ..) => RunStatus::Passed,
+            (Some(Final::Fail), ..) => RunStatus::Failed,
+            // There is nothing to go on with.
+            (_, Some((Stop::Start, _)), _) if self.is_fresh() => RunStatus::Failed,
+            (_, Some(_), _) => RunStatus::Stopped,
+            (_, None, Some(_)) => RunStatus::Parked,
+            (_, None, None) => RunStatus::Running,
+        }
+    }
+
+    /// The turn whose answer is awaited.
+    pub fn turn(&self) -> Option<&TurnRecord> {
+        self.record.as_ref().filter(|record| !record.answered)
+    }
+
+    pub(super) fn turn_mut(&mut self) -> Option<&mut TurnRecord> {
+        self.record.as_mut().filter(|record| !record.answered)
+    }
+
+    /// No turn was ever begun.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.turns == 0 && self.spec.imported.is_none()
+    }
+
+    /// The verdict, once nothing more is asked of any agent.
+    pub(super) fn verdict(&self) -> Option<Final> {
+        match self.rounds.next() {
+            Next::Over(verdict) if self.record.is_none() => Some(verdict),
+            _ => None,
+        }
+    }
+
+    /// The roles without a terminal.
+    pub(super) fn missing(&self) -> BTreeSet<Role> {
+        Role::ALL.into_iter().filter(|role| !self.terminals.contains_key(role)).collect()
     }
 
     /// What the last event has led to, numbered from 1 on through all events.
@@ -123,7 +275,7 @@ impl Run {
     pub fn due(&self) -> Option<Mono> {
         match &self.live {
             Live::Settling { since, told, asks } => {
-                let next = if *told { *since + self.timeout() } else { *since + SETTLE };
+                let next = if *told { *since + self.spec.config.handoff.timeout() } else { *since + SETTLE };
                 asks.map(|asks| asks + SETTLE).into_iter().chain([next]).min()
             }
             Live::Waiting(turn) => turn.deadline(),
@@ -135,7 +287,6 @@ impl Run {
     pub fn take(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
         self.now = now;
         self.wall = wall;
-        self.ledger.changed = wall;
         self.told_before += i64::try_from(self.told.len()).unwrap_or(i64::MAX);
         self.told.clear();
         if self.heeds(&event) {
@@ -143,7 +294,7 @@ impl Run {
         }
         let mut effects = std::mem::take(&mut self.out);
         if std::mem::take(&mut self.mirror_due) {
-            effects.insert(0, Effect::WriteState(super::mirror::mirror(&self.ledger, None, wall)));
+            effects.insert(0, Effect::WriteState(self.mirror(None)));
         }
         effects
     }
@@ -171,50 +322,59 @@ impl Run {
             (RunEvent::Closed, Live::Closing) => self.closed(),
             (RunEvent::NotResumed { why }, _) => {
                 self.live = Live::Resting;
-                self.record(Entry::Stopped { stop: Stop::Asked, why });
+                self.stopped(Stop::Asked, why);
             }
             (RunEvent::Said { level, text }, _) => self.say(level, text),
             (RunEvent::TerminalStarted { role, terminal }, _) => {
-                self.record(Entry::TerminalReady { role, terminal });
-                self.start_over(role, None);
-            }
-            (RunEvent::TerminalNotStarted { role, why }, _) => {
-                self.record(Entry::TerminalLost { role, why: why.clone() });
-                self.start_over(role, Some(format!("the {role} could not be started: {why}")));
+                let failed = terminal.as_ref().err().map(|why| format!("the {role} could not be started: {why}"));
+                match terminal {
+                    Ok(terminal) => self.terminal_ready(role, terminal),
+                    Err(why) => self.terminal_lost(role, why),
+                }
+                self.start_over(role, failed);
             }
             (RunEvent::Status { seen, .. }, Live::Reconsidering) => {
                 self.seen = Some(seen);
                 self.reconsider();
             }
-            (RunEvent::Status { terminal, seen }, _)
-                if self.ledger.turn().is_some_and(|turn| turn.terminal == terminal) =>
-            {
+            (RunEvent::Status { terminal, seen }, _) if self.turn().is_some_and(|turn| turn.terminal == terminal) => {
                 self.seen = Some(seen.clone());
-                self.status(seen);
+                match &self.live {
+                    Live::Settling { .. } => self.settle(),
+                    _ => self.turn_event(turn::Event::Status(seen)),
+                }
             }
             (RunEvent::Snapshot(snapshot), Live::Snapshotting) => {
-                self.record(Entry::Snapshot { snapshot });
-                self.start(self.ledger.missing());
+                self.snapshot = Some(snapshot);
+                self.start(self.missing());
             }
             (RunEvent::StepDone { step, outcome }, Live::Stepping) => {
-                self.record(Entry::StepDone { step, outcome });
+                self.steps.push((step, outcome.clone()));
+                self.tell(Entry::StepDone { step, outcome });
                 self.after();
             }
-            (RunEvent::Time, _) => self.time(),
-            (RunEvent::StaleCleared { turn, stale, printed }, Live::Clearing) => {
-                self.record(Entry::Dispatching { turn, stale, printed });
-                self.dispatch();
+            (RunEvent::Time, Live::Settling { .. }) => self.settle(),
+            (RunEvent::Time, Live::Waiting(_)) => self.turn_event(turn::Event::Time),
+            (RunEvent::Time, Live::Parked { until }) if self.now >= *until => {
+                self.hold = None;
+                self.say(Level::Info, "the model is tried again");
+                self.look_again();
+            }
+            (RunEvent::StaleCleared { turn, stale: Ok(stale), printed }, Live::Clearing) => {
+                self.cleared(turn, stale, printed);
             }
             // Left where it is it would be taken for the answer to this turn.
-            (RunEvent::StaleInTheWay { why, .. }, Live::Clearing) => {
+            (RunEvent::StaleCleared { stale: Err(why), .. }, Live::Clearing) => {
                 let text = format!("an older answer is in the way and cannot be moved: {why}");
-                self.fail(TurnError::runtime(Cause::Unarchived, text));
+                self.fail(TurnError::new(Cause::Unarchived, text));
             }
-            (RunEvent::Sent { turn, sent }, Live::Sending) => self.sent(turn, sent),
-            (RunEvent::Traces { turn, traces }, Live::Tracing) => self.traces(turn, traces),
+            (RunEvent::Sent { sent, .. }, Live::Sending) => self.sent(sent),
+            (RunEvent::Traces { traces, .. }, Live::Tracing) => self.traces(traces),
             (RunEvent::Turn { event, .. }, _) => self.turn_event(event),
             (RunEvent::Archived { turn, name }, Live::Archiving) => {
-                self.record(Entry::Archived { turn, name });
+                self.archived += u32::from(name.is_some());
+                self.record = None;
+                self.tell(Entry::Archived { turn, name });
                 self.advance();
             }
             (RunEvent::Archived { name, .. }, Live::KeepingLate(error)) => self.kept_late(error.clone(), name),
@@ -226,42 +386,39 @@ impl Run {
     /// Whether an event of this turn still matters: it is the last one, one that was reopened, or the failed one
     /// that is looked at again.
     fn concerns(&self, turn: u64) -> bool {
-        let under_way = match &self.ledger.place {
-            Place::Turn(record) => record.turn == turn,
-            Place::Unarchived { turn: unarchived, .. } => *unarchived == turn,
-            _ => false,
-        };
-        let reconsidered = || self.ledger.failed.as_ref().is_some_and(|failed| failed.record.turn == turn);
-        turn == self.ledger.turns || under_way || (matches!(self.live, Live::Reconsidering) && reconsidered())
+        let reconsidered = self.failed.as_ref().filter(|_| matches!(self.live, Live::Reconsidering));
+        let known = self.record.as_ref().or(reconsidered.map(|failed| &failed.record));
+        turn == self.turns || known.is_some_and(|record| record.turn == turn)
     }
 
-    pub(super) fn record(&mut self, entry: Entry) {
-        let notes = self.ledger.apply(&entry, self.wall);
+    pub(super) fn tell(&mut self, entry: Entry) {
         self.told.push(entry);
-        for note in notes {
-            self.say(note.level, note.text);
-        }
     }
 
     pub(super) fn say(&mut self, level: Level, text: impl Into<String>) {
-        self.record(Entry::Said { level, text: text.into() });
+        self.tell(Entry::Said { level, text: text.into() });
     }
 
-    pub(super) fn timeout(&self) -> Duration {
-        Duration::from_secs(self.ledger.spec.config.handoff.response_timeout.into())
+    pub(super) fn terminal_ready(&mut self, role: Role, terminal: TerminalId) {
+        self.starting.remove(&role);
+        self.terminals.insert(role, terminal);
+        self.rounds.forget(role);
+        self.tell(Entry::TerminalReady { role, terminal });
     }
 
-    pub(super) fn mirror(&mut self) {
-        self.mirror_due = true;
+    pub(super) fn terminal_lost(&mut self, role: Role, why: impl Into<String>) {
+        self.starting.remove(&role);
+        self.terminals.remove(&role);
+        self.tell(Entry::TerminalLost { role, why: why.into() });
     }
 
     /// Goes on from between two turns.
     pub(super) fn advance(&mut self) {
-        self.mirror();
-        match self.ledger.rounds.next() {
+        self.mirror_due = true;
+        match self.rounds.next() {
             Next::Turn(key) => self.begin_turn(key),
             Next::Over(verdict) => {
-                self.record(Entry::Decided { verdict });
+                self.tell(Entry::Decided { verdict });
                 self.after();
             }
             Next::Stuck(why) => self.stop(Stop::Stuck, &why),
@@ -277,10 +434,12 @@ impl Run {
             return self.stop(Stop::Alone, &why);
         }
         for role in &roles {
-            let nth = self.ledger.wanted.get(role).copied().unwrap_or(0) + 1;
-            let name = self.ledger.spec.terminal_name(*role, nth);
-            self.record(Entry::TerminalWanted { role: *role, name: name.clone() });
-            if let Some(choice) = self.ledger.spec.config.agents.get(role).cloned() {
+            let nth = self.wanted.entry(*role).or_default();
+            *nth += 1;
+            let name = self.spec.terminal_name(*role, *nth);
+            self.starting.insert(*role, name.clone());
+            self.tell(Entry::TerminalWanted { role: *role, name: name.clone() });
+            if let Some(choice) = self.spec.config.agents.get(role).cloned() {
                 self.out.push(Effect::StartTerminal { role: *role, choice, name });
             }
         }
@@ -303,7 +462,7 @@ impl Run {
     /// Applies what the caller says about accepting permissions: the person who resumes a run decides, not the one who began
     /// it. While a run is driven it cannot be made to accept more, because the caller may be one of its agents.
     pub(super) fn heed(&mut self, caller: Caller, stopped: bool) {
-        let handoff = &self.ledger.spec.config.handoff;
+        let handoff = &self.spec.config.handoff;
         let accepts = handoff.auto_accept_permissions;
         let on = caller.auto_accept.or(handoff.auto_accept_configured).unwrap_or(accepts);
         if on == accepts || !caller.hurry {
@@ -314,7 +473,7 @@ impl Run {
                 "AUTO_ACCEPT_PERMISSIONS=1 counts for a run that was stopped; `posse run stop` it, and resume it then";
             return self.say(Level::Warning, text);
         }
-        self.record(Entry::AutoAccept { on });
+        self.spec.config.handoff.auto_accept_permissions = on;
         let text = match on {
             true => {
                 "permissions are accepted from now on, because AUTO_ACCEPT_PERMISSIONS=1 or the configuration says so"
@@ -327,21 +486,8 @@ impl Run {
             self.turn_event(turn::Event::Time);
         }
     }
-
-    fn time(&mut self) {
-        match &self.live {
-            Live::Settling { .. } => self.settle(),
-            Live::Waiting(_) => self.turn_event(turn::Event::Time),
-            Live::Parked { until } if self.now >= *until => {
-                self.record(Entry::Unparked);
-                self.look_again();
-            }
-            _ => {}
-        }
-    }
 }
 
-/// The state is in the journal: its entries are the inputs, each with its time.
 impl Machine for Run {
     type Input = Input;
     type Effect = Effect;
@@ -361,12 +507,16 @@ impl Machine for Run {
     }
 
     fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        match (&self.live, &self.ledger.place, &self.ledger.stopped) {
-            (Live::Resting, Place::Over(Final::Pass), _) => Some((RunOutcome::Verified, "PASS")),
-            (Live::Resting, Place::Over(Final::Fail), _) => Some((RunOutcome::Failed, "FAIL")),
+        match (&self.live, self.verdict().filter(|_| self.finished), &self.stopped) {
+            (Live::Resting, Some(Final::Pass), _) => Some((RunOutcome::Verified, "PASS")),
+            (Live::Resting, Some(Final::Fail), _) => Some((RunOutcome::Failed, "FAIL")),
             (Live::Resting, _, Some((_, why))) => Some((RunOutcome::Stopped, why)),
             _ => None,
         }
+    }
+
+    fn hold(&self) -> Option<&Hold> {
+        self.hold.as_ref()
     }
 }
 
@@ -386,4 +536,9 @@ impl From<Control> for Input {
         }
         .into()
     }
+}
+
+/// Time between two points of the wall clock; nothing if it was set back.
+pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
+    Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or(0))
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Step, StepOutcome};
+use super::{Step, StepOutcome, TurnRecord};
 use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;
 use crate::rounds::{Key, Role};
-use crate::time::{Mono, Wall};
+use crate::time::Mono;
 use crate::turn::files::Suffix;
 use crate::turn::{self, Level, Notice, Seen};
 
@@ -45,30 +45,22 @@ pub enum RunEvent {
         caller: Option<Caller>,
     },
     Came(Caller),
+    /// A terminal was started, or could not be.
     TerminalStarted {
         role: Role,
-        terminal: TerminalId,
-    },
-    TerminalNotStarted {
-        role: Role,
-        why: String,
+        terminal: Result<TerminalId, String>,
     },
     /// What a watched terminal is now.
     Status {
         terminal: TerminalId,
         seen: Seen,
     },
-    /// What an earlier turn left in the response file was moved away, under this name. So much had the terminal printed by
-    /// then.
+    /// What an earlier turn left in the response file was moved away, under this name, or could not be. So much had the
+    /// terminal printed by then.
     StaleCleared {
         turn: u64,
-        stale: Option<String>,
+        stale: Result<Option<String>, String>,
         printed: Option<u64>,
-    },
-    /// What an earlier turn left could not be moved away.
-    StaleInTheWay {
-        turn: u64,
-        why: String,
     },
     Sent {
         turn: u64,
@@ -115,7 +107,6 @@ impl RunEvent {
     pub(super) fn turn(&self) -> Option<u64> {
         match self {
             Self::StaleCleared { turn, .. }
-            | Self::StaleInTheWay { turn, .. }
             | Self::Sent { turn, .. }
             | Self::Traces { turn, .. }
             | Self::Turn { turn, .. }
@@ -164,20 +155,15 @@ pub enum Effect {
         terminal: TerminalId,
         number: u32,
     },
-    /// Type the prompt of this turn. It is typed once, however often it is asked for.
+    /// Type the prompt of this turn, or a reminder of this number from 1 on. Each is typed once, however often it is asked for.
     Send {
         turn: u64,
         terminal: TerminalId,
+        n: u32,
         text: String,
     },
-    LookForTraces {
-        turn: u64,
-        terminal: TerminalId,
-        key: Key,
-        text: String,
-        since: Wall,
-        printed: Option<u64>,
-    },
+    /// See whether the prompt of this turn arrived.
+    LookForTraces(Box<TurnRecord>),
     LookAtFile {
         turn: u64,
         key: Key,
@@ -194,12 +180,6 @@ pub enum Effect {
         turn: u64,
         terminal: TerminalId,
     },
-    Remind {
-        turn: u64,
-        terminal: TerminalId,
-        n: u32,
-        text: String,
-    },
     /// The response file goes to the archive under this number. `suffix`: it came too late.
     Archive {
         turn: u64,
@@ -214,7 +194,7 @@ pub enum Effect {
     },
     /// See what is uncommitted in the project.
     TakeSnapshot,
-    WriteState(Mirror),
+    WriteState(Box<StateFile>),
     Step {
         step: Step,
         before: Option<Snapshot>,
@@ -223,15 +203,7 @@ pub enum Effect {
     /// the end is published after that.
     Close {
         terminals: Vec<TerminalId>,
-        state: Option<Mirror>,
+        state: Option<Box<StateFile>>,
         over: bool,
     },
-}
-
-/// What the state file is to say, with these times.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mirror {
-    pub state: Box<StateFile>,
-    pub at: Wall,
-    pub dispatched: Option<Wall>,
 }

@@ -5,6 +5,7 @@ mod alone;
 mod cooldown;
 mod going_on;
 mod imported;
+mod settling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::simulation::world::spec_of;
 use super::*;
 use crate::engine::Machine;
 use crate::rounds::Key;
+use crate::rounds::state::StateFile;
 use crate::status::StatusKind::{self, Completed, Idle, Processing};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Event, Look, Seen};
@@ -21,6 +23,8 @@ const HOUR: i64 = 3_600_000;
 const APPROVED: &str = "REVIEW_RESULT: APPROVED\nREVIEW_NOTES:\n\
     - proposal verified, P1 traceability coverage complete, downstream module src/a.rs, handoff lists 3 steps\n\
     - implementation and diff read, test command run, regression risk low, no defect left to fix";
+
+const PASSED: &str = "RESULT: PASS\nEVIDENCE:\n- hello";
 
 /// A run and whoever drives it, both clocks in one hand.
 struct Bench {
@@ -48,7 +52,7 @@ impl Bench {
         let mut bench = Self::new(config);
         bench.go(&[]);
         for (nth, role) in Role::ALL.into_iter().enumerate() {
-            bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
+            bench.happens(RunEvent::TerminalStarted { role, terminal: Ok(terminal(nth)) });
         }
         bench
     }
@@ -62,9 +66,9 @@ impl Bench {
 
     /// The terminal of the turn that has begun is quiet and takes its prompt.
     fn ask(&mut self) {
-        let turn = self.run.ledger().turns;
+        let turn = self.run.turns;
         assert_eq!(self.status(Idle), ["clear stale"]);
-        let sends = self.happens(RunEvent::StaleCleared { turn, stale: None, printed: None });
+        let sends = self.happens(RunEvent::StaleCleared { turn, stale: Ok(None), printed: None });
         assert_eq!(sends, ["dispatching", "send"]);
         self.happens(RunEvent::Sent { turn, sent: Sent::Taken });
     }
@@ -72,12 +76,28 @@ impl Bench {
     /// One whole turn.
     fn answer(&mut self, text: &str) -> Vec<String> {
         self.ask();
-        let turn = self.run.ledger().turns;
+        let turn = self.run.turns;
         self.status(Processing);
         self.status(Completed);
         let answered = self.turn(Event::File(Look::Ready(text.into())));
         assert!(answered.contains(&"archive".into()), "{answered:?}");
         self.happens(RunEvent::Archived { turn, name: Some("a.md".into()) })
+    }
+
+    /// From the beginning to the tester's turn.
+    fn to_the_test(config: &str) -> Self {
+        let mut bench = Self::new(config);
+        if bench.go(&[]) == ["take snapshot"] {
+            bench.happens(RunEvent::Snapshot(None));
+        }
+        for (nth, role) in Role::ALL.into_iter().enumerate() {
+            bench.happens(RunEvent::TerminalStarted { role, terminal: Ok(terminal(nth)) });
+        }
+        for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
+            bench.answer(text);
+        }
+        assert_eq!(bench.run.turn().unwrap().key, Key::Tester);
+        bench
     }
 
     fn go(&mut self, alive: &[TerminalId]) -> Vec<String> {
@@ -90,12 +110,12 @@ impl Bench {
     }
 
     fn turn(&mut self, event: Event) -> Vec<String> {
-        let turn = self.run.ledger().turns;
+        let turn = self.run.turns;
         self.happens(RunEvent::Turn { turn, event })
     }
 
     fn status(&mut self, kind: StatusKind) -> Vec<String> {
-        let terminal = self.run.ledger().turn().unwrap().terminal;
+        let terminal = self.run.turn().unwrap().terminal;
         self.happens(RunEvent::Status { terminal, seen: Seen { kind: Some(kind), ..Seen::default() } })
     }
 
@@ -124,7 +144,7 @@ impl Bench {
     }
 
     fn last_words(&self) -> String {
-        let (_, why) = self.run.ledger().stopped.clone().expect("it has stopped");
+        let (_, why) = self.run.stopped.clone().expect("it has stopped");
         why
     }
 }
@@ -154,8 +174,8 @@ fn name(entry: &Entry) -> String {
     value["entry"].as_str().unwrap().replace('_', " ")
 }
 
-fn says(mirror: &Mirror) -> String {
-    format!("mirror {}", format!("{:?}", mirror.state.final_status).to_uppercase())
+fn says(state: &StateFile) -> String {
+    format!("mirror {}", format!("{:?}", state.final_status).to_uppercase())
 }
 
 /// An effect in a few words.
@@ -164,22 +184,22 @@ fn words(effect: &Effect) -> Vec<String> {
         Effect::StartTerminal { role, name, .. } => format!("start {role} {name}"),
         Effect::Watch(_) => "watch".into(),
         Effect::ClearStale { .. } => "clear stale".into(),
-        Effect::Send { .. } => "send".into(),
+        Effect::Send { n: 0, .. } => "send".into(),
+        Effect::Send { n, .. } => format!("remind {n}"),
         Effect::LookForTraces { .. } => "look for traces".into(),
         Effect::LookAtFile { .. } => "look at file".into(),
         Effect::Accept { n, .. } => format!("accept {n}"),
         Effect::AskLastOutput { .. } => "ask last output".into(),
-        Effect::Remind { n, .. } => format!("remind {n}"),
         Effect::Archive { suffix: None, .. } => "archive".into(),
         Effect::Archive { .. } => "keep late".into(),
         Effect::Notify { event, .. } => format!("notify {event}"),
         Effect::TakeSnapshot => "take snapshot".into(),
-        Effect::WriteState(mirror) => says(mirror),
+        Effect::WriteState(state) => says(state),
         Effect::Step { step, .. } => format!("{step:?}"),
         Effect::Close { terminals, state, over } => {
             let end = (!terminals.is_empty()).then(|| format!("end {} terminals", terminals.len()));
             let archive = over.then(|| "archive state".to_owned());
-            return end.into_iter().chain(state.iter().map(says)).chain(archive).collect();
+            return end.into_iter().chain(state.iter().map(|state| says(state))).chain(archive).collect();
         }
     };
     vec![words]
@@ -195,15 +215,15 @@ fn s_169_the_third_terminal_fails_and_nothing_is_left_behind() {
         let mut all = Vec::new();
         for (nth, role) in Role::ALL.into_iter().enumerate() {
             all.extend(bench.happens(match lost.contains(&role) {
-                true => RunEvent::TerminalNotStarted { role, why: format!("no {role} here") },
-                false => RunEvent::TerminalStarted { role, terminal: terminal(nth) },
+                true => RunEvent::TerminalStarted { role, terminal: Err(format!("no {role} here")) },
+                false => RunEvent::TerminalStarted { role, terminal: Ok(terminal(nth)) },
             }));
         }
         let (started, stopped) = all.split_at(5);
         assert_eq!(started.iter().filter(|words| *words == "terminal lost").count(), lost.len(), "{started:?}");
         let end = format!("end {} terminals", 5 - lost.len());
-        assert_eq!(stopped, ["leaving", &end, "stopped", "notify stopped"], "no state file was written");
-        assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
+        assert_eq!(stopped, [&end, "stopped", "notify stopped"], "no state file was written");
+        assert_eq!(bench.run.status(), RunStatus::Failed);
         assert_eq!(bench.last_words(), format!("the {0} could not be started: no {0} here", lost[0]));
     }
 }
@@ -213,10 +233,10 @@ fn s_170_a_terminal_that_came_up_while_nobody_looked_is_found_again() {
     let mut bench = Bench::new("{}");
     bench.go(&[]);
     for (nth, role) in Role::ALL.into_iter().enumerate().skip(1) {
-        bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
+        bench.happens(RunEvent::TerminalStarted { role, terminal: Ok(terminal(nth)) });
     }
     bench.dies();
-    assert_eq!(bench.run.ledger().starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
+    assert_eq!(bench.run.starting, BTreeMap::from([(Role::Analyst, "analyst-feed".to_owned())]));
     let alive = all().into_iter().collect();
     let adopted = BTreeMap::from([(Role::Analyst, terminal(0))]);
     let went_on = bench.happens(RunEvent::Go { alive, adopted, caller: HURRIED });
@@ -231,7 +251,7 @@ fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     // The state first: who waits for the stop finds it.
     assert_eq!(stopped, ["mirror RUNNING", "stopped"]);
-    assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
+    assert_eq!(bench.run.status(), RunStatus::Stopped);
     // What was under way comes back to nobody.
     assert!(bench.turn(Event::File(Look::Ready("late".into()))).is_empty());
     assert!(bench.status(Completed).is_empty());
@@ -239,14 +259,14 @@ fn s_191_a_stop_in_a_turn_saves_the_state_and_nothing_follows() {
     assert!(bench.happens(RunEvent::Stop { why: "again".into() }).is_empty());
     let mut bench = Bench::asked(r#"{"cleanup_on_exit": true}"#);
     let stopped = bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
-    assert_eq!(stopped, ["leaving", "end 5 terminals", "mirror RUNNING", "stopped"]);
+    assert_eq!(stopped, ["end 5 terminals", "mirror RUNNING", "stopped"]);
 }
 
 #[test]
 fn s_192_a_stop_before_a_run_goes_on_changes_nothing() {
     let mut bench = Bench::new("{}");
     assert!(bench.happens(RunEvent::Stop { why: "SIGTERM".into() }).is_empty());
-    assert_eq!(bench.run.ledger().status(), RunStatus::Running);
+    assert_eq!(bench.run.status(), RunStatus::Running);
     let mut bench = Bench::asked("{}");
     bench.happens(RunEvent::Stop { why: "Ctrl-C".into() });
     bench.dies();
@@ -264,7 +284,7 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
         let expected = ["turn failed", "terminal lost", "mirror RUNNING", "stopped", "notify stopped"];
         assert_eq!(failed, expected, "asked: {asked}");
         assert!(bench.last_words().contains("is gone"), "{}", bench.last_words());
-        assert_eq!(bench.run.ledger().status(), RunStatus::Stopped);
+        assert_eq!(bench.run.status(), RunStatus::Stopped);
         let mut again = bench.go(&all()[1..]);
         // It may have written its answer before it went.
         if asked {
@@ -272,9 +292,9 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
             again = [vec!["resumed".into()], bench.turn(Event::File(Look::Absent))].concat();
         }
         assert_eq!(again, ["resumed", "terminal wanted", "start analyst analyst-feed-2"], "asked: {asked}");
-        let new = bench.happens(RunEvent::TerminalStarted { role: Role::Analyst, terminal: terminal(9) });
+        let new = bench.happens(RunEvent::TerminalStarted { role: Role::Analyst, terminal: Ok(terminal(9)) });
         assert_eq!(new, ["terminal ready", "turn begun", "mirror RUNNING", "watch"]);
-        let turn = bench.run.ledger().turn().unwrap();
+        let turn = bench.run.turn().unwrap();
         assert!(turn.terminal == terminal(9) && turn.text.contains("Say hello."), "it is told everything: {turn:?}");
     }
 }
@@ -334,7 +354,7 @@ fn s_116_what_came_too_late_is_kept_and_named() {
 fn an_older_answer_that_cannot_be_moved_is_never_taken_for_the_new_one() {
     let mut bench = Bench::started("{}");
     bench.status(Idle);
-    let failed = bench.happens(RunEvent::StaleInTheWay { turn: 1, why: "no space left".into() });
+    let failed = bench.happens(RunEvent::StaleCleared { turn: 1, stale: Err("no space left".into()), printed: None });
     assert_eq!(failed, ["turn failed", "mirror RUNNING", "stopped", "notify stopped"], "nothing is sent");
     assert!(bench.last_words().contains("no space left"), "{}", bench.last_words());
     let again = bench.go(&all());
@@ -364,23 +384,13 @@ fn s_123_a_wall_clock_that_is_set_back_changes_nothing() {
     assert_eq!(left.as_secs(), 1_800);
 }
 
-/// From the beginning to the tester's turn.
-fn to_the_test(config: &str) -> Bench {
-    let mut bench = Bench::started(config);
-    for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
-        bench.answer(text);
-    }
-    assert_eq!(bench.run.ledger().turn().unwrap().key, Key::Tester);
-    bench
-}
-
 #[test]
 fn s_188_after_the_last_round_it_has_failed_and_its_state_is_archived() {
-    let mut bench = to_the_test(r#"{"limits": {"min_review_cycles_before_approval": 1, "max_rounds": 1}}"#);
+    let mut bench = Bench::to_the_test(r#"{"limits": {"min_review_cycles_before_approval": 1, "max_rounds": 1}}"#);
     let ended = bench.answer("RESULT: FAIL\nEVIDENCE:\n- no hello");
     let end = ["mirror FAIL", "archive state", "finished", "notify fail"];
     assert_eq!(ended[ended.len() - end.len()..], end, "{ended:?}");
-    assert_eq!(bench.run.ledger().status(), RunStatus::Failed);
+    assert_eq!(bench.run.status(), RunStatus::Failed);
     assert!(bench.go(&all()).is_empty(), "what is over is over");
 }
 
@@ -389,19 +399,11 @@ fn s_189_what_could_not_be_archived_is_not_committed_and_it_has_passed_all_the_s
     let config = r#"{"limits": {"min_review_cycles_before_approval": 1},
         "post_processing": {"openspec_archive": true, "git_commit": true}}"#;
     let play = |outcome| {
-        let mut bench = Bench::new(config);
-        assert_eq!(bench.go(&[]), ["take snapshot"], "before any agent has touched anything");
-        bench.happens(RunEvent::Snapshot(None));
-        for (nth, role) in Role::ALL.into_iter().enumerate() {
-            bench.happens(RunEvent::TerminalStarted { role, terminal: terminal(nth) });
-        }
-        for text in ["ANALYST_SUMMARY", APPROVED, "PROGRAMMER_SUMMARY", APPROVED] {
-            bench.answer(text);
-        }
-        let passed = bench.answer("RESULT: PASS\nEVIDENCE:\n- hello");
+        let mut bench = Bench::to_the_test(config);
+        let passed = bench.answer(PASSED);
         assert_eq!(passed.last().map(String::as_str), Some("OpenspecArchive"), "{passed:?}");
         let next = bench.happens(RunEvent::StepDone { step: Step::OpenspecArchive, outcome });
-        (next, bench.run.ledger().status())
+        (next, bench.run.status())
     };
     let (next, status) = play(StepOutcome::Failed("it timed out".into()));
     assert_eq!(next, ["step done", "mirror PASS", "archive state", "finished", "notify pass"]);
@@ -422,15 +424,15 @@ fn s_10_a_new_turn_counts_its_accepts_from_the_beginning() {
     // As many as before, when the run is read back.
     bench.dies();
     bench.go(&all());
-    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2);
+    assert_eq!(bench.run.turn().unwrap().accepts, 2);
     bench.now += Duration::from_secs(6);
     assert_eq!(bench.happens(seen(permission("c"))), ["accepting", "accept 3"]);
     bench.turn(Event::Accepted(Err(turn::AcceptFailure::Refused("409".into()))));
-    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 2, "what was refused does not count");
+    assert_eq!(bench.run.turn().unwrap().accepts, 2, "what was refused does not count");
     bench.status(Completed);
     bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
     bench.happens(RunEvent::Archived { turn: 1, name: None });
-    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 0);
+    assert_eq!(bench.run.turn().unwrap().accepts, 0);
 }
 
 #[test]
@@ -456,8 +458,8 @@ fn s_8_s_10_a_turn_that_a_person_goes_on_with_counts_from_the_beginning() {
     // A crash is nobody's decision; whoever resumes it has looked.
     bench.dies();
     assert_eq!(bench.go(&all()), ["resumed", "watch"]);
-    assert_eq!(bench.happens(asks(21)), ["reopened", "watch"]);
-    assert_eq!(bench.run.ledger().turn().unwrap().accepts, 0);
+    assert_eq!(bench.happens(asks(21)), ["said", "watch"]);
+    assert_eq!(bench.run.turn().unwrap().accepts, 0);
     assert_eq!(bench.happens(asks(21)), ["accepting", "accept 1"], "no prompt was sent, and the turn goes on");
     bench.turn(Event::Accepted(Ok(())));
     // Killed and taken up by the next posse, it counts on.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::machine::{Live, Run};
+use super::machine::{Live, Run, TurnRecord};
 use super::{Effect, Entry, Sent, Traces};
 use crate::ids::TerminalId;
 use crate::rounds::Key;
 use crate::status::StatusKind;
-use crate::turn::{self, Cause, ErrorKind, Level, Seen, TurnError, files};
+use crate::turn::{self, Cause, Level, TurnError, files};
 
 /// How long a terminal may take to be quiet before its turn, before a warning (LOOP-32).
 pub(super) const SETTLE: Duration = Duration::from_secs(10);
@@ -18,27 +18,29 @@ const DELIVERIES: u32 = 3;
 impl Run {
     pub(super) fn begin_turn(&mut self, key: Key) {
         let role = key.role();
-        let Some(terminal) = self.ledger.terminals.get(&role).copied() else {
+        let Some(terminal) = self.terminals.get(&role).copied() else {
             return self.start(BTreeSet::from([role]));
         };
-        let turn = self.ledger.turns + 1;
-        let prompts = &self.ledger.spec.prompts;
+        self.turns += 1;
+        self.attempts += 1;
+        let (turn, attempt) = (self.turns, self.attempts);
+        let prompts = &self.spec.prompts;
         let instruction = files::instruction(prompts, &self.response_file(key), &self.heredoc_word(turn, 0));
         // An agent whose turn broke off may have done a part of it. It is told everything all the same: what it remembers of
         // it nobody knows (LOOP-27).
-        let broke_off = self.ledger.failed.as_ref().filter(|failed| {
+        let broke_off = self.failed.as_ref().filter(|failed| {
             failed.record.key == key && failed.record.terminal == terminal && failed.record.sent.is_some()
         });
-        let mut text = self.ledger.rounds.text(key, &instruction);
+        let mut text = self.rounds.text(key, &instruction);
         if let Some(failed) = broke_off {
             text = format!("{}\n\n{text}", broken_off(&failed.message));
         }
         // No two prompts begin alike, so that each can be recognised on a screen.
-        let text = format!("[run {}, turn {turn}]\n{text}", self.ledger.spec.id);
-        let attempt = self.ledger.attempts + 1;
+        let text = format!("[run {}, turn {turn}]\n{text}", self.spec.id);
         self.undelivered = 0;
-        self.record(Entry::TurnBegun { turn, key, terminal, attempt, text });
-        self.mirror();
+        self.record = Some(TurnRecord::new(turn, key, terminal, attempt, text.clone(), self.wall));
+        self.tell(Entry::TurnBegun { turn, key, terminal, attempt, text });
+        self.mirror_due = true;
         self.settle_at(terminal);
     }
 
@@ -55,27 +57,19 @@ impl Run {
     }
 
     pub(super) fn response_file(&self, key: Key) -> String {
-        format!("{}/.tmp/agent-responses/{}", self.ledger.spec.directory, key.file_name())
+        format!("{}/.tmp/agent-responses/{}", self.spec.directory, key.file_name())
     }
 
     /// The word that ends an answer's heredoc. No earlier answer can contain it, because the run's name is random.
     pub(super) fn heredoc_word(&self, turn: u64, reminder: u32) -> String {
-        let run = u64::from(self.ledger.spec.id.bits());
+        let run = u64::from(self.spec.id.bits());
         files::heredoc_word(run << 32 | (turn & 0xff_ffff) << 8 | u64::from(reminder & 0xff))
-    }
-
-    pub(super) fn status(&mut self, seen: Seen) {
-        match &self.live {
-            Live::Settling { .. } => self.settle(),
-            Live::Waiting(_) => self.turn_event(turn::Event::Status(seen)),
-            _ => {}
-        }
     }
 
     /// A prompt is typed into a quiet terminal only.
     pub(super) fn settle(&mut self) {
         let Live::Settling { since, told, asks } = self.live else { return };
-        let Some(turn) = self.ledger.turn() else { return };
+        let Some(turn) = self.turn() else { return };
         let (id, key, terminal) = (turn.turn, turn.key, turn.terminal);
         let waited = self.now.since(since);
         let kind = self.seen.as_ref().and_then(|seen| seen.kind);
@@ -84,20 +78,20 @@ impl Run {
         let ready = match kind {
             Some(StatusKind::Idle | StatusKind::Completed) => true,
             // An agent that a failing model threw back to its prompt stands there until it is told to go on.
-            Some(StatusKind::Error) => self.ledger.attempts > 1 || self.model_failed(),
+            Some(StatusKind::Error) => self.attempts > 1 || self.model_failed(),
             _ => false,
         };
         match kind {
             _ if ready => {
                 self.live = Live::Clearing;
-                let number = self.ledger.archived + 1;
+                let number = self.archived + 1;
                 self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
             }
             // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
             Some(StatusKind::Error) if waited >= SETTLE => {
                 let reason = self.seen.as_ref().map_or("", |seen| seen.reason.as_str());
                 let text = format!("terminal {terminal} of the {} is in ERROR state: {reason}", key.role());
-                self.fail(TurnError::runtime(Cause::ErrorState, text));
+                self.fail(TurnError::new(Cause::ErrorState, text));
             }
             Some(StatusKind::WaitingUserAnswer) if asks.is_some_and(|asks| self.now.since(asks) >= SETTLE) => {
                 let text = format!(
@@ -105,12 +99,11 @@ impl Run {
                      `posse show {terminal}` says what answers it; then resume",
                     key.role()
                 );
-                self.fail(TurnError::runtime(Cause::Waiting, text));
+                self.fail(TurnError::new(Cause::Waiting, text));
             }
-            _ if waited > self.timeout() => {
+            _ if waited > self.spec.config.handoff.timeout() => {
                 let text = format!("terminal {terminal} of the {} did not become quiet", key.role());
-                let error = TurnError { kind: ErrorKind::Timeout, cause: Cause::TimedOut, message: text };
-                self.fail(error);
+                self.fail(TurnError::new(Cause::TimedOut, text));
             }
             _ if waited >= SETTLE && !told => {
                 self.live = Live::Settling { since, told: true, asks };
@@ -130,37 +123,51 @@ impl Run {
 
     /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
     pub(super) fn dispatch(&mut self) {
-        if let Some(turn) = self.ledger.turn() {
+        if let Some(turn) = self.turn() {
             let (turn, terminal, text) = (turn.turn, turn.terminal, turn.text.clone());
             self.live = Live::Sending;
-            self.out.push(Effect::Send { turn, terminal, text });
+            self.out.push(Effect::Send { turn, terminal, n: 0, text });
         }
     }
 
-    pub(super) fn sent(&mut self, turn: u64, sent: Sent) {
+    /// The response file is out of the way.
+    pub(super) fn cleared(&mut self, turn: u64, stale: Option<String>, printed: Option<u64>) {
+        self.archived += u32::from(stale.is_some());
+        let at = self.wall;
+        if let Some(record) = self.turn_mut() {
+            (record.dispatching, record.printed) = (Some(at), printed);
+        }
+        self.tell(Entry::Dispatching { turn, stale });
+        self.dispatch();
+    }
+
+    fn taken(&mut self) {
+        let at = self.wall;
+        let Some(record) = self.turn_mut() else { return };
+        record.sent = Some(at);
+        let (turn, role) = (record.turn, record.key.role());
+        self.rounds.told(role);
+        self.tell(Entry::Sent { turn });
+        self.mirror_due = true;
+        self.wait();
+    }
+
+    pub(super) fn sent(&mut self, sent: Sent) {
         match sent {
-            Sent::Taken => {
-                self.record(Entry::Sent { turn });
-                self.mirror();
-                self.wait();
-            }
+            Sent::Taken => self.taken(),
             Sent::Uncertain(why) => {
                 self.say(Level::Warning, format!("nobody knows whether the prompt arrived ({why}); looking"));
-                if let Some(turn) = self.ledger.turn() {
-                    let (text, since) = (turn.text.clone(), turn.dispatching.unwrap_or(turn.begun));
-                    let (turn, terminal, key, printed) = (turn.turn, turn.terminal, turn.key, turn.printed);
-                    self.live = Live::Tracing;
-                    self.out.push(Effect::LookForTraces { turn, terminal, key, text, since, printed });
-                }
+                self.live = Live::Tracing;
+                self.out.extend(self.turn().map(|turn| Effect::LookForTraces(Box::new(turn.clone()))));
             }
             Sent::Not(why) => {
                 self.undelivered += 1;
                 if self.undelivered >= DELIVERIES {
                     let text = format!("the prompt was not taken: {why}");
-                    return self.fail(TurnError::runtime(Cause::ErrorState, text));
+                    return self.fail(TurnError::new(Cause::ErrorState, text));
                 }
                 self.say(Level::Warning, format!("the prompt was not taken: {why}; trying again"));
-                if let Some(turn) = self.ledger.turn() {
+                if let Some(turn) = self.turn() {
                     self.settle_at(turn.terminal);
                 }
             }
@@ -168,30 +175,27 @@ impl Run {
         }
     }
 
-    pub(super) fn traces(&mut self, turn: u64, traces: Traces) {
+    pub(super) fn traces(&mut self, traces: Traces) {
         match traces {
-            Traces::Taken => {
-                self.record(Entry::Sent { turn });
-                self.wait();
-            }
+            Traces::Taken => self.taken(),
+            // It certainly never reached the agent, but its number is spent.
             Traces::NotTaken => {
-                let why = "the agent has done nothing since and shows nothing of it".to_owned();
-                self.record(Entry::Unsent { turn, why });
+                self.record = None;
                 self.advance();
             }
             Traces::Unclear(why) => {
                 let text = format!("nobody knows whether the prompt arrived, and it is not sent twice: {why}");
-                self.fail(TurnError::runtime(Cause::Unreachable, text));
+                self.fail(TurnError::new(Cause::Uncertain, text));
             }
         }
     }
 
     pub(super) fn gone(&mut self, why: &str) {
-        let text = match self.ledger.turn() {
+        let text = match self.turn() {
             Some(turn) => format!("terminal {} of the {} is gone: {why}", turn.terminal, turn.key.role()),
             None => format!("a terminal is gone: {why}"),
         };
-        self.fail(TurnError::runtime(Cause::Gone, text));
+        self.fail(TurnError::new(Cause::Gone, text));
     }
 }
 

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use super::ledger::elapsed;
-use super::machine::{Live, Run};
-use super::park::{Parking, is_limit, parking};
+use super::machine::{Failed, Live, Run, elapsed};
+use super::park::parking;
 use super::{Effect, Entry, Stop};
+use crate::engine::hold::Hold;
 use crate::plan::limits::reset_at;
-use crate::time::{Mono, Wall};
+use crate::rounds::Role;
+use crate::time::Mono;
 use crate::turn::files::{self, Suffix};
 use crate::turn::{
-    self, AcceptFailure, ApiFailure, Cause, EarlierTurn, Event, Level, Notice, Turn, TurnError, TurnOwner,
+    self, AcceptFailure, AnswerFrom, ApiFailure, Cause, EarlierTurn, Event, Level, Notice, Turn, TurnError, TurnOwner,
 };
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
     pub(super) fn wait(&mut self) {
-        let Some(record) = self.ledger.turn() else { return };
-        let rules = rules(&self.ledger.spec.config.handoff);
+        let Some(record) = self.turn() else { return };
         let who = TurnOwner {
             role: record.key.role().to_string(),
             key: record.key.to_string(),
@@ -26,7 +26,7 @@ impl Run {
         };
         // The cooldown of a terminal survives turns, and posse itself. Only for that the clock on the wall must do.
         let before_us = || {
-            let ago = self.ledger.since_accept(record.terminal, self.wall)?;
+            let ago = elapsed(*self.last_accepts.get(&record.terminal)?, self.wall);
             (ago < crate::permission::COOLDOWN).then(|| Mono(self.now.0.saturating_sub(ago)))
         };
         let accepted_at = self.accepted.get(&record.terminal).copied().max(before_us());
@@ -35,9 +35,8 @@ impl Run {
             reminders: record.reminders,
             human_told: record.human_told,
             elapsed: elapsed(record.sent.unwrap_or(self.wall), self.wall),
-            started: false,
         };
-        let turn = Turn::resumed(rules, who, before, accepted_at, self.now);
+        let turn = Turn::resumed(self.spec.config.handoff, who, before, accepted_at, self.now);
         let (terminal, reminders) = (record.terminal, record.reminders);
         self.live = Live::Waiting(Box::new(turn));
         self.watch(terminal);
@@ -48,12 +47,11 @@ impl Run {
     }
 
     fn remind(&mut self, n: u32) {
-        let Some(record) = self.ledger.turn() else { return };
+        let Some(record) = self.turn() else { return };
         let (turn, terminal) = (record.turn, record.terminal);
         // A word of its own: the agent may have used up the first one.
-        let text =
-            files::reminder(&self.ledger.spec.prompts, &self.response_file(record.key), &self.heredoc_word(turn, n));
-        self.out.push(Effect::Remind { turn, terminal, n, text });
+        let text = files::reminder(&self.spec.prompts, &self.response_file(record.key), &self.heredoc_word(turn, n));
+        self.out.push(Effect::Send { turn, terminal, n, text });
     }
 
     /// Something about the turn.
@@ -63,9 +61,9 @@ impl Run {
         }
         // It went away between being found alive and being watched.
         if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
-            let failed = self.ledger.failed.as_ref().map(|failed| (failed.record.turn, failed.record.key));
-            let Some((turn, key)) = failed else { return self.go_between() };
-            self.record(Entry::TerminalLost { role: key.role(), why: why.clone() });
+            let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
+            let (turn, key) = (record.turn, record.key);
+            self.terminal_lost(key.role(), why.clone());
             return self.out.push(Effect::LookAtFile { turn, key });
         }
         // It went away since its last turn, and nothing was sent yet.
@@ -79,12 +77,14 @@ impl Run {
             _ => None,
         };
         let effects = turn.handle(event, self.now);
-        if let (Some(result), Some(record)) = (outcome, self.ledger.turn()) {
-            let (turn, n) = (record.turn, accepts.max(record.accepts));
-            let refused = matches!(result, Err(AcceptFailure::Refused(_) | AcceptFailure::Unproven(_)));
-            self.accepted.insert(record.terminal, self.now);
-            let why = result.err().map(|failure| failure.to_string());
-            self.record(Entry::Accepted { turn, n, refused, why });
+        if let (Some(result), Some(record)) = (outcome, self.turn_mut()) {
+            let (turn, terminal, n) = (record.turn, record.terminal, accepts.max(record.accepts));
+            // Nothing was typed, and it does not count.
+            if let Err(AcceptFailure::Refused(_) | AcceptFailure::Unproven(_)) = result {
+                record.accepts = record.accepts.saturating_sub(1);
+            }
+            self.accepted.insert(terminal, self.now);
+            self.tell(Entry::Accepted { turn, n, why: result.err().map(|failure| failure.to_string()) });
         }
         for effect in effects {
             self.turn_effect(effect);
@@ -92,38 +92,35 @@ impl Run {
     }
 
     fn turn_effect(&mut self, effect: turn::Effect) {
-        let Some(record) = self.ledger.turn() else { return };
+        let Some(record) = self.record.as_mut().filter(|record| !record.answered) else { return };
         let (turn, key, terminal) = (record.turn, record.key, record.terminal);
         match effect {
             turn::Effect::Accept { n, cap, question, shown } => {
                 let role = key.role();
-                self.record(Entry::Accepting { turn, n, cap, role, terminal, shown });
+                record.accepts += 1;
+                self.last_accepts.insert(terminal, self.wall);
+                self.tell(Entry::Accepting { turn, n, cap, role, terminal, shown });
                 self.out.push(Effect::Accept { turn, terminal, role, n, cap, question });
             }
             turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key }),
             turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),
             turn::Effect::Remind { n } => {
-                self.record(Entry::Reminding { turn, n });
+                record.reminders += 1;
                 self.remind(n);
             }
             turn::Effect::Say(level, text) => self.say(level, text),
             turn::Effect::Notify(mut notice) => {
                 // That accepting does not help is told besides.
-                if matches!(&self.live, Live::Waiting(turn) if turn.human_told()) {
-                    self.record(Entry::HumanTold { turn });
-                }
+                record.human_told |= matches!(&self.live, Live::Waiting(turn) if turn.human_told());
                 // Each turn tells once, and the same words would be kept back so soon after the last.
-                notice.text = format!("Run {}, turn {turn}: {}", self.ledger.spec.id, notice.text);
+                notice.text = format!("Run {}, turn {turn}: {}", self.spec.id, notice.text);
                 self.out.push(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::KeepLateFile => {
-                let number = self.ledger.archived + 1;
+                let number = self.archived + 1;
                 self.out.push(Effect::Archive { turn, key, number, suffix: Some(Suffix::Late) });
             }
-            turn::Effect::End(Ok(answer)) => {
-                self.record(Entry::Answered { turn, text: answer.text, from: answer.from });
-                self.archive();
-            }
+            turn::Effect::End(Ok(answer)) => self.answered(answer.text, answer.from),
             // The last thing a turn that ran out of time wanted is to keep its file; the message is to name it.
             turn::Effect::End(Err(error)) if matches!(self.out.last(), Some(Effect::Archive { .. })) => {
                 self.live = Live::KeepingLate(error);
@@ -132,11 +129,25 @@ impl Run {
         }
     }
 
+    pub(super) fn answered(&mut self, text: String, from: AnswerFrom) {
+        let Some(record) = self.turn_mut() else { return };
+        record.answered = true;
+        let (turn, key) = (record.turn, record.key);
+        (self.attempts, self.hold, self.failed) = (0, None, None);
+        (self.outages, self.limits) = (0, 0);
+        let notes = self.rounds.answered(key, &text);
+        self.tell(Entry::Answered { turn, text, from });
+        for note in notes {
+            self.say(note.level, note.text);
+        }
+        self.archive();
+    }
+
     /// The answer is in the journal; the file that carried it goes to the archive.
     pub(super) fn archive(&mut self) {
-        if let super::Place::Unarchived { turn, key } = self.ledger.place {
+        if let Some(record) = &self.record {
+            let (turn, key, number) = (record.turn, record.key, self.archived + 1);
             self.live = Live::Archiving;
-            let number = self.ledger.archived + 1;
             self.out.push(Effect::Archive { turn, key, number, suffix: None });
         }
     }
@@ -145,60 +156,54 @@ impl Run {
     pub(super) fn kept_late(&mut self, mut error: TurnError, name: Option<String>) {
         if let Some(name) = name {
             error = error.keeping(&name);
-            self.record(Entry::KeptLate { name });
+            self.archived += 1;
+            self.tell(Entry::KeptLate { name });
         }
         self.fail(error);
     }
 
+    /// Ends a turn that has failed. Returns whose it was.
+    pub(super) fn break_off(&mut self, error: TurnError) -> Option<Role> {
+        let record = self.record.take_if(|record| !record.answered)?;
+        let (role, TurnError { cause, message }) = (record.key.role(), error);
+        // Nobody knows what it remembers of the task.
+        self.rounds.forget(role);
+        self.tell(Entry::TurnFailed { turn: record.turn, cause: cause.clone(), message: message.clone() });
+        // What an agent was never asked it cannot be at: then the one before it counts.
+        if record.dispatching.is_some() || self.failed.is_none() {
+            self.failed = Some(Failed { record, cause, message });
+        }
+        Some(role)
+    }
+
     /// A turn failed: the run waits and tries again, or it stops.
     pub(super) fn fail(&mut self, error: TurnError) {
-        let Some(record) = self.ledger.turn() else { return };
-        let (turn, key) = (record.turn, record.key);
-        let TurnError { kind, cause, message } = error;
-        self.record(Entry::TurnFailed { turn, kind, cause: cause.clone(), message: message.clone() });
-        if cause == Cause::Gone {
-            self.record(Entry::TerminalLost { role: key.role(), why: "its terminal is gone".into() });
+        let Some(role) = self.break_off(error.clone()) else { return };
+        if error.cause == Cause::Gone {
+            self.terminal_lost(role, "its terminal is gone");
         }
-        let Cause::Api(failure) = &cause else {
-            return self.stop(Stop::Turn, &message);
-        };
-        let times = self.ledger.parked_times.of(failure);
-        let resets = match failure {
-            ApiFailure::UsageLimit { resets: Some(words) } => {
-                reset_at(words, self.wall, self.ledger.spec.zone.as_deref())
-            }
-            _ => None,
-        };
-        let until = match parking(failure, times, resets, self.wall) {
-            Parking::No => return self.stop(Stop::Turn, &message),
-            Parking::For(wait) => self.wall.after(wait),
-            Parking::Until(until) => until,
-        };
-        let (times, limit) = (times + 1, is_limit(failure));
-        self.record(Entry::Parked { until, times, limit, why: message.clone() });
-        self.park(until, times, &message);
+        match &error.cause {
+            Cause::Api(failure) => self.park(failure, error.message),
+            _ => self.stop(Stop::Turn, &error.message),
+        }
     }
 
-    fn park(&mut self, until: Wall, times: u32, why: &str) {
+    fn park(&mut self, failure: &ApiFailure, reason: String) {
+        let (times, resets) = match failure {
+            ApiFailure::UsageLimit { resets } => (&mut self.limits, resets.as_deref()),
+            _ => (&mut self.outages, None),
+        };
+        let resets = resets.and_then(|words| reset_at(words, self.wall, self.spec.zone.as_deref()));
+        let Some(until) = parking(failure, *times, resets, self.wall) else { return self.stop(Stop::Turn, &reason) };
+        *times += 1;
         let wait = elapsed(self.wall, until);
-        let id = self.ledger.spec.id;
-        let text = format!("{why}\nTried again in {} (time {times}).", in_words(wait));
+        let text = format!("{reason}\nTried again in {} (time {times}).", in_words(wait));
         self.say(Level::Warning, text.clone());
-        let notice = Notice { priority: 3, title: format!("run {id} is parked"), text };
+        let notice = Notice { priority: 3, title: format!("run {} is parked", self.spec.id), text };
         self.out.push(Effect::Notify { event: "parked", notice });
-        self.mirror();
+        self.mirror_due = true;
+        self.hold = Some(Hold { until, reason, known: resets.is_some() });
         self.live = Live::Parked { until: self.now + wait };
-    }
-}
-
-fn rules(handoff: &crate::rounds::config::Handoff) -> turn::Rules {
-    turn::Rules {
-        grace: Duration::from_secs(handoff.idle_grace_seconds.into()),
-        timeout: Duration::from_secs(handoff.response_timeout.into()),
-        strict: handoff.strict_file_handoff,
-        reminders: handoff.max_file_reminders,
-        auto_accept: handoff.auto_accept_permissions,
-        waiting_timeout: (handoff.waiting_timeout > 0).then(|| Duration::from_secs(handoff.waiting_timeout.into())),
     }
 }
 

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use super::looking::{LookReason, Looking};
 use super::waiting::{Tried, Waiting};
-use super::{
-    Answer, AnswerFrom, Cause, EarlierTurn, Effect, ErrorKind, Event, Level, Rules, Seen, TurnError, TurnOwner, failure,
-};
+use super::{Answer, AnswerFrom, Cause, EarlierTurn, Effect, Event, Level, Seen, TurnError, TurnOwner, failure};
 use crate::permission::Accepts;
+use crate::rounds::config::Handoff;
 use crate::status::StatusKind;
 use crate::time::Mono;
 
@@ -19,19 +18,10 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// How long a look at the file or at the last message may take when the turn waits for nothing else. Chosen: both are local;
 /// a file system that hangs for longer must not hold up the run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the status may be unreadable. From the spec (D7).
-const OUTAGE: Duration = Duration::from_secs(60);
-
-#[derive(Clone, Debug)]
-struct Outage {
-    since: Mono,
-    reason: String,
-}
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Turn {
-    pub(super) rules: Rules,
+    pub(super) handoff: Handoff,
     pub(super) who: TurnOwner,
     /// The last instant that belongs to the turn.
     pub(super) last_instant: Mono,
@@ -40,7 +30,6 @@ pub struct Turn {
     started: bool,
     reminders: u32,
     seen: Option<Seen>,
-    outage: Option<Outage>,
     pub(super) looking: Looking,
     /// The agent has been quiet for too long. Since when only a look at the file is missing to draw the conclusion.
     last_look: Option<Mono>,
@@ -59,22 +48,27 @@ impl Turn {
     /// The prompt is being sent (`send_and_wait`): the accept counter is 0, the times count from now. `accepted_at`: the last
     /// accept in this terminal, in whatever turn; the cooldown survives turns.
     #[cfg(test)]
-    pub fn begin(rules: Rules, who: TurnOwner, accepted_at: Option<Mono>, now: Mono) -> Self {
-        Self::resumed(rules, who, EarlierTurn::default(), accepted_at, now)
+    pub fn begin(handoff: Handoff, who: TurnOwner, accepted_at: Option<Mono>, now: Mono) -> Self {
+        Self::resumed(handoff, who, EarlierTurn::default(), accepted_at, now)
     }
 
     /// A turn that was going on when the daemon died. Its timers start anew, except the timeout, which has what is left.
-    pub fn resumed(rules: Rules, who: TurnOwner, before: EarlierTurn, accepted_at: Option<Mono>, now: Mono) -> Self {
+    pub fn resumed(
+        handoff: Handoff,
+        who: TurnOwner,
+        before: EarlierTurn,
+        accepted_at: Option<Mono>,
+        now: Mono,
+    ) -> Self {
         Self {
-            last_instant: now + rules.timeout.saturating_sub(before.elapsed),
-            rules,
+            last_instant: now + handoff.timeout().saturating_sub(before.elapsed),
+            handoff,
             who,
             guard_since: now,
             idle_since: None,
-            started: before.started,
+            started: false,
             reminders: before.reminders,
             seen: None,
-            outage: None,
             looking: Looking::No,
             last_look: None,
             last_output_asked: None,
@@ -90,7 +84,7 @@ impl Turn {
 
     /// Somebody has decided otherwise. What is under way is not taken back.
     pub fn set_auto_accept(&mut self, on: bool) {
-        self.rules.auto_accept = on;
+        self.handoff.auto_accept_permissions = on;
     }
 
     /// How many permissions were accepted in this turn, one under way included.
@@ -122,7 +116,6 @@ impl Turn {
         if let Some(asked) = self.last_output_asked {
             return Some(asked + PATIENCE + STRICTLY);
         }
-        let outage = self.outage.as_ref().map(|outage| outage.since + OUTAGE + STRICTLY);
         let again = if let Looking::Again(at) = self.looking { Some(at) } else { None };
         let own = match self.last_look {
             Some(since) => {
@@ -131,16 +124,16 @@ impl Turn {
             }
             None => Some(self.last_instant + STRICTLY).into_iter().chain(self.patience_with_agent()).min(),
         };
-        [outage, again, own].into_iter().flatten().min()
+        again.into_iter().chain(own).min()
     }
 
     /// When the present status leads to something by itself.
     fn patience_with_agent(&self) -> Option<Mono> {
         match self.kind()? {
             StatusKind::Idle | StatusKind::Completed if self.started => {
-                self.idle_since.map(|since| since + self.rules.grace + STRICTLY)
+                self.idle_since.map(|since| since + self.handoff.grace() + STRICTLY)
             }
-            StatusKind::Idle | StatusKind::Completed => Some(self.guard_since + self.rules.grace + STRICTLY),
+            StatusKind::Idle | StatusKind::Completed => Some(self.guard_since + self.handoff.grace() + STRICTLY),
             StatusKind::WaitingUserAnswer => self.waiting_deadline(self.seen.as_ref()?),
             StatusKind::Processing | StatusKind::Error => None,
         }
@@ -157,11 +150,7 @@ impl Turn {
         effects
     }
 
-    /// The status as far as it can be read now.
     fn kind(&self) -> Option<StatusKind> {
-        if self.outage.is_some() {
-            return None;
-        }
         self.seen.as_ref().and_then(|seen| seen.kind)
     }
 
@@ -178,15 +167,7 @@ impl Turn {
             // The turn is decided; only its words are missing.
             _ if self.last_output_asked.is_some() => {}
             Event::LastOutput(_) => {}
-            Event::Status(seen) => self.observe(Some(seen), None, now, effects),
-            Event::Unreachable(reason) => {
-                let since = self.outage.as_ref().map_or(now, |outage| outage.since);
-                let first = self.outage.is_none();
-                self.observe(None, Some(Outage { since, reason }), now, effects);
-                if first {
-                    self.say(Level::Warning, |who| format!("the status of {who} cannot be read; trying on"), effects);
-                }
-            }
+            Event::Status(seen) => self.observe(seen, now, effects),
             Event::MessageChanged => {
                 if self.is_quiet() && !self.started {
                     self.started = true;
@@ -204,27 +185,24 @@ impl Turn {
         }
     }
 
-    /// The status is another one, or can or cannot be read.
-    fn observe(&mut self, seen: Option<Seen>, outage: Option<Outage>, now: Mono, effects: &mut Vec<Effect>) {
+    fn observe(&mut self, seen: Seen, now: Mono, effects: &mut Vec<Effect>) {
         let was = (self.is_quiet(), self.seen.as_ref().map(|seen| seen.epoch));
         let was_unproven = self.seen.as_ref().is_some_and(|seen| seen.unproven);
-        self.outage = outage;
-        if let Some(seen) = seen {
-            self.seen = Some(seen);
-        }
+        let (epoch, unproven) = (Some(seen.epoch), seen.unproven);
+        self.seen = Some(seen);
         if !self.is_quiet() {
             self.last_look = None;
             self.looking.forget();
-        } else if was != (true, self.seen.as_ref().map(|seen| seen.epoch)) {
+        } else if was != (true, epoch) {
             self.want_look(LookReason::QuietBegins, effects);
         }
         // Unknown is no observation.
         let Some(kind) = self.kind() else { return };
         if !self.is_quiet() {
             // That a prompt was submitted is no observation of what the agent does with it.
-            self.started |= !self.seen.as_ref().is_some_and(|seen| seen.unproven);
+            self.started |= !unproven;
             self.idle_since = None;
-        } else if was_unproven && !self.seen.as_ref().is_some_and(|seen| seen.unproven) {
+        } else if was_unproven && !unproven {
             // It was at it meanwhile, and is done.
             self.started = true;
         }
@@ -242,16 +220,7 @@ impl Turn {
             }
             return;
         }
-        if let Some(outage) = self.outage.as_ref().filter(|outage| now > outage.since + OUTAGE) {
-            let message = format!(
-                "the status of {} could not be read for {} s: {}; the run can be resumed",
-                self.name(),
-                OUTAGE.as_secs(),
-                outage.reason
-            );
-            return self.fail(Cause::Unreachable, message, effects);
-        }
-        if let Some(seen) = self.seen.clone().filter(|_| self.outage.is_none()) {
+        if let Some(seen) = self.seen.clone() {
             match seen.kind {
                 Some(StatusKind::Error) => return self.error_state(&seen, effects),
                 Some(StatusKind::WaitingUserAnswer) => self.permission(&seen, now, effects),
@@ -286,7 +255,7 @@ impl Turn {
             return;
         }
         let counts_from = if self.started { self.idle_since } else { Some(self.guard_since) };
-        let expired = counts_from.is_some_and(|since| now > since + self.rules.grace);
+        let expired = counts_from.is_some_and(|since| now > since + self.handoff.grace());
         if !expired && now <= self.last_instant {
             self.last_look = None;
             return;
@@ -313,7 +282,7 @@ impl Turn {
 
     /// The agent was not seen at work for so long that it will not be.
     fn release_guard(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
-        let grace = self.rules.grace.as_secs();
+        let grace = self.handoff.idle_grace_seconds;
         let warning =
             |who: &str| format!("{who} never entered processing within {grace} s; its quiet counts from now on");
         self.say(Level::Warning, warning, effects);
@@ -333,7 +302,7 @@ impl Turn {
 
     /// The agent was quiet for too long, or time is up while it is quiet.
     fn no_file(&mut self, now: Mono, effects: &mut Vec<Effect>) {
-        if self.reminders < self.rules.reminders && now <= self.last_instant {
+        if self.reminders < self.handoff.max_file_reminders && now <= self.last_instant {
             self.reminders += 1;
             self.idle_since = None;
             self.started = false;
@@ -342,7 +311,7 @@ impl Turn {
             self.say(Level::Warning, |who| format!("{who} is quiet and wrote no file; reminding it ({n})"), effects);
             return effects.push(Effect::Remind { n });
         }
-        if !self.rules.strict {
+        if !self.handoff.strict_file_handoff {
             self.last_output_asked = Some(now);
             self.say(Level::Warning, |who| format!("{who} wrote no file; its last message is taken instead"), effects);
             return effects.push(Effect::AskLastOutput);
@@ -353,9 +322,9 @@ impl Turn {
             n => format!(" after {n} reminders"),
         };
         let why = if now > self.last_instant {
-            format!("within {} s", self.rules.timeout.as_secs())
+            format!("within {} s", self.handoff.response_timeout)
         } else {
-            format!("and was quiet for more than {} s", self.rules.grace.as_secs())
+            format!("and was quiet for more than {} s", self.handoff.idle_grace_seconds)
         };
         let message = format!("{} wrote no answer to {} {why}{after}", self.name(), self.who.file);
         self.fail(Cause::NoFile, message, effects);
@@ -375,12 +344,12 @@ impl Turn {
         let kind = self.kind();
         let is = kind.map_or("unknown", StatusKind::as_str);
         let mut message =
-            format!("no answer from {} within {} s; it is {is}", self.name(), self.rules.timeout.as_secs());
-        if kind == Some(StatusKind::WaitingUserAnswer) && !self.rules.auto_accept {
+            format!("no answer from {} within {} s; it is {is}", self.name(), self.handoff.response_timeout);
+        if kind == Some(StatusKind::WaitingUserAnswer) && !self.handoff.auto_accept_permissions {
             message.push_str(" (AUTO_ACCEPT_PERMISSIONS=1 accepts permissions without a person)");
         }
         effects.push(Effect::KeepLateFile);
-        self.end(Err(TurnError { kind: ErrorKind::Timeout, cause: Cause::TimedOut, message }), effects);
+        self.end(Err(TurnError { cause: Cause::TimedOut, message }), effects);
     }
 
     pub(super) fn gone(&mut self, why: &str, effects: &mut Vec<Effect>) {
@@ -389,7 +358,7 @@ impl Turn {
     }
 
     pub(super) fn fail(&mut self, cause: Cause, message: String, effects: &mut Vec<Effect>) {
-        self.end(Err(TurnError::runtime(cause, message)), effects);
+        self.end(Err(TurnError { cause, message }), effects);
     }
 
     pub(super) fn end(&mut self, result: Result<Answer, TurnError>, effects: &mut Vec<Effect>) {

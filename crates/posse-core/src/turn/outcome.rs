@@ -19,16 +19,6 @@ pub struct Answer {
     pub from: AnswerFrom,
 }
 
-/// The two kinds the seeds know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
-    /// The turn cannot succeed.
-    Runtime,
-    /// Time ran out while the agent was not quiet.
-    Timeout,
-}
-
 /// Why there is no answer, for who decides what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,11 +35,11 @@ pub enum Cause {
     NothingSaid,
     /// The terminal is no more, or its agent is not.
     Gone,
-    /// The status could not be read for too long.
-    Unreachable,
+    /// Nobody knows whether the prompt arrived.
+    Uncertain,
     /// A question waited for a person for too long.
     Waiting,
-    /// The time of the turn is up.
+    /// The time of the turn is up while the agent is not quiet. For the seeds all other causes are runtime errors.
     TimedOut,
     /// What lies in the response file is of an earlier turn, and cannot be moved away.
     Unarchived,
@@ -58,14 +48,13 @@ pub enum Cause {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct TurnError {
-    pub kind: ErrorKind,
     pub cause: Cause,
     pub message: String,
 }
 
 impl TurnError {
-    pub(crate) fn runtime(cause: Cause, message: String) -> Self {
-        Self { kind: ErrorKind::Runtime, cause, message }
+    pub(crate) fn new(cause: Cause, message: String) -> Self {
+        Self { cause, message }
     }
 
     /// The same, saying where the file went that came too late.

@@ -6,10 +6,9 @@
 
 mod polled;
 
-use std::time::Duration;
-
 use super::testing::{who, words};
 use super::*;
+use crate::rounds::config::Handoff;
 use crate::testing::{Dice, at};
 use polled::polled;
 
@@ -29,7 +28,7 @@ enum Change {
 
 #[derive(Debug)]
 struct Day {
-    rules: Rules,
+    rules: Handoff,
     changes: Vec<(u64, Change)>,
 }
 
@@ -45,13 +44,14 @@ struct Report {
 fn day(seed: u64) -> Day {
     use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
     let mut dice = Dice(seed);
-    let rules = Rules {
-        grace: Duration::from_millis(dice.one_of(&[0, 1_000, 3_000, 10_000])),
-        timeout: Duration::from_millis(dice.one_of(&[700, 8_000, 60_000, 300_000])),
-        strict: dice.one_of(&[true, true, false]),
-        reminders: dice.one_of(&[0, 0, 1, 2]),
-        auto_accept: dice.one_of(&[true, false]),
-        waiting_timeout: None,
+    let rules = Handoff {
+        idle_grace_seconds: dice.one_of(&[0, 1, 3, 10]),
+        response_timeout: dice.one_of(&[1, 8, 60, 300]),
+        strict_file_handoff: dice.one_of(&[true, true, false]),
+        max_file_reminders: dice.one_of(&[0, 0, 1, 2]),
+        auto_accept_permissions: dice.one_of(&[true, false]),
+        auto_accept_configured: None,
+        waiting_timeout: 0,
     };
     let (mut ms, mut quiet, mut changes) = (0, false, Vec::new());
     // Some agents do little else than ask.
@@ -139,7 +139,7 @@ fn events_and_polls_come_to_the_same_end() {
         let day = day(seed);
         let lived = lived(&day);
         let decisions = [&lived.accepts[..], &lived.reminders, &lived.warnings, &[lived.end.0]].concat();
-        let up = day.rules.timeout.as_millis() as u64;
+        let up = day.rules.timeout().as_millis() as u64;
         let changes = day.changes.iter().map(|(ms, _)| *ms).chain([up]);
         let tie = |ms: &u64| changes.clone().any(|change| change > *ms && change <= ms + LATE);
         if decisions.iter().any(tie) {

@@ -1,9 +1,9 @@
 //! A small world for the tables: a script of what happens, and a driver that does what the turn wants.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use super::*;
+use crate::rounds::config::Handoff;
 pub(super) use crate::testing::at;
 use crate::time::Mono;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
@@ -19,12 +19,12 @@ pub(super) fn who() -> TurnOwner {
 
 /// As in the scenarios of the spec: G = 10 s, T = 1800 s, strict, no reminders, auto-accept off. Nobody loses patience with
 /// a question, unless a test says so.
-pub(super) fn rules() -> Rules {
-    Rules { grace: Duration::from_secs(10), waiting_timeout: None, ..Rules::default() }
+pub(super) fn rules() -> Handoff {
+    Handoff { idle_grace_seconds: 10, waiting_timeout: 0, ..Handoff::default() }
 }
 
-pub(super) fn on() -> Rules {
-    Rules { auto_accept: true, ..rules() }
+pub(super) fn on() -> Handoff {
+    Handoff { auto_accept_permissions: true, ..rules() }
 }
 
 /// What happens.
@@ -114,7 +114,7 @@ pub(super) fn status(what: Do) -> Event {
 }
 
 /// A fresh turn.
-pub(super) fn begun(rules: Rules) -> Turn {
+pub(super) fn begun(rules: Handoff) -> Turn {
     Turn::begin(rules, who(), None, at(0))
 }
 
@@ -200,7 +200,9 @@ pub(super) fn words(effect: &Effect) -> String {
         Effect::Notify(notice) => format!("notify {}", notice.priority),
         Effect::KeepLateFile => "keep late file".into(),
         Effect::End(Ok(answer)) => format!("{:?} {}", answer.from, answer.text),
-        Effect::End(Err(error)) => format!("{:?} {:?}", error.kind, error.cause),
+        Effect::End(Err(error)) => {
+            format!("{} {:?}", if error.cause == Cause::TimedOut { "Timeout" } else { "Runtime" }, error.cause)
+        }
     }
 }
 
@@ -233,17 +235,17 @@ pub(super) fn check_turn(scenario: &str, turn: Turn, script: &[(u64, Do)], expec
 
 /// What is told of a fresh turn.
 #[track_caller]
-pub(super) fn check(scenario: &str, rules: Rules, script: &[(u64, Do)], expected: &[(u64, &str)]) {
+pub(super) fn check(scenario: &str, rules: Handoff, script: &[(u64, Do)], expected: &[(u64, &str)]) {
     check_turn(scenario, begun(rules), script, expected);
 }
 
 /// The message with which a fresh turn fails.
-pub(super) fn message(rules: Rules, script: &[(u64, Do)]) -> String {
+pub(super) fn message(rules: Handoff, script: &[(u64, Do)]) -> String {
     let (told, error) = play(begun(rules), script);
     error.unwrap_or_else(|| panic!("it did not fail: {told:?}")).message
 }
 
 /// Everything a fresh turn has to say for the log.
-pub(super) fn said(rules: Rules, script: &[(u64, Do)]) -> Vec<String> {
+pub(super) fn said(rules: Handoff, script: &[(u64, Do)]) -> Vec<String> {
     run(begun(rules), script).said
 }

@@ -104,7 +104,7 @@ impl Turn {
             Some(_) => false,
         };
         match () {
-            () if !self.rules.auto_accept => Hands::Off,
+            () if !self.handoff.auto_accept_permissions => Hands::Off,
             () if !plain => Hands::NotPlain,
             () if waiting.unproven.is_some() => Hands::Unproven(waiting.unproven.clone().unwrap_or_default()),
             () if waiting.refusals > BAD_LUCK => Hands::Refused,
@@ -123,7 +123,7 @@ impl Turn {
             return drawn.max(self.accepts.last.map(|last| last + COOLDOWN));
         }
         let warn = waiting.next_warning();
-        let give_up = self.rules.waiting_timeout.map(|timeout| waiting.since + timeout + Duration::from_nanos(1));
+        let give_up = self.handoff.patience().map(|timeout| waiting.since + timeout + Duration::from_nanos(1));
         [warn, give_up].into_iter().flatten().min()
     }
 
@@ -140,7 +140,7 @@ impl Turn {
     }
 
     fn accept(&mut self, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
-        match self.accepts.verdict(StatusKind::WaitingUserAnswer, self.rules.auto_accept, now) {
+        match self.accepts.verdict(StatusKind::WaitingUserAnswer, self.handoff.auto_accept_permissions, now) {
             AcceptVerdict::NotAsked | AcceptVerdict::Off | AcceptVerdict::Cooldown(_) => {}
             AcceptVerdict::Capped => {
                 let message = format!("{} asked for more than {CAP} permissions in one turn", self.name());
@@ -210,7 +210,7 @@ impl Turn {
     fn need_person(&mut self, why: &Hands, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         let Some(waiting) = &mut self.waiting else { return };
         let (since, id) = (waiting.since, self.who.terminal);
-        if self.rules.waiting_timeout.is_some_and(|timeout| now > since + timeout) {
+        if self.handoff.patience().is_some_and(|timeout| now > since + timeout) {
             let waited = now.since(since).as_secs();
             let message =
                 format!("{} waited {waited} s for an answer ({}), and nobody gave one", self.name(), kind(seen));

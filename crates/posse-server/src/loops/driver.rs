@@ -119,7 +119,7 @@ impl Workflow for LoopWork {
     }
 
     fn view(ledger: &LoopLedger, _: &str) -> LoopView {
-        view::run_view(ledger.machine.ledger())
+        view::run_view(ledger, &format!("{}/.tmp/{}", ledger.spec.directory, ledger.spec.stamp))
     }
 
     /// The moment in which it is journaled counts.
@@ -192,9 +192,9 @@ impl Workflow for LoopWork {
         match effect {
             Effect::Watch(terminal) => driver.watch(terminal).await,
             // Waited for: nothing may write the file again after it was archived.
-            Effect::WriteState(mirror) => {
+            Effect::WriteState(state) => {
                 let files = driver.executor.work.files.clone();
-                disk::run(move |disk| files.write_state(disk, mirror)).await;
+                disk::run(move |disk| files.write_state(disk, *state)).await;
                 Ok(Vec::new())
             }
             effect => driver.spawn(effect).await,
@@ -246,17 +246,17 @@ impl Driver {
 
     /// Something about the turn that is under way.
     async fn of_turn(&mut self, event: turn::Event) -> Effects<LoopWork> {
-        let turn = self.ledger.machine.ledger().turns;
+        let turn = self.ledger.machine.turns;
         self.happens(RunEvent::Turn { turn, event }).await
     }
 
     /// Watches this terminal from now on, and no other; and the response file of the turn.
     async fn watch(&mut self, terminal: TerminalId) -> Effects<LoopWork> {
-        let ledger = self.ledger.machine.ledger();
-        if self.local.watched_turn != ledger.turns {
-            (self.local.watched_turn, self.local.first_epoch) = (ledger.turns, None);
+        let run = &self.ledger.machine;
+        if self.local.watched_turn != run.turns {
+            (self.local.watched_turn, self.local.first_epoch) = (run.turns, None);
         }
-        if let Some(turn) = ledger.turn() {
+        if let Some(turn) = run.turn() {
             let (tell, changed) = mpsc::unbounded_channel();
             let work = &mut self.executor.work;
             work.placed = false;
@@ -293,17 +293,17 @@ impl Driver {
 
     /// Which of the run's terminals live, and those that were being started when the last daemon ended.
     async fn living(&self) -> (BTreeSet<TerminalId>, BTreeMap<Role, TerminalId>) {
-        let ledger = self.ledger.machine.ledger();
+        let run = &self.ledger.machine;
         let mut alive = BTreeSet::new();
-        for terminal in ledger.terminals.values() {
+        for terminal in run.terminals.values() {
             if executor::is_alive(&self.app, *terminal).await {
                 alive.insert(*terminal);
             }
         }
         let mut adopted = BTreeMap::new();
         let patience = tokio::time::Instant::now() + executor::GETTING_READY;
-        for (role, name) in &ledger.starting {
-            if let Some(terminal) = executor::find_running(&self.app, &ledger.spec, name).await
+        for (role, name) in &run.starting {
+            if let Some(terminal) = executor::find_running(&self.app, &run.spec, name).await
                 && executor::is_alive(&self.app, terminal).await
                 && executor::gets_ready(&self.app, terminal, patience).await
             {

@@ -11,7 +11,7 @@ use posse_core::finalize::{Snapshot, commit_message};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
-use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces};
+use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces, TurnRecord};
 use posse_core::screen::Size;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure};
@@ -67,12 +67,10 @@ impl Executor<LoopWork> {
                     Some(context) => self.start_terminal(context, role, choice, name).await,
                     None => Err(ApiError::invalid("nobody who knows its environment is there")),
                 };
-                let terminal = match result {
-                    Ok(terminal) => terminal,
-                    Err(error) => return Some(RunEvent::TerminalNotStarted { role, why: why_not_started(&error) }),
-                };
-                let started = Signal::Answer(Box::new(RunEvent::TerminalStarted { role, terminal }.into()));
-                if self.signals.send(started).is_err() && self.spec.config.cleanup_on_exit {
+                let terminal = result.map_err(|error| why_not_started(&error));
+                let started = RunEvent::TerminalStarted { role, terminal: terminal.clone() };
+                let is_told = self.signals.send(Signal::Answer(Box::new(started.into()))).is_ok();
+                if let (false, true, Ok(terminal)) = (is_told, self.spec.config.cleanup_on_exit, terminal) {
                     // The run stopped meanwhile, and its other agents have left.
                     self.app().end_terminal(terminal, 0).await;
                 }
@@ -80,19 +78,20 @@ impl Executor<LoopWork> {
             }
             Effect::ClearStale { turn, key, number, terminal } => {
                 let printed = printed(self.app(), terminal).await;
-                Some(match self.work.files.keep(key, number, Some(Suffix::Stale)).await {
-                    Ok(stale) => RunEvent::StaleCleared { turn, stale, printed },
-                    Err(error) => RunEvent::StaleInTheWay { turn, why: error.to_string() },
-                })
+                let stale = self.work.files.keep(key, number, Some(Suffix::Stale)).await;
+                Some(RunEvent::StaleCleared { turn, stale: stale.map_err(|error| error.to_string()), printed })
             }
-            Effect::Send { turn, terminal, text } => {
-                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN, text).await;
-                Some(RunEvent::Sent { turn, sent })
+            Effect::Send { turn, terminal, n, text } => {
+                match self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await {
+                    sent if n == 0 => Some(RunEvent::Sent { turn, sent }),
+                    Sent::Taken => None,
+                    Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => {
+                        of_turn(turn, turn::Event::NotReminded(why))
+                    }
+                }
             }
-            Effect::LookForTraces { turn, terminal, key, text, since, printed } => {
-                let answer_there = disk::at(self.work.files.response(key), Disk::exists).await;
-                let traces = self.look_for_traces(terminal, text, since, printed, answer_there).await;
-                Some(RunEvent::Traces { turn, traces })
+            Effect::LookForTraces(record) => {
+                Some(RunEvent::Traces { turn: record.turn, traces: self.look_for_traces(&record).await })
             }
             Effect::LookAtFile { turn, key } => {
                 of_turn(turn, turn::Event::File(self.work.files.look(key, self.work.placed).await))
@@ -111,15 +110,6 @@ impl Executor<LoopWork> {
             Effect::AskLastOutput { turn, terminal } => {
                 of_turn(turn, turn::Event::LastOutput(get_last_output(self.app(), terminal).await))
             }
-            Effect::Remind { turn, terminal, n, text } => {
-                let sent = self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await;
-                match sent {
-                    Sent::Taken => None,
-                    Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => {
-                        of_turn(turn, turn::Event::NotReminded(why))
-                    }
-                }
-            }
             Effect::Archive { turn, key, number, suffix } => {
                 Some(RunEvent::Archived { turn, name: self.work.files.keep_if_possible(key, number, suffix).await })
             }
@@ -133,8 +123,8 @@ impl Executor<LoopWork> {
                 self.ask_to_leave(terminals).await;
                 let files = self.work.files.clone();
                 let close = move |disk: &Disk| {
-                    if let Some(mirror) = state {
-                        files.write_state(disk, mirror);
+                    if let Some(state) = state {
+                        files.write_state(disk, *state);
                     }
                     if over {
                         files.archive_state(disk);
@@ -249,30 +239,24 @@ impl Executor<LoopWork> {
         }
     }
 
-    /// Finds out from the terminal whether a prompt arrived.
-    async fn look_for_traces(
-        &self,
-        terminal: TerminalId,
-        text: String,
-        since: posse_core::time::Wall,
-        printed: Option<u64>,
-        answer_there: bool,
-    ) -> Traces {
+    /// Finds out from the terminal whether the prompt of this turn arrived.
+    async fn look_for_traces(&self, turn: &TurnRecord) -> Traces {
         let gone = || Traces::Unclear("the terminal is gone".into());
-        if answer_there {
+        if disk::at(self.work.files.response(turn.key), Disk::exists).await {
             return Traces::Taken;
         }
+        let since = turn.dispatching.unwrap_or(turn.begun);
         // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
         // nothing came of the prompt is believed of a terminal only that has printed nothing in between.
-        let Some(pump) = find(self.app(), terminal).await else { return gone() };
+        let Some(pump) = find(self.app(), turn.terminal).await else { return gone() };
         let Some(observed) = pump.ask(pump::PumpCommand::Observe).await else { return gone() };
         let mut before = None;
         for _ in 0..TRACES_LOOKS {
-            let wanted = text.clone();
+            let wanted = turn.text.clone();
             let Some(Some(shown)) = pump.ask(|reply| pump::PumpCommand::Traces { text: wanted, reply }).await else {
                 return Traces::Unclear("its screen cannot be read".into());
             };
-            let traces = posse_core::run::judge_traces(&shown, &observed.borrow().status, since, printed);
+            let traces = posse_core::run::judge_traces(&shown, &observed.borrow().status, since, turn.printed);
             if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
                 return traces;
             }

@@ -7,8 +7,6 @@ use std::time::SystemTime;
 
 use posse_core::rounds::Key;
 use posse_core::rounds::state::{FinalStatus, StateFile};
-use posse_core::run::Mirror;
-use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
 use serde_json::{Map, Value};
@@ -134,12 +132,7 @@ impl RunFiles {
     }
 
     /// Writes the state file, whole or not at all.
-    pub(super) fn write_state(&self, disk: &Disk, Mirror { mut state, at, dispatched }: Mirror) {
-        let time = |at: Wall| at.timestamp().to_string();
-        state.updated_at = time(at);
-        if let (Some(in_flight), Some(at)) = (&mut state.in_flight, dispatched) {
-            in_flight.dispatched_at = time(at);
-        }
+    pub(super) fn write_state(&self, disk: &Disk, mut state: StateFile) {
         for (name, value) in self.of_others(disk) {
             state.other.entry(name).or_insert(value);
         }

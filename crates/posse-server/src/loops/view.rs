@@ -1,46 +1,34 @@
 //! Makes the views of a run of the loop and of its journal.
 
-use posse_api::{EntryView, HoldView, JournalView, LoopView, RunSummary, StepView, TurnView};
+use posse_api::{EntryView, JournalView, LoopView, RunSummary, StepView, TurnView};
 use posse_core::engine::Machine;
-use posse_core::plan::budget::Total;
-use posse_core::run::{Ledger, Place, Run, Step, StepOutcome, Stop};
+use posse_core::run::{Run, Step, StepOutcome, Stop};
 use posse_core::time::Wall;
 
+use super::LoopLedger;
 use super::driver::LoopEntry;
 use crate::run::journal::Replay;
+use crate::run::view::summary;
 
-/// The reason of a parked run.
-const PARKED: &str = "the model cannot be reached, or its quota is used up";
-
-pub(super) fn run_view(ledger: &Ledger) -> LoopView {
-    let spec = &ledger.spec;
-    let hold = |until: Wall| HoldView { until: until.timestamp(), reason: PARKED.into() };
-    let stop = ledger.stopped.as_ref().map(|(stop, _)| *stop);
+pub(super) fn run_view(ledger: &LoopLedger, files: &str) -> LoopView {
+    let (run, spec) = (&ledger.machine, &ledger.spec);
+    let stop = run.stopped.as_ref().map(|(stop, _)| *stop);
     LoopView {
         run: RunSummary {
-            id: spec.id,
-            status: ledger.status(),
-            directory: spec.directory.clone(),
+            status: run.status(),
+            // A stopped run can be resumed.
             outcome: None,
-            reason: ledger.stopped.as_ref().map(|(_, why)| why.clone()),
-            hold: ledger.parked.map(hold),
+            reason: run.stopped.as_ref().map(|(_, why)| why.clone()),
             waits: stop == Some(Stop::Alone),
-            used: Total::default(),
-            limits: Vec::new(),
             provider: None,
-            created: ledger.begun.timestamp(),
-            changed: ledger.changed.timestamp(),
-            files: format!("{}/.tmp/{}", spec.directory, spec.stamp),
+            ..summary(ledger, files)
         },
         session_name: spec.session.to_string(),
-        round: ledger.rounds.round(),
+        round: run.rounds.round(),
         max_rounds: spec.config.limits.max_rounds,
-        cycle: ledger.rounds.cycle(),
-        phase: match ledger.place {
-            Place::After(_) | Place::Over(_) => "done".into(),
-            _ => ledger.rounds.phase().to_string(),
-        },
-        turn: ledger.turn().map(|turn| TurnView {
+        cycle: run.rounds.cycle(),
+        phase: run.rounds.phase().to_string(),
+        turn: run.turn().map(|turn| TurnView {
             number: turn.turn,
             key: turn.key,
             role: turn.key.role(),
@@ -50,11 +38,11 @@ pub(super) fn run_view(ledger: &Ledger) -> LoopView {
             sent: turn.sent.is_some(),
             accepts: turn.accepts,
         }),
-        turns: ledger.turns,
-        terminals: ledger.terminals.clone(),
-        auto_accept: spec.config.handoff.auto_accept_permissions,
+        turns: run.turns,
+        terminals: run.terminals.clone(),
+        auto_accept: run.spec.config.handoff.auto_accept_permissions,
         stop,
-        steps: ledger.steps.iter().map(|(step, outcome)| step_view(*step, outcome)).collect(),
+        steps: run.steps.iter().map(|(step, outcome)| step_view(*step, outcome)).collect(),
         state_file: spec.state_file.clone(),
         config_hash: spec.config_hash.clone(),
     }

@@ -75,8 +75,8 @@ fn s_198_nonsense_in_round_and_phase_is_the_beginning() {
         [(json!("x"), json!("foo")), (json!(0), json!(7)), (json!(1.5), Value::Null), (json!(-3), json!([]))]
     {
         let state = read(&json!({"current_round": round, "current_phase": phase, "current_cycle": "y"}));
-        assert_eq!((state.current_round, state.current_phase, state.current_cycle), (1, Phase::Analyst, 1));
-        assert_eq!(state.programmer_context_for_retry, "");
+        let LoopProgress { round, phase, cycle, context_for_retry, .. } = state.progress;
+        assert_eq!((round, phase, cycle, context_for_retry.as_str()), (1, Phase::Analyst, 1, ""));
     }
 }
 
@@ -147,8 +147,8 @@ fn another_prompt_on_resume_is_used_and_said() {
 #[test]
 fn the_start_at_a_peer_is_remembered_until_it_is_over() {
     let mut rounds = Rounds::begin(rules(), prompt(), Role::PeerAnalyst);
-    assert!(rounds.to_state().start_at_peer);
+    assert!(rounds.to_state().progress.start_at_peer);
     rounds.answered(Key::AnalystReview, FAIL);
-    assert!(!rounds.to_state().start_at_peer);
+    assert!(!rounds.to_state().progress.start_at_peer);
     assert_eq!(rounds.to_state().final_status, FinalStatus::Running);
 }

@@ -72,7 +72,7 @@ fn an_analyst_in_a_later_round_begins_with_the_failure() {
         for text in ROUND_1 {
             answer(&mut rounds, text);
         }
-        rounds.outputs.insert(Key::Analyst, String::new());
+        rounds.progress.outputs.insert(Key::Analyst, String::new());
         answer(&mut rounds, FAIL);
         assert_eq!(rounds.next(), Next::Turn(Key::Analyst));
         let name = if openspec { "analyst_round_2_openspec" } else { "analyst_round_2" };

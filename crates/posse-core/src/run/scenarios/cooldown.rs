@@ -6,22 +6,23 @@ use crate::permission::{CAP, COOLDOWN};
 impl Bench {
     /// The terminal of this turn asks for a permission.
     fn asks(&mut self, question: &str) -> Vec<String> {
-        let terminal = self.run.ledger().turn().unwrap().terminal;
+        let terminal = self.run.turn().unwrap().terminal;
         self.happens(RunEvent::Status { terminal, seen: permission(question) })
     }
 
     /// The turn that is under way is answered, and the next one has its prompt.
     fn answered(&mut self, text: &str) {
-        let turn = self.run.ledger().turns;
+        let turn = self.run.turns;
         self.status(Completed);
         self.turn(Event::File(Look::Ready(text.into())));
         self.happens(RunEvent::Archived { turn, name: None });
-        assert_eq!(self.run.ledger().turns, turn + 1);
+        assert_eq!(self.run.turns, turn + 1);
         self.ask();
     }
 
     fn since_accept(&self, terminal: TerminalId) -> Option<Duration> {
-        self.run.ledger().since_accept(terminal, Wall(self.now.as_millis() as i64 + self.moved))
+        let now = Wall(self.now.as_millis() as i64 + self.moved);
+        self.run.last_accepts.get(&terminal).map(|at| super::machine::elapsed(*at, now))
     }
 }
 
@@ -29,7 +30,7 @@ impl Bench {
 fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
     for dies in [false, true] {
         let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-        let analyst = bench.run.ledger().turn().unwrap().terminal;
+        let analyst = bench.run.turn().unwrap().terminal;
         assert_eq!(bench.since_accept(analyst), None);
         for n in 1..=CAP {
             bench.now += COOLDOWN;
@@ -42,9 +43,9 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
 
         // S-146: the other terminal has accepted nothing, and is not slowed down by the first.
         bench.answered("ANALYST_SUMMARY");
-        let reviewer = bench.run.ledger().turn().unwrap().terminal;
+        let reviewer = bench.run.turn().unwrap().terminal;
         assert_ne!(reviewer, analyst);
-        assert_eq!((bench.run.ledger().turn().unwrap().accepts, bench.since_accept(reviewer)), (0, None));
+        assert_eq!((bench.run.turn().unwrap().accepts, bench.since_accept(reviewer)), (0, None));
         assert_eq!(bench.asks("b"), ["accepting", "accept 1"]);
         bench.turn(Event::Accepted(Ok(())));
         bench.now += Duration::from_secs(1);
@@ -57,7 +58,7 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
             bench.dies();
             bench.go(&all());
         }
-        let turn = bench.run.ledger().turn().unwrap();
+        let turn = bench.run.turn().unwrap();
         assert_eq!((turn.terminal, turn.accepts), (analyst, 0));
         assert_eq!(bench.asks("c"), [""; 0], "dies: {dies}");
         bench.now = last + COOLDOWN - Duration::from_millis(1);
@@ -71,7 +72,7 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
 #[test]
 fn a_clock_that_is_set_back_makes_no_accept_older_or_younger_than_now() {
     let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-    let analyst = bench.run.ledger().turn().unwrap().terminal;
+    let analyst = bench.run.turn().unwrap().terminal;
     assert_eq!(bench.asks("a"), ["accepting", "accept 1"]);
     bench.moved = -HOUR;
     assert_eq!(bench.since_accept(analyst), Some(Duration::ZERO));

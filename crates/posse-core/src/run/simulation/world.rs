@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::super::*;
 use crate::config::{ConfigLayer, LayerSource};
 use crate::engine::Machine;
+use crate::engine::simulation::{Daemon, Dies, Journal, World};
 use crate::ids::{Name, RunId, TerminalId};
 use crate::rounds::config::ResolvedRun;
 use crate::rounds::{Key, Prompt};
@@ -39,19 +40,11 @@ pub(super) struct Script {
 /// When posse is killed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kill {
-    /// At this entry, counted from the beginning.
+    /// At this input, counted from 1.
     pub(super) at: usize,
-    pub(super) moment: Moment,
+    pub(super) dies: Dies,
     /// Then again after so many more; 0: never.
     pub(super) again: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
-    /// The entry is not on disk yet.
-    Before,
-    /// It is, and nothing that follows from it has been done.
-    After,
 }
 
 /// How a run went.
@@ -60,7 +53,7 @@ pub(super) struct Outcome {
     pub(super) status: RunStatus,
     /// What was told.
     pub(super) told: Vec<Entry>,
-    /// Entries of the journal.
+    /// Inputs in the journal.
     pub(super) entries: usize,
     pub(super) answers: Vec<(Key, String)>,
     /// What each agent was told.
@@ -80,7 +73,8 @@ enum Act {
     Agent(TerminalId, Does),
     /// What the store and the pump remember of a message.
     Note(u64, bool),
-    Restart,
+    /// Somebody goes on with the run, and knows the environment or not.
+    Go(bool),
     /// Somebody kills an agent, whoever is there.
     Murder,
     /// Asked to leave, by the posse that lives now.
@@ -111,32 +105,72 @@ struct Agent {
     asks: u32,
 }
 
-pub(super) struct World {
+pub(super) struct Outside {
     script: Script,
     kill: Option<Kill>,
     now: Duration,
     queue: BTreeMap<(Duration, u64), Act>,
     order: u64,
     random: u64,
-    /// Which posse this is.
+    /// Which posse this is, and whether it goes on with the run.
     posse: usize,
-    run: Option<Run>,
+    is_up: bool,
     watching: Option<TerminalId>,
-    /// Its creation, and then the inputs, as JSON.
-    journal: Vec<(Wall, Option<String>)>,
-    /// The run that was killed last, as far as it is written down.
-    killed: Option<Run>,
     agents: BTreeMap<TerminalId, Agent>,
     /// Messages of which something is known: arrived, or on their way.
     noted: BTreeMap<u64, bool>,
     files: BTreeMap<Key, String>,
     written: BTreeMap<Key, u32>,
-    outcome: Outcome,
+    prompts: BTreeMap<TerminalId, Vec<String>>,
+    accepts: usize,
+    notices: Vec<&'static str>,
 }
 
-impl World {
-    pub(super) fn new(script: Script, kill: Option<Kill>, seed: u64) -> Self {
-        Self {
+impl World for Outside {
+    type Run = Run;
+
+    fn new_run(&self) -> Run {
+        Run::new(spec(self.script.cleanup), Wall(0))
+    }
+
+    /// As from a disk.
+    fn read_back(&self, journal: &Journal<Self>) -> Run {
+        let mut run = self.new_run();
+        for (input, at) in journal {
+            run.handle(serde_json::from_value(serde_json::to_value(input).unwrap()).unwrap(), *at);
+        }
+        run
+    }
+
+    fn check(&mut self, daemon: &Daemon<Self>, _: &[Effect]) {
+        if self.is_killed_at(daemon.journal.len()).is_some() {
+            let read_back = self.read_back(&daemon.journal);
+            assert_eq!(format!("{read_back:?}"), format!("{:?}", daemon.run), "read back it is another run");
+        }
+    }
+
+    fn perform(&mut self, run: &Run, effect: &Effect) {
+        self.begin(run, effect.clone());
+    }
+
+    fn returned(&mut self, daemon: &Daemon<Self>) {
+        self.posse += 1;
+        self.is_up = false;
+        self.watching = None;
+        // What was killed before it was written must not be killed for ever.
+        self.kill =
+            self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: daemon.journal.len() + kill.again, ..kill });
+        // S-159 and S-160: for a moment, or for longer than a minute.
+        let pause = if self.random(8) == 0 { 61_000 } else { 5 + self.random(400) };
+        // Often nobody is there who knows the environment.
+        let somebody = self.random(2) == 0;
+        self.later(pause, Act::Go(somebody));
+    }
+}
+
+impl Outside {
+    pub(super) fn play(script: Script, kill: Option<Kill>, seed: u64) -> Outcome {
+        let mut world = Self {
             script,
             kill,
             now: Duration::from_secs(1),
@@ -144,56 +178,69 @@ impl World {
             order: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             posse: 0,
-            run: None,
+            is_up: false,
             watching: None,
-            journal: Vec::new(),
-            killed: None,
             agents: BTreeMap::new(),
             noted: BTreeMap::new(),
             files: BTreeMap::new(),
             written: BTreeMap::new(),
-            outcome: Outcome {
-                status: RunStatus::Running,
-                told: Vec::new(),
-                entries: 0,
-                answers: Vec::new(),
-                prompts: BTreeMap::new(),
-                accepts: 0,
-                kills: 0,
-                notices: Vec::new(),
-                left: 0,
-            },
-        }
-    }
-
-    pub(super) fn play(mut self) -> Outcome {
-        self.create();
-        for _ in 0..self.script.murders {
-            let at = self.random(4_000);
-            self.later(at, Act::Murder);
+            prompts: BTreeMap::new(),
+            accepts: 0,
+            notices: Vec::new(),
+        };
+        let mut daemon = Daemon::new(&world);
+        world.later(0, Act::Go(true));
+        for _ in 0..world.script.murders {
+            let at = world.random(4_000);
+            world.later(at, Act::Murder);
         }
         for _ in 0..20_000 {
-            let due = self.run.as_ref().and_then(Run::due).map(|deadline| deadline.0.max(self.now));
-            let next = self.queue.first_key_value().map(|((at, _), _)| *at);
+            let due = daemon.run.due().filter(|_| world.is_up).map(|deadline| deadline.0.max(world.now));
+            let next = world.queue.first_key_value().map(|((at, _), _)| *at);
             match (next, due) {
                 (None, None) => break,
                 (next, Some(due)) if next.is_none_or(|next| due < next) => {
-                    self.now = due + Duration::from_nanos(1);
-                    self.happens(RunEvent::Time);
+                    world.now = due + Duration::from_nanos(1);
+                    world.happens(&mut daemon, RunEvent::Time);
                 }
                 _ => {
-                    if let Some(((at, _), act)) = self.queue.pop_first() {
-                        self.now = self.now.max(at);
-                        self.act(act);
+                    if let Some(((at, _), act)) = world.queue.pop_first() {
+                        world.now = world.now.max(at);
+                        world.act(&mut daemon, act);
                     }
                 }
             }
         }
-        let status = self.run.as_ref().map_or(RunStatus::Stopped, |run| run.ledger().status());
-        self.outcome.status = status;
-        self.outcome.left = self.alive().len();
-        self.outcome.entries = self.journal.len();
-        self.outcome
+        world.outcome(&daemon)
+    }
+
+    /// What is told is read from the journal, as everywhere.
+    fn outcome(self, daemon: &Daemon<Self>) -> Outcome {
+        let (mut run, mut told, mut answers) = (self.new_run(), Vec::new(), Vec::new());
+        for (input, at) in daemon.journal.iter().cloned() {
+            run.handle(input, at);
+            for (_, entry) in run.told() {
+                if let (Entry::Answered { text, .. }, Some(record)) = (entry, &run.record) {
+                    answers.push((record.key, text.clone()));
+                }
+                told.push(entry.clone());
+            }
+        }
+        Outcome {
+            status: run.status(),
+            told,
+            entries: daemon.journal.len(),
+            answers,
+            left: self.alive().len(),
+            prompts: self.prompts,
+            accepts: self.accepts,
+            kills: self.posse,
+            notices: self.notices,
+        }
+    }
+
+    fn is_killed_at(&self, number: usize) -> Option<Dies> {
+        self.kill.filter(|kill| kill.at == number).map(|kill| kill.dies)
     }
 
     fn wall(&self) -> Wall {
@@ -217,82 +264,37 @@ impl World {
         self.later(milliseconds, Act::Tell(posse, happened));
     }
 
-    fn create(&mut self) {
-        let wall = self.wall();
-        let spec = spec(self.script.cleanup);
-        if self.writes(wall, None, move |_| (Run::new(spec, wall), Vec::new())) {
-            self.go(true);
+    fn happens(&mut self, daemon: &mut Daemon<Self>, event: RunEvent) {
+        if !daemon.run.heeds(&event) {
+            return;
         }
-    }
-
-    fn happens(&mut self, happened: RunEvent) {
-        let wall = self.wall();
-        let input = Input { mono: Mono(self.now), event: happened };
-        let Some(run) = self.run.take_if(|run| run.heeds(&input.event)) else { return };
-        let json = serde_json::to_string(&input).unwrap();
-        let handles = move |run: Option<Run>| {
-            let mut run = run.unwrap();
-            let effects = run.handle(input, wall);
-            (run, effects)
-        };
-        self.run = Some(run);
-        self.writes(wall, Some(json), handles);
-    }
-
-    /// Writes an entry of the journal, takes it in, and does what follows. `false`: posse was killed on the way.
-    fn writes(
-        &mut self,
-        wall: Wall,
-        entry: Option<String>,
-        takes: impl FnOnce(Option<Run>) -> (Run, Vec<Effect>),
-    ) -> bool {
-        let number = self.journal.len() + 1;
-        let kill = self.kill.filter(|kill| kill.at == number).map(|kill| kill.moment);
-        if kill == Some(Moment::Before) {
-            self.die();
-            return false;
-        }
-        self.journal.push((wall, entry));
-        let (run, effects) = takes(self.run.take());
-        for (_, entry) in run.told() {
-            if let (Entry::Answered { text, .. }, Place::Unarchived { key, .. }) = (entry, &run.ledger().place) {
-                self.outcome.answers.push((*key, text.clone()));
-            }
-            self.outcome.told.push(entry.clone());
-        }
-        let rests = run.outcome().is_some() && !run.ledger().status().is_over();
-        self.run = Some(run);
-        if kill.is_some() {
-            self.killed = self.run.take();
-            self.die();
-            return false;
-        }
-        effects.into_iter().for_each(|effect| self.begin(effect));
+        let (now, mono, posse) = (self.wall(), Mono(self.now), self.posse);
+        let dies = self.is_killed_at(daemon.journal.len() + 1);
+        daemon.handle(self, Input { mono, event }, now, dies);
         // A person comes and resumes it.
-        if rests {
-            self.go(true);
+        if posse == self.posse && daemon.run.outcome().is_some() && !daemon.run.status().is_over() {
+            self.later(1, Act::Go(true));
         }
-        true
     }
 
-    fn act(&mut self, act: Act) {
+    fn act(&mut self, daemon: &mut Daemon<Self>, act: Act) {
         match act {
-            Act::Tell(posse, happened) if posse == self.posse => self.happens(happened),
+            Act::Tell(posse, happened) if posse == self.posse => self.happens(daemon, happened),
             Act::Tell(..) => {}
             Act::Prompt(terminal, text) => self.prompted(terminal, &text),
-            Act::Agent(terminal, does) => self.agent(terminal, does),
+            Act::Agent(terminal, does) => self.agent(&daemon.run, terminal, does),
             Act::Note(sequence, arrived) => drop(self.noted.insert(sequence, arrived)),
-            Act::Restart => self.restart(),
+            Act::Go(somebody) => self.go(daemon, somebody),
             Act::Murder => {
                 let alive: Vec<TerminalId> = self.alive().into_iter().collect();
                 if !alive.is_empty() {
                     let victim = alive[self.random(alive.len() as u64) as usize];
-                    self.end(victim);
+                    self.end(&daemon.run, victim);
                 }
             }
             Act::Leave(posse, terminals) if posse == self.posse => {
-                terminals.into_iter().for_each(|terminal| self.end(terminal));
-                self.happens(RunEvent::Closed);
+                terminals.into_iter().for_each(|terminal| self.end(&daemon.run, terminal));
+                self.happens(daemon, RunEvent::Closed);
             }
             Act::Leave(..) => {}
         }
@@ -302,57 +304,25 @@ impl World {
         self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect()
     }
 
-    fn end(&mut self, terminal: TerminalId) {
+    fn end(&mut self, run: &Run, terminal: TerminalId) {
         if let Some(agent) = self.agents.get_mut(&terminal) {
             agent.alive = false;
         }
-        self.show(terminal);
+        self.show(run, terminal);
     }
 
-    fn restart(&mut self) {
-        let mut journal = self.journal.iter();
-        // Nothing was ever written down: whoever asked is told so, and asks again.
-        let Some((at, None)) = journal.next() else { return self.create() };
-        let mut run = Run::new(spec(self.script.cleanup), *at);
-        for (at, input) in journal {
-            let input: Input = serde_json::from_str(input.as_ref().unwrap()).unwrap();
-            run.handle(input, *at);
-        }
-        if let Some(killed) = self.killed.take() {
-            let all = |run: &Run| (run.ledger.clone(), run.seen.clone(), run.due(), format!("{:?}", run.live));
-            assert_eq!(all(&run), all(&killed), "read back it is another run");
-        }
-        self.run = Some(run);
-        self.watching = None;
-        // Often nobody is there who knows the environment.
-        let somebody = self.random(2) == 0;
-        self.go(somebody);
+    fn go(&mut self, daemon: &mut Daemon<Self>, can_start: bool) {
+        self.is_up = true;
+        let found = |(role, name): (&Role, &String)| {
+            let agent = self.agents.iter().find(|(_, agent)| agent.alive && agent.name == *name);
+            agent.map(|(terminal, _)| (*role, *terminal))
+        };
+        let adopted = daemon.run.starting.iter().filter_map(found).collect();
+        let go = RunEvent::Go { alive: self.alive(), adopted, caller: HURRIED.filter(|_| can_start) };
+        self.happens(daemon, go);
     }
 
-    fn go(&mut self, can_start: bool) {
-        let alive = self.alive();
-        let starting = self.run.as_ref().map(|run| run.ledger().starting.clone()).unwrap_or_default();
-        let adopted = (starting.into_iter())
-            .filter_map(|(role, name)| {
-                let found = self.agents.iter().find(|(_, agent)| agent.alive && agent.name == name);
-                found.map(|(terminal, _)| (role, *terminal))
-            })
-            .collect();
-        self.tell(1, RunEvent::Go { alive, adopted, caller: HURRIED.filter(|_| can_start) });
-    }
-
-    fn die(&mut self) {
-        self.outcome.kills += 1;
-        self.posse += 1;
-        self.run = None;
-        // What was killed before it was written must not be killed for ever.
-        self.kill =
-            self.kill.filter(|kill| kill.again > 0).map(|kill| Kill { at: self.journal.len() + kill.again, ..kill });
-        let pause = 5 + self.random(400);
-        self.later(pause, Act::Restart);
-    }
-
-    fn begin(&mut self, effect: Effect) {
+    fn begin(&mut self, run: &Run, effect: Effect) {
         let of_turn = |turn, event| RunEvent::Turn { turn, event };
         match effect {
             Effect::StartTerminal { role, name, .. } => {
@@ -368,19 +338,20 @@ impl World {
                     asks: 0,
                 };
                 self.agents.insert(terminal, agent);
-                self.tell(20, RunEvent::TerminalStarted { role, terminal });
+                self.tell(20, RunEvent::TerminalStarted { role, terminal: Ok(terminal) });
             }
             Effect::Watch(terminal) => {
                 self.watching = Some(terminal);
-                self.show(terminal);
+                self.show(run, terminal);
             }
             Effect::ClearStale { turn, key, .. } => {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, RunEvent::StaleCleared { turn, stale, printed: None });
+                self.tell(1, RunEvent::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
-            Effect::Send { turn, terminal, text } => self.send(turn, terminal, text),
-            Effect::LookForTraces { turn, terminal, text, .. } => {
-                let seen = self.outcome.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
+            Effect::Send { turn, terminal, text, .. } => self.send(turn, terminal, text),
+            Effect::LookForTraces(record) => {
+                let TurnRecord { turn, terminal, text, .. } = *record;
+                let seen = self.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
                 let traces = match seen {
                     _ if self.script.blurred && self.random(2) == 0 => Traces::Unclear("the screen is blurred".into()),
                     true => Traces::Taken,
@@ -395,7 +366,7 @@ impl World {
             Effect::Accept { turn, terminal, .. } => {
                 let asks = self.agents.get(&terminal).is_some_and(|agent| agent.kind == StatusKind::WaitingUserAnswer);
                 let result = if asks {
-                    self.outcome.accepts += 1;
+                    self.accepts += 1;
                     self.later(2, Act::Agent(terminal, Does::Work));
                     Ok(())
                 } else {
@@ -407,7 +378,7 @@ impl World {
                 let name = self.files.remove(&key).map(|_| "answer".to_owned());
                 self.tell(1, RunEvent::Archived { turn, name });
             }
-            Effect::Notify { event, .. } => self.outcome.notices.push(event),
+            Effect::Notify { event, .. } => self.notices.push(event),
             Effect::Close { terminals, .. } => {
                 let posse = self.posse;
                 self.later(15, Act::Leave(posse, terminals));
@@ -435,7 +406,7 @@ impl World {
     }
 
     fn prompted(&mut self, terminal: TerminalId, text: &str) {
-        self.outcome.prompts.entry(terminal).or_default().push(text.to_owned());
+        self.prompts.entry(terminal).or_default().push(text.to_owned());
         let key = Key::ALL.into_iter().find(|key| text.contains(&format!("/{}'", key.file_name())));
         let Some(agent) = self.agents.get_mut(&terminal) else { return };
         agent.key = key.or(agent.key);
@@ -447,7 +418,7 @@ impl World {
         self.later(5, Act::Agent(terminal, Does::Work));
     }
 
-    fn agent(&mut self, terminal: TerminalId, does: Does) {
+    fn agent(&mut self, run: &Run, terminal: TerminalId, does: Does) {
         let wall = self.wall();
         let Some(agent) = self.agents.get_mut(&terminal).filter(|agent| agent.alive) else { return };
         let Some(key) = agent.key else { return };
@@ -499,17 +470,17 @@ impl World {
             Does::Fail => turn_to(StatusKind::Error),
             Does::Die => agent.alive = false,
         }
-        self.show(terminal);
+        self.show(run, terminal);
     }
 
     /// Tells of a terminal, if somebody watches it.
-    fn show(&mut self, terminal: TerminalId) {
+    fn show(&mut self, run: &Run, terminal: TerminalId) {
         if self.watching != Some(terminal) {
             return;
         }
         let Some(agent) = self.agents.get(&terminal) else { return };
         if !agent.alive {
-            let turn = self.run.as_ref().map_or(0, |run| run.ledger().turns);
+            let turn = run.turns;
             return self.tell(2, RunEvent::Turn { turn, event: turn::Event::Gone("its program exited with 9".into()) });
         }
         let waits = agent.kind == StatusKind::WaitingUserAnswer;

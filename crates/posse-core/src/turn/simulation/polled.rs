@@ -26,15 +26,16 @@ fn world(day: &Day, now: u64) -> World {
 }
 
 pub(super) fn polled(day: &Day) -> Report {
-    let grace = day.rules.grace.as_millis() as u64;
-    let timeout = day.rules.timeout.as_millis() as u64;
+    let grace = day.rules.grace().as_millis() as u64;
+    let timeout = day.rules.timeout().as_millis() as u64;
     let mut report = Report::default();
     let (mut guard_since, mut idle_since, mut started, mut reminders) = (0, None, false, 0);
     let (mut last_accept, mut accepts): (Option<u64>, u32) = (None, 0);
     let mut warned: Option<u64> = None;
     let mut first_message: Option<u32> = None;
     let mut now = 0;
-    let no_file = |now: u64| (now, if day.rules.strict { "Runtime NoFile" } else { "LastOutput said" }.to_owned());
+    let no_file =
+        |now: u64| (now, if day.rules.strict_file_handoff { "Runtime NoFile" } else { "LastOutput said" }.to_owned());
     loop {
         // P1
         let World { status, file, messages } = world(day, now);
@@ -46,7 +47,7 @@ pub(super) fn polled(day: &Day) -> Report {
             return report;
         }
         // P3
-        if waiting && !day.rules.auto_accept {
+        if waiting && !day.rules.auto_accept_permissions {
             if warned.is_none_or(|warned| now - warned >= 60_000) {
                 report.warnings.push(now);
                 warned = Some(now);
@@ -86,7 +87,7 @@ pub(super) fn polled(day: &Day) -> Report {
             } else if started && idle_since.is_none() {
                 idle_since = Some(now);
             } else if started && idle_since.is_some_and(|since| now - since > grace) {
-                if reminders == day.rules.reminders || now > timeout {
+                if reminders == day.rules.max_file_reminders || now > timeout {
                     report.end = no_file(now);
                     return report;
                 }

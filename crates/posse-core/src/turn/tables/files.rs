@@ -1,7 +1,8 @@
 //! Scenarios about the response file.
 
 use super::super::testing::{Do, asks, begun, busy, check, completed, file, idle, message, on, play, rules, said};
-use super::super::{Cause, Event, Look, Rules, TurnError};
+use super::super::{Cause, Event, Look, TurnError};
+use crate::rounds::config::Handoff;
 use Do::{File, Hang, Happens, Secretly};
 
 const NO_FILE: &str = "Runtime NoFile";
@@ -49,7 +50,7 @@ fn what_is_kept_and_what_cannot_be_read_is_named() {
     assert!(error.contains("/w/.tmp/agent-responses/programmer_review.md"), "{error}");
     let said = said(rules(), &[(0, idle()), (0, File(Look::Unreadable("permission denied".into())))]);
     assert!(said[0].contains("programmer_review.md") && said[0].contains("permission denied"), "{said:?}");
-    let late = TurnError::runtime(Cause::NoFile, "too late".into()).keeping("007-tester-late.md");
+    let late = TurnError::new(Cause::NoFile, "too late".into()).keeping("007-tester-late.md");
     assert_eq!(late.message, "too late; what the agent had written is kept as 007-tester-late.md");
 }
 
@@ -57,7 +58,7 @@ fn what_is_kept_and_what_cannot_be_read_is_named() {
 fn a_watcher_that_sees_nothing_costs_time_but_no_answer() {
     let missed = [(0, busy()), (1_000, idle()), (2_000, Secretly(ready("a")))];
     check("looked at before it fails", rules(), &missed, &[(11_000, "File a")]);
-    let short = Rules { timeout: std::time::Duration::from_secs(5), ..rules() };
+    let short = Handoff { response_timeout: 5, ..rules() };
     check("looked at before time is up", short, &missed, &[(5_000, "File a")]);
     let never = [(0, idle()), (2_000, Secretly(ready("a")))];
     check("looked at before the guard is released", rules(), &never, &[(10_000, "File a")]);

@@ -1,14 +1,13 @@
 //! Scenarios about questions: who answers them, and who is told.
 
-use std::time::Duration;
-
 use super::super::testing::{
     Do, asks, asks_other, at, begun, busy, check, check_turn, error, file, idle, message, on, play, refused, rules,
     said, saying, status, unknown, who, words,
 };
-use super::super::{AcceptFailure, EarlierTurn, Effect, Event, Rules, Seen, Turn};
+use super::super::{AcceptFailure, EarlierTurn, Effect, Event, Seen, Turn};
 use crate::detect::Dialog;
 use crate::detect::dialog::{Choosable, Meaning};
+use crate::rounds::config::Handoff;
 use crate::status::Status;
 use crate::status::StatusKind::WaitingUserAnswer;
 use crate::status::WaitingKind::{Permission, Plan, Question, Startup};
@@ -18,12 +17,12 @@ const WAITS: &str = "warning: waits for an answer";
 const NOTIFY: &str = "notify 5";
 const TIMEOUT: [(u64, &str); 2] = [(1_800_000, "keep late file"), (1_800_000, "Timeout TimedOut")];
 
-fn impatient(rules: Rules) -> Rules {
-    Rules { waiting_timeout: Some(Duration::from_secs(600)), ..rules }
+fn impatient(rules: Handoff) -> Handoff {
+    Handoff { waiting_timeout: 600, ..rules }
 }
 
-fn within(seconds: u64, rules: Rules) -> Rules {
-    Rules { timeout: Duration::from_secs(seconds), ..rules }
+fn within(seconds: u32, rules: Handoff) -> Handoff {
+    Handoff { response_timeout: seconds, ..rules }
 }
 
 /// The end of a turn after its questions.
@@ -197,7 +196,7 @@ fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
 #[test]
 fn what_is_accepted_at_last_is_waited_for_no_longer() {
     let before = EarlierTurn { accepts: 19, ..EarlierTurn::default() };
-    let rules = Rules { waiting_timeout: Some(Duration::from_secs(65)), ..on() };
+    let rules = Handoff { waiting_timeout: 65, ..on() };
     // Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
     // twentieth; the question stays all the same, and the next would be one too many.
     let script = [(0, refused()), (0, refused()), (0, asks(Some("d")))];

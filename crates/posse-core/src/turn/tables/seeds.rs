@@ -1,11 +1,10 @@
 //! The scenarios of the seeds, each under its name. S-9, "Audit log content", is in `permission`.
 
-use std::time::Duration;
-
 use super::super::testing::{
     Do, asks, at, busy, check, check_turn, completed, error, file, idle, message, on, play, rules, said, who,
 };
-use super::super::{EarlierTurn, Rules, Turn};
+use super::super::{EarlierTurn, Turn};
+use crate::rounds::config::Handoff;
 
 const WAITS: &str = "warning: waits for an answer";
 const NEVER: &str = "warning: never entered processing";
@@ -36,7 +35,7 @@ fn cooldown_prevents_rapid_accepts() {
 
 #[test]
 fn safety_cap_exceeded() {
-    let before = EarlierTurn { accepts: 20, started: true, ..EarlierTurn::default() };
+    let before = EarlierTurn { accepts: 20, ..EarlierTurn::default() };
     let turn = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
     check_turn("S-8", turn, &[(6_000, asks(Some("d")))], &[(6_000, "Runtime Cap")]);
     let turn = Turn::resumed(on(), who(), before, None, at(0));
@@ -99,11 +98,11 @@ fn response_file_appears_during_startup_guard() {
 
 #[test]
 fn agent_ignores_file_instruction_but_terminal_finishes_default_mode() {
-    let lenient = Rules { strict: false, ..rules() };
+    let lenient = Handoff { strict_file_handoff: false, ..rules() };
     let script = [(0, busy()), (0, Do::LastOutput(Some(" said "))), (5_000, idle())];
     let expected = [(15_000, "warning: no file"), (15_000, "ask last output"), (15_000, "LastOutput said")];
     check("S-17, by grace", lenient, &script, &expected);
-    let short = Rules { timeout: Duration::from_secs(8), ..lenient };
+    let short = Handoff { response_timeout: 8, ..lenient };
     let expected = [(8_000, "warning: no file"), (8_000, "ask last output"), (8_000, "LastOutput said")];
     check("S-17, by timeout", short, &script, &expected);
 }
@@ -112,7 +111,7 @@ fn agent_ignores_file_instruction_but_terminal_finishes_default_mode() {
 fn agent_ignores_file_instruction_but_terminal_finishes_strict_mode() {
     let script = [(0, busy()), (0, Do::LastOutput(Some("said"))), (5_000, idle())];
     check("S-18, by grace", rules(), &script, &[(15_000, "Runtime NoFile")]);
-    let short = Rules { timeout: Duration::from_secs(8), ..rules() };
+    let short = Handoff { response_timeout: 8, ..rules() };
     check("S-18, by timeout", short, &script, &[(8_000, "Runtime NoFile")]);
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::super::testing::{
-    Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, on, play, rules, said,
-    saying, status, unknown, unproven, who, words,
+    Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, play, rules, said, saying,
+    status, unknown, unproven, who, words,
 };
-use super::super::{ApiFailure, Cause, EarlierTurn, Effect, Event, Look, Rules, Seen, Turn};
+use super::super::{ApiFailure, Cause, EarlierTurn, Effect, Event, Look, Seen, Turn};
+use crate::rounds::config::Handoff;
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
 use Do::{Happens, LastOutput};
 
@@ -14,24 +15,16 @@ const NO_FILE: &str = "Runtime NoFile";
 const NEVER: &str = "warning: never entered processing";
 const REMINDING: &str = "warning: no file";
 
-fn within(seconds: u64) -> Rules {
-    Rules { timeout: Duration::from_secs(seconds), ..rules() }
+fn within(seconds: u32) -> Handoff {
+    Handoff { response_timeout: seconds, ..rules() }
 }
 
-fn reminding(reminders: u32) -> Rules {
-    Rules { reminders, ..rules() }
+fn reminding(reminders: u32) -> Handoff {
+    Handoff { max_file_reminders: reminders, ..rules() }
 }
 
-fn lenient() -> Rules {
-    Rules { strict: false, ..rules() }
-}
-
-#[test]
-fn the_defaults_are_the_specs() {
-    let Rules { grace, timeout, strict, reminders, auto_accept, waiting_timeout } = Rules::default();
-    assert_eq!((grace.as_secs(), timeout.as_secs(), reminders), (30, 1800, 0));
-    assert!(strict && !auto_accept);
-    assert_eq!(waiting_timeout, Some(Duration::from_secs(600)));
+fn lenient() -> Handoff {
+    Handoff { strict_file_handoff: false, ..rules() }
 }
 
 #[test]
@@ -47,17 +40,11 @@ fn at_exactly_the_grace_nothing_has_expired() {
     assert_eq!(expired, [Effect::LookAtFile]);
 }
 
-/// The boundaries of the outage, of the turn and of looks at the file: at exactly the limit nothing has expired.
+/// The boundaries of the turn and of looks at the file: at exactly the limit nothing has expired.
 #[test]
 fn other_limits_are_strict_too() {
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
     let nano = Duration::from_nanos(1);
-    let mut turn = begun(rules());
-    turn.handle(seen(Processing), at(0));
-    turn.handle(Event::Unreachable("refused".into()), at(1_000));
-    assert_eq!(turn.handle(Event::Time, at(61_000)), [], "an outage of exactly 60 s");
-    assert!(matches!(turn.handle(Event::Time, at(61_000) + nano)[..], [Effect::End(Err(_))]));
-
     // Quiet at the end of the turn, and the look at the file takes its time.
     let mut turn = begun(within(8));
     turn.handle(seen(Processing), at(0));
@@ -132,7 +119,7 @@ fn grace_guard_and_timeout() {
     check("nothing was ever heard", rules(), &[], &ends);
     check("S-126, error for a moment", rules(), &[(0, error()), (0, idle())], &[(0, "Runtime ErrorState")]);
     check("S-127, error and a file", rules(), &[(0, file("a")), (0, error())], &[(0, "Runtime ErrorState")]);
-    let at_once = Rules { grace: Duration::ZERO, ..rules() };
+    let at_once = Handoff { idle_grace_seconds: 0, ..rules() };
     check("S-130, G = 0", at_once, &[(0, idle())], &[(0, NEVER), (0, NO_FILE)]);
     check("S-130, G = 0, after work", at_once, &[(0, busy()), (50, idle())], &[(50, NO_FILE)]);
     check("S-131, 60 s", within(60), &[(0, busy())], &[(60_000, "keep late file"), (60_000, "Timeout TimedOut")]);
@@ -211,9 +198,9 @@ fn reminders() {
     assert!(!message(rules(), &quiet).contains("reminder"));
     let heard = [(0, busy()), (0, idle()), (12_000, busy()), (13_000, file("a")), (14_000, idle())];
     check("S-138, heard", reminding(1), &heard, &[(10_000, REMINDING), (10_000, "remind 1"), (14_000, "File a")]);
-    let short = Rules { timeout: Duration::from_secs(15), ..reminding(1) };
+    let short = Handoff { response_timeout: 15, ..reminding(1) };
     check("S-140, T in its window", short, &quiet, &[(10_000, REMINDING), (10_000, "remind 1"), (15_000, NO_FILE)]);
-    let same = Rules { timeout: Duration::from_secs(10), ..reminding(1) };
+    let same = Handoff { response_timeout: 10, ..reminding(1) };
     check(
         "S-140, T at the same time",
         same,
@@ -224,44 +211,21 @@ fn reminders() {
 
 #[test]
 fn outages() {
-    let outage = |ms: u64| (ms, Happens(Event::Unreachable("connection refused".into())));
-    let unread = "warning: cannot be read";
-    let short = [(0, busy()), outage(1_000), outage(2_000), (50_000, busy()), (51_000, file("a")), (52_000, idle())];
-    check("S-159, for a while", rules(), &short, &[(1_000, unread), (52_000, "File a")]);
-    let long = [(0, busy()), outage(1_000), outage(30_000)];
-    check("S-160, for too long", rules(), &long, &[(1_000, unread), (61_000, "Runtime Unreachable")]);
-    let said = message(rules(), &long);
-    assert!(said.contains("connection refused") && said.contains("resume"), "{said}");
-    let grace = [(0, busy()), (1_000, idle()), outage(2_000), (20_000, idle())];
-    check("D7, grace is not touched", rules(), &grace, &[(2_000, unread), (20_000, NO_FILE)]);
-    let unread_file = [(0, busy()), outage(1_000), (2_000, file("a")), (9_000, idle())];
-    check("D7, nothing is read meanwhile", rules(), &unread_file, &[(1_000, unread), (9_000, "File a")]);
     let gone = [(0, busy()), (500, Happens(Event::Gone("404".into())))];
     check("S-158, gone", rules(), &gone, &[(500, "Runtime Gone")]);
     assert!(message(rules(), &gone).contains("terminal is gone"));
     let ended = Happens(Event::Gone("its program was ended by SIGKILL".into()));
     check("S-162, the agent has crashed", rules(), &[(0, busy()), (100, ended)], &[(100, "Runtime Gone")]);
-    let pending = [
-        (0, asks(Some("d"))),
-        outage(1_000),
-        (9_000, asks(Some("d"))),
-        (9_500, busy()),
-        (9_600, file("a")),
-        (9_700, idle()),
-    ];
-    let expected = [(0, "accept 1/20 d"), (1_000, unread), (9_000, "accept 2/20 d"), (9_700, "File a")];
-    check("S-161, while a permission is pending", on(), &pending, &expected);
 }
 
 #[test]
 fn a_resumed_turn_goes_on_where_it_was() {
-    let before =
-        EarlierTurn { elapsed: Duration::from_secs(1_700), started: true, reminders: 1, ..EarlierTurn::default() };
+    let before = EarlierTurn { elapsed: Duration::from_secs(1_700), reminders: 1, ..EarlierTurn::default() };
     let resumed = |rules| Turn::resumed(rules, who(), before, None, at(0));
     let ends = [(100_000, "keep late file"), (100_000, "Timeout TimedOut")];
     check_turn("what is left of T", resumed(rules()), &[(0, busy())], &ends);
-    check_turn("started", resumed(rules()), &[(0, idle())], &[(10_000, NO_FILE)]);
-    check_turn("reminded", resumed(reminding(1)), &[(0, idle())], &[(10_000, NO_FILE)]);
+    let guarded = [(10_000, NEVER), (20_000, NO_FILE)];
+    check_turn("reminded", resumed(reminding(1)), &[(0, idle())], &guarded);
     check_turn("S-200, the answer is there", resumed(rules()), &[(0, file("a")), (0, idle())], &[(0, "File a")]);
     let late = EarlierTurn { elapsed: Duration::from_secs(9_999), ..before };
     let overdue = Turn::resumed(rules(), who(), late, None, at(0));

@@ -5,7 +5,6 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 
 use posse_core::rounds::Prompt;
-use posse_core::rounds::{Role, Rounds, Rules, config::LoopConfig};
 
 use super::*;
 use crate::disk::DISK;
@@ -38,15 +37,10 @@ impl Project {
     }
 }
 
-fn mirror(round: u32) -> Mirror {
-    Mirror { state: Box::new(state(round)), at: Wall(0), dispatched: None }
-}
-
 fn state(round: u32) -> StateFile {
-    let config = LoopConfig::default();
-    let prompt = Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() };
-    let rounds = Rounds::begin(Rules::new(&config, false, Default::default()), prompt, Role::Analyst);
-    StateFile { current_round: round, ..rounds.to_state() }
+    let prompt = Prompt { explore: "Say hello.".into(), scenario: "Expect hello.".into() }.to_string();
+    let state = serde_json::json!({ "prompt": prompt, "current_round": round, "final_status": "RUNNING" });
+    StateFile::read(&state.to_string()).unwrap()
 }
 
 #[tokio::test]
@@ -154,19 +148,19 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
 fn s_193_a_state_file_is_old_or_new_and_never_half() {
     let project = Project::new();
     let path = project.path("state.json");
-    project.files.write_state(DISK, mirror(1));
+    project.files.write_state(DISK, state(1));
     let first = fs::read_to_string(&path).unwrap();
-    assert_eq!(StateFile::read(&first).unwrap().current_round, 1);
+    assert_eq!(StateFile::read(&first).unwrap().progress.round, 1);
     // Cut off while it was written: what is half is under another name.
     fs::write(project.path("state.new"), &first[..40]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), first);
-    project.files.write_state(DISK, mirror(2));
-    assert_eq!(StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap().current_round, 2);
+    project.files.write_state(DISK, state(2));
+    assert_eq!(StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap().progress.round, 2);
     // It cannot be written: the last one stays.
     fs::create_dir(project.path("state.new")).unwrap();
-    project.files.write_state(DISK, mirror(3));
+    project.files.write_state(DISK, state(3));
     let kept = StateFile::read(&fs::read_to_string(&path).unwrap()).unwrap();
-    assert_eq!((kept.current_round, kept.final_status), (2, FinalStatus::Running));
+    assert_eq!((kept.progress.round, kept.final_status), (2, FinalStatus::Running));
 }
 
 /// An agent puts a link in the place of the directory while the run goes on.
@@ -179,7 +173,7 @@ fn nothing_is_written_where_a_link_leads_out_of_the_project() {
     symlink(outside.path(), &tmp).unwrap();
     let error = project.files.prepare(DISK).unwrap_err().to_string();
     assert!(error.contains(".tmp is a link"), "{error}");
-    project.files.write_state(DISK, mirror(1));
+    project.files.write_state(DISK, state(1));
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
@@ -187,7 +181,7 @@ fn nothing_is_written_where_a_link_leads_out_of_the_project() {
 fn the_state_file_of_a_run_that_is_over_is_in_its_archive() {
     let project = Project::new();
     for name in ["state.json", "state-2.json"] {
-        project.files.write_state(DISK, mirror(1));
+        project.files.write_state(DISK, state(1));
         project.files.archive_state(DISK);
         assert!(project.files.archive().join(name).exists(), "{name}");
         assert!(!project.path("state.json").exists());

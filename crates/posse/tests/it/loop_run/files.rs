@@ -134,7 +134,7 @@ fn s_116_an_answer_that_comes_too_late_is_kept() {
         Play::new(&first_turn("analyst", "{ answer = 'half' }, { think = '4s' }, { answer = {} }, { say = 'Done.' }"));
     play.configure(json!({ "handoff": { "response_timeout": 3 } }));
     let ran = play.run().ends(1).complains(&["3 s", "analyst"]);
-    assert_eq!(play.journal("turn_failed")[0]["kind"], "timeout");
+    assert_eq!(play.journal("turn_failed")[0]["cause"], "timed_out");
     assert_eq!(play.state().unwrap()["final_status"], "RUNNING");
     // It is named in the message, and so is there.
     let kept = play.archive().into_iter().find(|name| name.ends_with("-analyst-late.md")).unwrap();
