@@ -13,6 +13,7 @@ use super::tests::{candidate, cost, failed, infra, judgement, over, used};
 use super::{Carried, Pipeline};
 use crate::backlog::{ItemOutcome, Kind, Slug};
 use crate::engine::hold::Hold;
+use crate::engine::simulation::{Daemon, Dies, Journal, World};
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::TaskStatus;
 use crate::plan::budget::Usage;
@@ -23,17 +24,6 @@ use crate::time::Wall;
 const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
 const AWAY: &str = "something else is checked out";
-
-/// Where the process dies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Dies {
-    /// The event is written, and nothing was done about it.
-    BeforeActing,
-    /// Half of what it asks for is done.
-    Midway,
-    /// All of it is done.
-    AfterActing,
-}
 
 /// An item as it really is.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +55,7 @@ enum Shelf {
 }
 
 /// What is outside of the process, and survives it.
-struct World {
+struct Outside {
     seed: u64,
     things: BTreeMap<Slug, Thing>,
     /// Everything that was really done, by name, with its answer.
@@ -79,7 +69,7 @@ struct World {
     away: bool,
 }
 
-impl World {
+impl Outside {
     fn new(seed: u64, items: u32) -> Self {
         let things = (0..items).map(|n| {
             let kind = if n.is_multiple_of(2) { Kind::Defect } else { Kind::Feature };
@@ -310,108 +300,111 @@ fn proven(thing: &Thing, outcome: ItemOutcome) {
 
 /// One run of the pipeline, until it is over.
 struct Night {
-    world: World,
+    world: Outside,
     settings: Settings,
-    journal: Vec<(Event, Wall)>,
+    journal: Journal<Self>,
+    /// What has come to its end, and the pipeline does not know yet.
+    queue: VecDeque<Event>,
     carried: Carried,
     /// What the last run began with.
     carried_in: Carried,
+}
+
+impl World for Night {
+    type Run = Pipeline;
+
+    fn new_run(&self) -> Pipeline {
+        Pipeline::new(self.settings.clone(), self.carried.clone())
+    }
+
+    fn check(&mut self, daemon: &Daemon<Self>, _: &[Effect]) {
+        check(&daemon.run);
+    }
+
+    fn perform(&mut self, pipeline: &Pipeline, effect: &Effect) {
+        let event = match effect {
+            Effect::Scan => Some(self.world.look(pipeline)),
+            effect => self.world.perform(effect),
+        };
+        self.queue.extend(event);
+    }
+
+    fn returned(&mut self, daemon: &Daemon<Self>) {
+        self.queue.clear();
+        daemon.run.outstanding().iter().for_each(|effect| self.perform(&daemon.run, effect));
+    }
 }
 
 impl Night {
     fn new(seed: u64, items: u32, parallel: u32) -> Self {
         let mut settings = Settings { mode: Mode::Drain, ..Settings::default() };
         (settings.limits.items_per_hour, settings.pipeline.max_parallel_items) = (1000, parallel);
-        let (journal, carried, carried_in) = Default::default();
-        Self { world: World::new(seed, items), settings, journal, carried, carried_in }
+        let (journal, queue, carried, carried_in) = Default::default();
+        Self { world: Outside::new(seed, items), settings, journal, queue, carried, carried_in }
     }
 
     /// Also how many events it took. `dies` is asked at every event; `people` stop it and check things out.
-    fn run(&mut self, dies: impl Fn(&World, usize) -> Option<Dies>, people: bool) -> (Pipeline, usize) {
+    fn run(&mut self, dies: impl Fn(&Outside, usize) -> Option<Dies>, people: bool) -> (Pipeline, usize) {
         self.world.run += 1;
-        self.journal.clear();
-        let mut pipeline = Pipeline::new(self.settings.clone(), self.carried.clone());
-        let mut queue = VecDeque::from([Event::Started]);
         self.world.away = false;
-        while pipeline.outcome().is_none() {
-            assert!(self.journal.len() < 20_000, "it does not come to an end");
-            let at = self.journal.len();
-            let person = if people { self.world.dice(&format!("people {at}"), 400) } else { 400 };
-            let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
-            // Of several that have come to their end, any may be told first.
-            let any = self.world.dice(&format!("first {at}"), queue.len().max(1) as u64) as usize;
-            let event = match person {
-                0 => Some(Event::Stop(how)),
-                1..5 if !self.world.away => {
-                    self.world.away = true;
-                    Some(self.world.look(&pipeline))
-                }
-                _ => queue.remove(any),
-            };
-            let event = match event {
-                Some(event) => event,
-                // Everything waits for somebody to come back.
-                None if pipeline.away().is_some() => {
-                    self.world.away = false;
-                    self.world.clock += 20 * MINUTE;
-                    self.world.look(&pipeline)
-                }
-                None => {
-                    let deadline = pipeline.deadline();
-                    let deadline =
-                        deadline.unwrap_or_else(|| panic!("nothing to do, nothing to wait for: {pipeline:?}"));
-                    self.world.clock = self.world.clock.max(deadline.0);
-                    Event::Time
-                }
-            };
-            let event = match event {
-                // An end that was asked for is one.
-                Event::Answered { id, mut answer } if ended(&pipeline, &id) => {
-                    if let StepAnswer::SessionEnded { outcome, .. } = &mut answer {
-                        **outcome = Outcome::Interrupted;
-                    }
-                    Event::Answered { id, answer }
-                }
-                event => event,
-            };
+        self.queue = VecDeque::from([Event::Started]);
+        let mut daemon = Daemon::new(self);
+        while daemon.run.outcome().is_none() {
+            let at = daemon.journal.len();
+            assert!(at < 20_000, "it does not come to an end");
+            let event = self.next(&daemon.run, at, people);
             self.world.clock += SECOND;
-            let now = Wall(self.world.clock);
-            self.journal.push((event.clone(), now));
             let death = dies(&self.world, at);
-            if death != Some(Dies::BeforeActing) {
-                let effects = pipeline.handle(event, now);
-                check(&pipeline);
-                let enough = if death == Some(Dies::Midway) { effects.len() / 2 } else { effects.len() };
-                queue.extend(effects[..enough].iter().filter_map(|effect| self.act(&pipeline, effect)));
-            }
-            if death.is_some() {
-                // Only the journal and the world are left.
-                pipeline = Pipeline::new(self.settings.clone(), self.carried.clone());
-                for (event, at) in &self.journal {
-                    pipeline.handle(event.clone(), *at);
-                }
-                let asked = pipeline.outstanding().to_vec();
-                queue = asked.iter().filter_map(|effect| self.act(&pipeline, effect)).collect();
-            }
+            daemon.handle(self, event, Wall(self.world.clock), death);
         }
+        let Daemon { run: pipeline, journal } = daemon;
+        let events = journal.len();
+        self.journal = journal;
         self.explained(&pipeline);
         self.carried_in = std::mem::replace(&mut self.carried, pipeline.carried().for_the_next());
-        (pipeline, self.journal.len())
+        (pipeline, events)
     }
 
-    fn act(&mut self, pipeline: &Pipeline, effect: &Effect) -> Option<Event> {
-        match effect {
-            Effect::Scan => Some(self.world.look(pipeline)),
-            effect => self.world.perform(effect),
+    fn next(&mut self, pipeline: &Pipeline, at: usize, people: bool) -> Event {
+        let person = if people { self.world.dice(&format!("people {at}"), 400) } else { 400 };
+        let how = if at.is_multiple_of(2) { StopHow::Now } else { StopHow::AfterTask };
+        // Of several that have come to their end, any may be told first.
+        let any = self.world.dice(&format!("first {at}"), self.queue.len().max(1) as u64) as usize;
+        let event = match person {
+            0 => Some(Event::Stop(how)),
+            1..5 if !self.world.away => {
+                self.world.away = true;
+                Some(self.world.look(pipeline))
+            }
+            _ => self.queue.remove(any),
+        };
+        match event {
+            // An end that was asked for is one.
+            Some(Event::Answered { id, mut answer }) if ended(pipeline, &id) => {
+                if let StepAnswer::SessionEnded { outcome, .. } = &mut answer {
+                    **outcome = Outcome::Interrupted;
+                }
+                Event::Answered { id, answer }
+            }
+            Some(event) => event,
+            // Everything waits for somebody to come back.
+            None if pipeline.away().is_some() => {
+                self.world.away = false;
+                self.world.clock += 20 * MINUTE;
+                self.world.look(pipeline)
+            }
+            None => {
+                let deadline = pipeline.deadline();
+                let deadline = deadline.unwrap_or_else(|| panic!("nothing to do, nothing to wait for: {pipeline:?}"));
+                self.world.clock = self.world.clock.max(deadline.0);
+                Event::Time
+            }
         }
     }
 
     /// The journal alone says of every item how it stands and why, and it is the truth.
     fn explained(&self, pipeline: &Pipeline) {
-        let mut again = Pipeline::new(self.settings.clone(), self.carried.clone());
-        for (event, at) in &self.journal {
-            again.handle(event.clone(), *at);
-        }
+        let again = self.read_back(&self.journal);
         let looked = self.journal.iter().any(|(event, _)| matches!(event, Event::Scanned { .. }));
         for (item, thing) in self.world.things.iter().filter(|_| looked) {
             let why = pipeline.why(item).unwrap();
@@ -497,9 +490,9 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
     for seed in seeds.clone() {
         let mut night = Night::new(seed, 200, parallel);
         let died = std::cell::Cell::new(0);
-        let dies = |world: &World, at: usize| {
+        let dies = |world: &Outside, at: usize| {
             let dice = world.dice(&format!("dies {at}"), 150);
-            let how = [Dies::BeforeActing, Dies::Midway, Dies::AfterActing].get(dice as usize).copied();
+            let how = Dies::ALL[1..].get(dice as usize).copied();
             died.set(died.get() + usize::from(how.is_some()));
             how
         };
@@ -566,8 +559,8 @@ fn killed_at_every_entry_it_ends_the_same() {
         let (end, events) = small(seed, None);
         ends.insert(format!("{:?}", end.0));
         for at in 0..events {
-            for how in [Dies::BeforeActing, Dies::Midway, Dies::AfterActing] {
-                let (again, _) = small(seed, Some((at, how)));
+            for how in &Dies::ALL[1..] {
+                let (again, _) = small(seed, Some((at, *how)));
                 assert_eq!(again, end, "seed {seed}, killed at entry {at}, {how:?}");
             }
         }

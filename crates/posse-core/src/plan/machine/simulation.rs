@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use world::{Act, World};
 
 use super::{Effect, Event, Left, MergeResult, Part, Run, RunId, resume};
+use crate::engine::simulation::{self, Daemon, Dies, Journal};
 use crate::engine::{Machine, RunOutcome};
 use crate::plan::outcome::Outcome;
 use crate::plan::select::satisfied;
@@ -44,22 +45,8 @@ const ATTEMPTS: u32 = 3;
 /// A person begins it so often. Then they have had enough.
 const ROUNDS: usize = 12;
 
-/// Where the daemon dies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Dies {
-    /// It was told, and has not written it down.
-    BeforeDurable,
-    /// It is written down, and nothing was done about it.
-    BeforeActing,
-    /// Half of what it asks for is done.
-    Midway,
-    /// All of it is done.
-    AfterActing,
-}
-
-const DEATHS: [Dies; 4] = [Dies::BeforeDurable, Dies::BeforeActing, Dies::Midway, Dies::AfterActing];
-
 /// What happens next.
+#[derive(Clone)]
 enum Next {
     Edit(String),
     Deed(String),
@@ -70,18 +57,24 @@ enum Next {
 
 #[derive(Clone)]
 struct Sim {
+    daemon: Daemon<Outside>,
+    outside: Outside,
+}
+
+#[derive(Clone)]
+struct Outside {
     world: World,
     /// What this run began with.
     text: String,
     before: BTreeMap<TaskId, u32>,
     state: State,
     left: BTreeMap<TaskId, Left>,
-    run: Run,
     starts: BTreeMap<TaskId, u32>,
-    journal: Vec<(Event, i64)>,
     /// The journals of earlier runs, and how these ended.
-    rounds: Vec<(Vec<(Event, i64)>, RunOutcome)>,
+    rounds: Vec<(Journal<Self>, RunOutcome)>,
     clock: i64,
+    /// What the daemon is being told.
+    next: Option<Next>,
     /// What people have done.
     acts: usize,
     /// Answers that sessions have to hear.
@@ -89,120 +82,34 @@ struct Sim {
     /// Tasks that a person wants done again.
     wanted_again: BTreeSet<TaskId>,
     second_chance: bool,
+    /// The tasks of the plan so far.
+    tasks: BTreeSet<TaskId>,
     /// Runs as journals of this length give them, by round: to read one back takes longer than all the rest.
-    read_back: Rc<RefCell<ReadBack>>,
+    read_back: Rc<RefCell<BTreeMap<(usize, usize), Run>>>,
 }
 
-/// By round and length: the run, and how often its tasks were started.
-type ReadBack = BTreeMap<(usize, usize), (Run, BTreeMap<TaskId, u32>)>;
+impl simulation::World for Outside {
+    type Run = Run;
 
-fn new_run(text: &str, starts: &BTreeMap<TaskId, u32>, state: State, left: &BTreeMap<TaskId, Left>) -> Run {
-    let (plan, _) = Plan::read("sim", text).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
-    let mut run = Run::new("sim", text, state, Settings::of(&plan), starts).unwrap();
-    run.take_over(left);
-    run
-}
-
-impl Sim {
-    fn new(seed: u64) -> Self {
-        let state = State::recorded(&Plan::read("sim", PLAN).unwrap().0);
-        let mut sim = Self {
-            world: World::new(seed),
-            text: PLAN.into(),
-            before: BTreeMap::new(),
-            run: new_run(PLAN, &BTreeMap::new(), state.clone(), &BTreeMap::new()),
-            state,
-            left: BTreeMap::new(),
-            starts: BTreeMap::new(),
-            journal: Vec::new(),
-            rounds: Vec::new(),
-            clock: 0,
-            acts: 0,
-            answers: BTreeMap::new(),
-            wanted_again: BTreeSet::new(),
-            second_chance: false,
-            read_back: Rc::default(),
-        };
-        sim.happen(Event::Started, 1, None);
-        sim
+    fn new_run(&self) -> Run {
+        new_run(&self.text, &self.before, self.state.clone(), &self.left)
     }
 
-    /// The earliest of what is on its way. Of two at the same time always the same one.
-    fn next(&self) -> (i64, Next) {
-        let deeds = self.world.pending().map(|(name, deed)| {
-            let name = name.clone();
-            (deed.due, if deed.edit.is_some() { Next::Edit(name) } else { Next::Deed(name) })
-        });
-        let act = self.world.acts.get(self.acts).map(|(at, _)| (*at, Next::Act));
-        let answers = self.asking().map(|(task, since, due)| (since.saturating_add(due), Next::Answer(task)));
-        let answers = answers.filter(|(due, _)| *due < i64::MAX);
-        let time = self.run.deadline().map(|deadline| (deadline.0, Next::Time));
-        let all = deeds.chain(act).chain(answers).chain(time);
-        all.min_by_key(|(due, _)| *due)
-            .unwrap_or_else(|| panic!("nothing to do and nothing to wait for: {:?}", self.run))
-    }
-
-    /// Tasks that ask, since when, and how long it takes to answer.
-    fn asking(&self) -> impl Iterator<Item = (TaskId, i64, i64)> {
-        let asking = self.run.state().iter().filter(|(_, record)| record.status == TaskStatus::Suspended);
-        asking.map(|(task, record)| {
-            let since = record.suspended_at.clone().unwrap();
-            (task.clone(), since.parse::<Timestamp>().unwrap().as_millisecond(), self.world.patience(task, &since))
+    fn read_back(&self, journal: &Journal<Self>) -> Run {
+        let length = (self.rounds.len(), journal.len());
+        let known = self.read_back.borrow().get(&length).cloned();
+        known.unwrap_or_else(|| {
+            let mut run = self.new_run();
+            for (event, at) in journal.iter().cloned() {
+                run.handle(event, at);
+            }
+            self.read_back.borrow_mut().insert(length, run.clone());
+            run
         })
     }
 
-    /// One thing happens, and the daemon dies of it or not. Whether there is more to come.
-    fn step(&mut self, dies: Option<Dies>) -> bool {
-        let (due, next) = self.next();
-        let now = due.max(self.clock + 1);
-        if let Some(event) = self.event(&next) {
-            if dies == Some(Dies::BeforeDurable) {
-                self.restart();
-                return true;
-            }
-            self.note(&next, &event);
-            self.happen(event, now, dies);
-        } else {
-            self.skip(&next);
-        }
-        self.run.outcome().is_none() || self.again()
-    }
-
-    /// What the machine is told; `None` if that is nothing.
-    fn event(&self, next: &Next) -> Option<Event> {
-        let edited = |given: &str, edit: &world::Edit| {
-            // Whoever puts two texts together does it as the one who wrote the second would have done.
-            let is_current = self.run.text().is_same_plan(given);
-            let ours = if is_current { given.to_owned() } else { self.run.mirror().unwrap().to_string() };
-            let theirs = edit.made_in(&ours);
-            (ours != theirs).then_some(Event::PlanEdited { ours, theirs })
-        };
-        match next {
-            Next::Edit(name) => {
-                let (given, edit) = self.world.deeds[name].last()?.edit.as_ref()?;
-                edited(given, edit)
-            }
-            Next::Deed(name) => Some(self.world.deeds[name].last()?.event.clone()),
-            Next::Act => match &self.world.acts[self.acts].1 {
-                Act::Stop(how) => Some(Event::Stop(*how)),
-                Act::Edit(edit) => edited(&self.run.mirror().unwrap(), edit),
-                Act::Retry(task) => {
-                    let busy = matches!(self.run.state().status(task), TaskStatus::InProgress | TaskStatus::Completed);
-                    (!busy).then(|| Event::Retry { task: task.clone() })
-                }
-            },
-            Next::Answer(task) => Some(Event::Answered { task: task.clone(), answer: self.answer(task) }),
-            Next::Time => Some(Event::Time),
-        }
-    }
-
-    fn answer(&self, task: &TaskId) -> String {
-        let question = self.run.state().get(task).and_then(|record| record.question.clone());
-        format!("said to {}", question.unwrap_or_default())
-    }
-
     /// It is durable: nobody says it again.
-    fn note(&mut self, next: &Next, event: &Event) {
+    fn durable(&mut self, event: &Event) {
         match event {
             Event::Answered { task, answer } => drop(self.answers.insert(task.clone(), answer.clone())),
             Event::Retry { task } => {
@@ -212,125 +119,29 @@ impl Sim {
             Event::SessionEnded { run, outcome: Outcome::Suspended { .. }, .. } => drop(self.answers.remove(&run.task)),
             _ => {}
         }
-        if let Next::Deed(name) = next {
-            self.world.deeds.get_mut(name).and_then(|deeds| deeds.last_mut()).unwrap().told = true;
-        } else {
-            self.skip(next);
-        }
-    }
-
-    fn skip(&mut self, next: &Next) {
-        match next {
-            Next::Edit(name) => self.world.deeds.get_mut(name).and_then(|deeds| deeds.last_mut()).unwrap().edit = None,
-            Next::Act => self.acts += 1,
-            Next::Deed(_) | Next::Answer(_) | Next::Time => {}
-        }
-    }
-
-    fn happen(&mut self, event: Event, now: i64, dies: Option<Dies>) {
-        self.clock = now;
-        self.journal.push((event.clone(), now));
-        if dies != Some(Dies::BeforeActing) {
-            let tasks: BTreeSet<TaskId> = self.run.plan().tasks().map(|task| task.id.clone()).collect();
-            let effects = self.take(event, now);
-            self.check(&effects, &tasks);
-            let enough = if dies == Some(Dies::Midway) { effects.len() / 2 } else { effects.len() };
-            self.perform(&effects[..enough]);
-        }
-        if dies.is_some() {
-            self.restart();
-        }
-        let waits = self.run.outcome().is_none() && self.world.pending().next().is_none();
-        assert!(!waits || self.run.deadline().is_some(), "it waits for ever: {:?}", self.run);
-    }
-
-    fn take(&mut self, event: Event, now: i64) -> Vec<Effect> {
-        let effects = self.run.handle(event, Wall(now));
-        for effect in &effects {
-            if let Effect::MakeArea { run } = effect {
-                self.starts.insert(run.task.clone(), run.start);
+        match self.next.take() {
+            Some(Next::Deed(name)) => {
+                self.world.deeds.get_mut(&name).and_then(|deeds| deeds.last_mut()).unwrap().told = true;
             }
+            Some(next) => self.skip(&next),
+            None => {}
         }
-        effects
     }
 
-    fn perform(&mut self, effects: &[Effect]) {
-        let (run, round) = (&self.run, self.rounds.len());
-        effects
-            .iter()
-            .for_each(|effect| self.world.perform(effect, round, self.clock, || run.mirror().unwrap().to_string()));
-    }
-
-    /// Only the journal and the world are left.
-    fn restart(&mut self) {
-        let journal = (self.rounds.len(), self.journal.len());
-        let known = self.read_back.borrow().get(&journal).cloned();
-        if let Some(known) = known {
-            (self.run, self.starts) = known;
-        } else {
-            self.run = new_run(&self.text, &self.before, self.state.clone(), &self.left);
-            self.starts.clone_from(&self.before);
-            for (event, at) in self.journal.clone() {
-                self.take(event, at);
-            }
-            self.read_back.borrow_mut().insert(journal, (self.run.clone(), self.starts.clone()));
+    fn perform(&mut self, run: &Run, effect: &Effect) {
+        if let Effect::MakeArea { run } = effect {
+            self.starts.insert(run.task.clone(), run.start);
         }
-        let outstanding = self.run.outstanding().to_vec();
-        self.perform(&outstanding);
+        self.world.perform(effect, self.rounds.len(), self.clock, || run.mirror().unwrap().to_string());
     }
 
-    /// The run is over. Whether a person goes on with what is left.
-    fn again(&mut self) -> bool {
-        let (outcome, _) = self.run.outcome().unwrap();
-        self.rounds.push((std::mem::take(&mut self.journal), outcome));
-        self.text = self.run.mirror().unwrap().to_string();
-        let (plan, _) = Plan::read("sim", &self.text).unwrap();
-        assert!(State::recorded(&plan).statuses().eq(self.run.state().statuses()), "the file says the same");
-        let ended = matches!(outcome, RunOutcome::Failed | RunOutcome::Deadlocked);
-        if outcome.is_success() || self.rounds.len() == ROUNDS || (ended && self.second_chance) {
-            return false;
-        }
-        self.second_chance |= ended;
-        let mut last = self.run.clone();
-        for task in plan.tasks().map(|task| task.id.clone()) {
-            match last.state().status(&task) {
-                TaskStatus::Suspended => {
-                    let answer = self.answer(&task);
-                    self.answers.insert(task.clone(), answer.clone());
-                    last.handle(Event::Answered { task, answer }, Wall(self.clock));
-                }
-                TaskStatus::Failed if ended => {
-                    self.answers.remove(&task);
-                    // A retry starts from the beginning, even if work of an earlier attempt exists.
-                    self.wanted_again.insert(task.clone());
-                    last.handle(Event::Retry { task }, Wall(self.clock));
-                }
-                _ => {}
-            }
-        }
-        self.before.clone_from(&self.starts);
-        self.state = last.state_between_runs(&plan);
-        let there = |_: &TaskId| Ok::<_, ()>(true);
-        self.left = resume(&plan, &mut self.state, Some(&last), there).unwrap().left;
-        self.run = new_run(&self.text, &self.before, self.state.clone(), &self.left);
-        self.happen(Event::Started, self.clock + 1, None);
-        // It may be over at once.
-        self.run.outcome().is_none() || self.again()
-    }
-
-    /// Everything that was ever written down.
-    fn history(&self) -> Vec<(Event, i64)> {
-        let all = self.rounds.iter().flat_map(|(journal, _)| journal).chain(&self.journal);
-        all.cloned().collect()
-    }
-
-    /// What must hold after every event.
-    fn check(&self, effects: &[Effect], tasks_before: &BTreeSet<TaskId>) {
-        let (plan, state) = (self.run.plan(), self.run.state());
+    fn check(&mut self, daemon: &Daemon<Self>, effects: &[Effect]) {
+        let (plan, state) = (daemon.run.plan(), daemon.run.state());
         let tasks: BTreeSet<TaskId> = plan.tasks().map(|task| task.id.clone()).collect();
-        assert!(tasks.is_superset(tasks_before), "{tasks_before:?} became {tasks:?}");
+        assert!(tasks.is_superset(&self.tasks), "{:?} became {tasks:?}", self.tasks);
+        self.tasks = tasks;
         assert_eq!(plan.meta.max_attempts, None, "a rule was changed");
-        let sessions: BTreeSet<&RunId> = self.run.outstanding().iter().filter_map(session).collect();
+        let sessions: BTreeSet<&RunId> = daemon.run.outstanding().iter().filter_map(session).collect();
         assert!(sessions.len() <= WORKERS, "{sessions:?}");
         for effect in effects {
             if let Effect::MakeArea { run: started } = effect {
@@ -339,11 +150,15 @@ impl Sim {
                     let need = plan.task(need.as_str()).unwrap();
                     assert!(satisfied(plan, need, state), "{} was started without {}", task.id, need.id);
                 }
-                let merged = |(event, _): &(Event, i64)| merged(event).is_some_and(|run| run.task == started.task);
-                let again = self.history().iter().any(merged);
+                let merged = |(event, _): &(Event, Wall)| merged(event).is_some_and(|run| run.task == started.task);
+                let again = self.history(&daemon.journal).iter().any(merged);
                 let wanted_again = self.wanted_again.contains(&task.id);
                 assert!(!again || wanted_again, "{started} was started, and it is done");
-                let last = self.history().into_iter().rev().find_map(|(event, _)| work_is_there(&event, &task.id));
+                let last = self
+                    .history(&daemon.journal)
+                    .into_iter()
+                    .rev()
+                    .find_map(|(event, _)| work_is_there(&event, &task.id));
                 assert!(last != Some(true) || wanted_again, "{started} was started, and there is work of it");
             }
             let work = session(effect).filter(|run| run.part == Part::Work);
@@ -355,22 +170,200 @@ impl Sim {
         for (id, record) in state.iter() {
             assert!(record.attempts <= ATTEMPTS, "{id} was tried {} times", record.attempts);
         }
-        if let Some(at) = self.run.deadline() {
-            assert!(at > self.run.progress.now, "a deadline that is past");
+        if let Some(at) = daemon.run.deadline() {
+            assert!(at > daemon.run.progress.now, "a deadline that is past");
         }
+    }
+}
+
+impl Outside {
+    /// Everything that was ever written down.
+    fn history(&self, journal: &Journal<Self>) -> Journal<Self> {
+        self.rounds.iter().flat_map(|(journal, _)| journal).chain(journal).cloned().collect()
+    }
+
+    fn skip(&mut self, next: &Next) {
+        match next {
+            Next::Edit(name) => self.world.deeds.get_mut(name).and_then(|deeds| deeds.last_mut()).unwrap().edit = None,
+            Next::Act => self.acts += 1,
+            Next::Deed(_) | Next::Answer(_) | Next::Time => {}
+        }
+    }
+}
+
+fn new_run(text: &str, starts: &BTreeMap<TaskId, u32>, state: State, left: &BTreeMap<TaskId, Left>) -> Run {
+    let (plan, _) = Plan::read("sim", text).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+    let mut run = Run::new("sim", text, state, Settings::of(&plan), starts).unwrap();
+    run.take_over(left);
+    run
+}
+
+impl Sim {
+    fn new(seed: u64) -> Self {
+        let outside = Outside {
+            world: World::new(seed),
+            text: PLAN.into(),
+            before: BTreeMap::new(),
+            state: State::recorded(&Plan::read("sim", PLAN).unwrap().0),
+            left: BTreeMap::new(),
+            starts: BTreeMap::new(),
+            rounds: Vec::new(),
+            clock: 0,
+            next: None,
+            acts: 0,
+            answers: BTreeMap::new(),
+            wanted_again: BTreeSet::new(),
+            second_chance: false,
+            tasks: BTreeSet::new(),
+            read_back: Rc::default(),
+        };
+        let mut sim = Self { daemon: Daemon::new(&outside), outside };
+        sim.happen(Event::Started, 1, None);
+        sim
+    }
+
+    /// The earliest of what is on its way. Of two at the same time always the same one.
+    fn next(&self) -> (i64, Next) {
+        let deeds = self.outside.world.pending().map(|(name, deed)| {
+            let name = name.clone();
+            (deed.due, if deed.edit.is_some() { Next::Edit(name) } else { Next::Deed(name) })
+        });
+        let act = self.outside.world.acts.get(self.outside.acts).map(|(at, _)| (*at, Next::Act));
+        let answers = self.asking().map(|(task, since, due)| (since.saturating_add(due), Next::Answer(task)));
+        let answers = answers.filter(|(due, _)| *due < i64::MAX);
+        let time = self.daemon.run.deadline().map(|deadline| (deadline.0, Next::Time));
+        let all = deeds.chain(act).chain(answers).chain(time);
+        all.min_by_key(|(due, _)| *due)
+            .unwrap_or_else(|| panic!("nothing to do and nothing to wait for: {:?}", self.daemon.run))
+    }
+
+    /// Tasks that ask, since when, and how long it takes to answer.
+    fn asking(&self) -> impl Iterator<Item = (TaskId, i64, i64)> {
+        let asking = self.daemon.run.state().iter().filter(|(_, record)| record.status == TaskStatus::Suspended);
+        asking.map(|(task, record)| {
+            let since = record.suspended_at.clone().unwrap();
+            (
+                task.clone(),
+                since.parse::<Timestamp>().unwrap().as_millisecond(),
+                self.outside.world.patience(task, &since),
+            )
+        })
+    }
+
+    /// One thing happens, and the daemon dies of it or not. Whether there is more to come.
+    fn step(&mut self, dies: Option<Dies>) -> bool {
+        let (due, next) = self.next();
+        match self.event(&next) {
+            Some(event) => {
+                self.outside.next = Some(next);
+                self.happen(event, due.max(self.outside.clock + 1), dies);
+            }
+            None => {
+                self.outside.next = None;
+                self.outside.skip(&next);
+            }
+        }
+        dies == Some(Dies::BeforeDurable) || self.daemon.run.outcome().is_none() || self.again()
+    }
+
+    /// What the machine is told; `None` if that is nothing.
+    fn event(&self, next: &Next) -> Option<Event> {
+        let edited = |given: &str, edit: &world::Edit| {
+            // Whoever puts two texts together does it as the one who wrote the second would have done.
+            let is_current = self.daemon.run.text().is_same_plan(given);
+            let ours = if is_current { given.to_owned() } else { self.daemon.run.mirror().unwrap().to_string() };
+            let theirs = edit.made_in(&ours);
+            (ours != theirs).then_some(Event::PlanEdited { ours, theirs })
+        };
+        match next {
+            Next::Edit(name) => {
+                let (given, edit) = self.outside.world.deeds[name].last()?.edit.as_ref()?;
+                edited(given, edit)
+            }
+            Next::Deed(name) => Some(self.outside.world.deeds[name].last()?.event.clone()),
+            Next::Act => match &self.outside.world.acts[self.outside.acts].1 {
+                Act::Stop(how) => Some(Event::Stop(*how)),
+                Act::Edit(edit) => edited(&self.daemon.run.mirror().unwrap(), edit),
+                Act::Retry(task) => {
+                    let busy =
+                        matches!(self.daemon.run.state().status(task), TaskStatus::InProgress | TaskStatus::Completed);
+                    (!busy).then(|| Event::Retry { task: task.clone() })
+                }
+            },
+            Next::Answer(task) => Some(Event::Answered { task: task.clone(), answer: self.answer(task) }),
+            Next::Time => Some(Event::Time),
+        }
+    }
+
+    fn answer(&self, task: &TaskId) -> String {
+        let question = self.daemon.run.state().get(task).and_then(|record| record.question.clone());
+        format!("said to {}", question.unwrap_or_default())
+    }
+
+    fn happen(&mut self, event: Event, now: i64, dies: Option<Dies>) {
+        if dies != Some(Dies::BeforeDurable) {
+            self.outside.clock = now;
+        }
+        self.daemon.handle(&mut self.outside, event, Wall(now), dies);
+        let run = &self.daemon.run;
+        let waits = run.outcome().is_none() && self.outside.world.pending().next().is_none();
+        assert!(!waits || run.deadline().is_some(), "it waits for ever: {run:?}");
+    }
+
+    /// The run is over. Whether a person goes on with what is left.
+    fn again(&mut self) -> bool {
+        let (outcome, _) = self.daemon.run.outcome().unwrap();
+        self.outside.rounds.push((std::mem::take(&mut self.daemon.journal), outcome));
+        self.outside.text = self.daemon.run.mirror().unwrap().to_string();
+        let (plan, _) = Plan::read("sim", &self.outside.text).unwrap();
+        assert!(State::recorded(&plan).statuses().eq(self.daemon.run.state().statuses()), "the file says the same");
+        let ended = matches!(outcome, RunOutcome::Failed | RunOutcome::Deadlocked);
+        if outcome.is_success() || self.outside.rounds.len() == ROUNDS || (ended && self.outside.second_chance) {
+            return false;
+        }
+        self.outside.second_chance |= ended;
+        let mut last = self.daemon.run.clone();
+        for task in plan.tasks().map(|task| task.id.clone()) {
+            match last.state().status(&task) {
+                TaskStatus::Suspended => {
+                    let answer = self.answer(&task);
+                    self.outside.answers.insert(task.clone(), answer.clone());
+                    last.handle(Event::Answered { task, answer }, Wall(self.outside.clock));
+                }
+                TaskStatus::Failed if ended => {
+                    self.outside.answers.remove(&task);
+                    // A retry starts from the beginning, even if work of an earlier attempt exists.
+                    self.outside.wanted_again.insert(task.clone());
+                    last.handle(Event::Retry { task }, Wall(self.outside.clock));
+                }
+                _ => {}
+            }
+        }
+        self.outside.before.clone_from(&self.outside.starts);
+        self.outside.state = last.state_between_runs(&plan);
+        let there = |_: &TaskId| Ok::<_, ()>(true);
+        self.outside.left = resume(&plan, &mut self.outside.state, Some(&last), there).unwrap().left;
+        self.daemon = Daemon::new(&self.outside);
+        self.happen(Event::Started, self.outside.clock + 1, None);
+        // It may be over at once.
+        self.daemon.run.outcome().is_none() || self.again()
+    }
+
+    fn history(&self) -> Journal<Outside> {
+        self.outside.history(&self.daemon.journal)
     }
 
     /// Nothing is verified but what was worked on, checked, validated and merged, all in one start of it.
     fn check_evidence(&self) {
         let history = self.history();
         let happened = |fits: &dyn Fn(&Event) -> bool| history.iter().any(|(event, _)| fits(event));
-        let succeeded = self.rounds.last().is_some_and(|(_, outcome)| outcome.is_success());
+        let succeeded = self.outside.rounds.last().is_some_and(|(_, outcome)| outcome.is_success());
         assert!(
             !succeeded || happened(&|event| matches!(event, Event::PlanChecked { .. })),
             "nobody looked at the whole"
         );
-        for task in self.run.plan().tasks() {
-            let status = self.run.state().status(&task.id);
+        for task in self.daemon.run.plan().tasks() {
+            let status = self.daemon.run.state().status(&task.id);
             if succeeded {
                 assert!(matches!(status, TaskStatus::Verified | TaskStatus::Skipped), "{}: {status}", task.id);
             }
@@ -382,7 +375,7 @@ impl Sim {
                 let worked = |event: &Event| matches!(event, Event::SessionEnded { run, outcome: Outcome::Done(_), .. } if is(run));
                 let green = |event: &Event| matches!(event, Event::GatesEnded { run, failed: None } if is(run));
                 let landed = |event: &Event| merged(event).is_some_and(is);
-                let validators = if self.run.plan().validates(task) { 2 } else { 0 };
+                let validators = if self.daemon.run.plan().validates(task) { 2 } else { 0 };
                 let passed = (0..validators).all(|number| {
                     happened(&|event| {
                         matches!(event, Event::ValidatorEnded { run, judgement, outcome: Outcome::Done(_), .. }
@@ -392,7 +385,7 @@ impl Sim {
                 });
                 happened(&worked) && happened(&green) && happened(&landed) && passed
             };
-            let starts = self.starts.get(&task.id).copied().unwrap_or(0);
+            let starts = self.outside.starts.get(&task.id).copied().unwrap_or(0);
             assert!((1..=starts).any(proven), "{} is verified without evidence", task.id);
         }
     }
@@ -459,7 +452,7 @@ fn killed_at_every_write(seed: u64) {
     let (moments, end) = undisturbed(seed);
     let history = end.history();
     for (at, before) in moments.iter().enumerate() {
-        for dies in DEATHS {
+        for dies in Dies::ALL {
             let mut sim = before.clone();
             let mut more = sim.step(Some(dies));
             // All the way for some. For the others a few steps: the same run in the same world goes the same way.
@@ -472,8 +465,8 @@ fn killed_at_every_write(seed: u64) {
             let (now, moment) = (sim.history(), format!("seed {seed}, killed at {at}, {dies:?}"));
             assert!(history.starts_with(&now), "{moment}: another history\n{:#?}", now.last());
             if !more {
-                assert_eq!(sim.world.names(), end.world.names(), "{moment}");
-                assert_eq!(sim.run.state(), end.run.state(), "{moment}");
+                assert_eq!(sim.outside.world.names(), end.outside.world.names(), "{moment}");
+                assert_eq!(sim.daemon.run.state(), end.daemon.run.state(), "{moment}");
             }
         }
     }
@@ -489,10 +482,10 @@ fn whatever_happens_while_nobody_looks() {
         while more {
             assert!(steps < 3000, "it does not come to an end");
             steps += 1;
-            let dice = sim.world.dice(&format!("death {steps}"), 12) as usize;
-            more = sim.step(DEATHS.get(dice).copied());
-            if dice < DEATHS.len() && more {
-                sim.clock += sim.world.dice(&format!("downtime {steps}"), 2_000_000) as i64;
+            let dice = sim.outside.world.dice(&format!("death {steps}"), 12) as usize;
+            more = sim.step(Dies::ALL.get(dice).copied());
+            if dice < Dies::ALL.len() && more {
+                sim.outside.clock += sim.outside.world.dice(&format!("downtime {steps}"), 2_000_000) as i64;
             }
         }
         sim.check_evidence();
@@ -504,7 +497,7 @@ fn every_run_comes_to_an_end() {
     let (mut ends, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..30 {
         let (_, sim) = undisturbed(seed);
-        ends.extend(sim.rounds.iter().map(|(_, outcome)| format!("{outcome:?}")));
+        ends.extend(sim.outside.rounds.iter().map(|(_, outcome)| format!("{outcome:?}")));
         seen.extend(sim.history().iter().map(|(event, _)| kind(event)));
     }
     for outcome in ["Verified", "CompletedWithWarnings", "Failed", "Deadlocked", "Suspended", "Stopped"] {
