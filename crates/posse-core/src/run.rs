@@ -28,8 +28,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::turn::TurnRecord;
 pub use entry::{Entry, Step, StepOutcome, Stop};
-pub use machine::{Run, TurnRecord};
+pub use machine::Run;
 pub use messages::{Caller, Effect, Input, RunEvent, Sent, Traces};
 pub use traces::{Shown, judge_traces};
 

@@ -22,6 +22,11 @@ impl Wall {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or_default()
     }
 
+    /// The time since then; nothing if the clock was set back.
+    pub fn since(self, earlier: Wall) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+
     pub fn after(self, by: Duration) -> Wall {
         Wall(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
     }

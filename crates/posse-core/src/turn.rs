@@ -40,8 +40,6 @@ mod tables;
 mod testing;
 mod waiting;
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 pub use failure::ApiFailure;
@@ -50,29 +48,51 @@ pub use outcome::{Answer, AnswerFrom, Cause, Notice, TurnError};
 
 use crate::detect::Dialog;
 use crate::ids::TerminalId;
+use crate::rounds::Key;
 pub use crate::rounds::Level;
 use crate::status::{Status, StatusKind, WaitingKind};
+use crate::time::Wall;
 
-/// Whose turn it is, in the words of the messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnOwner {
-    pub role: String,
-    /// Which turn of the loop, as in the name of its file.
-    pub key: String,
+/// A turn that is under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnRecord {
+    pub turn: u64,
+    pub key: Key,
     pub terminal: TerminalId,
-    /// The response file, as shown to people.
-    pub file: String,
-}
-
-/// What is known of a turn that was going on when the daemon died.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EarlierTurn {
+    pub attempt: u32,
+    pub text: String,
+    pub begun: Wall,
+    /// When the prompt may first have been on its way.
+    pub dispatching: Option<Wall>,
+    /// How much the terminal had printed by then.
+    pub printed: Option<u64>,
+    pub sent: Option<Wall>,
     pub accepts: u32,
     pub reminders: u32,
-    /// A person was told that a question waits.
     pub human_told: bool,
-    /// How much of the timeout is spent.
-    pub elapsed: Duration,
+    /// The answer was taken. The response file is not in the archive yet.
+    pub answered: bool,
+}
+
+impl TurnRecord {
+    /// A turn of which nothing has been sent yet.
+    pub(crate) fn new(turn: u64, key: Key, terminal: TerminalId, attempt: u32, text: String, begun: Wall) -> Self {
+        Self {
+            turn,
+            key,
+            terminal,
+            attempt,
+            text,
+            begun,
+            dispatching: None,
+            printed: None,
+            sent: None,
+            accepts: 0,
+            reminders: 0,
+            human_told: false,
+            answered: false,
+        }
+    }
 }
 
 /// What the terminal is now.
@@ -209,8 +229,6 @@ pub enum Effect {
     /// For the log.
     Say(Level, String),
     Notify(Notice),
-    /// If there is a response file: archive it as `-late`, and name it in the message (`TurnError::keeping`).
-    KeepLateFile,
     /// It is over; nothing follows.
     End(Result<Answer, TurnError>),
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Map;
 
-use super::machine::{Leaving, Live, Run, TurnRecord};
-use super::{Effect, Entry, Spec, Step, StepOutcome, Stop};
+use super::machine::{Leaving, Live, Run};
+use super::{Effect, Entry, Spec, Step, StepOutcome, Stop, TurnRecord};
 use crate::ids::TerminalId;
 use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf, VERSION};
 use crate::rounds::{Final, Role};

@@ -9,51 +9,9 @@ use crate::engine::hold::Hold;
 use crate::engine::{Control, Machine, RunOutcome};
 use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
-use crate::rounds::{Final, Key, Next, Role, Rounds, Rules};
+use crate::rounds::{Final, Next, Role, Rounds, Rules};
 use crate::time::{Mono, Wall};
-use crate::turn::{self, Cause, Level, Seen, Turn, TurnError};
-
-/// A turn that is under way.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TurnRecord {
-    pub turn: u64,
-    pub key: Key,
-    pub terminal: TerminalId,
-    pub attempt: u32,
-    pub text: String,
-    pub begun: Wall,
-    /// When the prompt may first have been on its way.
-    pub dispatching: Option<Wall>,
-    /// How much the terminal had printed by then.
-    pub printed: Option<u64>,
-    pub sent: Option<Wall>,
-    pub accepts: u32,
-    pub reminders: u32,
-    pub human_told: bool,
-    /// The answer was taken. The response file is not in the archive yet.
-    pub answered: bool,
-}
-
-impl TurnRecord {
-    /// A turn of which nothing has been sent yet.
-    pub(super) fn new(turn: u64, key: Key, terminal: TerminalId, attempt: u32, text: String, begun: Wall) -> Self {
-        Self {
-            turn,
-            key,
-            terminal,
-            attempt,
-            text,
-            begun,
-            dispatching: None,
-            printed: None,
-            sent: None,
-            accepts: 0,
-            reminders: 0,
-            human_told: false,
-            answered: false,
-        }
-    }
-}
+use crate::turn::{self, Cause, Level, Seen, Turn, TurnError, TurnRecord};
 
 /// A turn that failed, until it is tried again.
 #[derive(Clone, Debug, PartialEq)]
@@ -536,9 +494,4 @@ impl From<Control> for Input {
         }
         .into()
     }
-}
-
-/// Time between two points of the wall clock; nothing if it was set back.
-pub(super) fn elapsed(from: Wall, to: Wall) -> Duration {
-    Duration::from_millis(u64::try_from(to.0 - from.0).unwrap_or(0))
 }

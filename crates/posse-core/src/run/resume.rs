@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::machine::{Failed, Live, Run, TurnRecord, elapsed};
-use super::{Caller, Effect, Entry, Stop};
+use super::machine::{Failed, Live, Run};
+use super::{Caller, Effect, Entry, Stop, TurnRecord};
 use crate::ids::TerminalId;
 use crate::rounds::Role;
 use crate::status::StatusKind;
@@ -103,7 +103,7 @@ impl Run {
             self.say(Level::Info, "somebody asked for it: the model is tried again at once");
         }
         if let Some(hold) = &self.hold {
-            self.live = Live::Parked { until: self.now + elapsed(self.wall, hold.until) };
+            self.live = Live::Parked { until: self.now + hold.until.since(self.wall) };
             return;
         }
         let commits = self.spec.config.post_processing.git_commit;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::machine::{Live, Run, TurnRecord};
-use super::{Effect, Entry, Sent, Traces};
+use super::machine::{Live, Run};
+use super::{Effect, Entry, Sent, Traces, TurnRecord};
 use crate::ids::TerminalId;
 use crate::rounds::Key;
 use crate::status::StatusKind;

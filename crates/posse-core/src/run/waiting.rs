@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::machine::{Failed, Live, Run, elapsed};
+use super::machine::{Failed, Live, Run};
 use super::park::parking;
 use super::{Effect, Entry, Stop};
 use crate::engine::hold::Hold;
@@ -10,33 +10,20 @@ use crate::plan::limits::reset_at;
 use crate::rounds::Role;
 use crate::time::Mono;
 use crate::turn::files::{self, Suffix};
-use crate::turn::{
-    self, AcceptFailure, AnswerFrom, ApiFailure, Cause, EarlierTurn, Event, Level, Notice, Turn, TurnError, TurnOwner,
-};
+use crate::turn::{self, AcceptFailure, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Turn, TurnError};
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
     pub(super) fn wait(&mut self) {
         let Some(record) = self.turn() else { return };
-        let who = TurnOwner {
-            role: record.key.role().to_string(),
-            key: record.key.to_string(),
-            terminal: record.terminal,
-            file: self.response_file(record.key),
-        };
         // The cooldown of a terminal survives turns, and posse itself. Only for that the clock on the wall must do.
         let before_us = || {
-            let ago = elapsed(*self.last_accepts.get(&record.terminal)?, self.wall);
+            let ago = self.wall.since(*self.last_accepts.get(&record.terminal)?);
             (ago < crate::permission::COOLDOWN).then(|| Mono(self.now.0.saturating_sub(ago)))
         };
         let accepted_at = self.accepted.get(&record.terminal).copied().max(before_us());
-        let before = EarlierTurn {
-            accepts: record.accepts,
-            reminders: record.reminders,
-            human_told: record.human_told,
-            elapsed: elapsed(record.sent.unwrap_or(self.wall), self.wall),
-        };
-        let turn = Turn::resumed(self.spec.config.handoff, who, before, accepted_at, self.now);
+        let file = self.response_file(record.key);
+        let turn = Turn::new(self.spec.config.handoff, record, file, accepted_at, (self.now, self.wall));
         let (terminal, reminders) = (record.terminal, record.reminders);
         self.live = Live::Waiting(Box::new(turn));
         self.watch(terminal);
@@ -116,13 +103,11 @@ impl Run {
                 notice.text = format!("Run {}, turn {turn}: {}", self.spec.id, notice.text);
                 self.out.push(Effect::Notify { event: "waiting", notice });
             }
-            turn::Effect::KeepLateFile => {
+            turn::Effect::End(Ok(answer)) => self.answered(answer.text, answer.from),
+            // What the agent has written by now is kept, and the message names it.
+            turn::Effect::End(Err(error)) if error.cause == Cause::TimedOut => {
                 let number = self.archived + 1;
                 self.out.push(Effect::Archive { turn, key, number, suffix: Some(Suffix::Late) });
-            }
-            turn::Effect::End(Ok(answer)) => self.answered(answer.text, answer.from),
-            // The last thing a turn that ran out of time wanted is to keep its file; the message is to name it.
-            turn::Effect::End(Err(error)) if matches!(self.out.last(), Some(Effect::Archive { .. })) => {
                 self.live = Live::KeepingLate(error);
             }
             turn::Effect::End(Err(error)) => self.fail(error),
@@ -196,7 +181,7 @@ impl Run {
         let resets = resets.and_then(|words| reset_at(words, self.wall, self.spec.zone.as_deref()));
         let Some(until) = parking(failure, *times, resets, self.wall) else { return self.stop(Stop::Turn, &reason) };
         *times += 1;
-        let wait = elapsed(self.wall, until);
+        let wait = until.since(self.wall);
         let text = format!("{reason}\nTried again in {} (time {times}).", in_words(wait));
         self.say(Level::Warning, text.clone());
         let notice = Notice { priority: 3, title: format!("run {} is parked", self.spec.id), text };

@@ -79,7 +79,7 @@ impl Turn {
 
     fn complain(&mut self, what: &str, effects: &mut Vec<Effect>) {
         if !std::mem::replace(&mut self.complained, true) {
-            let file = self.who.file.clone();
+            let file = self.file.clone();
             self.say(Level::Warning, |who| format!("the response file of {who}, {file}, {what}"), effects);
         }
     }

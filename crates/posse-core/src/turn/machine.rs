@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use super::looking::{LookReason, Looking};
 use super::waiting::{Tried, Waiting};
-use super::{Answer, AnswerFrom, Cause, EarlierTurn, Effect, Event, Level, Seen, TurnError, TurnOwner, failure};
+use super::{Answer, AnswerFrom, Cause, Effect, Event, Level, Seen, TurnError, TurnRecord, failure};
+use crate::ids::TerminalId;
 use crate::permission::Accepts;
+use crate::rounds::Key;
 use crate::rounds::config::Handoff;
 use crate::status::StatusKind;
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 
 /// The seed compares strictly, and this is the smallest step of the clock.
 const STRICTLY: Duration = Duration::from_nanos(1);
@@ -22,7 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub(super) handoff: Handoff,
-    pub(super) who: TurnOwner,
+    key: Key,
+    pub(super) terminal: TerminalId,
+    pub(super) file: String,
     /// The last instant that belongs to the turn.
     pub(super) last_instant: Mono,
     guard_since: Mono,
@@ -45,38 +49,36 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The prompt is being sent (`send_and_wait`): the accept counter is 0, the times count from now. `accepted_at`: the last
-    /// accept in this terminal, in whatever turn; the cooldown survives turns.
-    #[cfg(test)]
-    pub fn begin(handoff: Handoff, who: TurnOwner, accepted_at: Option<Mono>, now: Mono) -> Self {
-        Self::resumed(handoff, who, EarlierTurn::default(), accepted_at, now)
-    }
-
-    /// A turn that was going on when the daemon died. Its timers start anew, except the timeout, which has what is left.
-    pub fn resumed(
+    /// The prompt was sent (`send_and_wait`), now or before the daemon died: the timers count from now, except the timeout,
+    /// which has what is left. `file` is the response file, as shown to people. `accepted_at`: the last accept in this
+    /// terminal, in whatever turn; the cooldown survives turns.
+    pub fn new(
         handoff: Handoff,
-        who: TurnOwner,
-        before: EarlierTurn,
+        record: &TurnRecord,
+        file: String,
         accepted_at: Option<Mono>,
-        now: Mono,
+        (now, wall): (Mono, Wall),
     ) -> Self {
+        let elapsed = record.sent.map_or(Duration::ZERO, |sent| wall.since(sent));
         Self {
-            last_instant: now + handoff.timeout().saturating_sub(before.elapsed),
             handoff,
-            who,
+            key: record.key,
+            terminal: record.terminal,
+            file,
+            last_instant: now + handoff.timeout().saturating_sub(elapsed),
             guard_since: now,
             idle_since: None,
             started: false,
-            reminders: before.reminders,
+            reminders: record.reminders,
             seen: None,
             looking: Looking::No,
             last_look: None,
             last_output_asked: None,
             complained: false,
-            accepts: Accepts::new(before.accepts, accepted_at),
+            accepts: Accepts::new(record.accepts, accepted_at),
             accepting: None,
             waiting: None,
-            human_told: before.human_told,
+            human_told: record.human_told,
             vain_told: false,
             over: false,
         }
@@ -326,7 +328,7 @@ impl Turn {
         } else {
             format!("and was quiet for more than {} s", self.handoff.idle_grace_seconds)
         };
-        let message = format!("{} wrote no answer to {} {why}{after}", self.name(), self.who.file);
+        let message = format!("{} wrote no answer to {} {why}{after}", self.name(), self.file);
         self.fail(Cause::NoFile, message, effects);
     }
 
@@ -336,7 +338,7 @@ impl Turn {
             return self.end(Ok(answer), effects);
         }
         let why = "no message of the agent is on its screen that came after the prompt";
-        let message = format!("{} wrote no answer to {}, and {why}", self.name(), self.who.file);
+        let message = format!("{} wrote no answer to {}, and {why}", self.name(), self.file);
         self.fail(Cause::NothingSaid, message, effects);
     }
 
@@ -348,8 +350,7 @@ impl Turn {
         if kind == Some(StatusKind::WaitingUserAnswer) && !self.handoff.auto_accept_permissions {
             message.push_str(" (AUTO_ACCEPT_PERMISSIONS=1 accepts permissions without a person)");
         }
-        effects.push(Effect::KeepLateFile);
-        self.end(Err(TurnError { cause: Cause::TimedOut, message }), effects);
+        self.fail(Cause::TimedOut, message, effects);
     }
 
     pub(super) fn gone(&mut self, why: &str, effects: &mut Vec<Effect>) {
@@ -372,8 +373,9 @@ impl Turn {
 
     /// As in "programmer (programmer_review, terminal 00c0ffee)".
     pub(super) fn name(&self) -> String {
-        let TurnOwner { role, key, terminal, .. } = &self.who;
-        if role == key {
+        let Self { key, terminal, .. } = self;
+        let role = key.role();
+        if role.as_str() == key.as_str() {
             format!("{role} (terminal {terminal})")
         } else {
             format!("{role} ({key}, terminal {terminal})")

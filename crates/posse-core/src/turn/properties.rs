@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::testing::{at, who};
+use super::testing::{at, turn_of, who};
 use super::*;
 use crate::permission::{CAP, COOLDOWN};
 use crate::rounds::config::Handoff;
@@ -92,7 +92,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 
 /// Everything the turn wanted, and when. `Time` is sent at every deadline, and besides at `extra`.
 fn run(rules: Handoff, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Effect)>, Turn) {
-    let mut turn = Turn::begin(rules, who(), None, at(0));
+    let mut turn = turn_of(rules, &who(), None, at(0));
     let mut all: Vec<(Mono, Event)> = Vec::new();
     let mut ms = 0;
     for (pause, event) in events {
@@ -160,7 +160,7 @@ proptest! {
     /// An answer is read only while the terminal is quiet, and at most one look is under way.
     #[test]
     fn files_are_read_in_quiet(rules in some_rules(), events in events()) {
-        let mut turn = Turn::begin(rules, who(), None, at(0));
+        let mut turn = turn_of(rules, &who(), None, at(0));
         let (mut quiet, mut looks, mut ms) = (false, 0, 0);
         for (pause, event) in events {
             ms += pause;

@@ -6,7 +6,7 @@
 
 mod polled;
 
-use super::testing::{who, words};
+use super::testing::{turn_of, who, words};
 use super::*;
 use crate::rounds::config::Handoff;
 use crate::testing::{Dice, at};
@@ -79,7 +79,7 @@ fn day(seed: u64) -> Day {
 
 /// The day as the turn lives it.
 fn lived(day: &Day) -> Report {
-    let mut turn = Turn::begin(day.rules, who(), None, at(0));
+    let mut turn = turn_of(day.rules, &who(), None, at(0));
     let mut report = Report::default();
     let mut file = None;
     let mut changes = day.changes.iter().peekable();
@@ -118,7 +118,7 @@ fn lived(day: &Day) -> Report {
                         report.warnings.push(ms);
                     }
                     Effect::End(_) => report.end = (ms, words(&effect)),
-                    Effect::Say(..) | Effect::Notify(_) | Effect::KeepLateFile => {}
+                    Effect::Say(..) | Effect::Notify(_) => {}
                 }
             }
         }

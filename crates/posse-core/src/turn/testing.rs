@@ -8,13 +8,13 @@ pub(super) use crate::testing::at;
 use crate::time::Mono;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 
-pub(super) fn who() -> TurnOwner {
-    TurnOwner {
-        role: "peer_programmer".into(),
-        key: "programmer_review".into(),
-        terminal: TerminalId::from_random(0x00c0_ffee),
-        file: "/w/.tmp/agent-responses/programmer_review.md".into(),
-    }
+pub(super) fn who() -> TurnRecord {
+    TurnRecord::new(1, Key::ProgrammerReview, TerminalId::from_random(0x00c0_ffee), 1, String::new(), Wall(0))
+}
+
+pub(super) fn turn_of(handoff: Handoff, record: &TurnRecord, accepted_at: Option<Mono>, now: Mono) -> Turn {
+    let file = "/w/.tmp/agent-responses/programmer_review.md".to_owned();
+    Turn::new(handoff, record, file, accepted_at, (now, Wall(0)))
 }
 
 /// As in the scenarios of the spec: G = 10 s, T = 1800 s, strict, no reminders, auto-accept off. Nobody loses patience with
@@ -115,7 +115,7 @@ pub(super) fn status(what: Do) -> Event {
 
 /// A fresh turn.
 pub(super) fn begun(rules: Handoff) -> Turn {
-    Turn::begin(rules, who(), None, at(0))
+    turn_of(rules, &who(), None, at(0))
 }
 
 struct World {
@@ -149,11 +149,7 @@ impl World {
                     Effect::AskLastOutput => events.push_back(Event::LastOutput(self.last_output.clone())),
                     Effect::End(Err(error)) => self.errors.push(error),
                     Effect::Say(_, text) => self.said.push(text),
-                    Effect::LookAtFile
-                    | Effect::Remind { .. }
-                    | Effect::Notify(_)
-                    | Effect::KeepLateFile
-                    | Effect::End(Ok(_)) => {}
+                    Effect::LookAtFile | Effect::Remind { .. } | Effect::Notify(_) | Effect::End(Ok(_)) => {}
                 }
             }
         }
@@ -198,7 +194,6 @@ pub(super) fn words(effect: &Effect) -> String {
             format!("{level}: {}", what.iter().find(|what| text.contains(*what)).unwrap_or(&text.as_str()))
         }
         Effect::Notify(notice) => format!("notify {}", notice.priority),
-        Effect::KeepLateFile => "keep late file".into(),
         Effect::End(Ok(answer)) => format!("{:?} {}", answer.from, answer.text),
         Effect::End(Err(error)) => {
             format!("{} {:?}", if error.cause == Cause::TimedOut { "Timeout" } else { "Runtime" }, error.cause)

@@ -209,7 +209,7 @@ impl Turn {
 
     fn need_person(&mut self, why: &Hands, seen: &Seen, now: Mono, effects: &mut Vec<Effect>) {
         let Some(waiting) = &mut self.waiting else { return };
-        let (since, id) = (waiting.since, self.who.terminal);
+        let (since, id) = (waiting.since, self.terminal);
         if self.handoff.patience().is_some_and(|timeout| now > since + timeout) {
             let waited = now.since(since).as_secs();
             let message =
@@ -242,7 +242,7 @@ impl Turn {
 
     /// Urgent: the run stands still until someone comes. Only who and where, never what is asked.
     fn notify(&self, what: &str, seen: &Seen, effects: &mut Vec<Effect>) {
-        let text = format!("{}. {}.", self.name(), answers(self.who.terminal, seen));
+        let text = format!("{}. {}.", self.name(), answers(self.terminal, seen));
         effects.push(Effect::Notify(Notice { priority: 5, title: format!("posse: {what}"), text }));
     }
 }

@@ -22,7 +22,7 @@ impl Bench {
 
     fn since_accept(&self, terminal: TerminalId) -> Option<Duration> {
         let now = Wall(self.now.as_millis() as i64 + self.moved);
-        self.run.last_accepts.get(&terminal).map(|at| super::machine::elapsed(*at, now))
+        self.run.last_accepts.get(&terminal).map(|at| now.since(*at))
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::super::testing::{
     Do, asks, asks_other, at, begun, busy, check, check_turn, error, file, idle, message, on, play, refused, rules,
-    said, saying, status, unknown, who, words,
+    said, saying, status, turn_of, unknown, who, words,
 };
-use super::super::{AcceptFailure, EarlierTurn, Effect, Event, Seen, Turn};
+use super::super::{AcceptFailure, Effect, Event, Seen, TurnRecord};
 use crate::detect::Dialog;
 use crate::detect::dialog::{Choosable, Meaning};
 use crate::rounds::config::Handoff;
@@ -15,7 +15,6 @@ use crate::time::Wall;
 
 const WAITS: &str = "warning: waits for an answer";
 const NOTIFY: &str = "notify 5";
-const TIMEOUT: [(u64, &str); 2] = [(1_800_000, "keep late file"), (1_800_000, "Timeout TimedOut")];
 
 fn impatient(rules: Handoff) -> Handoff {
     Handoff { waiting_timeout: 600, ..rules }
@@ -36,7 +35,7 @@ fn then_done(script: &[(u64, Do)], ms: u64) -> Vec<(u64, Do)> {
 
 #[test]
 fn every_question_every_five_seconds_twenty_times() {
-    let turn = Turn::begin(on(), who(), None, at(2_000));
+    let turn = turn_of(on(), &who(), None, at(2_000));
     let first = [(2_000, "accept 1/20 d"), (3_000, "File a")];
     check_turn("S-141, the clock is young", turn, &then_done(&[(2_000, asks(Some("d")))], 3_000), &first);
     // The same screen for an hour: every five seconds, twenty times, then the turn fails. After three it is told.
@@ -57,12 +56,12 @@ fn every_question_every_five_seconds_twenty_times() {
 #[test]
 fn turns_and_terminals_are_counted_apart() {
     // S-145: the counter is new, the cooldown is not.
-    let new = Turn::begin(on(), who(), Some(at(1_300)), at(2_000));
+    let new = turn_of(on(), &who(), Some(at(1_300)), at(2_000));
     assert_eq!(new.accepts(), 0);
     let expected = [(6_300, "accept 1/20 d"), (7_000, "File a")];
     check_turn("S-145", new, &then_done(&[(2_000, asks(Some("d")))], 7_000), &expected);
     // S-146: another terminal is another turn with a cooldown of its own.
-    let other = Turn::begin(on(), who(), None, at(2_000));
+    let other = turn_of(on(), &who(), None, at(2_000));
     let expected = [(2_000, "accept 1/20 d"), (3_000, "File a")];
     check_turn("S-146", other, &then_done(&[(2_000, asks(Some("d")))], 3_000), &expected);
 }
@@ -195,12 +194,12 @@ fn cooldown_counts_from_the_end_of_an_accept_that_failed() {
 
 #[test]
 fn what_is_accepted_at_last_is_waited_for_no_longer() {
-    let before = EarlierTurn { accepts: 19, ..EarlierTurn::default() };
+    let before = TurnRecord { accepts: 19, ..who() };
     let rules = Handoff { waiting_timeout: 65, ..on() };
     // Refused twice, a person is told, the third attempt works a moment before the patience with people ends. It is the
     // twentieth; the question stays all the same, and the next would be one too many.
     let script = [(0, refused()), (0, refused()), (0, asks(Some("d")))];
-    let turn = Turn::resumed(rules, who(), before, None, at(0));
+    let turn = turn_of(rules, &before, None, at(0));
     let (told, _) = play(turn, &script);
     let ends: Vec<_> = told.iter().filter(|(_, words)| words.starts_with("Runtime")).collect();
     assert_eq!(ends, [&(70_000, "Runtime Cap".to_owned())], "{told:?}");
@@ -239,8 +238,8 @@ fn what_is_no_plain_permission_is_for_a_person() {
         &[(0, WAITS), (0, NOTIFY), (500, "File a")],
     );
     // At the cap too: nothing would be sent.
-    let full = EarlierTurn { accepts: 20, ..EarlierTurn::default() };
-    let turn = Turn::resumed(on_impatient(), who(), full, None, at(0));
+    let full = TurnRecord { accepts: 20, ..who() };
+    let turn = turn_of(on_impatient(), &full, None, at(0));
     check_turn("full", turn, &then_done(&[(0, asks_other(Plan))], 500), &[(0, WAITS), (0, NOTIFY), (500, "File a")]);
 }
 
@@ -255,8 +254,8 @@ fn a_person_is_told_once_and_reminded_in_the_log() {
     check("S-155", rules(), &then_done(&twice, 3_000), &[(0, WAITS), (0, NOTIFY), (2_000, WAITS), (3_000, "File a")]);
     let blind = [(0, asks(Some("d"))), (1_000, unknown()), (2_000, asks(Some("d")))];
     check("unknown ends no waiting", rules(), &then_done(&blind, 3_000), &[(0, WAITS), (0, NOTIFY), (3_000, "File a")]);
-    let told_before = EarlierTurn { human_told: true, ..EarlierTurn::default() };
-    let turn = Turn::resumed(rules(), who(), told_before, None, at(0));
+    let told_before = TurnRecord { human_told: true, ..who() };
+    let turn = turn_of(rules(), &told_before, None, at(0));
     check_turn("resumed", turn, &then_done(&[(0, asks(Some("d")))], 100), &[(0, WAITS), (100, "File a")]);
     // Who answers one question after the other is not told that nobody answers.
     let slow: Vec<_> = (0..3).map(|n| (n * 500_000, asks(Some(&format!("d{n}"))))).collect();
@@ -287,9 +286,9 @@ fn what_a_person_reads() {
 #[test]
 fn time_goes_on_while_a_question_waits() {
     let off = within(50, rules());
-    let expected = [(0, WAITS), (0, NOTIFY), (50_000, "keep late file"), (50_000, "Timeout TimedOut")];
+    let expected = [(0, WAITS), (0, NOTIFY), (50_000, "Timeout TimedOut")];
     check("S-128", off, &[(0, asks(Some("d")))], &expected);
-    let expected = [(0, "accept 1/20 d"), (3_000, "keep late file"), (3_000, "Timeout TimedOut")];
+    let expected = [(0, "accept 1/20 d"), (3_000, "Timeout TimedOut")];
     check("S-129, in cooldown", within(3, on()), &[(0, asks(Some("d")))], &expected);
     let flicker: Vec<_> = (0..1_800).map(|s| (s * 1_000, if s % 2 == 0 { asks(Some("d")) } else { idle() })).collect();
     let (told, _) = play(begun(rules()), &flicker);
@@ -297,11 +296,11 @@ fn time_goes_on_while_a_question_waits() {
     assert_eq!(told.iter().filter(|(_, words)| words == NOTIFY).count(), 1);
     assert_eq!(told.last(), Some(&(1_800_000, "Runtime NoFile".into())), "S-120: grace never completes");
     // After a suspend everything is due at once. Nothing is accepted in a turn that is over.
-    let mut turn = Turn::begin(on(), who(), Some(at(0)), at(0));
+    let mut turn = turn_of(on(), &who(), Some(at(0)), at(0));
     turn.handle(status(asks(Some("d"))), at(1_000));
     let late = turn.handle(Event::Time, at(7_200_000));
     let late: Vec<_> = late.iter().map(words).collect();
-    assert_eq!(late, TIMEOUT.map(|(_, words)| words));
+    assert_eq!(late, ["Timeout TimedOut"]);
 }
 
 #[test]

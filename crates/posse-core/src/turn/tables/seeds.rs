@@ -1,9 +1,9 @@
 //! The scenarios of the seeds, each under its name. S-9, "Audit log content", is in `permission`.
 
+use super::super::TurnRecord;
 use super::super::testing::{
-    Do, asks, at, busy, check, check_turn, completed, error, file, idle, message, on, play, rules, said, who,
+    Do, asks, at, busy, check, check_turn, completed, error, file, idle, message, on, play, rules, said, turn_of, who,
 };
-use super::super::{EarlierTurn, Turn};
 use crate::rounds::config::Handoff;
 
 const WAITS: &str = "warning: waits for an answer";
@@ -26,7 +26,7 @@ fn permission_prompt_detected_but_auto_accept_disabled() {
 #[test]
 fn cooldown_prevents_rapid_accepts() {
     // The last accept in this terminal was 4.9 s ago, in the turn before.
-    let turn = Turn::begin(on(), who(), Some(at(100)), at(4_000));
+    let turn = turn_of(on(), &who(), Some(at(100)), at(4_000));
     let script = [(5_000, asks(Some("d"))), (5_150, busy()), (6_000, file("done")), (6_100, completed())];
     check_turn("S-7", turn.clone(), &script, &[(5_100, "accept 1/20 d"), (6_100, "File done")]);
     let script = [(5_000, asks(Some("d"))), (5_090, busy()), (6_000, file("done")), (6_100, completed())];
@@ -35,10 +35,10 @@ fn cooldown_prevents_rapid_accepts() {
 
 #[test]
 fn safety_cap_exceeded() {
-    let before = EarlierTurn { accepts: 20, ..EarlierTurn::default() };
-    let turn = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
+    let before = TurnRecord { accepts: 20, ..who() };
+    let turn = turn_of(on(), &before, Some(at(0)), at(0));
     check_turn("S-8", turn, &[(6_000, asks(Some("d")))], &[(6_000, "Runtime Cap")]);
-    let turn = Turn::resumed(on(), who(), before, None, at(0));
+    let turn = turn_of(on(), &before, None, at(0));
     let (_, error) = play(turn, &[(1, asks(Some("d")))]);
     let message = error.unwrap().message;
     for part in ["peer_programmer", "00c0ffee", "20"] {
@@ -48,10 +48,10 @@ fn safety_cap_exceeded() {
 
 #[test]
 fn counter_reset_on_new_turn() {
-    let before = EarlierTurn { accepts: 15, ..EarlierTurn::default() };
-    let old = Turn::resumed(on(), who(), before, Some(at(0)), at(0));
+    let before = TurnRecord { accepts: 15, ..who() };
+    let old = turn_of(on(), &before, Some(at(0)), at(0));
     assert_eq!(old.accepts(), 15);
-    let new = Turn::begin(on(), who(), Some(at(0)), at(1_000));
+    let new = turn_of(on(), &who(), Some(at(0)), at(1_000));
     assert_eq!(new.accepts(), 0);
     let script = [(10_000, asks(Some("d"))), (10_500, busy()), (11_000, file("a")), (11_000, idle())];
     check_turn("S-10", new, &script, &[(10_000, "accept 1/20 d"), (11_000, "File a")]);
@@ -124,7 +124,7 @@ fn terminal_enters_error_state() {
 
 #[test]
 fn timeout_with_terminal_still_processing() {
-    check("S-20", rules(), &[(0, busy())], &[(1_800_000, "keep late file"), (1_800_000, "Timeout TimedOut")]);
+    check("S-20", rules(), &[(0, busy())], &[(1_800_000, "Timeout TimedOut")]);
     let message = message(rules(), &[(0, busy())]);
     for part in ["1800 s", "programmer_review", "00c0ffee", "processing"] {
         assert!(message.contains(part), "{message}");

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::super::testing::{
     Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, play, rules, said, saying,
-    status, unknown, unproven, who, words,
+    status, turn_of, unknown, unproven, who, words,
 };
-use super::super::{ApiFailure, Cause, EarlierTurn, Effect, Event, Look, Seen, Turn};
+use super::super::{ApiFailure, Cause, Effect, Event, Look, Seen, Turn, TurnRecord};
 use crate::rounds::config::Handoff;
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
+use crate::time::Wall;
 use Do::{Happens, LastOutput};
 
 const NO_FILE: &str = "Runtime NoFile";
@@ -102,7 +103,7 @@ fn state_for_a_resumed_turn_says_what_was_seen() {
 fn grace_guard_and_timeout() {
     let mut flicker: Vec<(u64, Do)> =
         (0..3_600).map(|s| (s * 1_000, if s % 2 == 0 { busy() } else { completed() })).collect();
-    let ends = [(1_800_000, "keep late file"), (1_800_000, "Timeout TimedOut")];
+    let ends = [(1_800_000, "Timeout TimedOut")];
     check("S-119, busy at T", rules(), &flicker, &ends);
     flicker.rotate_left(1);
     flicker.pop();
@@ -122,7 +123,7 @@ fn grace_guard_and_timeout() {
     let at_once = Handoff { idle_grace_seconds: 0, ..rules() };
     check("S-130, G = 0", at_once, &[(0, idle())], &[(0, NEVER), (0, NO_FILE)]);
     check("S-130, G = 0, after work", at_once, &[(0, busy()), (50, idle())], &[(50, NO_FILE)]);
-    check("S-131, 60 s", within(60), &[(0, busy())], &[(60_000, "keep late file"), (60_000, "Timeout TimedOut")]);
+    check("S-131, 60 s", within(60), &[(0, busy())], &[(60_000, "Timeout TimedOut")]);
 }
 
 /// The clock is handed in and never goes back (S-123). After a suspend of two hours (S-124) the first look decides.
@@ -220,15 +221,15 @@ fn outages() {
 
 #[test]
 fn a_resumed_turn_goes_on_where_it_was() {
-    let before = EarlierTurn { elapsed: Duration::from_secs(1_700), reminders: 1, ..EarlierTurn::default() };
-    let resumed = |rules| Turn::resumed(rules, who(), before, None, at(0));
-    let ends = [(100_000, "keep late file"), (100_000, "Timeout TimedOut")];
+    let before = TurnRecord { sent: Some(Wall(-1_700_000)), reminders: 1, ..who() };
+    let resumed = |rules| turn_of(rules, &before, None, at(0));
+    let ends = [(100_000, "Timeout TimedOut")];
     check_turn("what is left of T", resumed(rules()), &[(0, busy())], &ends);
     let guarded = [(10_000, NEVER), (20_000, NO_FILE)];
     check_turn("reminded", resumed(reminding(1)), &[(0, idle())], &guarded);
     check_turn("S-200, the answer is there", resumed(rules()), &[(0, file("a")), (0, idle())], &[(0, "File a")]);
-    let late = EarlierTurn { elapsed: Duration::from_secs(9_999), ..before };
-    let overdue = Turn::resumed(rules(), who(), late, None, at(0));
+    let late = TurnRecord { sent: Some(Wall(-9_999_000)), ..before.clone() };
+    let overdue = turn_of(rules(), &late, None, at(0));
     check_turn("overdue, but there", overdue, &[(0, file("a")), (0, idle())], &[(0, "File a")]);
     let (told, error) = play(resumed(reminding(1)), &[(0, idle())]);
     assert!(error.unwrap().message.contains("1 reminder"), "{told:?}");
