@@ -66,22 +66,24 @@ pub async fn run(
     limit: Duration,
     leftovers: Leftovers,
 ) -> Result<FinishedChild, ChildError> {
-    run_until(command, input, limit, leftovers, std::future::pending()).await
+    run_until(command, input, limit, leftovers, (), std::future::pending()).await
 }
 
-/// Like `run`, but ends the program with all it started as soon as `stop` is ready, and returns when it is gone.
+/// Like `run`, but ends the program with all it started as soon as `stop` is ready, and returns when it is gone. `files` are
+/// files that the program uses. They are dropped when the program has ended, which may be later than this future.
 pub async fn run_until(
     mut command: Command,
     input: &[u8],
     limit: Duration,
     leftovers: Leftovers,
+    files: impl Send + 'static,
     stop: impl Future<Output = ()>,
 ) -> Result<FinishedChild, ChildError> {
     let deadline = Instant::now() + limit;
     let program = command.get_program().to_string_lossy().into_owned();
     let broken = |error| ChildError::Broken { program: program.clone(), error };
     command.process_group(0).stdin(whole(input).map_err(broken)?).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let started = Family::start(command, leftovers).await;
+    let started = Family::start(command, leftovers, files).await;
     let mut family = started.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ChildError::Missing(program.clone()),
         _ => broken(error),
@@ -150,7 +152,7 @@ struct Family {
 
 impl Family {
     /// Starts a program on the thread that then waits for its end, because starting it blocks until the kernel has read its file.
-    async fn start(mut command: Command, leftovers: Leftovers) -> io::Result<Self> {
+    async fn start(mut command: Command, leftovers: Leftovers, files: impl Send + 'static) -> io::Result<Self> {
         let (tell, end) = oneshot::channel();
         let (started, starts) = oneshot::channel();
         let watch = move || {
@@ -164,7 +166,9 @@ impl Family {
             let group = Pid::from_child(&child);
             // If the caller is gone, dropping the child ends it.
             drop(started.send(Ok(Self { child: Some(child), group, end, leftovers })));
-            let _ = tell.send(wait_unreaped(group));
+            let ended = wait_unreaped(group);
+            drop(files);
+            let _ = tell.send(ended);
         };
         std::thread::Builder::new().name("child".into()).spawn(watch)?;
         starts.await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
@@ -352,7 +356,7 @@ mod tests {
             *pids.lock().unwrap() =
                 tokio::task::spawn_blocking(|| std::fs::read_to_string(read)).await.unwrap().unwrap();
         };
-        let stopped = run_until(command, b"", Duration::from_secs(60), Leftovers::End, stop).await.unwrap_err();
+        let stopped = run_until(command, b"", Duration::from_secs(60), Leftovers::End, (), stop).await.unwrap_err();
         assert_eq!(stopped.to_string(), "\"sh\" was ended");
         assert_eq!(std::fs::read_to_string(begun.with_extension("over")).unwrap(), "tidy\n");
         for pid in pids.into_inner().unwrap().split_whitespace() {

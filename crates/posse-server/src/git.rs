@@ -209,7 +209,7 @@ impl WorkTree {
     pub(crate) async fn write_files(&self, arguments: &[&str]) -> Result<(), GitError> {
         let mut command = self.command(None, Hooks::Users, name(arguments) == "worktree").await?;
         command.args(arguments);
-        run(command, b"", COMMIT).await?.success().map(drop)
+        run(command, None, b"", COMMIT).await?.success().map(drop)
     }
 
     /// Commits a draft, with the user's hooks and signature.
@@ -229,7 +229,7 @@ impl WorkTree {
             command.env("LC_ALL", language);
         }
         command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
-        if let Err(error) = run(command, message.as_bytes(), COMMIT).await?.success() {
+        if let Err(error) = run(command, Some(draft), message.as_bytes(), COMMIT).await?.success() {
             return Err(if self.head().await? == draft.base { error } else { GitError::Moved });
         }
         self.head().await?.ok_or(GitError::Moved)
@@ -244,7 +244,7 @@ impl WorkTree {
     async fn git(&self, draft: Option<&Draft>, arguments: &[&str], input: &[u8]) -> Result<Call, GitError> {
         let mut command = self.command(draft, Hooks::None, name(arguments) == "worktree").await?;
         command.args(arguments);
-        let call = run(command, input, PLUMBING).await?;
+        let call = run(command, draft, input, PLUMBING).await?;
         // Half a list would make the user's work look like the run's.
         if !call.ended.complete {
             return Err(GitError::Child(format!("git {} left a program behind that holds its output", call.name)));
@@ -410,12 +410,14 @@ thread_local! {
     pub(crate) static ASKED: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-async fn run(command: Command, input: &[u8], limit: Duration) -> Result<Call, GitError> {
+async fn run(command: Command, draft: Option<&Draft>, input: &[u8], limit: Duration) -> Result<Call, GitError> {
     let arguments: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
     let name = name(&arguments);
     #[cfg(test)]
     ASKED.with_borrow_mut(|asked| asked.push(name.clone()));
-    Ok(Call { name, ended: child::run(command, input, limit, Leftovers::Stay).await? })
+    let index = draft.map(|draft| draft.directory.clone());
+    let ended = child::run_until(command, input, limit, Leftovers::Stay, index, std::future::pending()).await?;
+    Ok(Call { name, ended })
 }
 
 #[cfg(test)]

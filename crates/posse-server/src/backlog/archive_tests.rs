@@ -263,6 +263,36 @@ async fn what_git_ignores_stays_out_of_it() {
     assert_eq!(repo.git(&["show", "--name-status", "--format=", "HEAD"]), format!("D\t{SOURCE}"));
 }
 
+/// git reads the index again after a hook. Without an index it would commit that all files are gone.
+#[test]
+fn commit_that_nobody_waits_for_keeps_its_index() {
+    let repo = repo();
+    let gates = tempfile::tempdir().unwrap();
+    let (begun, may_end) = (gates.path().join("begun"), gates.path().join("may-end"));
+    repo.hook("pre-commit", &format!("mkfifo {0} && echo > {1} && read _ < {0}", may_end.display(), begun.display()));
+    let (before, files) = (commits(&repo), repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let block = block(ItemOutcome::Completed, "R1");
+    runtime.block_on(async {
+        let hook_runs = async {
+            while !begun.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            done = archive_it(&repo, &block, None) => panic!("{done:?}"),
+            () = hook_runs => {}
+        }
+    });
+    // Waits for everything that the dropped caller left to blocking threads.
+    drop(runtime);
+    fs::write(&may_end, "\n").unwrap();
+    wait_for_gits(&repo.root);
+    assert_eq!(commits(&repo), before + 1);
+    // The item moved, and its report came.
+    assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), files + 1);
+}
+
 /// How the user has the item.
 #[derive(Clone, Copy, Debug)]
 enum Item {

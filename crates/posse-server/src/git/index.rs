@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use posse_core::finalize::{Change, GitPath, Status, changes, ignored};
@@ -18,7 +19,8 @@ const STATUS: [&str; 6] = ["status", "--porcelain=v2", "-z", "--untracked-files=
 /// An index in which a commit is put together. The user's own is not touched by that.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    directory: ScratchDir,
+    /// A git that runs keeps it, because a git that finds no index commits that all files are gone.
+    pub(super) directory: Arc<ScratchDir>,
     /// The commit it starts from; `None` before the first commit.
     pub(super) base: Option<String>,
 }
@@ -84,7 +86,7 @@ impl WorkTree {
     /// A draft that has the entries of the index, because that knows which files need not be read again.
     async fn copied(&self) -> Result<Draft, GitError> {
         let copy = |disk: &Disk, index: &Path| {
-            let directory = disk::scratch_dir(disk, "posse-index-")?;
+            let directory = Arc::new(disk::scratch_dir(disk, "posse-index-")?);
             let draft = Draft { directory, base: None };
             // What is as new as the index is read again: by a younger one git would take it for unchanged.
             match disk.copy_with_time(index, &draft.index()) {
@@ -139,7 +141,7 @@ impl WorkTree {
         let entry = self.hear(&arguments).await?;
         let directory = disk::run(|disk| disk::scratch_dir(disk, "posse-index-")).await;
         let directory = directory.map_err(failed("cannot make an index"))?;
-        let draft = Draft { directory, base: Some(tree.to_owned()) };
+        let draft = Draft { directory: Arc::new(directory), base: Some(tree.to_owned()) };
         self.reset(&draft).await?;
         if entry.is_empty() {
             self.stage(Some(&draft), [], [file]).await?;

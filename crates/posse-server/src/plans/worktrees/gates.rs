@@ -224,7 +224,7 @@ async fn run(gate: &Gate, gates: &Gates, directory: &Path, state: &Path) -> Resu
     command.args(["-c", &format!("exec 2>&1\n{}", gate.command)]).current_dir(directory).env_clear();
     let variables = gates.environment.iter().filter(|(name, _)| !git::speaks_of_another_repository(name.as_ref()));
     command.envs(variables.map(|(name, value)| (name, value))).env(CHECK_OF, state);
-    match child::run_until(command, b"", gates.limit, Leftovers::End, gates.stopped()).await {
+    match child::run_until(command, b"", gates.limit, Leftovers::End, (), gates.stopped()).await {
         Ok(ended) => {
             let output = String::from_utf8_lossy(&ended.stdout);
             let output = masked(&output[output.ceil_char_boundary(output.len().saturating_sub(KEPT))..]).into_owned();
