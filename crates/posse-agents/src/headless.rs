@@ -55,7 +55,7 @@ impl Dialect {
 }
 
 /// Whether sessions are confined. The key `plans.sandbox.enabled` decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
     #[default]

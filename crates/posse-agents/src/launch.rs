@@ -12,7 +12,7 @@ use crate::version::Version;
 
 words! {
     /// What an agent may do without asking.
-    #[derive(Default, PartialOrd, Ord, Hash)]
+    #[derive(Default, PartialOrd, Ord, Hash, utoipa::ToSchema)]
     pub enum Mode ("launch mode") {
         /// It asks before it changes anything.
         #[default]

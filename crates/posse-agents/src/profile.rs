@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::front_matter::{self, BadFrontMatter};
 
 /// A role. Profiles in files have the names of the fields that the original tool uses.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Profile {
     pub name: String,
     pub description: String,

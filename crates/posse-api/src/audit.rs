@@ -24,23 +24,14 @@ pub struct AuditQuery {
 pub struct AuditEntry {
     pub seq: i64,
     pub at: Timestamp,
-    #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub terminal: TerminalId,
     /// The name of the terminal when it was answered.
     pub name: Option<String>,
-    /// `by`: `person`, `client` (over TCP), `terminal` (a process in one of posse's terminals), `run`, or `startup` (a
-    /// question of the start that was answered in advance); `from`: the terminal of the process that answered, if that is
-    /// known; `run`, `role`, `turn`, and `count`: the number of this accept in its turn, and the maximum.
     #[serde(flatten)]
-    #[schema(value_type = Object)]
     pub who: Who,
-    /// Before the first key, what is about to be done: `wish` (`accept`, `deny`, or `option` and its number), `chosen` (the
-    /// label of the option), `reason` (of a refusal), `dialog`, `tail` (rows that show what is asked) and `keys`.
-    #[schema(value_type = Option<Object>)]
+    /// Before the first key: what is about to be done.
     pub answering: Option<Answering>,
-    /// Afterwards, what became of it: `of` (the entry this one completes), `end` (`answered`, `refused`: no key that answers
-    /// was pressed, or `uncertain`), `text`, and the keys that were `typed`, if that is known.
-    #[schema(value_type = Option<Object>)]
+    /// Afterwards: what became of it.
     pub outcome: Option<Ended>,
     /// Over this entry and the hash of the one before.
     pub hash: String,

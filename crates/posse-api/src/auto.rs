@@ -24,7 +24,6 @@ pub struct BacklogIn {
     pub directory: String,
     /// `watch`: until it is stopped; `drain`: until nothing is left to begin; `once`: one item.
     #[serde(default)]
-    #[schema(value_type = String)]
     pub mode: Mode,
     /// Only this item.
     pub item: Option<String>,
@@ -35,7 +34,6 @@ pub struct BacklogIn {
     pub retry: Vec<String>,
     /// The directories of the backlog, within the project: `defects`, `features`, `completed`, `failed`; as configured
     /// unless given.
-    #[schema(value_type = Option<Object>)]
     pub shelves: Option<BacklogDirs>,
     #[serde(flatten)]
     pub sessions: SessionRules,
@@ -58,7 +56,6 @@ pub struct BacklogView {
     #[serde(flatten)]
     pub run: RunSummary,
     /// `watch`, `drain` or `once`.
-    #[schema(value_type = String)]
     pub mode: Mode,
     /// The items that are worked on. Empty if the pipeline waits for something to do.
     pub doing: Vec<DoingView>,
@@ -67,20 +64,17 @@ pub struct BacklogView {
     /// Something else is checked out, and everything waits: what to do about it.
     pub away: Option<String>,
     /// Whether sessions are confined: `on` or `off`.
-    #[schema(value_type = String)]
     pub sandbox: Sandbox,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DoingView {
-    #[schema(value_type = String)]
     pub item: Slug,
     /// `planning`, `executing`, `verifying`, …
     pub step: String,
     /// The time at which work on the item began.
     pub since: Timestamp,
     /// The run of its plan, while that is carried out (`GET /runs/{id}`).
-    #[schema(value_type = Option<String>)]
     pub plan_run: Option<RunId>,
     pub session: Option<AutoSessionView>,
 }
@@ -97,19 +91,15 @@ pub struct AutoSessionView {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ItemView {
-    #[schema(value_type = String)]
     pub item: Slug,
     /// Within the project. Nothing if it is not in the backlog any more.
     pub path: Option<String>,
     pub title: Option<String>,
     /// `defect` or `feature`.
-    #[schema(value_type = Option<String>)]
     pub kind: Option<Kind>,
     /// `critical`, `high`, `medium` or `low`.
-    #[schema(value_type = Option<String>)]
     pub priority: Option<Priority>,
     /// `waiting`, `held`, `in_progress`, `parked`, `ended` or `gone`.
-    #[schema(value_type = String)]
     pub standing: Standing,
     pub reason: String,
     /// Attempts that failed, and verifications that found it wanting.
@@ -123,7 +113,6 @@ pub struct ItemView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WhyView {
     /// The pipeline that knows it. Without one the files say what there is to say.
-    #[schema(value_type = Option<String>)]
     pub run: Option<RunId>,
     pub item: ItemView,
     /// Every decision, oldest first.

@@ -19,7 +19,6 @@ pub struct LogEvent {
     pub at: Timestamp,
     /// The terminal that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, pattern = "^[a-f0-9]{8}$")]
     pub terminal: Option<TerminalId>,
     /// The output offset up to which the terminal had been read, for events that come from what its program printed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,9 +59,7 @@ pub enum EventBody {
     /// The keeper answers again.
     KeeperAnswers {},
     TerminalCreated {
-        #[schema(value_type = String)]
         name: Name,
-        #[schema(value_type = String)]
         session: Name,
         command: Vec<String>,
     },
@@ -79,7 +76,6 @@ pub enum EventBody {
         pid: u32,
     },
     TerminalExited {
-        #[schema(value_type = Value)]
         exit: Exit,
         text: String,
     },
@@ -99,7 +95,6 @@ pub enum EventBody {
     /// A question of the agent was answered, or could not be.
     QuestionAnswered {
         wish: String,
-        #[schema(value_type = Option<Object>)]
         dialog: Option<Dialog>,
         /// The entry in the audit.
         audit: i64,
@@ -128,7 +123,6 @@ pub enum EventBody {
     },
     /// A new entry in the journal of a run.
     RunEntry {
-        #[schema(value_type = String)]
         run_id: RunId,
         /// The place in the journal of the run, from 1.
         run_seq: i64,
@@ -139,13 +133,11 @@ pub enum EventBody {
     /// A run was dropped: neither the run nor its journal exists any more.
     RunDropped {
         /// The run.
-        #[schema(value_type = String)]
         run_id: RunId,
     },
     /// The log of a session has more lines. Not kept.
     SessionSaid {
         /// The run.
-        #[schema(value_type = String)]
         run_id: RunId,
         session: String,
     },
@@ -191,7 +183,6 @@ impl EventBody {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct LogQuery {
-    #[param(value_type = Option<String>)]
     pub terminal: Option<TerminalId>,
     /// Only what came after this number; otherwise the newest.
     pub after: Option<i64>,

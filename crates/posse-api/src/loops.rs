@@ -20,7 +20,6 @@ pub struct LoopIn {
     #[schema(value_type = Object)]
     pub config: LoopConfig,
     /// Its task and its test: `explore` and `scenario`.
-    #[schema(value_type = Object)]
     pub prompt: Prompt,
     /// The project. Absolute.
     pub directory: String,
@@ -58,12 +57,10 @@ pub struct LoopView {
     /// Turns so far.
     pub turns: u64,
     /// By role.
-    #[schema(value_type = BTreeMap<String, String>)]
     pub terminals: BTreeMap<Role, TerminalId>,
     /// Permissions are accepted by posse itself.
     pub auto_accept: bool,
     /// The cause of a stop: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
-    #[schema(value_type = Option<String>)]
     pub stop: Option<Stop>,
     /// A step after PASS.
     pub steps: Vec<StepView>,
@@ -77,11 +74,8 @@ pub struct LoopView {
 pub struct TurnView {
     pub number: u64,
     /// One of the five turns.
-    #[schema(value_type = String)]
     pub key: Key,
-    #[schema(value_type = String)]
     pub role: Role,
-    #[schema(value_type = String)]
     pub terminal: TerminalId,
     /// The number of the attempt, from 1.
     pub attempt: u32,
@@ -96,7 +90,6 @@ pub struct TurnView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StepView {
     /// `openspec_archive` or `git_commit`.
-    #[schema(value_type = String)]
     pub step: Step,
     /// `done`, `skipped` or `failed`.
     pub outcome: String,

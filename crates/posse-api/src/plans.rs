@@ -58,7 +58,6 @@ pub struct PlanIn {
     pub cap_usd: Option<f64>,
     /// Over what the plan says: `quota_ceiling_usd`, `max_quota_percent` and `reserved_budget_usd`.
     #[serde(default)]
-    #[schema(value_type = Object)]
     pub budget: BudgetMeta,
     /// The environment of its sessions. Never stored.
     #[serde(default)]
@@ -86,7 +85,6 @@ pub struct PlanView {
     /// Things that only one may have, that this plan needs, and that other runs hold.
     pub taken: Vec<TakenView>,
     /// Whether sessions are confined: `on` or `off`.
-    #[schema(value_type = String)]
     pub sandbox: Sandbox,
     /// The options that make this run differ from a plain one, in the operator's words.
     pub wishes: Vec<String>,
@@ -97,24 +95,19 @@ pub struct PlanView {
 /// A task, and what has become of it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskView {
-    #[schema(value_type = String)]
     pub id: TaskId,
     pub name: String,
     pub section: String,
-    #[schema(value_type = String)]
     pub status: TaskStatus,
     /// The status with which a run that is over left the plan file, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub shown: Option<TaskStatus>,
-    #[schema(value_type = Object)]
     pub record: Record,
 }
 
 /// A session that runs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionView {
-    #[schema(value_type = String)]
     pub task: TaskId,
     /// Its name in this run.
     pub name: String,
@@ -131,7 +124,6 @@ pub struct SessionView {
 /// A task that pauses after a failure.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RestView {
-    #[schema(value_type = String)]
     pub task: TaskId,
     pub until: Timestamp,
 }

@@ -22,6 +22,7 @@ use crate::{AutoEntry, AutoSpec, BacklogIn, BacklogView, LoopIn, LoopView, PlanE
 
 words! {
     /// The kind of a run.
+    #[derive(ToSchema)]
     pub enum RunKind ("kind of run") {
         Loop = "loop",
         Plan = "plan",
@@ -52,16 +53,13 @@ pub enum RunView {
 /// The fields that runs of all kinds have.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RunSummary {
-    #[schema(value_type = String)]
     pub id: RunId,
     /// `running`, `parked`, `stopped`, `passed` or `failed`.
-    #[schema(value_type = String)]
     pub status: RunStatus,
     /// The project.
     pub directory: String,
     /// The outcome of a run of a plan or a backlog: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`,
     /// `stopped`, `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
-    #[schema(value_type = Option<String>)]
     pub outcome: Option<RunOutcome>,
     /// The reason why it stopped or ended.
     pub reason: Option<String>,
@@ -71,7 +69,6 @@ pub struct RunSummary {
     /// provides it.
     pub waits: bool,
     /// The usage of its headless sessions.
-    #[schema(value_type = Object)]
     pub used: Total,
     /// Limits on money, and what is spent of them, by this run and by all others that count.
     pub limits: Vec<LimitView>,
@@ -141,7 +138,6 @@ pub struct SessionRules {
     pub provider: String,
     /// `off`: sessions may do everything. Only if the operator said so.
     #[serde(default)]
-    #[schema(value_type = String)]
     pub sandbox: Sandbox,
     /// The branch that gathers the results; the one that is checked out unless given.
     pub branch: Option<String>,
@@ -152,7 +148,6 @@ pub struct SessionRules {
     /// The project's file of it. If it is not as in the last run of a plan, the run says so.
     pub config_file: Option<ConfigFile>,
     #[serde(default, deserialize_with = "crate::over_defaults")]
-    #[schema(value_type = Object)]
     pub notifications: Notifications,
     /// The time of the request; now unless given. A stop file from before is not meant for this run.
     #[serde(default = "Timestamp::now")]
@@ -210,7 +205,6 @@ pub struct ResumeIn {
 #[serde(deny_unknown_fields)]
 pub struct StopRun {
     /// `after_task`: what runs may finish; or `now`. A run of the loop always stops now.
-    #[schema(value_type = Option<String>)]
     pub how: Option<StopHow>,
     /// For the journal.
     pub why: Option<String>,
@@ -243,7 +237,7 @@ pub struct AnswerPartIn {
 #[into_params(parameter_in = Query)]
 pub struct RunsQuery {
     /// `loop`, `plan` or `backlog`; all of them unless given.
-    #[param(value_type = Option<String>)]
+    #[param(inline)]
     pub kind: Option<RunKind>,
     /// Only runs of this plan's file, or in this project. Absolute, without links.
     pub of: Option<String>,
@@ -336,7 +330,6 @@ pub struct LimitView {
     /// On what.
     pub name: String,
     pub limit_usd: f64,
-    #[schema(value_type = Object)]
     pub spent: Total,
 }
 
@@ -418,12 +411,10 @@ pub struct CleanView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CleanItem {
     /// `run`, `work_tree` or `item`.
-    #[schema(value_type = String)]
     pub what: CleanWhat,
     /// A path, or a branch.
     pub name: String,
     /// The run it is of.
-    #[schema(value_type = String)]
     pub run: RunId,
     /// The plan, or the item.
     pub file: String,
@@ -432,6 +423,7 @@ pub struct CleanItem {
 
 words! {
     /// The kind of files that were left behind.
+    #[derive(ToSchema)]
     pub enum CleanWhat ("kind of files") {
         /// Prompts, streams and reports of a run.
         Run = "run",

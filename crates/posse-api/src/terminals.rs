@@ -23,27 +23,21 @@ pub const SHELL: &str = "shell";
 /// One terminal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Terminal {
-    #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
     pub id: TerminalId,
-    #[schema(value_type = String)]
     pub name: Name,
-    #[schema(value_type = String)]
     pub session_name: Name,
     pub provider: String,
     pub agent_profile: Option<String>,
     /// The permissions of the agent (`ask`, `edits` or `bypass`); null if no agent runs in the terminal.
-    #[schema(value_type = Option<String>)]
     pub mode: Option<Mode>,
     #[serde(flatten)]
     pub status: StatusView,
     pub title: String,
     pub working_directory: String,
     pub command: Vec<String>,
-    #[schema(value_type = SizeView)]
     pub size: Size,
     pub pid: Option<u32>,
     /// The exit status of the program, `{"code": N}`, `{"signal": N}` or `"lost"`; null while it runs.
-    #[schema(value_type = Option<Value>)]
     pub exit: Option<Exit>,
     pub created_at: Timestamp,
     pub last_active: Timestamp,
@@ -52,13 +46,10 @@ pub struct Terminal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
     /// `idle`, `processing`, `waiting_user_answer`, `completed` or `error`.
-    #[schema(value_type = String)]
     pub status: StatusKind,
     pub reason: String,
-    #[schema(value_type = Option<String>)]
     pub waiting_kind: Option<WaitingKind>,
     /// The question on the screen.
-    #[schema(value_type = Option<Object>)]
     pub dialog: Option<Dialog>,
     pub since: Timestamp,
     pub epoch: u64,
@@ -87,11 +78,9 @@ pub struct Create {
     /// The agent to start; without one the command is.
     pub provider: Option<String>,
     /// The permissions of the agent: `ask` (unless given), `edits` or `bypass`.
-    #[schema(value_type = Option<String>)]
     pub mode: Option<Mode>,
     pub model: Option<String>,
     /// Its role: `name`, `description`, `model`, `mcp_servers`, `text`.
-    #[schema(value_type = Option<Object>)]
     pub profile: Option<Profile>,
     /// Its role, by the name under which it is kept.
     pub agent_profile: Option<String>,
@@ -110,7 +99,6 @@ pub struct Create {
     /// All of it: nothing is taken from the daemon's own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    #[schema(value_type = Option<SizeView>)]
     pub size: Option<Size>,
     /// The number of bytes of output that survive a crash of the daemon. 1 MiB unless given.
     pub ring_bytes: Option<u32>,
@@ -127,8 +115,6 @@ pub struct Input {
     /// Type it as it is, instead of pasting it.
     pub raw: Option<bool>,
     /// Type nothing, and answer 409, unless this is the terminal's status.
-    #[schema(value_type = Option<String>)]
-    #[param(value_type = Option<String>)]
     pub expect_status: Option<StatusKind>,
     /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
     pub epoch: Option<u64>,
@@ -146,7 +132,6 @@ pub struct Input {
 pub struct Question {
     /// Another question has another one. `approve` and `deny` want it.
     pub id: String,
-    #[schema(value_type = Option<String>)]
     pub waiting_kind: Option<WaitingKind>,
     /// The subject, in a line.
     pub text: String,
@@ -201,8 +186,6 @@ pub struct CreateIn {
     /// The directory of the command that made the daemon listen, unless given.
     pub working_directory: Option<String>,
     /// The permissions of the agent: `ask` (unless given), `edits` or `bypass`.
-    #[schema(value_type = Option<String>)]
-    #[param(value_type = Option<String>)]
     pub mode: Option<Mode>,
     pub model: Option<String>,
     /// The operator has confirmed that the directory is trusted.
@@ -236,16 +219,6 @@ pub struct SessionDetail {
 pub struct WorkingDirectory {
     /// The directory of the program in the foreground; null if that is unknown.
     pub working_directory: Option<String>,
-}
-
-/// A size; for the description of the API only.
-#[derive(ToSchema)]
-#[allow(dead_code)]
-pub struct SizeView {
-    #[schema(minimum = 1, maximum = 1000)]
-    rows: u16,
-    #[schema(minimum = 2, maximum = 1000)]
-    cols: u16,
 }
 
 /// A size, in the query or in a body.

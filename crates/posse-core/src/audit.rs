@@ -35,6 +35,7 @@ pub fn tail(rows: &[String]) -> Vec<String> {
 
 words! {
     /// Who answers.
+    #[derive(utoipa::ToSchema)]
     pub enum By ("requester") {
         /// A run whose operator has allowed it.
         Run = "run",
@@ -63,7 +64,7 @@ impl By {
 }
 
 /// Who answers, and on what occasion.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Who {
     pub by: By,
     /// The terminal in which the process runs that answers.
@@ -92,6 +93,7 @@ impl Who {
 
 words! {
     /// What became of an answer.
+    #[derive(utoipa::ToSchema)]
     pub enum End ("end") {
         /// It was given, and the question is gone.
         Answered = "answered",
@@ -103,7 +105,7 @@ words! {
 }
 
 /// What is about to be done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Answering {
     /// `accept`, `deny`, or `option` and its number.
     pub wish: String,
@@ -150,7 +152,7 @@ fn without_secrets(dialog: &Dialog) -> Option<Dialog> {
 }
 
 /// What was done.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Ended {
     /// The entry this one completes.
     pub of: i64,

@@ -36,8 +36,9 @@ pub(crate) use checked_text;
 macro_rules! eight_digits {
     ($(#[$doc:meta])* $id:ident, $bad:ident, $what:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, utoipa::ToSchema)]
         #[serde(try_from = "String")]
+        #[schema(value_type = String, pattern = "^[a-f0-9]{8}$")]
         pub struct $id([u8; 8]);
 
         #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -106,7 +107,7 @@ eight_digits!(
 /// The name of a terminal or of a session, as a person typed it. Names become file names, tmux window names and table
 /// cells, so what would be misread there is refused: `.`, `:`, `/`, control characters, and anything
 /// long enough to be a mistake.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String")]
 pub struct Name(String);
 

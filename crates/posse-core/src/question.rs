@@ -28,7 +28,7 @@ pub const REPORT_TEXT: usize = 64 << 10;
 const CAPTION_TEXT: usize = 1 << 10;
 
 /// A question as the agent reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestionReport {
     pub source: Source,
     /// Counts the reports of one terminal: two questions in the same words have different numbers.
@@ -66,7 +66,7 @@ pub struct ReportedParts {
 }
 
 /// How the question on the screen compares with what the agent reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionEvidence {
     /// No source reports questions of this agent. The question is whole on the screen, as far as one can see.
@@ -85,7 +85,7 @@ pub enum QuestionEvidence {
 }
 
 /// In what report and screen differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportDifference {
     /// One says permission, the other question or plan.

@@ -89,7 +89,7 @@ impl Spec {
 
 crate::words! {
     /// What a run does now, in one word.
-    #[derive(Hash)]
+    #[derive(Hash, utoipa::ToSchema)]
     pub enum RunStatus ("status") {
         Running = "running",
         /// Until a model is to be had again.

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// A terminal's size in character cells. Never degenerate: emulators and programs misbehave below
 /// 2 columns, and nobody means more than 1,000 (an emulator cell costs 32 bytes, twice).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "RawSize")]
 pub struct Size {
+    #[schema(minimum = 1, maximum = 1000)]
     rows: u16,
+    #[schema(minimum = 2, maximum = 1000)]
     cols: u16,
 }
 
@@ -113,7 +115,7 @@ impl fmt::Debug for dyn Painted + '_ {
 }
 
 /// One look at a terminal. Rows are text without trailing blanks, exactly `size.rows()` of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Screen {
     pub size: Size,
     pub rows: Vec<String>,

@@ -26,7 +26,7 @@ use crate::time::Wall;
 use crate::words;
 
 words! {
-    #[derive(Hash)]
+    #[derive(Hash, utoipa::ToSchema)]
     pub enum StatusKind ("status") {
         Idle = "idle",
         Processing = "processing",
@@ -38,7 +38,7 @@ words! {
 
 words! {
     /// What kind of answer a waiting terminal wants.
-    #[derive(Default)]
+    #[derive(Default, utoipa::ToSchema)]
     pub enum WaitingKind ("kind of question") {
         #[default]
         Permission = "permission",
@@ -94,7 +94,7 @@ impl Status {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     Code(i32),
@@ -134,8 +134,9 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 }
 
 /// Where an agent said something of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SignalSource)]
 pub enum Source {
     /// OSC 7501.
     Osc,

@@ -9,7 +9,7 @@ macro_rules! words {
     (
         $(#[$about:meta])*
         $visibility:vis enum $name:ident ($what:literal) {
-            $($(#[$about_value:meta])* $value:ident = $word:literal,)+
+            $($(#[$about_value:meta])* $value:ident = $word:tt,)+
         }
     ) => {
         $(#[$about])*

@@ -14,8 +14,9 @@ use sha2::{Digest, Sha256};
 use super::{Entry, Note};
 
 /// A SHA-256, in text as 64 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, pattern = "^[a-f0-9]{64}$")]
 pub struct Hash([u8; 32]);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

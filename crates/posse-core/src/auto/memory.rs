@@ -125,8 +125,9 @@ pub struct Line {
 }
 
 /// How an item stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ItemStanding)]
 pub enum Standing {
     /// May start.
     Waiting,

@@ -7,8 +7,9 @@ use crate::plan::budget::Level;
 use crate::plan::config::{PipelineLimits, PipelineSettings};
 
 /// When a pipeline ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PipelineMode)]
 pub enum Mode {
     /// Never: it waits for new items.
     #[default]

@@ -6,7 +6,7 @@ use super::Kind;
 use super::queue::Shelf;
 
 /// The directories of a backlog, within the project.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacklogDirs {
     pub defects: String,

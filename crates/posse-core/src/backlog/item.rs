@@ -38,7 +38,8 @@ pub struct Item {
 }
 
 words! {
-    #[derive(PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord, Hash, utoipa::ToSchema)]
+    #[schema(as = ItemKind)]
     pub enum Kind ("type") {
         Defect = "defect",
         Feature = "feature",
@@ -62,7 +63,7 @@ pub enum Status {
 }
 
 words! {
-    #[derive(Default, PartialOrd, Ord, Hash)]
+    #[derive(Default, PartialOrd, Ord, Hash, utoipa::ToSchema)]
     pub enum Priority ("priority") {
         Critical = "critical",
         High = "high",

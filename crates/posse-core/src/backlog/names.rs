@@ -13,7 +13,7 @@ const SLUG_MAX: usize = 120;
 const TITLE_MAX: usize = 50;
 
 /// What an item is called: the name of its file without `.md`. Safe as a part of a path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String")]
 pub struct Slug(String);
 

@@ -42,8 +42,9 @@ pub struct Choice {
 }
 
 /// What an option does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = OptionMeaning)]
 pub enum Meaning {
     /// Allows this once.
     Accept,
@@ -54,7 +55,8 @@ pub enum Meaning {
     Other,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = DialogOption)]
 pub struct Choosable {
     pub label: String,
     pub meaning: Meaning,
@@ -67,7 +69,7 @@ pub struct Choosable {
 }
 
 /// A question on the screen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Dialog {
     /// The same for the same question, wherever the cursor is. Another question has another one.
     pub id: String,

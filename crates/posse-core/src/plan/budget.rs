@@ -83,7 +83,7 @@ pub struct Line {
 }
 
 /// A sum over sessions.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct Total {
     pub sessions: u32,

@@ -50,7 +50,7 @@ pub struct Meta {
 }
 
 /// Money, in US dollars. Absent and zero both mean no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetMeta {
     #[serde(rename = "quota_ceiling_usd")]
     pub ceiling_usd: Option<f64>,

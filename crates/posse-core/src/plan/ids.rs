@@ -12,8 +12,9 @@ use crate::ids::checked_text;
 const ID_MAX: usize = 64;
 
 /// What a plan calls a task: `1.2`, `2.1a`, `docs`. One line, no white space. Cheap to copy.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String")]
+#[schema(value_type = String)]
 pub struct TaskId(Arc<str>);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use super::{Plan, TaskId};
 use crate::words;
 
 words! {
-    #[derive(Default, Hash)]
+    #[derive(Default, Hash, utoipa::ToSchema)]
     pub enum TaskStatus ("status") {
         /// Not started, or waiting for another attempt.
         #[default]
@@ -29,7 +29,7 @@ words! {
 
 words! {
     /// Why a task has failed for good.
-    #[derive(Hash)]
+    #[derive(Hash, utoipa::ToSchema)]
     pub enum FailureKind ("kind of failure") {
         AttemptsExhausted = "attempts_exhausted",
         ValidationExhausted = "validation_exhausted",
@@ -43,7 +43,8 @@ words! {
 
 /// The progress of one task. A plan file of the original orchestrator may have these fields; they count only for a task that no
 /// journal knows. Times are RFC 3339 with an offset.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = TaskRecord)]
 pub struct Record {
     pub status: TaskStatus,
     pub attempts: u32,

@@ -10,7 +10,7 @@ pub const EXPLORE_HEADER: &str = "*** ORIGINAL EXPLORE SUMMARY ***";
 /// The line above the second part.
 pub const SCENARIO_HEADER: &str = "*** SCENARIO TEST ***";
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Prompt {
     pub explore: String,
     pub scenario: String,

@@ -5,7 +5,7 @@ use crate::words;
 
 words! {
     /// One of the five who share the work. Each has a terminal of its own.
-    #[derive(PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord, Hash, utoipa::ToSchema)]
     pub enum Role ("role") {
         Analyst = "analyst",
         PeerAnalyst = "peer_analyst",
@@ -35,7 +35,8 @@ impl Role {
 
 words! {
     /// A kind of turn: what is asked for, and the name of the file in which the answer comes.
-    #[derive(PartialOrd, Ord, Hash)]
+    #[derive(PartialOrd, Ord, Hash, utoipa::ToSchema)]
+    #[schema(as = TurnKey)]
     pub enum Key ("turn") {
         Analyst = "analyst",
         AnalystReview = "analyst_review",

@@ -105,8 +105,9 @@ pub enum Entry {
 }
 
 /// What happens after PASS, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = FinalStep)]
 pub enum Step {
     OpenspecArchive,
     GitCommit,
@@ -115,8 +116,9 @@ pub enum Step {
 pub use crate::finalize::Step as StepOutcome;
 
 /// Why a run stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = LoopStop)]
 pub enum Stop {
     /// A person asked for it.
     Asked,

@@ -33,7 +33,7 @@ pub(crate) mod hint {
 /// The refusal of a request.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.detail)]
-pub(crate) struct ApiError(Problem);
+pub(crate) struct ApiError(pub(super) Problem);
 
 impl ApiError {
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {

@@ -21,7 +21,7 @@ use tower::util::MapRequest;
 
 use super::params::Params;
 use super::requester::Requester;
-use super::{Answer, ApiError, ApiProblem, App, door, public_router};
+use super::{Answer, ApiError, App, door, public_router};
 use crate::disk;
 use crate::hub::HubCommand;
 use crate::run::journal::Failed;
@@ -189,8 +189,9 @@ pub(super) async fn listen(
     let remembered = place.map(|place| serde_json::to_string(&place)).transpose().map_err(Failed::from)?;
     let set = app.ask(|reply| HubCommand::Set { name: SETTING, value: remembered, reply }).await?;
     set.map_err(|refusal| {
-        let detail = format!("this holds until the daemon restarts, but cannot be remembered: {refusal}");
-        ApiError::new(refusal.problem().0, detail)
+        let mut error = ApiError::from(refusal);
+        error.0.detail.insert_str(0, "this holds until the daemon restarts, but cannot be remembered: ");
+        error
     })?;
     Ok(Json(answer))
 }

@@ -166,7 +166,7 @@ async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
 
 /// What a terminal shows now
 #[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
-    responses((status = 200, description = "The screen of the terminal", body = Object)))]
+    responses((status = 200, description = "The screen of the terminal", body = Screen)))]
 pub(super) async fn screen(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Screen> {
     ask(&app, id, pump::PumpCommand::Screen).await.map(Json)
 }
@@ -441,7 +441,7 @@ fn paste(message: &str, bracketed: bool, enter: bool) -> Vec<u8> {
 }
 
 /// Set the size a terminal has while no viewer is attached
-#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path), posse_api::SizeIn), request_body = Option<posse_api::SizeView>,
+#[utoipa::path(post, path = "/terminals/{id}/resize", tag = "terminals", params(("id" = String, Path), posse_api::SizeIn), request_body = Option<Size>,
     responses((status = 200, description = "The size is set", body = Success)))]
 pub(super) async fn resize(
     State(app): State<App>,
