@@ -42,11 +42,10 @@ impl Client {
 
     pub fn call(&self, method: &str, path: &str, body: &str) -> io::Result<HttpAnswer> {
         let mut stream = self.connect()?;
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: posse\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: posse\r\nconnection: close\r\ncontent-type: application/json");
+        // At once: a server may answer, and close the connection, when it has read the head.
+        stream.write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes)?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

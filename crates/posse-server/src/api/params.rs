@@ -40,6 +40,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
         } else {
             match serde_json::from_slice(&body) {
                 Ok(Value::Object(object)) => object,
+                Ok(Value::Null) => Map::new(),
                 Ok(_) => return Err(ApiError::malformed("the body must be a JSON object")),
                 Err(error) => return Err(ApiError::malformed(format!("the body is not JSON: {error}"))),
             }

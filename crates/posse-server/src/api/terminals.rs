@@ -14,6 +14,7 @@ use posse_core::ids::{Name, TerminalId, WriterId};
 use posse_core::screen::{Screen, Size};
 use posse_term::lineage::ProcessStat;
 use posse_term::wire::MAX_INPUT;
+use serde::de::IgnoredAny;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot};
 
@@ -460,7 +461,8 @@ pub(super) async fn resize(
 /// Ask the program to leave
 #[utoipa::path(post, path = "/terminals/{id}/exit", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The program was asked to exit", body = Success)))]
-pub(super) async fn exit(State(app): State<App>, Id(id): Id<TerminalId>) -> Answer<Success> {
+pub(super) async fn exit(State(app): State<App>, Id(id): Id<TerminalId>, _: Params<IgnoredAny>) -> Answer<Success> {
+    // A body is read although it says nothing: closing a connection with unread bytes takes the answer along.
     ask_to_leave(&app, id).await?;
     Ok(Json(Success { success: true }))
 }

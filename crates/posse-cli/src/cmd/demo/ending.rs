@@ -1,9 +1,11 @@
 //! What happened in the demo, where it is to be seen, and what to try next.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use posse_api::{AuditEntry, AuditVerdict, LoopView};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::stage::DemoStage;
 use crate::client::Client;
@@ -56,9 +58,18 @@ impl Ending {
         let entries: Vec<AuditEntry> = client.get(&format!("/audit?run={}", run.id)).await?;
         let verdict: AuditVerdict = client.get("/audit/verify").await?;
         let log = std::fs::read_to_string(stage.log()).map_err(Error::io(stage.log().display().to_string()))?;
-        let prompts = log.lines().filter(|line| line.contains(r#""event":"submitted""#)).count();
-        if u64::try_from(prompts).ok() != Some(run.turns) {
-            return Err(Error::failed(format!("{prompts} prompts arrived for {} turns", run.turns)));
+        let records = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let prompts: Vec<String> = records
+            .filter(|record| record["event"] == "submitted")
+            .map(|record| record["prompt"].to_string())
+            .collect();
+        let distinct = prompts.iter().collect::<BTreeSet<_>>().len();
+        if distinct != prompts.len() {
+            return Err(Error::failed(format!(
+                "{} of {} prompts arrived twice",
+                prompts.len() - distinct,
+                prompts.len()
+            )));
         }
         if !verdict.intact {
             return Err(Error::failed("the audit is not as it was written"));
@@ -69,7 +80,7 @@ impl Ending {
             daemon,
             accepted: entries.iter().filter_map(Accepted::of).collect(),
             audit_intact: verdict.intact,
-            prompts,
+            prompts: prompts.len(),
             directory: stage.directory.display().to_string(),
             kept: stage.kept(),
             run,
