@@ -31,15 +31,14 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     }
     // Asked only now: a look at a terminal takes memory too.
     let printed = terminals.first().map(|id| subject.follow(*id)).transpose()?.map_or(0, |stream| stream.offset);
-    let Some(((_, none), some)) = totals.split_first() else { return Ok(rows) };
-    for (count, total) in some {
-        let each = total.saturating_sub(*none) as f64 / *count as f64 - printed as f64;
-        rows.push(
-            BenchRow::new(format!("memory per idle terminal, of {count}"), "MB")
-                .figure_within("", each / 1e6, 1.5)
-                .note(format!("without the {printed} bytes each printed")),
-        );
-    }
+    // The first terminals fill what the start of the daemon left free.
+    let [.., (some, before), (many, after)] = totals[..] else { return Ok(rows) };
+    let each = after.saturating_sub(before) as f64 / (many - some) as f64 - printed as f64;
+    rows.push(
+        BenchRow::new(format!("memory per idle terminal, from {some} to {many}"), "MB")
+            .figure_within("", each / 1e6, 1.5)
+            .note(format!("without the {printed} bytes each printed")),
+    );
     rows.push(worked(bench)?);
     Ok(rows)
 }
@@ -47,9 +46,11 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
 /// An idle terminal that has a history costs more than one that never did anything.
 fn worked(bench: &Bench) -> Result<BenchRow, BenchError> {
     let subject = Subject::start(bench)?;
+    let worker = bench.probe_command(&["idle", "--after", PRINTED]);
+    subject.launch_many(WORKED, &worker)?;
     subject.rest()?;
     let (keeper_before, daemon_before) = subject.memory()?;
-    subject.launch_many(WORKED, &bench.probe_command(&["idle", "--after", PRINTED]))?;
+    subject.launch_many(WORKED, &worker)?;
     subject.rest()?;
     let (keeper, daemon) = subject.memory()?;
     let each = |after: u64, before: u64| after.saturating_sub(before) as f64 / WORKED as f64;
