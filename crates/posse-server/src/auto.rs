@@ -44,7 +44,7 @@ impl Autos {
         let _starting = self.starting.lock().await;
         let directory = begin::project(Path::new(&request.directory)).await?;
         let context = LaunchContext { environment: std::mem::take(&mut request.environment) };
-        if let Some(run) = self.journals.using(&directory).await? {
+        if let Some(run) = self.using(&directory).await? {
             let view = self.show(run).await?;
             if !view.waits {
                 return Err(SupervisorError::InUse { run, directory, since: view.created });
@@ -69,7 +69,7 @@ impl Autos {
     pub(crate) async fn retry(&self, app: &App, directory: &str, item: &str) -> Result<(), SupervisorError> {
         let slug = slug(item)?;
         let directory = begin::project(Path::new(directory)).await?;
-        let id = self.journals.using(&directory).await?.ok_or_else(|| {
+        let id = self.using(&directory).await?.ok_or_else(|| {
             let hint = format!("`posse auto --retry {item}` begins one that takes it up again");
             SupervisorError::Idle { directory, hint }
         })?;

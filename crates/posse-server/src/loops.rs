@@ -25,7 +25,6 @@ pub(crate) use claim::ClaimError;
 use driver::LoopLocal;
 use executor::LoopWork;
 pub(crate) use files::RunFiles;
-use view::ToldJournal;
 
 pub(crate) type Loops = Supervisor<LoopWork>;
 type LoopLedger = RunLedger<LoopWork>;
@@ -59,7 +58,7 @@ impl Loops {
     ) -> Result<LoopView, SupervisorError> {
         let _starting = self.starting.lock().await;
         let state_file = spec.state_file.clone();
-        if let Some(run) = self.journals.using(&state_file).await? {
+        if let Some(run) = self.using(&state_file).await? {
             return Err(SupervisorError::StateInUse { run, state_file });
         }
         let claim = self.claim_alone(&spec).await?;
@@ -120,14 +119,13 @@ impl Loops {
     /// What a run was told of after this entry.
     pub(crate) async fn told(&self, id: RunId, after: i64) -> Result<Vec<JournalView>, SupervisorError> {
         self.show(id).await?;
-        let told = self.journals.load::<ToldJournal>(id).await?.map_or_else(Vec::new, |(told, _)| told.0);
-        Ok(told.into_iter().filter(|view| view.seq > after).collect())
+        self.read(move |disk, database| Ok(view::told_after(store::journal(disk, database, id, 0)?, after))).await
     }
 
     /// The claim of a run that is to be alone in its directory: response files have the same names in every run.
     async fn claim_alone(&self, spec: &Spec) -> Result<Claim, SupervisorError> {
         let (directory, id) = (spec.directory.clone(), spec.id);
-        match self.journals.read(move |disk, database| store::going_on_in(disk, database, &directory, id)).await? {
+        match self.read(move |disk, database| store::going_on_in(disk, database, &directory, id)).await? {
             Some(run) => Err(SupervisorError::DirectoryInUse { run, directory: spec.directory.clone() }),
             None => Ok(self.claim(spec).await?),
         }

@@ -137,7 +137,10 @@ async fn ntfy(channels: &Notifications, notice: &Notice) -> Result<(), NotifyErr
     if topic.len() > 64 || !topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
         return Err(NotifyError::Topic);
     }
-    let headers = vec![("title", header(&notice.title)), ("priority", notice.priority.clamp(1, 5).to_string())];
+    let headers = vec![
+        ("title", shortened(&visible::one_line(&notice.title), TITLE)),
+        ("priority", notice.priority.clamp(1, 5).to_string()),
+    ];
     post(
         &format!("{}/{topic}", channels.ntfy_url.trim_end_matches('/')),
         headers,
@@ -186,7 +189,8 @@ async fn post(address: &str, headers: Vec<(&'static str, String)>, body: Vec<u8>
     let request = move || {
         let mut request = agent(&uri).post(uri);
         for (name, value) in headers {
-            request = request.header(name, value);
+            // What is not ASCII goes as it is: ntfy reads UTF-8.
+            request = request.header(name, value.as_bytes());
         }
         drop(answer.send(request.send(&body[..]).map(|response| response.status())));
     };
@@ -216,33 +220,6 @@ fn agent(uri: &Uri) -> ureq::Agent {
         config = config.proxy(None);
     }
     config.build().new_agent()
-}
-
-/// A title as a header may hold it: one line; what is not ASCII in the encoded words of RFC 2047, which ntfy reads.
-fn header(title: &str) -> String {
-    let title = visible::one_line(title);
-    let title = shortened(title.trim(), TITLE);
-    if title.is_ascii() && !title.contains("=?") {
-        return title;
-    }
-    const WORD: usize = 75 - "=?UTF-8?Q??=".len();
-    let mut words = vec![String::new()];
-    for c in title.chars() {
-        let mut encoded = String::new();
-        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-            match byte {
-                b' ' => encoded.push('_'),
-                _ if byte.is_ascii_alphanumeric() => encoded.push(char::from(byte)),
-                _ => encoded.push_str(&format!("={byte:02X}")),
-            }
-        }
-        match words.last_mut() {
-            Some(word) if word.len() + encoded.len() <= WORD => word.push_str(&encoded),
-            _ => words.push(encoded),
-        }
-    }
-    let words: Vec<String> = words.iter().map(|word| format!("=?UTF-8?Q?{word}?=")).collect();
-    words.join(" ")
 }
 
 /// At most so many bytes, with an ellipsis where something is missing.

@@ -50,7 +50,7 @@ impl Plans {
         if try_now {
             self.services.limits.forget_hold(&request.sessions.provider);
         }
-        if let Some(id) = self.journals.using(&file).await? {
+        if let Some(id) = self.using(&file).await? {
             self.provide_context(app, id, context).await?;
             if try_now {
                 self.tell(id, Event::TryNow).await;
@@ -126,7 +126,7 @@ impl Plans {
         let _starting = self.starting.lock().await;
         let file = real_file(file).await?;
         let no_task = || SupervisorError::NoTask(task.to_owned());
-        if let Some(id) = self.journals.using(&file).await? {
+        if let Some(id) = self.using(&file).await? {
             let view = self.show(id).await?;
             let found = view.tasks.into_iter().find(|one| one.id.as_str() == task).ok_or_else(no_task)?;
             may(found.status, true)?;
@@ -134,7 +134,7 @@ impl Plans {
                 return Ok(());
             }
         }
-        let last = self.journals.newest_of(&file).await?.ok_or_else(|| SupervisorError::NeverRan(file.clone()))?;
+        let last = self.newest_of(&file).await?.ok_or_else(|| SupervisorError::NeverRan(file.clone()))?;
         let (mut ledger, seq) = self.load(last).await?;
         if !ledger.closed {
             return Err(SupervisorError::Busy(task.to_owned()));
@@ -175,7 +175,7 @@ impl Plans {
 
     /// The run of this file that began last, if it began at this time or later.
     pub(crate) async fn newest_since(&self, file: &str, since: Wall) -> Result<Option<PlanView>, SupervisorError> {
-        let Some(id) = self.journals.newest_of(file).await? else { return Ok(None) };
+        let Some(id) = self.newest_of(file).await? else { return Ok(None) };
         let view = self.show(id).await?;
         Ok(Some(view).filter(|view| view.created >= since.timestamp()))
     }

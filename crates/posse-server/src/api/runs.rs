@@ -98,7 +98,7 @@ async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
     if lock(&app.autos.active).contains_key(&id) {
         return Ok(RunKind::Backlog);
     }
-    let kind = app.plans.journals.read(move |disk, database| store::kind_of(disk, database, id)).await?;
+    let kind = app.plans.read(move |disk, database| store::kind_of(disk, database, id)).await?;
     kind.ok_or_else(|| SupervisorError::NoRun { kind: "run", id }.into())
 }
 

@@ -1,7 +1,7 @@
 //! What planners and verifiers are told, what they may do, and the files they are given.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
@@ -11,7 +11,7 @@ use posse_core::auto::messages::StepId;
 
 use super::place::Work;
 use crate::disk::Disk;
-use crate::plans::briefing::{self as plans, PROMPT, Session, put};
+use crate::plans::briefing::{self as plans, ReportPlace, SessionOutline};
 use crate::run::StepError;
 
 /// Names of everybody who ships with us.
@@ -22,8 +22,7 @@ pub(super) struct Briefing {
     pub(super) agent: String,
     pub(super) model: Option<String>,
     pub(super) profile: PermissionProfile,
-    pub(super) report_file: PathBuf,
-    pub(super) nonce: String,
+    pub(super) report: ReportPlace,
     /// `Err`: why it cannot be started.
     pub(super) spawn: Result<Spawn, StepError>,
 }
@@ -43,11 +42,6 @@ pub(super) struct Setting<'a> {
     pub(super) max_budget_usd: Option<f64>,
 }
 
-/// Who does it: the project's own agent of that name, else ours.
-pub(super) fn role(spec: &AutoSpec, work: Work) -> Result<AgentFile, StepError> {
-    plans::agent(&spec.agents, agent_of(work))
-}
-
 fn agent_of(work: Work) -> &'static str {
     match work {
         Work::Verify => "verifier",
@@ -62,40 +56,26 @@ pub(super) fn write(
     prompt: impl FnOnce(&AgentFile, &Path, &str) -> String,
 ) -> Result<Briefing, StepError> {
     let Setting { spec, id, work, files, .. } = setting;
-    let role = role(spec, *work)?;
-    let policy = spec.policy();
+    // The project's own agent of that name, else ours.
+    let role = plans::agent(&spec.agents, agent_of(*work))?;
     // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
-    let profile = policy.grant_work(agent_of(*work), &role)?;
-    let results = files.join("result");
-    disk.create_private_dir(&results)?;
-    let (report_file, nonce) = (results.join("result.json"), plans::nonce(disk, files)?);
-    let prompt = prompt(&role, &report_file, &nonce);
-    put(disk, &files.join(PROMPT), &prompt)?;
-    let set = BTreeMap::from([
-        ("POSSE_RUN_ID".to_owned(), nonce.clone()),
-        ("POSSE_TASK_ID".to_owned(), work.as_str().to_owned()),
-        ("POSSE_ITEM".to_owned(), id.item.to_string()),
-        ("POSSE_RESULT_FILE".to_owned(), report_file.to_string_lossy().into_owned()),
-    ]);
-    let spawn = plans::command(
-        disk,
-        &Session {
-            provider: setting.provider,
-            program: &spec.program,
-            config: &spec.config,
-            sandbox: spec.sandbox,
-            profile: &profile,
-            policy: &policy,
-            worktree: setting.area,
-            results: &results,
-            set,
-            prompt: &prompt,
-            model: role.model.as_deref(),
-            max_budget_usd: setting.max_budget_usd,
-            writes: setting.writes.clone(),
-        },
-    );
-    Ok(Briefing { agent: role.name, model: role.model, profile, report_file, nonce, spawn })
+    let profile = spec.policy().grant_work(agent_of(*work), &role)?;
+    let report = ReportPlace::make(disk, files)?;
+    let session = SessionOutline {
+        rules: &spec.sessions,
+        program: &spec.program,
+        provider: setting.provider,
+        profile: &profile,
+        worktree: setting.area,
+        files,
+        task: work.as_str(),
+        item: Some(id.item.as_str()),
+        model: role.model.as_deref(),
+        max_budget_usd: setting.max_budget_usd,
+        writes: setting.writes.clone(),
+    };
+    let spawn = session.spawn(disk, &report, &prompt(&role, &report.file, &report.nonce));
+    Ok(Briefing { agent: role.name, model: role.model, profile, report, spawn })
 }
 
 /// Everybody who can be given a task: name and description.

@@ -19,12 +19,13 @@ use posse_files::backlog::{edit, text};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
-use super::place::{self, Desk, Draft, Work, design_path, plan_path};
+use super::place::{self, Draft, Work, design_path, plan_path, work_area};
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::ArchiveError;
 use crate::backlog::checkout::why_away;
 use crate::disk::{self, Disk};
 use crate::plans::executor::read_report;
+use crate::plans::worktrees::Worktrees;
 use crate::run::effects::session::Over;
 use crate::run::{Executor, StepError};
 
@@ -100,11 +101,11 @@ impl Executor<BacklogWork> {
                 Ok(StepAnswer::PlanChecked(plan))
             }
             Step::Check { by: Author::Planner { number, .. } } => {
-                let (subject, desk) = (self.subject(disk, &candidate)?, self.desk(&id).await?);
+                let (subject, worktrees) = (self.subject(disk, &candidate)?, self.worktrees(&id).await?);
                 let design = design_path(&self.spec, &id.item, begun(&memory));
                 let (item, item_path) = (&subject.item, subject.path.as_str());
                 let draft = Draft { spec: &self.spec, item, item_path, design: &design, number };
-                Ok(StepAnswer::PlanChecked(draft.take(disk, &desk).await?))
+                Ok(StepAnswer::PlanChecked(draft.take(disk, &worktrees).await?))
             }
             Step::SetAside => {
                 place::set_aside(disk, &self.spec, &id.item)?;
@@ -120,7 +121,7 @@ impl Executor<BacklogWork> {
             Step::Retire { outcome, reason, after } => {
                 Ok(match self.retire(disk, &id, &candidate, &memory, (outcome, reason, after)).await {
                     Ok((place, message)) => StepAnswer::Retired { place, message },
-                    Err(ArchiveError::Away(away)) => StepAnswer::NotNow { why: away.to_string() },
+                    Err(ArchiveError::Away(why)) => StepAnswer::NotNow { why },
                     Err(error) => StepAnswer::NotRetired { why: error.to_string() },
                 })
             }
@@ -136,8 +137,8 @@ impl Executor<BacklogWork> {
         Path::new(&self.spec.directory).join(path)
     }
 
-    async fn desk(&self, id: &StepId) -> Result<Desk, StepError> {
-        Desk::open(&self.spec, &self.state, &id.item).await
+    async fn worktrees(&self, id: &StepId) -> Result<Worktrees, StepError> {
+        place::item_worktrees(&self.spec, &self.state, &id.item).await
     }
 
     fn subject(&self, disk: &Disk, candidate: &Candidate) -> Result<Subject, StepError> {
@@ -195,16 +196,16 @@ impl Executor<BacklogWork> {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
-        let (subject, desk) = (self.subject_of(id, candidate).await?, self.desk(id).await?);
+        let (subject, worktrees) = (self.subject_of(id, candidate).await?, self.worktrees(id).await?);
         let memory = pipeline.carried().items.get(&id.item).cloned().unwrap_or_default();
-        let area = desk.area(Work::Plan, id.number).await?;
+        let area = work_area(&worktrees, Work::Plan, id.number).await?;
         let design = design_path(&self.spec, &id.item, begun(&memory));
         let plan = plan_path(&self.spec, &id.item);
         // Of a session that was begun nothing is changed.
         if let Some(repair) = &repair
             && !self.is_known(id).await
         {
-            let before = desk.area(Work::Plan, repair.planner).await?;
+            let before = work_area(&worktrees, Work::Plan, repair.planner).await?;
             for path in [&design, &plan] {
                 let to = area.directory.join(path);
                 disk::at(before.directory.join(path), move |disk, from| copy(disk, from, &to)).await?;
@@ -244,7 +245,7 @@ impl Executor<BacklogWork> {
         let bounds = (self.spec.config.pipeline.plan_timeout, pipeline.left(&id.item));
         let (over, briefing) =
             self.session(id, Work::Plan, &area.directory, writes.clone(), bounds, stop, prompt).await?;
-        let report = disk::at(&briefing.report_file, read_report).await;
+        let report = disk::at(&briefing.report.file, read_report).await;
         let mut outcome = self.outcome(&over, planner::TASK, &briefing, report.as_deref(), &writes, pipeline)?;
         // Without a report its plan is looked at, unless it could not do what it wanted to.
         if over.facts.denials().is_empty() {
@@ -260,8 +261,8 @@ impl Executor<BacklogWork> {
         pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
-        let (subject, desk) = (self.subject_of(id, candidate).await?, self.desk(id).await?);
-        let area = desk.area(Work::Verify, id.number).await?;
+        let (subject, worktrees) = (self.subject_of(id, candidate).await?, self.worktrees(id).await?);
+        let area = work_area(&worktrees, Work::Verify, id.number).await?;
         let (_, commits) = self.plan_state(id).await.unwrap_or_default();
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
@@ -288,7 +289,7 @@ impl Executor<BacklogWork> {
             Outcome::Done(report) => verifier::judge(report.verdict.is_some().then_some(report), words, &item),
             _ => Judgement::none(),
         };
-        desk.tidy().await;
+        place::remove_empty(&worktrees).await;
         Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: Some(judgement), usage: over.usage() })
     }
 
@@ -303,7 +304,7 @@ impl Executor<BacklogWork> {
     ) -> Result<Outcome, StepError> {
         let task = task.parse()?;
         let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
-        let outcome = decide(&Evidence { deliverables, ..over.evidence(&task, &briefing.nonce, report, limit) });
+        let outcome = decide(&Evidence { deliverables, ..over.evidence(&task, &briefing.report.nonce, report, limit) });
         // Not its fault: what it may spend is what is left of the budget.
         Ok(if over.spent_all() && !matches!(outcome, Outcome::Done(_)) { Outcome::Interrupted } else { outcome })
     }

@@ -12,10 +12,10 @@ use posse_agents::headless::agent_file;
 use posse_api::AutoSpec;
 use posse_core::auto::messages::PlanFound;
 use posse_core::backlog::{Item, Kind, Slug, planner};
+use posse_core::plan::Plan;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{MergeResult, Part, RunId};
 use posse_core::plan::names::{commit_message, plan_slug};
-use posse_core::plan::{Plan, TaskId};
 use posse_files::replace::replace;
 use posse_term::text_file::MAX_TEXT;
 
@@ -44,8 +44,9 @@ impl Work {
         }
     }
 
-    fn task(self) -> Result<TaskId, StepError> {
-        Ok(self.as_str().parse()?)
+    /// The session of this number, as its work tree is called.
+    fn run(self, number: u32) -> Result<RunId, StepError> {
+        Ok(RunId { task: self.as_str().parse()?, start: number, part: Part::Work })
     }
 }
 
@@ -75,55 +76,40 @@ pub(super) fn item_in_project<'a>(spec: &'a AutoSpec, kind: Kind, slug: &'a Slug
 }
 
 /// The work trees of one item.
-pub(super) struct Desk {
-    pub(super) worktrees: Worktrees,
+pub(super) async fn item_worktrees(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Worktrees, StepError> {
+    Ok(Worktrees::open(worktrees_params(spec, state, Some(item))).await?)
 }
 
-impl Desk {
-    pub(super) async fn open(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Self, StepError> {
-        let worktrees = Worktrees::open(worktrees_params(spec, state, Some(item))).await?;
-        Ok(Self { worktrees })
-    }
+/// The work tree of a session; made if it is not there yet.
+pub(super) async fn work_area(worktrees: &Worktrees, work: Work, number: u32) -> Result<TaskWorktree, StepError> {
+    Ok(worktrees.make(&work.run(number)?, &worktrees.tip().await?).await?)
+}
 
-    /// The work tree of this session; made if it is not there yet.
-    pub(super) async fn area(&self, work: Work, number: u32) -> Result<TaskWorktree, StepError> {
-        let run = RunId { task: work.task()?, start: number, part: Part::Work };
-        let tip = self.worktrees.tip().await?;
-        Ok(self.worktrees.make(&run, &tip).await?)
-    }
-
-    /// The work tree of this session, if there was one.
-    async fn known(&self, work: Work, number: u32) -> Option<TaskWorktree> {
-        let run = RunId { task: work.task().ok()?, start: number, part: Part::Work };
-        self.worktrees.find(&run).await.ok()
-    }
-
-    /// The plan and the design of earlier planners go from their work trees. If nothing else is in one, all of it can go.
-    pub(super) async fn clear_planners(&self, disk: &Disk, files: [&str; 2], before: u32) {
-        for number in 1..before {
-            let Some(area) = self.known(Work::Plan, number).await else { continue };
-            for path in files {
-                let restore = async {
-                    let tree = WorkTree::at(&area.directory).await?;
-                    if tree.holds(&["ls-files", "--error-unmatch", "--", path]).await? {
-                        return Ok(tree.write_files(&["checkout", "--quiet", "--", path]).await?);
-                    }
-                    Ok::<_, StepError>(disk.remove_file(&area.directory.join(path))?)
-                };
-                let cleared = restore.await;
-                if let Err(error) = cleared {
-                    tracing::debug!("{path} stays in {}: {error}", area.directory.display());
+/// The plan and the design of earlier planners go from their work trees. If nothing else is in one, all of it can go.
+pub(super) async fn clear_planners(worktrees: &Worktrees, disk: &Disk, files: [&str; 2], before: u32) {
+    for number in 1..before {
+        let Ok(run) = Work::Plan.run(number) else { continue };
+        let Ok(area) = worktrees.find(&run).await else { continue };
+        for path in files {
+            let restore = async {
+                let tree = WorkTree::at(&area.directory).await?;
+                if tree.holds(&["ls-files", "--error-unmatch", "--", path]).await? {
+                    return Ok(tree.write_files(&["checkout", "--quiet", "--", path]).await?);
                 }
+                Ok::<_, StepError>(disk.remove_file(&area.directory.join(path))?)
+            };
+            if let Err(error) = restore.await {
+                tracing::debug!("{path} stays in {}: {error}", area.directory.display());
             }
         }
-        self.tidy().await;
     }
+    remove_empty(worktrees).await;
+}
 
-    /// Work trees in which nothing was left go.
-    pub(super) async fn tidy(&self) {
-        if let Err(error) = self.worktrees.tidy(&BTreeSet::new()).await {
-            tracing::warn!("work areas are left behind: {error}");
-        }
+/// Work trees in which nothing was left go.
+pub(super) async fn remove_empty(worktrees: &Worktrees) {
+    if let Err(error) = worktrees.tidy(&BTreeSet::new()).await {
+        tracing::warn!("work areas are left behind: {error}");
     }
 }
 
@@ -177,8 +163,8 @@ pub(super) struct Draft<'a> {
 impl Draft<'_> {
     /// Looks at what the planner has written. If it is good it becomes the plan of the item. Nothing is taken away from the
     /// work tree, so that all of it can be done again after a crash.
-    pub(super) async fn take(&self, disk: &Disk, desk: &Desk) -> Result<PlanFound, StepError> {
-        let area = desk.area(Work::Plan, self.number).await?;
+    pub(super) async fn take(&self, disk: &Disk, worktrees: &Worktrees) -> Result<PlanFound, StepError> {
+        let area = work_area(worktrees, Work::Plan, self.number).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(disk, &area.directory, &relative)? else { return Ok(PlanFound::Missing) };
         let design = own_file(disk, &area.directory, self.design)?;
@@ -186,7 +172,7 @@ impl Draft<'_> {
         if !problems.is_empty() {
             return Ok(PlanFound::Invalid { problems: problems.join("\n") });
         }
-        self.bring_design(disk, desk, &design.unwrap_or_default()).await?;
+        self.bring_design(disk, worktrees, &design.unwrap_or_default()).await?;
         self.place(disk, &text)?;
         Ok(PlanFound::Valid { hash: hash(&text) })
     }
@@ -220,8 +206,8 @@ impl Draft<'_> {
     }
 
     /// The design comes into the branch as the work of a task does, and nothing else with it.
-    async fn bring_design(&self, disk: &Disk, desk: &Desk, text: &str) -> Result<(), StepError> {
-        let area = desk.area(Work::Design, self.number).await?;
+    async fn bring_design(&self, disk: &Disk, worktrees: &Worktrees, text: &str) -> Result<(), StepError> {
+        let area = work_area(worktrees, Work::Design, self.number).await?;
         let file = area.directory.join(self.design);
         if let Some(directory) = file.parent() {
             disk.create_dir_all(directory)?;
@@ -234,7 +220,7 @@ impl Draft<'_> {
         let message = commit_message(&slug, (task, &format!("design for {slug}")), &run, 1);
         let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
         let not_merged = |why: &str| StepError::because(format!("the design is not merged: {why}"));
-        match desk.worktrees.merge(&area, &message, &gates).await {
+        match worktrees.merge(&area, &message, &gates).await {
             MergeResult::Merged { .. } => Ok(()),
             MergeResult::Conflict { paths } => Err(not_merged(&paths.join(", "))),
             MergeResult::RedTogether(failure) => Err(not_merged(&failure.message)),

@@ -14,7 +14,7 @@ use posse_core::finalize::GitPath;
 use posse_files::backlog::{EditError, TRIES, edit, text};
 use posse_files::replace::replace;
 
-use super::checkout::{Away, away};
+use super::checkout::away;
 use crate::disk::Disk;
 use crate::git::{GitError, WorkTree};
 use crate::quarantine::move_to;
@@ -60,8 +60,8 @@ pub(crate) enum ArchiveError {
     #[error("{0} is gone, and was not archived")]
     SourceMissing(String),
     /// Nothing is lost: called again when the checkout is as it was, it does the rest.
-    #[error(transparent)]
-    Away(#[from] Away),
+    #[error("{0}")]
+    Away(String),
     #[error("there are too many items called {0} in the archive")]
     TooMany(Slug),
     #[error("{path}: {error}")]
@@ -72,34 +72,10 @@ pub(crate) enum ArchiveError {
     NotCommitted { path: String, error: GitError },
     #[error(transparent)]
     Git(#[from] GitError),
-    #[cfg(test)]
-    #[error("ended by a test")]
-    Ended,
-}
-
-/// A point up to which it came. Tests end it there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    OutcomeWritten,
-    Moved,
-    SourceRemoved,
-    ReportWritten,
-    Committed,
 }
 
 /// Archives an item, or gives it up: its outcome says which.
 pub(crate) async fn archive(disk: &Disk, request: &ArchiveRequest<'_>) -> Result<Done, ArchiveError> {
-    archive_with(disk, request, &|_| Ok(())).await
-}
-
-/// Called after each step. In tests it may end it all, as a crash would.
-type After<'a> = &'a (dyn Fn(Step) -> Result<(), ArchiveError> + Sync);
-
-pub(super) async fn archive_with(
-    disk: &Disk,
-    request: &ArchiveRequest<'_>,
-    after: After<'_>,
-) -> Result<Done, ArchiveError> {
     let ArchiveRequest { place, block, .. } = request;
     let tree = place.ready().await?;
     let mut warnings = Vec::new();
@@ -108,23 +84,19 @@ pub(super) async fn archive_with(
         (false, None) => return Err(ArchiveError::SourceMissing(place.source.to_owned())),
         (false, Some(path)) => path,
         // It was archived, and the source has come back: by a checkout, or by a merge.
+        (true, Some(path)) if place.is_archived_as(disk, &path) => {
+            // After a crash the run is found by its name in the item.
+            edit(disk, &place.project.join(&path), |text| set_outcome(text, place.kind, block))?;
+            disk.remove_file_if_exists(&source).map_err(failed(place.source))?;
+            path
+        }
         (true, Some(path)) => {
-            if !place.is_archived_as(disk, &path) {
-                warnings.push(format!("{} is there again and says something else: it is left there", place.source));
-            } else {
-                // After a crash the run is found by its name in the item.
-                edit(disk, &place.project.join(&path), |text| set_outcome(text, place.kind, block))?;
-                remove(disk, &source)?;
-                after(Step::SourceRemoved)?;
-            }
+            warnings.push(format!("{} is there again and says something else: it is left there", place.source));
             path
         }
         (true, None) => {
             edit(disk, &source, |text| set_outcome(text, place.kind, block))?;
-            after(Step::OutcomeWritten)?;
-            let path = request.move_in(disk, &source, &mut warnings)?;
-            after(Step::Moved)?;
-            path
+            request.move_in(disk, &source, &mut warnings)?
         }
     };
     let report = format!("{}.report.md", path.strip_suffix(".md").unwrap_or(&path));
@@ -134,21 +106,16 @@ pub(super) async fn archive_with(
     {
         replace(disk, &file, &(request.report)(&item)).map_err(failed(&report))?;
     }
-    after(Step::ReportWritten)?;
     let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
     let add: Vec<&str> = [path.as_str()].into_iter().chain(disk.exists(&file).then_some(report.as_str())).collect();
     let gone: Vec<&str> = if disk.exists(&source) { Vec::new() } else { vec![place.source] };
-    let commit = place.commit(&tree, &path, (&add, &gone), &request.message(&path), after).await?;
+    let commit = place.commit(&tree, &path, (&add, &gone), &request.message(&path)).await?;
     Ok(Done { path, commit, warnings })
 }
 
 fn failed(path: &str) -> impl Fn(io::Error) -> ArchiveError {
     let path = path.to_owned();
     move |error| ArchiveError::Io { path: path.clone(), error }
-}
-
-fn remove(disk: &Disk, source: &Path) -> Result<(), ArchiveError> {
-    disk.remove_file_if_exists(source).map_err(failed(&source.to_string_lossy()))
 }
 
 impl ArchiveRequest<'_> {
@@ -217,7 +184,7 @@ impl ItemPlace<'_> {
         let Some(tree) = WorkTree::find(self.project).await? else { return Ok(None) };
         tree.unlocked().await?;
         match away(&tree, self.home).await? {
-            Some(away) => Err(away.into()),
+            Some(away) => Err(ArchiveError::Away(away)),
             None => Ok(Some(tree)),
         }
     }
@@ -249,7 +216,6 @@ impl ItemPlace<'_> {
         path: &str,
         (add, gone): (&[&str], &[&str]),
         message: &str,
-        after: After<'_>,
     ) -> Result<Option<String>, ArchiveError> {
         let not_committed = |error| ArchiveError::NotCommitted { path: path.to_owned(), error };
         let within = |path: &str| tree.path_of(&self.project.join(path)).map_err(not_committed);
@@ -266,7 +232,7 @@ impl ItemPlace<'_> {
         for _ in 0..TRIES {
             // The user may have checked out another branch meanwhile.
             if let Some(away) = away(tree, self.home).await? {
-                return Err(away.into());
+                return Err(ArchiveError::Away(away));
             }
             commit = async { tree.commit_only(&tree.draft().await?, true, &added, &gone, message).await }.await;
             if !matches!(commit, Err(GitError::Moved)) {
@@ -274,7 +240,6 @@ impl ItemPlace<'_> {
             }
         }
         let commit = commit.map_err(not_committed)?;
-        after(Step::Committed)?;
         let follow = async {
             tree.unlocked().await?;
             tree.stage(None, &added, &gone).await

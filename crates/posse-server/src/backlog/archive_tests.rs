@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use posse_core::backlog::ItemOutcome;
-use posse_core::backlog::edit::OutcomeBlock;
+use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
 use posse_core::backlog::{BacklogDirs, Kind, Slug};
-use posse_files::backlog::scan;
+use posse_files::backlog::{edit, scan};
 use proptest::prelude::*;
 
 use super::archive::*;
@@ -18,7 +18,17 @@ const SOURCE: &str = "docs/defect-backlog/7-foo.md";
 const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
 const TARGET: &str = "docs/completed-backlog/defects/7-foo.md";
 const REPORT: &str = "docs/completed-backlog/defects/7-foo.report.md";
-const STEPS: [Step; 5] = [Step::OutcomeWritten, Step::Moved, Step::SourceRemoved, Step::ReportWritten, Step::Committed];
+
+/// How far a call came that was killed.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Step {
+    OutcomeWritten,
+    Moved,
+    ReportWritten,
+    Committed,
+}
+
+const STEPS: [Step; 4] = [Step::OutcomeWritten, Step::Moved, Step::ReportWritten, Step::Committed];
 
 fn block(outcome: ItemOutcome, run: &str) -> OutcomeBlock {
     OutcomeBlock {
@@ -59,23 +69,31 @@ fn users(repo: &TestRepo) -> Vec<String> {
     all
 }
 
-async fn archive_it(repo: &TestRepo, block: &OutcomeBlock, end: Option<Step>) -> Result<Option<Done>, ArchiveError> {
-    let after = |step| if Some(step) == end { Err(ArchiveError::Ended) } else { Ok(()) };
-    match archive_in(&repo.root, block, &after).await {
-        Err(ArchiveError::Ended) => Ok(None),
-        done => done.map(Some),
-    }
+async fn archive_it(repo: &TestRepo, block: &OutcomeBlock) -> Result<Done, ArchiveError> {
+    archive_in(&repo.root, block).await
 }
 
-async fn archive_in(
-    root: &Path,
-    block: &OutcomeBlock,
-    after: &(dyn Fn(Step) -> Result<(), ArchiveError> + Sync),
-) -> Result<Done, ArchiveError> {
+async fn archive_in(root: &Path, block: &OutcomeBlock) -> Result<Done, ArchiveError> {
     let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
     let report = |item: &posse_core::backlog::Item| format!("# Report on {}\n", item.title);
-    let request = ArchiveRequest { place: place(root, &shelves, &slug), block, report: &report };
-    archive_with(DISK, &request, after).await
+    archive(DISK, &ArchiveRequest { place: place(root, &shelves, &slug), block, report: &report }).await
+}
+
+/// What a call leaves that was killed after this step.
+async fn killed_after(step: Step, repo: &TestRepo, block: &OutcomeBlock) {
+    let index = repo.index();
+    edit(DISK, &repo.root.join(SOURCE), |text| set_outcome(text, Kind::Defect, block)).unwrap();
+    if step >= Step::Moved {
+        write(&repo.root, TARGET, &repo.read(SOURCE).unwrap());
+        repo.remove(SOURCE);
+    }
+    if step >= Step::ReportWritten {
+        write(&repo.root, REPORT, "# Report on Foo\n");
+    }
+    if step == Step::Committed {
+        archive_it(repo, block).await.unwrap();
+        fs::write(repo.root.join(".git/index"), index).unwrap();
+    }
 }
 
 fn place<'a>(project: &'a Path, shelves: &'a BacklogDirs, slug: &'a Slug) -> ItemPlace<'a> {
@@ -103,12 +121,12 @@ fn assert_archived(repo: &TestRepo, before: usize, users_before: &[String]) {
 async fn an_item_is_archived_with_exactly_its_paths() {
     let repo = repo();
     let (before, theirs) = (commits(&repo), users(&repo));
-    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1")).await.unwrap();
     assert_eq!((done.path.as_str(), done.warnings.len()), (TARGET, 0));
     assert_eq!(done.commit, Some(repo.git(&["rev-parse", "HEAD"])));
     assert_archived(&repo, before, &theirs);
     assert!(repo.git(&["log", "-1", "--format=%B"]).contains("\nOutcome: completed\nRun: R1"));
-    let again = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    let again = archive_it(&repo, &block(ItemOutcome::Completed, "R1")).await.unwrap();
     assert_eq!(again.commit, None, "called again, there is nothing to do");
     assert_archived(&repo, before, &theirs);
 }
@@ -119,9 +137,8 @@ async fn t94_killed_after_any_step_it_is_finished_by_the_next() {
         let repo = repo();
         let (before, theirs) = (commits(&repo), users(&repo));
         let block = block(ItemOutcome::Completed, "R1");
-        archive_it(&repo, &block, Some(step)).await.unwrap();
-        archive_it(&repo, &block, Some(step)).await.unwrap();
-        archive_it(&repo, &block, None).await.unwrap();
+        killed_after(step, &repo, &block).await;
+        archive_it(&repo, &block).await.unwrap();
         assert_archived(&repo, before, &theirs);
         let scan = scan(DISK, &repo.root, &BacklogDirs::default());
         assert!(scan.find(&"7-foo".parse().unwrap()).is_none() && scan.archived.len() == 1, "{step:?}");
@@ -132,17 +149,16 @@ async fn t94_killed_after_any_step_it_is_finished_by_the_next() {
 async fn t93_a_source_that_is_there_again_is_removed_once() {
     let repo = repo();
     let theirs = users(&repo);
-    archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap();
+    archive_it(&repo, &block(ItemOutcome::Completed, "R1")).await.unwrap();
     let before = commits(&repo);
     for run in ["R1", "R2"] {
         // A merge or a checkout brings it back.
         repo.commit(SOURCE, TEXT);
         let block = block(ItemOutcome::Completed, run);
-        archive_it(&repo, &block, Some(Step::SourceRemoved)).await.unwrap();
-        let done = archive_it(&repo, &block, None).await.unwrap().unwrap();
+        let done = archive_it(&repo, &block).await.unwrap();
         assert_eq!(done.path, TARGET);
         assert!(done.commit.is_some() && repo.read(SOURCE).is_none());
-        archive_it(&repo, &block, None).await.unwrap();
+        archive_it(&repo, &block).await.unwrap();
     }
     assert_eq!(commits(&repo), before + 4, "two by hand, two by us");
     assert_eq!(users(&repo), theirs);
@@ -158,12 +174,11 @@ async fn t93_a_source_that_is_there_again_is_removed_once() {
 #[tokio::test]
 async fn another_item_of_the_name_is_not_overwritten() {
     let repo = repo();
-    archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap();
+    archive_it(&repo, &block(ItemOutcome::Completed, "R1")).await.unwrap();
     let first = repo.read(TARGET);
     repo.commit(SOURCE, &TEXT.replace("broken", "broken in another way"));
-    for step in [Some(Step::OutcomeWritten), Some(Step::Moved), Some(Step::Committed), None] {
-        let done = archive_it(&repo, &block(ItemOutcome::Completed, "R2"), step).await.unwrap();
-        let Some(done) = done else { continue };
+    for _ in 0..2 {
+        let done = archive_it(&repo, &block(ItemOutcome::Completed, "R2")).await.unwrap();
         assert_eq!(done.path, "docs/completed-backlog/defects/7-foo-2.md");
     }
     assert_eq!(repo.read(TARGET), first);
@@ -177,7 +192,7 @@ async fn item_that_was_given_up_goes_to_the_failed_backlog() {
         [(ItemOutcome::Exhausted, "Exhausted"), (ItemOutcome::Failed, "Failed"), (ItemOutcome::Deadlocked, "Failed")]
     {
         let repo = repo();
-        let done = archive_it(&repo, &block(outcome, "R1"), None).await.unwrap().unwrap();
+        let done = archive_it(&repo, &block(outcome, "R1")).await.unwrap();
         assert_eq!(done.path, "docs/failed-backlog/7-foo.md");
         let text = repo.read(&done.path).unwrap();
         assert!(text.contains(&format!("## Status: {status}\n")) && text.contains(outcome.as_str()), "{text}");
@@ -196,7 +211,7 @@ async fn another_branch_gets_nothing() {
     ] {
         repo.git(checkout);
         let (before, theirs) = (commits(&repo), users(&repo));
-        let error = archive_it(&repo, &block, None).await.unwrap_err();
+        let error = archive_it(&repo, &block).await.unwrap_err();
         assert!(matches!(error, ArchiveError::Away(_)) && error.to_string().starts_with(words), "{error}");
         assert_eq!((commits(&repo), users(&repo)), (before, theirs));
         assert_eq!(repo.read(SOURCE).as_deref(), Some(TEXT));
@@ -205,18 +220,13 @@ async fn another_branch_gets_nothing() {
     let (before, theirs) = (commits(&repo), users(&repo));
     // In the middle of it: nothing is committed there, and the rest is done when they are back.
     let branch = |name: &str| repo.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]);
-    let root = repo.root.clone();
-    let after = move |step| {
-        if step == Step::ReportWritten {
-            crate::git::test_repo::git_in(&root, &["symbolic-ref", "HEAD", "refs/heads/feature"]);
-        }
-        Ok(())
-    };
-    let error = archive_in(&repo.root, &block, &after).await.unwrap_err();
+    killed_after(Step::ReportWritten, &repo, &block).await;
+    branch("feature");
+    let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(matches!(error, ArchiveError::Away(_)), "{error}");
     assert_eq!(commits(&repo), before);
     branch("main");
-    archive_it(&repo, &block, None).await.unwrap().unwrap();
+    archive_it(&repo, &block).await.unwrap();
     assert_archived(&repo, before, &theirs);
     assert_eq!(repo.git(&["rev-list", "--count", "feature"]).parse::<usize>().unwrap(), before);
 }
@@ -226,20 +236,20 @@ async fn what_cannot_be_done_changes_nothing() {
     let repo = repo();
     let block = block(ItemOutcome::Completed, "R1");
     fs::write(repo.root.join(".git/MERGE_HEAD"), repo.git(&["rev-parse", "HEAD"])).unwrap();
-    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(error.to_string().starts_with("a merge is under way"), "{error}");
     assert_eq!(repo.read(SOURCE).as_deref(), Some(TEXT));
     fs::remove_file(repo.root.join(".git/MERGE_HEAD")).unwrap();
     repo.hook("pre-commit", "echo no >&2; exit 1");
-    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(matches!(error, ArchiveError::NotCommitted { .. }) && error.to_string().ends_with("no"), "{error}");
     fs::remove_file(repo.root.join(".git/hooks/pre-commit")).unwrap();
     crate::git::guard::begin(DISK, &crate::environment::Environment::default(), &repo.root).unwrap();
     let before = commits(&repo);
-    assert!(archive_it(&repo, &block, None).await.unwrap().unwrap().commit.is_some(), "the rest is done later");
+    assert!(archive_it(&repo, &block).await.unwrap().commit.is_some(), "the rest is done later");
     assert_eq!(commits(&repo), before + 1);
     fs::remove_file(repo.root.join(TARGET)).unwrap();
-    let error = archive_it(&repo, &block, None).await.unwrap_err();
+    let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(matches!(error, ArchiveError::SourceMissing(_)), "{error}");
 }
 
@@ -249,7 +259,7 @@ async fn without_git_it_is_moved() {
     let root = place.path().canonicalize().unwrap();
     write(&root, SOURCE, TEXT);
     let block = block(ItemOutcome::Completed, "R1");
-    let done = archive_in(&root, &block, &|_| Ok(())).await.unwrap();
+    let done = archive_in(&root, &block).await.unwrap();
     assert_eq!((done.path.as_str(), done.commit), (TARGET, None));
     assert!(root.join(TARGET).exists() && !root.join(SOURCE).exists());
 }
@@ -258,7 +268,7 @@ async fn without_git_it_is_moved() {
 async fn what_git_ignores_stays_out_of_it() {
     let repo = repo();
     repo.commit(".gitignore", "docs/completed-backlog/\n");
-    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1"), None).await.unwrap().unwrap();
+    let done = archive_it(&repo, &block(ItemOutcome::Completed, "R1")).await.unwrap();
     assert!(repo.read(&done.path).is_some());
     assert_eq!(repo.git(&["show", "--name-status", "--format=", "HEAD"]), format!("D\t{SOURCE}"));
 }
@@ -280,7 +290,7 @@ fn commit_that_nobody_waits_for_keeps_its_index() {
             }
         };
         tokio::select! {
-            done = archive_it(&repo, &block, None) => panic!("{done:?}"),
+            done = archive_it(&repo, &block) => panic!("{done:?}"),
             () = hook_runs => {}
         }
     });
@@ -324,10 +334,10 @@ async fn play(item: Item, kills: &[u64]) {
     let (before, theirs) = (commits(&repo), users(&repo));
     let block = block(ItemOutcome::Completed, "R1");
     for kill in kills {
-        let _ = tokio::time::timeout(Duration::from_millis(*kill), archive_it(&repo, &block, None)).await;
+        let _ = tokio::time::timeout(Duration::from_millis(*kill), archive_it(&repo, &block)).await;
         wait_for_gits(&repo.root);
     }
-    archive_it(&repo, &block, None).await.unwrap();
+    archive_it(&repo, &block).await.unwrap();
     assert_eq!(commits(&repo), before + 1, "one commit");
     let changed = repo.git(&["show", "--name-only", "--no-renames", "--format=", "HEAD"]);
     assert!(changed.lines().all(|path| path.contains("7-foo")), "{changed}");

@@ -7,7 +7,6 @@ use posse_core::time::Wall;
 
 use super::LoopLedger;
 use super::driver::LoopEntry;
-use crate::run::journal::Replay;
 use crate::run::view::summary;
 
 pub(super) fn run_view(ledger: &LoopLedger, files: &str) -> LoopView {
@@ -62,23 +61,18 @@ pub(super) fn told(run: &Run, at: Wall) -> impl Iterator<Item = JournalView> {
     run.told().map(move |(seq, entry)| JournalView { seq, at: at.timestamp(), entry: EntryView::Loop(entry.clone()) })
 }
 
-/// Everything that a run was told of, oldest first.
-pub(super) struct ToldJournal(pub(super) Vec<JournalView>);
-
-impl Replay for ToldJournal {
-    type Entry = LoopEntry;
-
-    fn replay(journal: impl IntoIterator<Item = (Wall, LoopEntry)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let (at, LoopEntry::Created { spec }) = journal.next()? else { return None };
-        let mut run = Run::new(*spec, at);
-        let mut all: Vec<JournalView> = told(&run, at).collect();
-        for (at, entry) in journal {
-            if let LoopEntry::Happened { event } = entry {
-                run.handle(*event, at);
-                all.extend(told(&run, at));
-            }
+/// What a run was told of after this entry, oldest first.
+pub(super) fn told_after(journal: Vec<(i64, Wall, LoopEntry)>, after: i64) -> Vec<JournalView> {
+    let mut journal = journal.into_iter();
+    let Some((_, at, LoopEntry::Created { spec })) = journal.next() else { return Vec::new() };
+    let mut run = Run::new(*spec, at);
+    let mut all: Vec<JournalView> = told(&run, at).collect();
+    for (_, at, entry) in journal {
+        if let LoopEntry::Happened { event } = entry {
+            run.handle(*event, at);
+            all.extend(told(&run, at));
         }
-        Some(Self(all))
     }
+    all.retain(|view| view.seq > after);
+    all
 }

@@ -8,8 +8,7 @@ use posse_agents::headless::agent_file::{self, AgentFile};
 use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
-use posse_api::PlanSpec;
-use posse_core::plan::config::PlanConfig;
+use posse_api::{PlanSpec, SessionRules};
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
 use posse_core::plan::prompt::{EarlierAttempt, ParallelWork, SharedCheckout, TaskBrief, ValidatorBrief};
@@ -38,9 +37,8 @@ pub(super) struct Setting<'a> {
 
 pub(super) struct Briefing {
     pub(super) profile: PermissionProfile,
-    pub(super) report_file: PathBuf,
+    pub(super) report: ReportPlace,
     pub(super) reports_in_file: bool,
-    pub(super) nonce: String,
     /// `Err`: why it cannot be started.
     pub(super) spawn: Result<Spawn, StepError>,
     given: PathBuf,
@@ -87,17 +85,14 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         .task(id.task.as_str())
         .ok_or_else(|| StepError::because(format!("task {} is not in the plan any more", id.task)))?;
     let role = agent(&spec.agents, &launch.agent)?;
-    let policy = spec.policy();
-    let profile = profile(&policy, &launch.agent, &role, task, id)?;
-    let results = files.join("result");
-    disk.create_private_dir(&results)?;
-    let briefing = Briefing {
-        report_file: results.join("result.json"),
-        reports_in_file: id.part == Part::Work && profile.writes(),
-        nonce: nonce(disk, files)?,
-        spawn: Err(StepError::because("the session is not prepared")),
+    let profile = profile(&spec.policy(), &launch.agent, &role, task, id)?;
+    let report = ReportPlace::make(disk, files)?;
+    let mut briefing = Briefing {
         given: files.join("plan.yaml"),
-        copy: results.join("plan.yaml"),
+        copy: files.join("result").join("plan.yaml"),
+        reports_in_file: id.part == Part::Work && profile.writes(),
+        spawn: Err(StepError::because("the session is not prepared")),
+        report,
         profile,
     };
     if !disk.exists(&briefing.given) {
@@ -106,50 +101,53 @@ pub(super) fn write(setting: &Setting<'_>, id: &RunId, launch: &Launch, run: &Ru
         put(disk, &briefing.copy, &plan)?;
         put(disk, &briefing.given, &plan)?;
     }
-    let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
-    put(disk, &files.join(PROMPT), &prompt)?;
-    let report = briefing.report_file.to_string_lossy().into_owned();
-    let session = Session {
-        provider: setting.provider,
+    let session = SessionOutline {
+        rules: &spec.sessions,
         program: &spec.program,
-        config: &spec.config,
-        sandbox: spec.sandbox,
+        provider: setting.provider,
         profile: &briefing.profile,
-        policy: &policy,
         worktree: setting.worktree,
-        results: &results,
-        set: BTreeMap::from([
-            ("POSSE_RUN_ID".to_owned(), briefing.nonce.clone()),
-            ("POSSE_TASK_ID".to_owned(), id.task.to_string()),
-            ("POSSE_RESULT_FILE".to_owned(), report.clone()),
-        ]),
-        prompt: &prompt,
+        files,
+        task: id.task.as_str(),
+        item: None,
         model: launch.model.as_deref(),
         max_budget_usd: run.money_left(),
-        writes: if briefing.reports_in_file { vec![report] } else { Vec::new() },
+        writes: if briefing.reports_in_file { vec![briefing.report.text()] } else { Vec::new() },
     };
-    let spawn = command(disk, &session);
-    Ok(Briefing { spawn, ..briefing })
+    let prompt = prompt(setting, &briefing, &role, task, id, launch, run);
+    briefing.spawn = session.spawn(disk, &briefing.report, &prompt);
+    Ok(briefing)
 }
 
 /// What a session reads on standard input.
 pub(crate) const PROMPT: &str = "prompt.md";
 
-/// The word by which the report of a session is known to be its own. It is random, and the same for a session that goes on
-/// after a crash.
-pub(crate) fn nonce(disk: &Disk, files: &Path) -> Result<String, StepError> {
-    let path = files.join("nonce");
-    if let Ok(known) = disk.read_to_string(&path)
-        && known.len() == 32
-    {
-        return Ok(known);
-    }
-    let nonce = format!("{:016x}{:016x}", crate::random(), crate::random());
-    put(disk, &path, &nonce)?;
-    Ok(nonce)
+/// Where a session reports.
+pub(crate) struct ReportPlace {
+    pub(crate) file: PathBuf,
+    /// The word by which the report is known to be its own. It is random, and the same for a session that goes on after a
+    /// crash.
+    pub(crate) nonce: String,
 }
 
-pub(crate) fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), StepError> {
+impl ReportPlace {
+    /// Makes it, or finds it, in the directory of a session.
+    pub(crate) fn make(disk: &Disk, files: &Path) -> Result<Self, StepError> {
+        let results = files.join("result");
+        disk.create_private_dir(&results)?;
+        let path = files.join("nonce");
+        let known = disk.read_to_string(&path).ok().filter(|known| known.len() == 32);
+        let nonce = known.unwrap_or_else(|| format!("{:016x}{:016x}", crate::random(), crate::random()));
+        put(disk, &path, &nonce)?;
+        Ok(Self { file: results.join("result.json"), nonce })
+    }
+
+    fn text(&self) -> String {
+        self.file.to_string_lossy().into_owned()
+    }
+}
+
+fn put(disk: &Disk, path: &Path, text: &str) -> Result<(), StepError> {
     Ok(disk.write_private_unsynced(path, text.as_bytes())?)
 }
 
@@ -204,7 +202,7 @@ fn prompt(
             message: record.result_message.as_deref().unwrap_or_default(),
             diff: setting.stat,
             gates: &gates,
-            nonce: &briefing.nonce,
+            nonce: &briefing.report.nonce,
         };
         return brief.render(&setting.spec.prompts);
     }
@@ -217,7 +215,7 @@ fn prompt(
         .as_ref()
         .and_then(|path| places.iter().find_map(|place| item(setting.disk, &place.join(path))));
     let (worktree, write_set) = (setting.worktree.to_string_lossy(), write_set(task));
-    let report = briefing.report_file.to_string_lossy();
+    let report = briefing.report.text();
     let copy = briefing.copy.to_string_lossy();
     let brief = TaskBrief {
         role: &role.text,
@@ -242,8 +240,8 @@ fn prompt(
         in_place: setting.in_place,
         item: item.as_deref(),
         gates: &gates,
-        report_file: briefing.reports_in_file.then_some(&*report),
-        nonce: &briefing.nonce,
+        report_file: briefing.reports_in_file.then_some(&report),
+        nonce: &briefing.report.nonce,
         rejected: &launch.rejected,
     };
     brief.render(&setting.spec.prompts)
@@ -259,50 +257,59 @@ fn item(disk: &Disk, path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// A session, as far as its command goes.
-pub(crate) struct Session<'a> {
-    pub(crate) provider: &'a Provider,
+/// A session, as far as its command and its files go.
+pub(crate) struct SessionOutline<'a> {
+    pub(crate) rules: &'a SessionRules,
     pub(crate) program: &'a str,
-    pub(crate) config: &'a PlanConfig,
-    pub(crate) sandbox: Sandbox,
+    pub(crate) provider: &'a Provider,
     pub(crate) profile: &'a PermissionProfile,
-    pub(crate) policy: &'a Policy,
     pub(crate) worktree: &'a Path,
-    pub(crate) results: &'a Path,
-    pub(crate) set: BTreeMap<String, String>,
-    pub(crate) prompt: &'a str,
+    /// The session's own directory. It may write in `result` below it only.
+    pub(crate) files: &'a Path,
+    pub(crate) task: &'a str,
+    pub(crate) item: Option<&'a str>,
     pub(crate) model: Option<&'a str>,
     pub(crate) max_budget_usd: Option<f64>,
     /// Files that it must be able to write. None: its last words are all that is wanted.
     pub(crate) writes: Vec<String>,
 }
 
-/// The command, looked at once more before it is started.
-pub(crate) fn command(disk: &Disk, session: &Session<'_>) -> Result<Spawn, StepError> {
-    let Session { provider, policy, config, .. } = session;
-    let dialect = provider.manifest.headless.as_ref().ok_or_else(StepError::needs_terminal)?.dialect;
-    let real = |path: &Path| -> Result<String, StepError> {
-        let path = disk.canonicalize(path)?;
-        path.into_os_string()
-            .into_string()
-            .map_err(|path| StepError::because(format!("{} is not valid UTF-8", path.display())))
-    };
-    let scope = Scope { directory: real(session.worktree)?, results: Some(real(session.results)?) };
-    let request = Request { dialect, sandbox: session.sandbox, profile: session.profile, scope: &scope, policy };
-    let model = session.model.map(|model| config.model(model));
-    let max_budget_usd = session.max_budget_usd;
-    let asked = Asked { prompt: session.prompt, model, max_turns: None, max_budget_usd };
-    let mut unset = provider.manifest.unset_for_sessions();
-    unset.extend(config.env_strip.iter().cloned());
-    let spawn = Spawn::new(session.program, &request, &asked, session.set.clone(), unset)?;
-    let files: Vec<&str> = session.writes.iter().map(String::as_str).collect();
-    let deliverables = match !files.is_empty() && session.sandbox == Sandbox::On {
-        true => Deliverables::Files(&files),
-        false => Deliverables::LastWords,
-    };
-    let real = |directory: &str| Some(disk.canonicalize(Path::new(directory)).ok()?.to_str()?.to_owned());
-    check_flags(&spawn.argv[1..], &request, deliverables, real)?;
-    Ok(spawn)
+impl SessionOutline<'_> {
+    /// Writes the prompt down and returns the command, looked at once more before it is started.
+    pub(crate) fn spawn(&self, disk: &Disk, report: &ReportPlace, prompt: &str) -> Result<Spawn, StepError> {
+        put(disk, &self.files.join(PROMPT), prompt)?;
+        let SessionRules { config, sandbox, .. } = self.rules;
+        let dialect = self.provider.manifest.headless.as_ref().ok_or_else(StepError::needs_terminal)?.dialect;
+        let real = |path: &Path| -> Result<String, StepError> {
+            let path = disk.canonicalize(path)?;
+            path.into_os_string()
+                .into_string()
+                .map_err(|path| StepError::because(format!("{} is not valid UTF-8", path.display())))
+        };
+        let scope = Scope { directory: real(self.worktree)?, results: Some(real(&self.files.join("result"))?) };
+        let policy = self.rules.policy();
+        let request = Request { dialect, sandbox: *sandbox, profile: self.profile, scope: &scope, policy: &policy };
+        let model = self.model.map(|model| config.model(model));
+        let asked = Asked { prompt, model, max_turns: None, max_budget_usd: self.max_budget_usd };
+        let mut unset = self.provider.manifest.unset_for_sessions();
+        unset.extend(config.env_strip.iter().cloned());
+        let variables = [
+            ("POSSE_RUN_ID", Some(report.nonce.clone())),
+            ("POSSE_TASK_ID", Some(self.task.to_owned())),
+            ("POSSE_ITEM", self.item.map(str::to_owned)),
+            ("POSSE_RESULT_FILE", Some(report.text())),
+        ];
+        let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        let spawn = Spawn::new(self.program, &request, &asked, set, unset)?;
+        let files: Vec<&str> = self.writes.iter().map(String::as_str).collect();
+        let deliverables = match !files.is_empty() && *sandbox == Sandbox::On {
+            true => Deliverables::Files(&files),
+            false => Deliverables::LastWords,
+        };
+        let real = |directory: &str| Some(disk.canonicalize(Path::new(directory)).ok()?.to_str()?.to_owned());
+        check_flags(&spawn.argv[1..], &request, deliverables, real)?;
+        Ok(spawn)
+    }
 }
 
 #[cfg(test)]
@@ -313,8 +320,9 @@ mod tests {
     #[test]
     fn a_nonce_is_random_and_stays_the_same() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let first = nonce(DISK, one.path()).unwrap();
-        assert_eq!((first.len(), nonce(DISK, one.path()).unwrap()), (32, first.clone()), "also after a crash");
-        assert_ne!(nonce(DISK, other.path()).unwrap(), first);
+        let nonce = |directory: &Path| ReportPlace::make(DISK, directory).unwrap().nonce;
+        let first = nonce(one.path());
+        assert_eq!((first.len(), nonce(one.path())), (32, first.clone()), "also after a crash");
+        assert_ne!(nonce(other.path()), first);
     }
 }

@@ -18,7 +18,7 @@ use posse_core::turn::Level;
 use tokio::sync::watch;
 
 use super::executor::{PlanWork, session_ended};
-use super::plan_file::{PlanFile, PlanFileError, Prepared};
+use super::plan_file::{PlanFile, PlanFileError};
 use super::{PlanLedger, Plans, messages, report, view};
 use crate::api::App;
 use crate::disk;
@@ -49,12 +49,10 @@ impl PlanLocal {
 
 /// An event that only drivers of plans wait for.
 pub(crate) enum PlanWake {
-    Prepared(Result<Prepared, PlanFileError>),
+    /// The plan's file was written, or not because it was edited.
+    Written(Result<bool, PlanFileError>),
     /// A session has changed the copy of the plan that it was given.
-    CopyEdited {
-        given: String,
-        theirs: String,
-    },
+    CopyEdited { given: String, theirs: String },
 }
 
 impl Workflow for PlanWork {
@@ -252,12 +250,12 @@ impl Workflow for PlanWork {
     }
 
     async fn wait(local: &mut PlanLocal, _: &PlanLedger) -> PlanWake {
-        PlanWake::Prepared(local.file.prepared().await)
+        PlanWake::Written(local.file.written().await)
     }
 
     async fn woken(driver: &mut Driver, wake: PlanWake) -> Effects<Self> {
         match wake {
-            PlanWake::Prepared(prepared) => driver.put_plan(prepared).await,
+            PlanWake::Written(written) => driver.plan_written(written).await,
             PlanWake::CopyEdited { given, theirs } => driver.copy_edited(given, theirs).await,
         }
     }

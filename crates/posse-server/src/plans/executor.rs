@@ -220,15 +220,15 @@ impl Executor<PlanWork> {
             Ok(worktrees) => worktrees.has_work(worktree).await.map_err(|error| cannot_be_told(&error)),
             Err(why) => Err(Outcome::Infra(Failure::new(FailedHow::Lost, why.to_string()))),
         };
-        let report = disk::at(&briefing.report_file, read_report).await;
+        let report = disk::at(&briefing.report.file, read_report).await;
         let limit = over.limit(run.quota().probes(), &self.spec.config.rate_limit);
         let works = id.part == Part::Work;
-        let deliverables = [briefing.report_file.to_string_lossy().into_owned()];
+        let deliverables = [briefing.report.file.to_string_lossy().into_owned()];
         let evidence = Evidence {
             may_write: works && briefing.profile.writes(),
             left_work: matches!(left_work, Ok(true)),
             deliverables: if briefing.reports_in_file { &deliverables } else { &[] },
-            ..over.evidence(&id.task, &briefing.nonce, report.as_deref(), limit)
+            ..over.evidence(&id.task, &briefing.report.nonce, report.as_deref(), limit)
         };
         let mut outcome = decide(&evidence);
         if let (Err(unknown), Outcome::Failed(Failure { kind: FailedHow::NoEvidence, .. })) = (left_work, &outcome) {

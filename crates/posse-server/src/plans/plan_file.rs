@@ -11,7 +11,6 @@ use posse_core::plan::machine::Run;
 use posse_core::plan::{Plan, State, TaskStatus};
 use posse_files::replace::{beside, called, prepare};
 use posse_term::text_file::MAX_TEXT;
-use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
 use crate::disk::{self, Disk};
@@ -27,25 +26,18 @@ pub(crate) enum PlanFileError {
     Io(#[from] io::Error),
 }
 
-/// Writing the file takes longer than all decisions of a run. `begin` therefore prepares the text in the background; the driver
-/// waits only for `put`, which renames the text into place in the order of the run's decisions.
+/// Writing the file takes longer than all decisions of a run, so `begin` writes in the background.
 pub(super) struct PlanFile {
     path: PathBuf,
     /// The text in the file, as far as the run knows.
     last: Arc<str>,
     /// The beginning of the names of texts that are prepared beside the file.
     prefix: String,
-    begun: Option<JoinHandle<Result<Prepared, PlanFileError>>>,
+    writing: Option<JoinHandle<Result<Written, PlanFileError>>>,
 }
 
-/// A text that lies beside the plan, ready to be put in its place.
-pub(crate) struct Prepared {
-    text: Arc<str>,
-    /// The text that it replaces. If the file has another one, it was edited.
-    over: Arc<str>,
-    /// Nothing if the plan has the text already.
-    file: Option<NamedTempFile>,
-}
+/// The text that is in the file now. Nothing if the file was edited: the edit has to be taken over first.
+type Written = Option<Arc<str>>;
 
 /// An edit by the user or a session.
 #[derive(Debug, PartialEq)]
@@ -70,15 +62,16 @@ impl PlanFile {
             }
             let there = disk.read_bounded(&path, MAX_TEXT).ok().and_then(|there| String::from_utf8(there).ok());
             let last = there.map_or_else(|| run.text().text().clone(), |there| basis(&run, &there));
-            Self { path, last, prefix, begun: None }
+            Self { path, last, prefix, writing: None }
         };
         disk::run(open).await
     }
 
-    /// The text that the run left there, and the text there now, if it was edited. Each edit is returned once.
+    /// The text that the run left there, and the text there now, if it was edited. Each edit is returned once, and none while a
+    /// text is being written.
     pub(super) async fn edited(&mut self) -> Option<Edited> {
         let there = disk::at(&self.path, |disk, path| disk.read_bounded(path, MAX_TEXT)).await.ok()?;
-        if is(&there, &self.last) {
+        if self.is_busy() || is(&there, &self.last) {
             return None;
         }
         let ours = std::mem::replace(&mut self.last, String::from_utf8_lossy(&there).into());
@@ -88,65 +81,59 @@ impl PlanFile {
         })
     }
 
-    /// Reports whether a text is being prepared.
+    /// Reports whether a text is being written.
     pub(super) fn is_busy(&self) -> bool {
-        self.begun.is_some()
+        self.writing.is_some()
     }
 
     /// Begins to bring the file up to date.
     pub(super) fn begin(&mut self, run: Run) {
-        let prepare = self.prepare(move || Ok(run.mirror()?));
-        self.begun = Some(tokio::spawn(disk::run(prepare)));
+        let write = self.write(move || Ok(run.mirror()?));
+        self.writing = Some(tokio::spawn(disk::run(write)));
     }
 
-    /// Waits for the text that is being prepared.
-    pub(super) async fn prepared(&mut self) -> Result<Prepared, PlanFileError> {
-        let Some(begun) = &mut self.begun else { return std::future::pending().await };
-        let prepared = begun.await;
-        self.begun = None;
-        prepared.map_err(io::Error::other)?
+    /// Waits for the text that is being written. `false`: the file was edited.
+    pub(super) async fn written(&mut self) -> Result<bool, PlanFileError> {
+        let Some(writing) = &mut self.writing else { return std::future::pending().await };
+        let written = writing.await;
+        self.writing = None;
+        Ok(self.knows(written.map_err(io::Error::other)??))
     }
 
-    fn prepare<F: FnOnce() -> Result<Arc<str>, PlanFileError> + Send + 'static>(
+    fn knows(&mut self, written: Written) -> bool {
+        let is_written = written.is_some();
+        self.last = written.unwrap_or_else(|| self.last.clone());
+        is_written
+    }
+
+    /// Puts a text into the file, whole or not at all.
+    fn write<F: FnOnce() -> Result<Arc<str>, PlanFileError> + Send + 'static>(
         &self,
         text: F,
-    ) -> impl FnOnce(&Disk) -> Result<Prepared, PlanFileError> + Send + use<F> {
+    ) -> impl FnOnce(&Disk) -> Result<Written, PlanFileError> + Send + use<F> {
         let (path, prefix, over) = (self.path.clone(), self.prefix.clone(), self.last.clone());
         move |disk| {
             let text = text()?;
-            let is_there = disk.read_bounded(&path, MAX_TEXT).is_ok_and(|there| there == text.as_bytes());
-            let file = if is_there { None } else { Some(prepare(disk, &path, &prefix, &text)?) };
-            Ok(Prepared { text, over, file })
-        }
-    }
-
-    /// Puts a text in its place, whole or not at all. `false`: the file was edited, and the edit has to be taken over first.
-    pub(super) async fn put(&mut self, prepared: Prepared) -> io::Result<bool> {
-        let Prepared { text, over, file } = prepared;
-        let persist = move |disk: &Disk, path: &Path| {
-            let Some(file) = file else { return Ok(true) };
+            let there = || disk.read_bounded(&path, MAX_TEXT);
+            if there().is_ok_and(|there| there == text.as_bytes()) {
+                return Ok(Some(text));
+            }
+            let file = prepare(disk, &path, &prefix, &text)?;
             // As late as possible: an edit between this look and the next line is not seen. A file that is gone is written
             // anew.
-            if disk.read_bounded(path, MAX_TEXT).is_ok_and(|there| !is(&there, &over)) {
-                return Ok(false);
+            if there().is_ok_and(|there| !is(&there, &over)) {
+                return Ok(None);
             }
-            disk.persist(file, path).map(|()| true)
-        };
-        let is_there = disk::at(&self.path, persist).await?;
-        if is_there {
-            self.last = text;
+            disk.persist(file, &path)?;
+            Ok(Some(text))
         }
-        Ok(is_there)
     }
 
     /// Writes the statuses with which a run ends. Edits of the last moment stay, for the next run.
     pub(super) async fn write_last(&mut self, run: &Run) -> Result<(), PlanFileError> {
         if self.is_busy() {
-            let prepared = self.prepared().await;
             // If this text cannot be written, the last one cannot either, and says so.
-            if let Ok(prepared) = prepared {
-                let _ = self.put(prepared).await;
-            }
+            let _ = self.written().await;
         }
         let (mut edit, run) = (None, run.clone());
         loop {
@@ -164,8 +151,8 @@ impl PlanFile {
                     Ok(text.with_statuses(run.state())?.into())
                 }
             };
-            let prepared = disk::run(self.prepare(text)).await?;
-            if self.put(prepared).await? {
+            let written = disk::run(self.write(text)).await?;
+            if self.knows(written) {
                 return Ok(());
             }
         }
@@ -248,10 +235,9 @@ mod tests {
             std::fs::read_to_string(&self.path).unwrap()
         }
 
-        async fn update(&self, file: &mut PlanFile) -> io::Result<bool> {
+        async fn update(&self, file: &mut PlanFile) -> Result<bool, PlanFileError> {
             file.begin(self.run.clone());
-            let prepared = file.prepared().await.unwrap();
-            file.put(prepared).await
+            file.written().await
         }
     }
 
@@ -293,11 +279,9 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_is_behind_is_no_edit() {
         let mut scene = Scene::new();
-        let mut file = scene.open().await;
         scene.starts();
-        file.begin(scene.run.clone());
-        let (_file, left) = file.prepared().await.unwrap().file.unwrap().keep().unwrap();
-        assert!(left.exists());
+        let left = scene.directory.path().join(format!("{UNFINISHED}run1-x"));
+        std::fs::write(&left, scene.run.mirror().unwrap().as_bytes()).unwrap();
         let mut file = scene.open().await;
         assert!(!left.exists(), "it is taken away");
         assert_eq!(file.edited().await, None);
@@ -318,27 +302,17 @@ mod tests {
         assert!(ours.contains("status: in_progress"), "{ours}");
     }
 
-    /// What others write while a text is being prepared stays there.
+    /// What others write before a text is in its place stays there.
     #[tokio::test]
     async fn somebody_writes_meanwhile() {
         let mut scene = Scene::new();
         let mut file = scene.open().await;
         scene.starts();
-        file.begin(scene.run.clone());
-        assert!(file.is_busy());
-        let prepared = file.prepared().await.unwrap();
-        assert_eq!((scene.text().as_str(), file.is_busy()), (PLAN, false), "not before it is told");
         scene.write("theirs");
-        assert!(!file.put(prepared).await.unwrap());
+        file.begin(scene.run.clone());
+        assert_eq!((file.is_busy(), file.edited().await), (true, None));
+        assert!(!file.written().await.unwrap());
         assert_eq!((scene.text(), file.edited().await), ("theirs".into(), edited(PLAN, "theirs")));
-
-        scene.write(PLAN);
-        assert!(file.edited().await.is_some());
-        file.begin(scene.run.clone());
-        scene.write("theirs");
-        assert!(file.edited().await.is_some(), "told before the text is there");
-        let prepared = file.prepared().await.unwrap();
-        assert!(!file.put(prepared).await.unwrap(), "it knows nothing of theirs");
         let beside = std::fs::read_dir(scene.directory.path()).unwrap().count();
         assert_eq!(beside, 1, "nothing is left beside the plan");
     }

@@ -337,17 +337,9 @@ impl Worktrees {
         tree.unlock().await;
     }
 
-    /// The work tree that has its root here, if there is one.
+    /// The work tree that has its root here, if it is one of this repository. A session may have put another repository there.
     async fn tree_in(&self, root: &Path) -> Result<Option<WorkTree>, GitError> {
-        Ok(self.tree_at(root).await?.filter(|tree| tree.root == root))
-    }
-
-    /// The work tree that this is in, if it is one of this repository. A session may have put another repository there.
-    async fn tree_at(&self, directory: &Path) -> Result<Option<WorkTree>, GitError> {
-        match self.home.beside(directory).await {
-            Some(tree) => Ok(Some(tree)),
-            None => Ok(WorkTree::find(directory).await?.filter(|tree| tree.shares_with(&self.home))),
-        }
+        Ok(WorkTree::find(root).await?.filter(|tree| tree.root == root && tree.shares_with(&self.home)))
     }
 
     /// Whether there is evidence in a work tree that something was done.

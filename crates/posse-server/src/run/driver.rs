@@ -17,7 +17,7 @@ use super::journal::{self, journal_entry};
 use super::ledger::RunLedger;
 use super::messages;
 use super::shared_limits::{LimitsChange, LimitsHandle};
-use super::stop_file::{FoundStopFile, StopWatch};
+use super::stop_file::{StopFile, StopWatch};
 use super::supervisor::{ActiveRuns, Supervisor};
 use super::{EffectOf, Effects, EntryOf, Executor, InputOf, Stopping, Workflow};
 use crate::api::App;
@@ -159,7 +159,7 @@ impl<W: Workflow> Driver<W> {
                 let change = change.ok_or(Stopping)?;
                 self.look_at_limits(change == LimitsChange::Money).await
             }
-            found = self.stop_files.found.recv() => self.stop_file_found(found.ok_or(Stopping)?).await,
+            (file, how) = self.stop_files.next() => self.stop_file_found(&file, how).await,
             () = due => self.apply(Control::Tick.into()).await,
         }
     }
@@ -184,16 +184,16 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    async fn stop_file_found(&mut self, found: FoundStopFile) -> Effects<W> {
-        let path = found.path.display();
+    async fn stop_file_found(&mut self, file: &StopFile, how: Option<StopHow>) -> Effects<W> {
+        let path = file.path.display();
         let mut effects = Vec::new();
-        if let Some(how) = found.stop {
+        if let Some(how) = how {
             self.say(Level::Info, format!("{path} is there: stopping")).await?;
             effects = self.stop(how).await?;
         } else {
             self.say(Level::Warning, format!("{path} is older than this run, and does not stop it")).await?;
         }
-        let _ = found.journaled.send(());
+        file.is_journaled();
         Ok(effects)
     }
 

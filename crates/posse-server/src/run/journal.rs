@@ -1,11 +1,11 @@
 //! The journals of runs: of loops, plans and backlogs. A run continues when an entry is on disk and not before. After a crash
 //! its entries give the same run again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use posse_api::{EntryView, EventBody, JournalView, LogEvent, ProblemKind, RunEntry, RunKind};
+use posse_api::{EntryView, EventBody, JournalView, LogEvent, ProblemKind, RunEntry};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
 use posse_core::rounds::config::Notifications;
@@ -20,10 +20,9 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{EntryOf, RunLedger, Workflow};
 use crate::api::App;
 use crate::api::{ApiProblem, hint};
-use crate::disk::{self, Disk};
 use crate::hub;
 use crate::notify::Notice;
-use crate::store::{self, JournalEntry, RunRow, StoreError};
+use crate::store::{JournalEntry, RunRow, StoreError};
 
 /// The pause between two attempts to write to a disk that refuses.
 const DISK_RETRY: Duration = Duration::from_secs(1);
@@ -119,14 +118,6 @@ fn disk_notice(run: RunId) -> Notice {
     }
 }
 
-/// A value that is read back from a journal.
-pub(crate) trait Replay: Sized + Send + 'static {
-    type Entry: DeserializeOwned;
-
-    /// Returns nothing if the journal does not begin with the creation of a run.
-    fn replay(journal: impl IntoIterator<Item = (Wall, Self::Entry)>) -> Option<Self>;
-}
-
 /// Returns the entry without what looks like a secret.
 pub(crate) fn masked<W: Workflow>(entry: EntryOf<W>) -> EntryOf<W> {
     let by_a_person = match &entry {
@@ -197,74 +188,6 @@ pub(crate) async fn entry_of(events: &mut Receiver<Arc<LogEvent>>, run: RunId) -
             Err(RecvError::Closed) => return Err(Failed::Stopping),
         }
     }
-}
-
-/// The journals of the runs of one kind.
-#[derive(Clone)]
-pub(crate) struct Journals {
-    kind: RunKind,
-    database: PathBuf,
-}
-
-impl Journals {
-    pub(crate) fn new(kind: RunKind, database: PathBuf) -> Self {
-        Self { kind, database }
-    }
-
-    /// The newest runs, newest first.
-    pub(crate) async fn list<V: DeserializeOwned>(&self, limit: usize) -> Result<Vec<V>, Failed> {
-        let kind = self.kind;
-        let views = self.read(move |disk, database| store::runs(disk, database, kind, limit)).await?;
-        Ok(views.iter().filter_map(|view| understood(view)).collect())
-    }
-
-    pub(crate) async fn show<V: DeserializeOwned>(&self, id: RunId) -> Result<Option<V>, Failed> {
-        let kind = self.kind;
-        let view = self.read(move |disk, database| store::run(disk, database, kind, id)).await?;
-        Ok(view.and_then(|view| understood(&view)))
-    }
-
-    /// The entries after this one, each with its number.
-    pub(crate) async fn entries<E>(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, E)>, Failed>
-    where
-        E: DeserializeOwned + Send + 'static,
-    {
-        self.read(move |disk, database| store::journal(disk, database, id, after)).await
-    }
-
-    /// A run as its journal tells it, and the number of the last entry.
-    pub(crate) async fn load<L: Replay>(&self, id: RunId) -> Result<Option<(L, i64)>, Failed> {
-        self.read(move |disk, database| {
-            let journal: Vec<(i64, Wall, L::Entry)> = store::journal(disk, database, id, 0)?;
-            let seq = journal.last().map_or(0, |(seq, ..)| *seq);
-            Ok(L::replay(journal.into_iter().map(|(_, at, entry)| (at, entry))).map(|ledger| (ledger, seq)))
-        })
-        .await
-    }
-
-    /// The active run that uses this state file, plan or project.
-    pub(crate) async fn using(&self, what: &str) -> Result<Option<RunId>, Failed> {
-        let (kind, what) = (self.kind, what.to_owned());
-        self.read(move |disk, database| store::using(disk, database, kind, &what)).await
-    }
-
-    /// The newest run that used it.
-    pub(crate) async fn newest_of(&self, what: &str) -> Result<Option<RunId>, Failed> {
-        let (kind, what) = (self.kind, what.to_owned());
-        self.read(move |disk, database| store::newest_of(disk, database, kind, &what)).await
-    }
-
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Disk, &Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Failed> {
-        Ok(disk::at(&self.database, read).await?)
-    }
-}
-
-/// Written by another version, it may not be.
-fn understood<V: DeserializeOwned>(view: &str) -> Option<V> {
-    serde_json::from_str(view).inspect_err(|error| tracing::warn!("a run is left out of the list: {error}")).ok()
 }
 
 #[cfg(test)]

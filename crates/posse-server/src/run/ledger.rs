@@ -11,7 +11,6 @@ use posse_core::plan::outcome::Denial;
 use posse_core::plan::verdict::Verdict;
 use posse_core::time::Wall;
 
-use super::journal::Replay;
 use super::{EffectOf, EntryOf, InputOf, SessionEnded, Workflow};
 
 #[derive(Clone)]
@@ -63,6 +62,17 @@ impl<W: Workflow> RunLedger<W> {
             begun: at,
             changed: at,
         })
+    }
+
+    /// The run as its journal tells it. Nothing if that does not begin with the creation of a run.
+    pub(crate) fn replay(journal: Vec<(i64, Wall, EntryOf<W>)>) -> Option<Self> {
+        let mut journal = journal.into_iter();
+        let (_, at, RunEntry::Created { spec }) = journal.next()? else { return None };
+        let mut ledger = Self::new(*spec, at).ok()?;
+        for (_, at, entry) in journal {
+            ledger.take(&entry, at);
+        }
+        Some(ledger)
     }
 
     /// Takes in an entry and returns what is to be done. The same entries at the same times give the same ledger.
@@ -122,21 +132,6 @@ impl<W: Workflow> RunLedger<W> {
         W::complete_line(self, ended.session, &mut line);
         self.total.add(&line);
         self.lines.push(line);
-    }
-}
-
-impl<W: Workflow> Replay for RunLedger<W> {
-    type Entry = EntryOf<W>;
-
-    fn replay(journal: impl IntoIterator<Item = (Wall, EntryOf<W>)>) -> Option<Self> {
-        let mut journal = journal.into_iter();
-        let (at, first) = journal.next()?;
-        let RunEntry::Created { spec } = first else { return None };
-        let mut ledger = Self::new(*spec, at).ok()?;
-        for (at, entry) in journal {
-            ledger.take(&entry, at);
-        }
-        Some(ledger)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,7 +13,7 @@ use posse_core::engine::StopHow;
 use posse_core::ids::RunId;
 use posse_core::time::Wall;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::lock;
 use crate::disk::{self, Disk};
@@ -31,50 +32,61 @@ const WRITING_MS: i64 = 100;
 pub(crate) struct StopFiles {
     watcher: WatchedFiles,
     /// Never locked while a thread waits for the disk.
-    subscribers: Arc<Mutex<StopSubscribers>>,
+    watched: Arc<Mutex<WatchedStopFiles>>,
 }
 
 #[derive(Default)]
-struct StopSubscribers {
-    /// All runs that were active when the last daemon ended are subscribed again.
+struct WatchedStopFiles {
+    /// All runs that were active when the last daemon ended watch their files again.
     complete: bool,
     files: HashMap<PathBuf, WatchedStopFile>,
 }
 
 struct WatchedStopFile {
     _watch: FileWatch,
-    /// Held while the file is dealt with.
-    looking: Arc<tokio::sync::Mutex<()>>,
-    runs: BTreeMap<RunId, StopSubscriber>,
+    runs: BTreeMap<RunId, mpsc::UnboundedSender<Arc<StopFile>>>,
 }
 
-struct StopSubscriber {
-    since: Wall,
-    found: mpsc::UnboundedSender<FoundStopFile>,
-    /// The time of the file that this run was told of last.
-    told: Option<i64>,
-}
-
-/// A stop file that was found.
+/// A stop file that was found. It is removed when every run that was told of it has dropped this, if one has journaled it.
 #[derive(Debug)]
-pub(crate) struct FoundStopFile {
+pub(crate) struct StopFile {
     pub(crate) path: PathBuf,
-    /// Nothing if the file is older than the run.
-    pub(crate) stop: Option<StopHow>,
-    /// Answered when the run has journaled it.
-    pub(crate) journaled: oneshot::Sender<()>,
+    modified: i64,
+    how: StopHow,
+    journaled: AtomicBool,
+}
+
+impl StopFile {
+    pub(crate) fn is_journaled(&self) {
+        self.journaled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for StopFile {
+    fn drop(&mut self) {
+        if *self.journaled.get_mut()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let (path, found) = (std::mem::take(&mut self.path), self.modified);
+            runtime.spawn(disk::at(path, move |disk, path| {
+                if modified(disk, path) == Some(found) {
+                    let _ = disk.remove_file(path).inspect_err(|error| tracing::warn!("{error}"));
+                }
+            }));
+        }
+    }
 }
 
 impl StopFiles {
     pub(crate) fn new(watcher: WatchedFiles) -> Self {
-        Self { watcher, subscribers: Arc::default() }
+        Self { watcher, watched: Arc::default() }
     }
 
     /// Called when all runs are resumed.
     pub(crate) fn all_are_resumed(&self) {
-        let mut all = lock(&self.subscribers);
-        all.complete = true;
-        all.files.keys().for_each(|file| look(&Handle::current(), &self.subscribers, file));
+        let mut watched = lock(&self.watched);
+        watched.complete = true;
+        watched.files.keys().for_each(|path| look(&Handle::current(), &self.watched, path));
     }
 
     /// Watches the stop files of a project for a run that began at `since`. `state` is relative to the project; a run without
@@ -82,124 +94,97 @@ impl StopFiles {
     pub(crate) fn watch(&self, project: &Path, state: Option<&str>, run: RunId, since: Wall) -> StopWatch {
         let (send, found) = mpsc::unbounded_channel();
         let paths = state.map(|state| [project.join(state).join(NAME), project.join(LEGACY)]);
-        let subscribers = self.subscribers.clone();
-        let watch = StopWatch { subscribers, run, paths: paths.into_iter().flatten().collect(), found, _open: send };
-        let mut all = lock(&self.subscribers);
-        for path in &watch.paths {
-            let add =
-                || WatchedStopFile { _watch: self.watch_file(path), looking: Arc::default(), runs: BTreeMap::new() };
-            let subscriber = StopSubscriber { since, found: watch._open.clone(), told: None };
-            all.files.entry(path.clone()).or_insert_with(add).runs.insert(run, subscriber);
+        let paths: Vec<PathBuf> = paths.into_iter().flatten().collect();
+        let mut watched = lock(&self.watched);
+        for path in &paths {
+            let add = || WatchedStopFile { _watch: self.watch_file(path), runs: BTreeMap::new() };
+            watched.files.entry(path.clone()).or_insert_with(add).runs.insert(run, send.clone());
         }
-        drop(all);
+        drop(watched);
+        let watch =
+            StopWatch { watched: self.watched.clone(), run, since, paths, found, told: Vec::new(), _open: send };
         // Another run may have begun the watch, and the file may be there.
         watch.look();
         watch
     }
 
     fn watch_file(&self, path: &Path) -> FileWatch {
-        let (subscribers, file) = (Arc::downgrade(&self.subscribers), path.to_owned());
-        let runtime = Handle::current();
+        let (watched, file, runtime) = (Arc::downgrade(&self.watched), path.to_owned(), Handle::current());
         self.watcher.watch(path, WatchScope::CompleteFile, move |_, _| {
-            if let Some(subscribers) = subscribers.upgrade() {
-                look(&runtime, &subscribers, &file);
+            if let Some(watched) = watched.upgrade() {
+                look(&runtime, &watched, &file);
             }
         })
     }
 }
 
-fn look(runtime: &Handle, subscribers: &Arc<Mutex<StopSubscribers>>, path: &Path) {
-    let (subscribers, path) = (subscribers.clone(), path.to_owned());
-    runtime.spawn(async move { deal_with(&subscribers, &path).await });
-}
-
-/// Tells all runs of the file if it is there, and removes it when they have journaled it.
-async fn deal_with(subscribers: &Mutex<StopSubscribers>, path: &Path) {
-    let looking = {
-        let all = lock(subscribers);
-        let Some(watched) = all.files.get(path).filter(|_| all.complete) else { return };
-        watched.looking.clone()
-    };
-    let _alone = looking.lock().await;
-    let Some((modified, text)) = complete(path).await else { return };
-    let mut journaled = false;
-    loop {
-        let told = lock(subscribers).tell(path, modified, how(&text));
-        if told.is_empty() {
-            break;
+/// Tells all runs of the file if it is there.
+fn look(runtime: &Handle, watched: &Arc<Mutex<WatchedStopFiles>>, path: &Path) {
+    let (watched, path) = (watched.clone(), path.to_owned());
+    runtime.spawn(async move {
+        let Some((modified, how)) = complete(&path).await else { return };
+        let watched = lock(&watched);
+        let Some(runs) = watched.files.get(&path).map(|file| &file.runs).filter(|_| watched.complete) else { return };
+        let file = Arc::new(StopFile { path, modified, how, journaled: AtomicBool::new(false) });
+        for run in runs.values() {
+            let _ = run.send(file.clone());
         }
-        for answer in told {
-            journaled |= answer.await.is_ok();
-        }
-    }
-    if !journaled {
-        return;
-    }
-    let remove = move |disk: &Disk, path: &Path| {
-        let unchanged = self::modified(disk, path) == Some(modified);
-        unchanged && disk.remove_file(path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
-    };
-    if disk::at(path, remove).await {
-        // The next file may be written within the same tick of the clock.
-        lock(subscribers).runs(path).for_each(|run| run.told = None);
-    }
-}
-
-impl StopSubscribers {
-    fn runs(&mut self, path: &Path) -> impl Iterator<Item = &mut StopSubscriber> {
-        self.files.get_mut(path).into_iter().flat_map(|watched| watched.runs.values_mut())
-    }
-
-    /// Tells the runs that do not know of the file of this time. Returns the answers to wait for.
-    fn tell(&mut self, path: &Path, modified: i64, how: StopHow) -> Vec<oneshot::Receiver<()>> {
-        let tell = |run: &mut StopSubscriber| {
-            let (journaled, answer) = oneshot::channel();
-            let stop = (modified + CLOCKS_MS >= run.since.0).then_some(how);
-            run.told = Some(modified);
-            let _ = run.found.send(FoundStopFile { path: path.to_owned(), stop, journaled });
-            answer
-        };
-        self.runs(path).filter(|run| run.told != Some(modified)).map(tell).collect()
-    }
+    });
 }
 
 /// The subscription of one run to its stop files.
 pub(crate) struct StopWatch {
-    subscribers: Arc<Mutex<StopSubscribers>>,
+    watched: Arc<Mutex<WatchedStopFiles>>,
     run: RunId,
+    since: Wall,
     paths: Vec<PathBuf>,
-    pub(crate) found: mpsc::UnboundedReceiver<FoundStopFile>,
+    found: mpsc::UnboundedReceiver<Arc<StopFile>>,
+    /// The files that this run knows, and their times.
+    told: Vec<(PathBuf, i64)>,
     /// Keeps the channel of a run without stop files open.
-    _open: mpsc::UnboundedSender<FoundStopFile>,
+    _open: mpsc::UnboundedSender<Arc<StopFile>>,
 }
 
 impl StopWatch {
     /// Looks for the files, of which some change may not have been reported.
     pub(crate) fn look(&self) {
-        self.paths.iter().for_each(|path| look(&Handle::current(), &self.subscribers, path));
+        self.paths.iter().for_each(|path| look(&Handle::current(), &self.watched, path));
+    }
+
+    /// Waits for a stop file. Returns it with what it asks for, which is nothing if it is older than the run.
+    pub(crate) async fn next(&mut self) -> (Arc<StopFile>, Option<StopHow>) {
+        loop {
+            let Some(file) = self.found.recv().await else { return std::future::pending().await };
+            let known = (file.path.clone(), file.modified);
+            if !self.told.contains(&known) {
+                self.told.push(known);
+                let how = (file.modified + CLOCKS_MS >= self.since.0).then_some(file.how);
+                return (file, how);
+            }
+        }
     }
 }
 
 impl Drop for StopWatch {
     fn drop(&mut self) {
-        let mut all = lock(&self.subscribers);
+        let mut watched = lock(&self.watched);
         for path in &self.paths {
-            if let Some(watched) = all.files.get_mut(path) {
-                watched.runs.remove(&self.run);
+            if let Some(file) = watched.files.get_mut(path) {
+                file.runs.remove(&self.run);
             }
         }
-        all.files.retain(|_, watched| !watched.runs.is_empty());
+        watched.files.retain(|_, file| !file.runs.is_empty());
     }
 }
 
-/// The time and the content of the file, if it is there. Waits until its writer has had the time to write it.
-async fn complete(path: &Path) -> Option<(i64, String)> {
+/// The time of the file and what it asks for, if it is there. Waits until its writer has had the time to write it.
+async fn complete(path: &Path) -> Option<(i64, StopHow)> {
     loop {
         let read = |disk: &Disk, path: &Path| Some((modified(disk, path)?, disk.read_text(path).unwrap_or_default()));
         let (modified, text) = disk::at(path, read).await?;
         let may_be_unfinished = text.is_empty() && crate::now().0.abs_diff(modified) < WRITING_MS.unsigned_abs();
         if !may_be_unfinished {
-            return Some((modified, text));
+            return Some((modified, how(&text)));
         }
         tokio::time::sleep(Duration::from_millis(WRITING_MS.unsigned_abs())).await;
     }
@@ -235,9 +220,13 @@ mod tests {
 
     /// What the run is told next, which it journals.
     async fn told(watch: &mut StopWatch) -> (PathBuf, Option<StopHow>) {
-        let FoundStopFile { path, stop, journaled } = soon(watch.found.recv()).await.unwrap();
-        journaled.send(()).unwrap();
-        (path, stop)
+        let (file, how) = soon(watch.next()).await;
+        file.is_journaled();
+        (file.path.clone(), how)
+    }
+
+    async fn is_told_nothing(watch: &mut StopWatch) -> bool {
+        tokio::time::timeout(Duration::from_millis(50), watch.next()).await.is_err()
     }
 
     async fn gone(file: &Path) {
@@ -291,22 +280,20 @@ mod tests {
         std::fs::write(&file, "now").unwrap();
         let (mut one, two) = (watch(1), watch(2));
         one.look();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(one.found.try_recv().is_err(), "others may come");
+        assert!(is_told_nothing(&mut one).await, "others may come");
         files.all_are_resumed();
         assert_eq!(told(&mut one).await.1, Some(StopHow::Now));
         // One that comes meanwhile is told too.
         let mut three = watch(3);
         one.look();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(file.exists() && one.found.try_recv().is_err(), "others have not journaled it; it is told once");
+        assert!(is_told_nothing(&mut one).await && file.exists(), "others have not journaled it; it is told once");
         // One that ends before does not hold it up for ever.
         drop(two);
         assert_eq!(told(&mut three).await.1, Some(StopHow::Now));
         gone(&file).await;
         // But it does not use it up if nobody has journaled it.
         std::fs::write(&file, "now").unwrap();
-        let found = (soon(one.found.recv()).await, soon(three.found.recv()).await);
+        let found = (soon(one.next()).await, soon(three.next()).await);
         drop((one, three, found));
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(file.exists());
@@ -333,7 +320,6 @@ mod tests {
         // No link leads anywhere.
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
         during.look();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        assert!(during.found.try_recv().is_err());
+        assert!(is_told_nothing(&mut during).await);
     }
 }

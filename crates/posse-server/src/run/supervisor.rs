@@ -1,7 +1,7 @@
 //! The runs of one kind: creates, resumes, stops and lists them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use posse_api::RunEntry;
@@ -15,7 +15,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
 use super::driver::{Command, Driver, DriverParams};
 use super::effects::session::Sessions;
-use super::journal::{self, Failed, Journals, journal_entry};
+use super::journal::{self, Failed, journal_entry};
 use super::ledger::RunLedger;
 use super::shared_limits::SharedLimits;
 use super::stop_file::StopFiles;
@@ -23,7 +23,7 @@ use super::{EntryOf, Executor, InputOf, SpecFields, SupervisorError, Workflow, l
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
-use crate::store::{self, UsageOf};
+use crate::store::{self, StoreError, UsageOf};
 use crate::watched_files::WatchedFiles;
 
 /// The number of newest runs that are searched for a usage limit.
@@ -65,7 +65,6 @@ impl RunServices {
 pub(crate) struct Supervisor<W: Workflow> {
     pub(crate) services: RunServices,
     pub(crate) active: ActiveRuns<W>,
-    pub(crate) journals: Journals,
     /// Serializes check-then-act on the set of active runs.
     pub(crate) starting: Arc<tokio::sync::Mutex<()>>,
     /// Holds `starting` until the runs of the last daemon are resumed.
@@ -79,7 +78,6 @@ impl<W: Workflow> Supervisor<W> {
         let starting: Arc<tokio::sync::Mutex<()>> = Arc::default();
         Self {
             not_resumed: Arc::new(Mutex::new(starting.clone().try_lock_owned().ok())),
-            journals: Journals::new(W::KIND, services.database.clone()),
             services,
             active: Arc::default(),
             starting,
@@ -248,8 +246,12 @@ impl<W: Workflow> Supervisor<W> {
     /// All runs, newest first.
     pub(crate) async fn list(&self, limit: usize) -> Result<Vec<W::View>, SupervisorError> {
         let mut views = Vec::new();
-        for row in self.journals.list(limit).await? {
-            views.push(self.current(row).await);
+        for row in self.read(move |disk, database| store::runs(disk, database, W::KIND, limit)).await? {
+            // Written by another version, it may not be understood.
+            match serde_json::from_str(&row) {
+                Ok(row) => views.push(self.current(row).await),
+                Err(error) => tracing::warn!("a run is left out of the list: {error}"),
+            }
         }
         Ok(views)
     }
@@ -258,8 +260,11 @@ impl<W: Workflow> Supervisor<W> {
         if let Some(view) = self.active_view(id) {
             return Ok(view);
         }
-        let row = self.journals.show(id).await?.ok_or_else(|| no_run::<W>(id))?;
-        Ok(self.current(row).await)
+        let row = self.read(move |disk, database| store::run(disk, database, W::KIND, id)).await?;
+        match row.and_then(|row| serde_json::from_str(&row).ok()) {
+            Some(row) => Ok(self.current(row).await),
+            None => Err(no_run::<W>(id)),
+        }
     }
 
     /// The ledger of a run that a driver serves.
@@ -291,12 +296,32 @@ impl<W: Workflow> Supervisor<W> {
     }
 
     pub(crate) async fn journal(&self, id: RunId, after: i64) -> Result<Vec<(i64, Wall, EntryOf<W>)>, SupervisorError> {
-        Ok(self.journals.entries(id, after).await?)
+        self.read(move |disk, database| store::journal(disk, database, id, after)).await
+    }
+
+    /// The active run that uses this state file, plan or project.
+    pub(crate) async fn using(&self, resource: &str) -> Result<Option<RunId>, SupervisorError> {
+        let resource = resource.to_owned();
+        self.read(move |disk, database| store::using(disk, database, W::KIND, &resource)).await
+    }
+
+    /// The newest run that used it.
+    pub(crate) async fn newest_of(&self, resource: &str) -> Result<Option<RunId>, SupervisorError> {
+        let resource = resource.to_owned();
+        self.read(move |disk, database| store::newest_of(disk, database, W::KIND, &resource)).await
+    }
+
+    /// Reads the database.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Disk, &Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, SupervisorError> {
+        Ok(disk::at(&self.services.database, read).await.map_err(Failed::from)?)
     }
 
     /// The run that used this plan file or project last. Nothing if its journal cannot be understood.
     pub(crate) async fn last(&self, resource: &str) -> Result<Option<RunLedger<W>>, SupervisorError> {
-        let Some(id) = self.journals.newest_of(resource).await? else { return Ok(None) };
+        let Some(id) = self.newest_of(resource).await? else { return Ok(None) };
         match self.load(id).await {
             Ok((ledger, _)) => Ok(Some(ledger)),
             Err(SupervisorError::NoRun { .. }) => Ok(None),
@@ -309,7 +334,12 @@ impl<W: Workflow> Supervisor<W> {
     }
 
     pub(crate) async fn load(&self, id: RunId) -> Result<(RunLedger<W>, i64), SupervisorError> {
-        self.journals.load(id).await?.ok_or_else(|| no_run::<W>(id))
+        let load = move |disk: &Disk, database: &Path| {
+            let journal = store::journal(disk, database, id, 0)?;
+            let seq = journal.last().map_or(0, |(seq, ..)| *seq);
+            Ok(RunLedger::replay(journal).map(|ledger| (ledger, seq)))
+        };
+        self.read(load).await?.ok_or_else(|| no_run::<W>(id))
     }
 
     /// The directory of a run's files.
@@ -337,7 +367,7 @@ impl<W: Workflow> Supervisor<W> {
 
     /// The usage of sessions, oldest first.
     pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, SupervisorError> {
-        Ok(self.journals.read(move |disk, database| store::usage(disk, database, &of)).await?)
+        self.read(move |disk, database| store::usage(disk, database, &of)).await
     }
 
     /// Drives a run in a task of its own.

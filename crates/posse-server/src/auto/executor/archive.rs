@@ -13,7 +13,7 @@ use posse_core::plan::budget::Line;
 use posse_files::backlog::scan;
 
 use super::BacklogWork;
-use crate::auto::place::{item_in_project, plan_path};
+use crate::auto::place::{item_in_project, plan_path, remove_empty};
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::{ArchiveError, ArchiveRequest, archive};
 use crate::disk::Disk;
@@ -78,7 +78,7 @@ impl Executor<BacklogWork> {
     }
 
     async fn unreachable(&self, id: &StepId, commits: &[String]) -> Result<Vec<String>, StepError> {
-        let tip = self.desk(id).await?.worktrees.tip().await?;
+        let tip = self.worktrees(id).await?.tip().await?;
         let tree = WorkTree::at(&self.spec.directory).await?;
         let mut missing = Vec::new();
         for commit in commits {
@@ -138,8 +138,8 @@ impl Executor<BacklogWork> {
         for warning in done.warnings {
             self.warn(id, warning);
         }
-        if let Ok(desk) = self.desk(id).await {
-            desk.tidy().await;
+        if let Ok(worktrees) = self.worktrees(id).await {
+            remove_empty(&worktrees).await;
         }
         Ok((done.path, message))
     }

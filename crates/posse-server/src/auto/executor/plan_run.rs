@@ -9,7 +9,7 @@ use posse_core::ids::RunId;
 use posse_core::plan::budget::{BacklogCap, Of};
 
 use super::{BacklogWork, begun};
-use crate::auto::place::{design_path, plan_path};
+use crate::auto::place::{clear_planners, design_path, plan_path};
 use crate::auto::scan::plan_file;
 use crate::disk::{self, Disk};
 use crate::plans::{ItemLimits, PlanParams};
@@ -71,7 +71,7 @@ impl Executor<BacklogWork> {
         let (doing, id) = (self.clone(), id.clone());
         let clear = async move |disk: &Disk| {
             let (plan, design) = (plan_path(&doing.spec, &id.item), design_path(&doing.spec, &id.item, begun));
-            doing.desk(&id).await?.clear_planners(disk, [&plan, &design], id.number).await;
+            clear_planners(&doing.worktrees(&id).await?, disk, [&plan, &design], id.number).await;
             Ok(())
         };
         disk::run_async(clear).await

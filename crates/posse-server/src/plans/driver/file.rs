@@ -7,7 +7,7 @@ use posse_core::turn::Level;
 use super::Driver;
 use crate::disk;
 use crate::plans::executor::{PlanWork, merge_texts};
-use crate::plans::plan_file::{Edited, PlanFileError, Prepared};
+use crate::plans::plan_file::{Edited, PlanFileError};
 use crate::run::{Effects, Stopping};
 
 impl Driver {
@@ -79,13 +79,8 @@ impl Driver {
         Ok(Vec::new())
     }
 
-    /// Puts what was written in its place.
-    pub(super) async fn put_plan(&mut self, prepared: Result<Prepared, PlanFileError>) -> Effects<PlanWork> {
-        let put = match prepared {
-            Ok(prepared) => self.local.file.put(prepared).await.map_err(PlanFileError::from),
-            Err(error) => Err(error),
-        };
-        let mut effects = match put {
+    pub(super) async fn plan_written(&mut self, written: Result<bool, PlanFileError>) -> Effects<PlanWork> {
+        let mut effects = match written {
             Ok(true) => Vec::new(),
             Ok(false) => vec![Effect::WritePlan],
             Err(error) => {

@@ -5,15 +5,15 @@ use std::fmt::Display;
 use std::path::Path;
 
 use posse_core::plan::file::{Gate, Isolation};
-use posse_core::plan::gates::{GateRun, GateVerdict, compare};
+use posse_core::plan::gates::{GateVerdict, compare};
 use posse_core::plan::machine::{GateFailure, PlanCheck};
 
 use super::gates::{Base, Place};
-use super::{Gates, Result, WorktreeError, Worktrees, record};
+use super::{Gates, Result, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
 
-/// The file with the results of the plan's checks before the first session in the user's checkout.
-const PLAN_BASE: &str = "plan-base.json";
+/// Stands for the files before the first session in the user's checkout. What was red then cannot be found out later.
+pub(super) const BEFORE: &str = "before";
 
 /// A check that could not be made has not passed.
 pub(crate) fn not_made(gate: &Gate, why: &impl Display) -> PlanCheck {
@@ -21,9 +21,6 @@ pub(crate) fn not_made(gate: &Gate, why: &impl Display) -> PlanCheck {
     let failure = GateFailure { gate: gate.clone(), message, output: String::new() };
     PlanCheck { gate, verdict: GateVerdict::Red(failure) }
 }
-
-/// Commands and their results.
-type PlanBase = Vec<(String, GateRun)>;
 
 impl Worktrees {
     /// All of them, one after the other. `base`: the commit that the plan began with. A check that we could not make is red. An
@@ -56,33 +53,22 @@ impl Worktrees {
     }
 
     async fn check_checkout(&self, gate: &Gate, gates: &Gates) -> Result<GateVerdict> {
-        let before = disk::at(self.state.join(PLAN_BASE), record::read::<PlanBase>).await?.unwrap_or_default();
-        let before = before.iter().find(|(command, _)| *command == gate.command).map(|(_, run)| run);
+        let before = self.said(BEFORE, gate).await?;
         let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
-        Ok(compare(before, &run))
+        Ok(compare(before.as_ref(), &run))
     }
 
-    /// Runs the checks of the plan in the user's checkout before the first session: what was red before cannot be found out later.
-    pub(super) async fn look_at_plan_before(&self, gates: &Gates) -> Result<()> {
-        let file = self.state.join(PLAN_BASE);
-        if gates.of_plan().next().is_none() || disk::at(&file, Disk::exists).await {
-            return Ok(());
-        }
-        let mut said = PlanBase::new();
-        for gate in gates.of_plan() {
-            let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
-            said.push((gate.command.clone(), run));
-        }
-        disk::at(file, move |disk, file| record::write(disk, file, &said, true)).await
-    }
-
-    /// Takes over the results from before an earlier run of the plan, which this run continues.
-    pub(super) async fn inherit_plan_base(&self, earlier: &Path) -> Result<()> {
-        let file = self.state.join(PLAN_BASE);
-        let copy = move |disk: &Disk, earlier: &Path| match record::read::<PlanBase>(disk, earlier)? {
-            Some(said) => record::write(disk, &file, &said, true),
-            None => Ok(()),
+    /// Takes over what an earlier run of the plan, which this run continues, has found before its first session.
+    pub(super) async fn inherit_results(&self, earlier: &Path) -> Result<()> {
+        let own = self.state.join("gates");
+        let copy = move |disk: &Disk, earlier: &Path| {
+            for found in disk.read_dir(earlier).into_iter().flatten().flatten() {
+                if found.file_name().to_string_lossy().starts_with(BEFORE) {
+                    disk.copy(&found.path(), &own.join(found.file_name())).map_err(WorktreeError::write(&own))?;
+                }
+            }
+            Ok(())
         };
-        disk::at(earlier.join(PLAN_BASE), copy).await
+        disk::at(earlier.join("gates"), copy).await
     }
 }

@@ -78,44 +78,24 @@ async fn a_submodule_that_came_with_a_task_is_found() {
     assert!(refused.to_string().starts_with("vendor/lib is a repository within this one"), "{refused}");
 }
 
-/// What the files say of a work tree is what git says, or nothing.
+/// A session may have changed what ties its work tree to the repository.
 #[tokio::test]
-async fn a_work_tree_is_known_by_its_files_only_where_git_knows_it_too() {
+async fn work_tree_that_is_tied_to_another_place_is_not_used() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
     let ours = worktrees.begin(&run("1", 1), &gates(&[])).await.unwrap();
     let other = worktrees.begin(&run("2", 1), &gates(&[])).await.unwrap();
-    let by_git = async |directory: &Path| WorkTree::find(directory).await.unwrap();
-    for directory in [&repo.root, &ours.directory, &other.directory] {
-        let by_files = worktrees.home.beside(directory).await;
-        assert!(by_files.is_some(), "{}", directory.display());
-        assert_eq!(by_files, by_git(directory).await);
-    }
-    assert_eq!(worktrees.home.beside(&repo.root.join("d")).await, None);
-    let linked = WorkTree::find(&ours.directory).await.unwrap().unwrap();
-    assert_eq!(linked.beside(&other.directory).await, by_git(&other.directory).await);
-
     let dot_git = ours.directory.join(".git");
     let right = fs::read_to_string(&dot_git).unwrap();
-    let unknown = async |what: &str| assert_eq!(worktrees.home.beside(&ours.directory).await, None, "{what}");
-    fs::copy(other.directory.join(".git"), &dot_git).unwrap();
-    unknown("it leads to the files of another").await;
-    fs::write(&dot_git, format!("gitdir: {}\n", repo.root.join(".git").display())).unwrap();
-    unknown("it leads to the user's checkout").await;
-    fs::write(&dot_git, "gitdir: ../../../../../project/.git/worktrees/1-1\n").unwrap();
-    unknown("it is not a full path").await;
-    fs::remove_file(&dot_git).unwrap();
-    unknown("it is gone").await;
-    fs::create_dir(&dot_git).unwrap();
-    unknown("it is a directory").await;
-    fs::remove_dir(&dot_git).unwrap();
+    let of_other = fs::read_to_string(other.directory.join(".git")).unwrap();
+    for wrong in [of_other, format!("gitdir: {}\n", repo.root.join(".git").display())] {
+        fs::write(&dot_git, &wrong).unwrap();
+        assert!(worktrees.tree(&ours).await.is_err(), "{wrong}");
+    }
     fs::write(&dot_git, right).unwrap();
-    assert!(worktrees.home.beside(&ours.directory).await.is_some());
-
     // Where a session could say that its files are the user's. Nobody reads it.
     repo.git(&["config", "extensions.worktreeConfig", "true"]);
     git_in(&ours.directory, &["config", "--worktree", "core.worktree", repo.root.to_str().unwrap()]);
-    assert!(worktrees.home.beside(&ours.directory).await.is_some());
     assert!(!worktrees.has_work(&ours).await.unwrap());
 }
 
@@ -164,9 +144,8 @@ async fn work_without_a_branch_stays_though_the_user_looks_at_the_branch() {
     let worktree = worktrees.begin(&run("1", 1), &gates(&[])).await.unwrap();
     write(&worktree.directory, "b", "work\n");
     merged(&worktrees.merge(&worktree, &words(&worktree), &gates(&[])).await);
-    // A work tree that is not known by its files alone.
+    // Not as git writes it.
     write(&worktree.directory, ".git", "gitdir: ../../../../project/.git/worktrees/1-1\n");
-    assert_eq!(worktrees.home.beside(&worktree.directory).await, None);
     git_in(&worktree.directory, &["checkout", "--quiet", "--detach"]);
     write(&worktree.directory, "b", "more\n");
     git_in(&worktree.directory, &["commit", "--quiet", "-am", "on no branch"]);

@@ -194,9 +194,8 @@ impl Worktrees {
     }
 
     fn kept_at(&self, tree: &str, gate: &Gate) -> PathBuf {
-        let key = Sha256::digest(format!("{tree}\0{}", gate.command));
-        let key: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.state.join("gates").join(format!("{key}.json"))
+        let command: String = Sha256::digest(&gate.command).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.state.join("gates").join(format!("{tree}-{command}.json"))
     }
 
     /// What a command said about these files.

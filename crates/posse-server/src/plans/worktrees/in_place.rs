@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use posse_core::finalize::{self, Change, GitPath, Snapshot, Was};
 use posse_core::plan::checkout::Loose;
 use posse_core::plan::fast_forward::in_the_way;
-use posse_core::plan::file::Isolation;
+use posse_core::plan::file::{Gate, Isolation};
 use posse_core::plan::machine::{GateFailure, MergeResult, Part, RunId};
 use serde::{Deserialize, Serialize};
 
+use super::after_plan::BEFORE;
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::record::WorktreeRecord;
@@ -84,7 +85,7 @@ impl Worktrees {
         }
         self.small_enough(&now).await?;
         if let Some(earlier) = earlier.filter(|earlier| earlier.unfinished) {
-            self.inherit_plan_base(&earlier.state).await?;
+            self.inherit_results(&earlier.state).await?;
         }
         self.write_loose(loose).await
     }
@@ -186,8 +187,9 @@ impl Worktrees {
             };
             self.change_loose(guarded).await?
         };
-        let files = self.look_before(gates).await?;
-        self.look_at_plan_before(gates).await?;
+        let files = self.files_now().await?;
+        self.look_before(&files, gates.of_tasks(), gates).await?;
+        self.look_before(BEFORE, gates.of_plan(), gates).await?;
 
         let (tree, before, changes) = self.fit().await?;
         let Some(base) = tree.head().await? else { return Err(WorktreeError::NoCommit(tree.root.clone())) };
@@ -272,16 +274,15 @@ impl Worktrees {
         self.tree_with(&tree, &paths, &changes).await
     }
 
-    /// Runs the checks of tasks that have no result for these files. Later failures are compared with the results.
-    async fn look_before(&self, gates: &Gates) -> Result<String> {
-        let files = self.files_now().await?;
-        for gate in gates.of_tasks() {
-            if self.said(&files, gate).await?.is_none() {
+    /// Runs checks that have no result for these files. Later failures are compared with the results.
+    async fn look_before(&self, files: &str, of: impl Iterator<Item = &Gate>, gates: &Gates) -> Result<()> {
+        for gate in of {
+            if self.said(files, gate).await?.is_none() {
                 let run = self.checking(|| self.run(gate, gates, Place::Worktree(self.root()))).await?;
-                self.keep(&files, gate, &run).await?;
+                self.keep(files, gate, &run).await?;
             }
         }
-        Ok(files)
+        Ok(())
     }
 
     /// Runs a check, which may leave files behind that are no task's work.

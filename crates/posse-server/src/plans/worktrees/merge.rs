@@ -202,7 +202,8 @@ impl Worktrees {
 
     /// The work tree at this path, and whether the user's branch is checked out in it.
     async fn checkout_at(&self, path: &Path) -> Result<Option<(WorkTree, bool)>, GitError> {
-        let Some(tree) = self.tree_at(path).await? else { return Ok(None) };
+        let found = WorkTree::find(path).await?.filter(|tree| tree.shares_with(&self.home));
+        let Some(tree) = found else { return Ok(None) };
         let branch = tree.branch().await?;
         Ok(Some((tree, branch.as_deref() == Some(self.branch()))))
     }

@@ -43,29 +43,31 @@ impl Keeping<'_> {
     fn waits(&self, record: &WorktreeRecord) -> Option<Why> {
         record.in_place.as_ref()?;
         let status = self.state.status(&record.worktree.run.task);
-        matches!(status, TaskStatus::Completed | TaskStatus::Suspended).then_some(Why::Unfinished)
+        matches!(status, TaskStatus::Completed | TaskStatus::Suspended).then_some(UNFINISHED)
     }
 }
 
 /// Why a work tree is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
-    NotMerged,
-    /// Something of the user's that was not committed when a session began in their checkout.
-    Saved,
-    /// What was done in the user's checkout is not judged, or not committed.
-    Unfinished,
+    /// It waits for its time, or for somebody.
+    Waits(&'static str),
     Uncommitted(String),
     /// Only a person can tell.
     Odd(String),
 }
 
+/// Something of the user's that was not committed when a session began in their checkout.
+const SAVED: Why = Why::Waits("what was not committed when it began");
+const NOT_MERGED: Why = Why::Waits("its work is not merged");
+/// What was done in the user's checkout is not judged, or not committed.
+const UNFINISHED: Why = Why::Waits("its task waits for a validator, or for you");
+const UNKNOWN: &str = "git does not know it any more";
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::NotMerged => f.write_str("its work is not merged"),
-            Why::Saved => f.write_str("what was not committed when it began"),
-            Why::Unfinished => f.write_str("its task waits for a validator, or for you"),
+            Why::Waits(text) => f.write_str(text),
             Why::Uncommitted(path) => write!(f, "it has changes that are not committed: {path}"),
             Why::Odd(text) => f.write_str(text),
         }
@@ -173,9 +175,9 @@ impl Worktrees {
             None => true,
         };
         if record.in_place.is_some() {
-            return Ok((!merged).then_some(Why::Saved));
+            return Ok((!merged).then_some(SAVED));
         }
-        let not_merged = (!merged).then_some(Why::NotMerged);
+        let not_merged = (!merged).then_some(NOT_MERGED);
         let directory = &record.worktree.directory;
         if !disk::at(directory.join(".git"), Disk::is_file).await {
             return match disk::at(directory, Disk::exists).await {
@@ -184,7 +186,7 @@ impl Worktrees {
             };
         }
         let Some(tree) = self.tree_in(directory).await? else {
-            return odd("git does not know it any more");
+            return odd(UNKNOWN);
         };
         if let Some(what) = tree.under_way().await {
             return odd(&format!("{what} is under way in it"));
@@ -198,7 +200,7 @@ impl Worktrees {
         }
         match not_merged {
             None if !with_files => Ok(None),
-            _ => Ok(uncommitted(Some(&tree)).await?.or(not_merged)),
+            _ => Ok(uncommitted(&tree).await?.or(not_merged)),
         }
     }
 
@@ -259,22 +261,17 @@ impl Worktrees {
     }
 
     async fn remove_tree(&self, directory: &Path) -> Result<Option<Why>> {
-        let known = self.home.beside(directory).await;
-        let tree = match &known {
-            Some(tree) => Some(tree.clone()),
-            None if disk::at(directory, Disk::exists).await => self.tree_in(directory).await?,
-            None => None,
-        };
-        if let Some(why) = uncommitted(tree.as_ref()).await? {
+        if !disk::at(directory, Disk::exists).await {
+            if self.home.recorded().await?.iter().any(|(root, _)| root == directory) {
+                self.remove_by_git(directory).await?;
+            }
+            return Ok(None);
+        }
+        let Some(tree) = self.tree_in(directory).await? else { return Ok(Some(Why::Odd(UNKNOWN.into()))) };
+        if let Some(why) = uncommitted(&tree).await? {
             return Ok(Some(why));
         }
-        if let (Some(tree), Some(name)) = (known, directory.file_name()) {
-            tree.remove(self.state.join(TRASH).join(name)).await?;
-        } else if self.home.recorded().await?.iter().any(|(root, _)| root == directory) {
-            // git has a record of it though it is gone. By force, because git would look by a git of its own whether it is
-            // clean, which obeys what a session wrote.
-            self.remove_by_git(directory).await?;
-        }
+        tree.remove(self.state.join(TRASH).join(directory.file_name().unwrap_or_default())).await?;
         Ok(None)
     }
 
@@ -283,7 +280,6 @@ impl Worktrees {
     }
 }
 
-async fn uncommitted(tree: Option<&WorkTree>) -> Result<Option<Why>> {
-    let Some(tree) = tree else { return Ok(None) };
+async fn uncommitted(tree: &WorkTree) -> Result<Option<Why>> {
     Ok(tree.status().await?.first().map(|change| Why::Uncommitted(change.path.to_string())))
 }
