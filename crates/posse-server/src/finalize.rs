@@ -101,7 +101,6 @@ pub(crate) async fn snapshot(directory: &Path, environment: &Environment) -> Res
     }
 }
 
-/// The same, of a work tree, with the changes in it.
 pub(crate) async fn snapshot_of(tree: &WorkTree) -> Result<(Snapshot, Vec<Change>), GitError> {
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.iter().map(|change| change.path.clone()).collect();
@@ -137,18 +136,13 @@ pub(crate) async fn git_commit(
         Ok(changed) => changed,
         Err(error) => return Step::Failed(error.to_string()),
     };
-    let told = |mut text: String| {
-        if !changed.is_empty() {
-            text += &format!("; changed in the repository during the run, and not used: {}", changed.join(", "));
-        }
-        text
-    };
     let request = CommitRequest { tree: &tree, is_sessions: false, message, quarantine, before };
-    match request.commit(None).await.step {
-        Step::Done(text) => Step::Done(told(text)),
-        Step::Skipped(text) => Step::Skipped(told(text)),
-        Step::Failed(text) => Step::Failed(told(text)),
+    let mut step = request.commit(None).await.step;
+    let (Step::Done(text) | Step::Skipped(text) | Step::Failed(text)) = &mut step;
+    if !changed.is_empty() {
+        text.push_str(&format!("; changed in the repository during the run, and not used: {}", changed.join(", ")));
     }
+    step
 }
 
 /// The result of a commit, and where that leaves the work tree.
@@ -351,13 +345,11 @@ pub(crate) fn on_disk(root: &Path, path: &GitPath) -> PathBuf {
 /// What a work tree has at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeEntryKind {
-    /// A file or a link.
     File,
     Directory,
     Missing,
 }
 
-/// Paths, and what a work tree has there.
 pub(crate) type TreeEntries = Vec<(GitPath, TreeEntryKind)>;
 
 pub(crate) fn of_kind(entries: &TreeEntries, kind: TreeEntryKind) -> impl Iterator<Item = &GitPath> {
@@ -414,14 +406,11 @@ fn content(disk: &Disk, path: &Path, by: By) -> String {
 
 fn hash(disk: &Disk, path: &Path) -> io::Result<String> {
     let mut file = disk.open_regular(path)?;
-    let mut hasher = Sha256::new();
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hex(&hasher.finalize())),
-            length => hasher.update(&piece[..length]),
-        }
+    let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
+    while let length @ 1.. = file.read(&mut piece)? {
+        hasher.update(&piece[..length]);
     }
+    Ok(hex(&hasher.finalize()))
 }
 
 fn hex(bytes: &[u8]) -> String {

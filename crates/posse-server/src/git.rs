@@ -47,7 +47,6 @@ const SETTINGS: [(&str, &str); 7] = [
     ("worktree.useRelativePaths", "false"),
 ];
 
-/// Where no hooks are.
 const NO_HOOKS: &str = "/dev/null";
 
 /// Of the variables that are for git, these say who the user is and where their configuration lies. All others
@@ -108,7 +107,6 @@ impl From<ChildError> for GitError {
     }
 }
 
-/// A work tree and its repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WorkTree {
     places: Places,
@@ -158,7 +156,6 @@ impl WorkTree {
         lock.lock_owned().await
     }
 
-    /// The path of a file as git names it.
     pub(crate) fn path_of(&self, file: &Path) -> Result<GitPath, GitError> {
         let outside = || GitError::Child(format!("{} is not in {}", file.display(), self.root.display()));
         let within = file.strip_prefix(&self.root).map_err(|_| outside())?;
@@ -219,15 +216,8 @@ impl WorkTree {
             return Err(GitError::Moved);
         }
         let mut command = self.command(Some(draft), Hooks::Users, false).await?;
-        // Hooks speak the user's language, and may use their own index.
-        command.env_remove("GIT_OPTIONAL_LOCKS").env_remove("LC_ALL");
-        let language = match self.environment.variables() {
-            Some(variables) => variables.get("LC_ALL").map(OsString::from),
-            None => std::env::var_os("LC_ALL"),
-        };
-        if let Some(language) = language {
-            command.env("LC_ALL", language);
-        }
+        // Hooks may use their own index.
+        command.env_remove("GIT_OPTIONAL_LOCKS");
         command.args(["commit", "--quiet", "--no-status", "--cleanup=whitespace", "--file=-"]);
         if let Err(error) = run(command, Some(draft), message.as_bytes(), COMMIT).await?.success() {
             return Err(if self.head().await? == draft.base { error } else { GitError::Moved });
@@ -256,10 +246,10 @@ impl WorkTree {
     /// reads no files of the work tree, and is never asked to.
     async fn command(&self, draft: Option<&Draft>, hooks: Hooks, of_worktrees: bool) -> Result<Command, GitError> {
         let places = self.places.clone();
-        let (guarded, hooks) = disk::run(move |disk| {
+        let (guarded, users_hooks) = disk::run(move |disk| {
             let guarded = places.guarded(disk)?;
-            let hooks = if hooks == Hooks::Users { places.hooks(disk) } else { None };
-            Ok::<_, GitError>((guarded, hooks))
+            let users_hooks = if hooks == Hooks::Users { places.hooks(disk) } else { None };
+            Ok::<_, GitError>((guarded, users_hooks))
         })
         .await?;
         let mut command = Command::new("git");
@@ -274,12 +264,16 @@ impl WorkTree {
         }
         // No person is there to answer. Reads must not take locks that other gits need.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", ":").env("SSH_ASKPASS_REQUIRE", "never");
-        command.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+        command.env("GIT_OPTIONAL_LOCKS", "0");
+        // Hooks speak the user's language.
+        if hooks == Hooks::None {
+            command.env("LC_ALL", "C");
+        }
         command.env("GIT_DIR", &self.directory).env("GIT_WORK_TREE", &self.root);
         command.env("GIT_COMMON_DIR", if of_worktrees { &self.common } else { &guarded });
         // What commits stand for, and which objects there are, is not for a session to say.
         command.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_NO_LAZY_FETCH", "1");
-        let hooks = hooks.unwrap_or_else(|| PathBuf::from(NO_HOOKS));
+        let hooks = users_hooks.unwrap_or_else(|| PathBuf::from(NO_HOOKS));
         let settings = SETTINGS.map(|(name, value)| (name, OsString::from(value)));
         let settings = settings.into_iter().chain([("core.hooksPath", hooks.into_os_string())]);
         let mut count = 0;

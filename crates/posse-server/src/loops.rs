@@ -116,7 +116,6 @@ impl Loops {
         })
     }
 
-    /// What a run was told of after this entry.
     pub(crate) async fn told(&self, id: RunId, after: i64) -> Result<Vec<JournalView>, SupervisorError> {
         self.show(id).await?;
         self.read(move |disk, database| Ok(view::told_after(store::journal(disk, database, id, 0)?, after))).await

@@ -180,7 +180,6 @@ impl Plans {
         Ok(Some(view).filter(|view| view.created >= since.timestamp()))
     }
 
-    /// The view of a run without its tasks, of which there may be many.
     pub(crate) async fn show_without_tasks(&self, id: RunId) -> Result<PlanView, SupervisorError> {
         let active = self.active_ledger(id);
         match active {

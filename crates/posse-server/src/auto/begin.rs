@@ -86,7 +86,6 @@ fn slug(name: &String) -> Result<Slug, SupervisorError> {
     name.parse().map_err(|error| SupervisorError::Wrong(format!("{name:?}: {error}")))
 }
 
-/// The settings of the machine.
 fn settings(request: &BacklogIn) -> Result<Settings, SupervisorError> {
     let config = &request.sessions.config;
     let cap = request.cap_usd.map(|limit_usd| BacklogCap { limit_usd, since: crate::now() });

@@ -7,7 +7,6 @@ mod plan_run;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::AutoEntry;
 use posse_core::auto::messages::{Author, Candidate, Intake, PlanFound, Repair, Step, StepAnswer, StepId};
 use posse_core::auto::{Memory, Pipeline};
 use posse_core::backlog::edit::{append_verification, ask};
@@ -27,6 +26,7 @@ use crate::disk::{self, Disk};
 use crate::plans::executor::read_report;
 use crate::plans::worktrees::Worktrees;
 use crate::run::effects::session::Over;
+use crate::run::executor::SessionSetup;
 use crate::run::{Executor, StepError};
 
 /// The workflow of backlog pipelines. Its executor needs no further state.
@@ -330,15 +330,16 @@ impl Executor<BacklogWork> {
             briefing::write(disk, &setting, prompt)
         };
         let briefing = disk::run(write).await?;
-        let launched = |flags| AutoEntry::Launched {
-            id: id.clone(),
+        let setup = SessionSetup {
+            spawn: briefing.spawn.clone(),
+            texts,
+            timeout,
             agent: briefing.agent.clone(),
             profile: briefing.profile.name.clone(),
             model: briefing.model.clone(),
             attempt: None,
-            flags,
         };
-        let over = self.run_session(id, briefing.spawn.clone(), (texts, timeout), launched, stop).await?;
+        let over = self.run_session(id, setup, stop).await?;
         Ok((over, briefing))
     }
 }

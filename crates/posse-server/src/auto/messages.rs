@@ -6,7 +6,6 @@ use super::AutoLedger;
 use crate::notify;
 use crate::run::messages;
 
-/// The notification for a notice, if one is sent.
 pub(super) fn notification(notice: &Notice, ledger: &AutoLedger) -> Option<notify::Notice> {
     let (event, priority) = match notice.what {
         NoticeKind::Step | NoticeKind::ItemPlanned => return None,

@@ -24,6 +24,7 @@ use crate::backlog::archive::ItemPlace;
 use crate::disk::Disk;
 use crate::git::WorkTree;
 use crate::plans::worktrees::{Gates, TaskWorktree, Worktrees, WorktreesParams};
+use crate::quarantine::put_aside;
 use crate::run::StepError;
 
 /// What a session is for, and what its work tree is called by.
@@ -64,7 +65,6 @@ pub(super) fn worktrees_params(spec: &AutoSpec, state: &Path, item: Option<&Slug
     }
 }
 
-/// What is kept for an item.
 pub(crate) fn of_item(state: &Path, item: &Slug) -> PathBuf {
     state.join("items").join(item.as_str())
 }
@@ -250,18 +250,9 @@ pub(super) fn set_aside(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<(),
     if !disk.exists(&file) {
         return Ok(());
     }
-    let old = Path::new(&spec.directory).join(&spec.config.plans_dir).join("old");
-    disk.create_dir_all(&old)?;
-    for number in 1..1000 {
-        let aside = old.join(format!("{item}-{number}.yaml"));
-        // A link, not a rename: what is there is never overwritten.
-        match disk.hard_link(&file, &aside) {
-            Ok(()) => return Ok(disk.remove_file(&file)?),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(StepError::because(format!("there are too many old plans of {item} in {}", old.display())))
+    let plans = Path::new(&spec.directory).join(&spec.config.plans_dir);
+    put_aside(disk, &plans, Path::new(&format!("{item}.yaml")), &plans.join("old"))?;
+    Ok(())
 }
 
 #[cfg(test)]

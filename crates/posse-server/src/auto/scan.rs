@@ -63,7 +63,6 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
     candidates.into_values().collect()
 }
 
-/// The plan of an item.
 pub(super) fn plan_file(spec: &AutoSpec, item: &Slug) -> PathBuf {
     Path::new(&spec.directory).join(&spec.config.plans_dir).join(format!("{item}.yaml"))
 }

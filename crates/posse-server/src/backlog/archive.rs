@@ -36,7 +36,6 @@ pub(crate) struct ItemPlace<'a> {
     pub(crate) home: Option<&'a str>,
 }
 
-/// An item to archive.
 #[derive(Clone, Copy)]
 pub(crate) struct ArchiveRequest<'a> {
     pub(crate) place: ItemPlace<'a>,
@@ -45,7 +44,6 @@ pub(crate) struct ArchiveRequest<'a> {
     pub(crate) report: &'a (dyn Fn(&Item) -> String + Sync),
 }
 
-/// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     /// Where the item is now, within the project.
@@ -189,7 +187,6 @@ impl ItemPlace<'_> {
         }
     }
 
-    /// The item in this file.
     fn item(&self, disk: &Disk, path: &str) -> Option<Item> {
         let text = text(disk, &self.project.join(path)).ok()?;
         read(self.slug, self.kind, path, &text).ok().map(|(item, _)| item)

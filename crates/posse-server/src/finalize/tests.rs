@@ -44,29 +44,6 @@ fn text(step: &Step) -> &str {
 }
 
 #[tokio::test]
-async fn only_the_work_of_the_run_is_committed() {
-    let repo = TestRepo::new();
-    repo.write("a", "staged by the user\n");
-    repo.git(&["add", "a"]);
-    repo.write("a", "and changed again\n");
-    repo.write("b", "changed by the user\n");
-    repo.write("mine", "the user's, too\n");
-    let before = repo.snapshot().await;
-    let staged = repo.git(&["ls-files", "--stage", "a", "b"]);
-
-    repo.write("c", "changed by the run\n");
-    repo.remove("d/e");
-    repo.write("new", "by the run\n");
-    let step = repo.commit_work(before.as_ref()).await;
-    repo.check_commit(&step, &["M c", "D d/e", "A new"]);
-    assert!(text(&step).starts_with("committed 3 files as ") && text(&step).ends_with(" on branch main"), "{step:?}");
-    assert_eq!(repo.git(&["log", "-1", "--format=%B"]).trim(), "the work");
-    assert_eq!(repo.git(&["ls-files", "--stage", "a", "b"]), staged);
-    assert_eq!(repo.status(), "MM a\n M b\n?? mine");
-    assert_eq!(repo.read("a").as_deref(), Some("and changed again\n"));
-}
-
-#[tokio::test]
 async fn what_was_dirty_stays_whatever_the_run_did_to_it() {
     let repo = TestRepo::new();
     for name in ["a", "b", "c", "mine"] {
@@ -116,7 +93,7 @@ async fn s_190_names_are_taken_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_the_run_has_staged_renamed_or_made_of_another_kind() {
+async fn directory_that_has_become_a_link_is_committed_as_one() {
     let repo = TestRepo::new();
     let before = repo.snapshot().await;
     fs::rename(repo.root.join("d"), repo.root.join("real")).unwrap();
@@ -124,49 +101,6 @@ async fn what_the_run_has_staged_renamed_or_made_of_another_kind() {
     let step = repo.commit_work(before.as_ref()).await;
     repo.check_commit(&step, &["A d", "D d/e", "A real/e"]);
     assert_eq!(repo.status(), "");
-
-    let before = repo.snapshot().await;
-    repo.git(&["mv", "a", "moved"]);
-    repo.git(&["rm", "--cached", "--quiet", "b"]); // still there: nothing has changed
-    repo.write("announced", "x\n");
-    repo.git(&["add", "--intent-to-add", "announced"]);
-    repo.write("half", "staged\n");
-    repo.git(&["add", "half"]);
-    repo.write("half", "and more\n");
-    repo.remove("c");
-    repo.write("c/inside", "a directory now\n");
-    repo.remove("real/e");
-    fs::remove_dir(repo.root.join("real")).unwrap();
-    repo.write("real", "a file now\n");
-    let step = repo.commit_work(before.as_ref()).await;
-    repo.check_commit(&step, &["D a", "A announced", "D c", "A c/inside", "A half", "A moved", "A real", "D real/e"]);
-    assert_eq!(repo.status(), "");
-    assert_eq!(repo.git(&["show", "HEAD:half"]), "and more");
-}
-
-#[tokio::test]
-async fn uncommitted_work_is_not_deleted_by_what_took_its_place() {
-    let repo = TestRepo::new();
-    repo.write("a", "staged by the user\n");
-    repo.git(&["add", "a"]);
-    let before = repo.snapshot().await;
-    let staged = repo.git(&["ls-files", "--stage", "a"]);
-    repo.remove("a");
-    repo.write("a/new", "x\n");
-    repo.write("b", "x\n");
-    let step = repo.commit_work(before.as_ref()).await;
-    repo.check_commit(&step, &["M b"]);
-    assert!(text(&step).ends_with("which changed them too: a, a/new"), "{step:?}");
-    assert_eq!(repo.git(&["ls-files", "--stage", "a"]), staged);
-
-    repo.write("d/e", "by the user\n");
-    let before = repo.snapshot().await;
-    fs::rename(repo.root.join("d"), repo.place.path().join("elsewhere")).unwrap();
-    repo.write("d", "x\n");
-    let (head, index) = (repo.head(), repo.index());
-    let step = repo.commit_work(before.as_ref()).await;
-    assert!(matches!(&step, Step::Skipped(why) if why.ends_with("delete uncommitted work of yours: d")), "{step:?}");
-    assert_eq!((repo.head(), repo.index()), (head, index));
 }
 
 /// A run that changes the rules does not get at passwords.

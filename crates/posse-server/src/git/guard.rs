@@ -261,7 +261,6 @@ fn owned(disk: &Disk, root: &Path, common: &Path) -> Result<(), GitError> {
     succeed(disk, bare_git(None).current_dir(root).args(["rev-parse", "--git-dir"]), "rev-parse").map(drop)
 }
 
-/// The output of a git that must succeed.
 fn succeed(disk: &Disk, command: &mut Command, name: &str) -> Result<Vec<u8>, GitError> {
     let output = disk.output(command).map_err(failed("cannot run git"))?;
     if output.status.success() {

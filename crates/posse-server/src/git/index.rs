@@ -123,7 +123,6 @@ impl WorkTree {
         Ok(())
     }
 
-    /// The tree of all files in a draft.
     pub(crate) async fn tree(&self, draft: &Draft) -> Result<String, GitError> {
         self.git(Some(draft), &["write-tree"], b"").await?.line()
     }
@@ -212,7 +211,6 @@ impl WorkTree {
     }
 }
 
-/// The paths in a list of git's.
 pub(crate) fn paths(said: &[u8]) -> impl Iterator<Item = GitPath> {
     said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(|path| GitPath(path.to_vec()))
 }

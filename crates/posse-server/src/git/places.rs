@@ -9,7 +9,6 @@ use crate::disk;
 use crate::environment::Environment;
 
 impl WorkTree {
-    /// The one this directory is in, if any.
     pub(crate) async fn find(directory: &Path) -> Result<Option<Self>, GitError> {
         Self::find_in(&Environment::default(), directory).await
     }

@@ -10,7 +10,6 @@ use super::guard::{Places, read_file};
 use super::{GitError, WorkTree, as_line};
 use crate::disk::{self, Disk};
 
-/// What the files say of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RefFile {
     At(String),
@@ -19,14 +18,12 @@ enum RefFile {
     Unknown,
 }
 
-/// What HEAD says.
 enum HeadFile {
     Branch(String),
     Commit(String),
     Unknown,
 }
 
-/// The id of an object, if the text is nothing else.
 fn object_id(text: &[u8]) -> Option<String> {
     let text = text.trim_ascii_end();
     let is_id = matches!(text.len(), 40 | 64) && text.iter().all(u8::is_ascii_hexdigit);

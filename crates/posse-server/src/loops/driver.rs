@@ -27,7 +27,6 @@ use crate::watched_files::FileWatch;
 
 type Driver = crate::run::Driver<LoopWork>;
 
-/// An entry of the journal of a run of the loop.
 pub(crate) type LoopEntry = EntryOf<LoopWork>;
 
 /// State that only drivers of the loop have.

@@ -23,7 +23,6 @@ const MOST: u64 = 2 << 20;
 const TMP: &str = ".tmp";
 const RESPONSES: &str = ".tmp/agent-responses";
 
-/// Where the files of one run are.
 #[derive(Clone, Debug)]
 pub(crate) struct RunFiles {
     project: PathBuf,
@@ -131,7 +130,6 @@ impl RunFiles {
         })
     }
 
-    /// Writes the state file, whole or not at all.
     pub(super) fn write_state(&self, disk: &Disk, mut state: StateFile) {
         for (name, value) in self.of_others(disk) {
             state.other.entry(name).or_insert(value);

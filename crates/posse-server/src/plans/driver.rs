@@ -300,7 +300,6 @@ impl Workflow for PlanWork {
     }
 }
 
-/// The exclusive resources of a task.
 fn resources<'a>(run: &'a Run, task: &TaskId) -> &'a [String] {
     run.plan().task(task.as_str()).map_or(&[], |task| &task.exclusive_resources)
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::HeadlessRules;
-use posse_api::PlanEntry;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
@@ -22,7 +21,7 @@ use super::messages;
 use super::worktrees::{Gates, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::run::effects::session::Over;
-use crate::run::executor::Signal;
+use crate::run::executor::{SessionSetup, Signal};
 use crate::run::{Executor, StepError};
 use posse_files::child::{self, Leftovers};
 
@@ -149,15 +148,16 @@ impl Executor<PlanWork> {
         stop: watch::Receiver<bool>,
     ) -> Result<Event, StepError> {
         let (briefing, texts, worktree) = self.prepare(id, launch, run).await?;
-        let launched = |flags| PlanEntry::Launched {
-            id: id.clone(),
+        let setup = SessionSetup {
+            spawn: briefing.spawn.clone(),
+            texts,
+            timeout: launch.timeout,
             agent: launch.agent.clone(),
             profile: briefing.profile.name.clone(),
             model: launch.model.clone(),
             attempt: Some(launch.attempt),
-            flags,
         };
-        let over = self.run_session(id, briefing.spawn.clone(), (texts, launch.timeout), launched, stop).await?;
+        let over = self.run_session(id, setup, stop).await?;
         if let Some(edited) = briefing.changed_copy().await {
             let _ = self.signals.send(Signal::Wake(edited));
         }

@@ -7,9 +7,8 @@ use posse_core::plan::State;
 use posse_core::plan::keep::Fate;
 
 use super::Plans;
-use super::worktrees::{Keeping, Kept, Sweep, WorktreeError, has_records};
+use super::worktrees::{Keeping, Kept, Sweep, has_records};
 use crate::disk;
-use crate::git::WorkTree;
 use crate::run::SupervisorError;
 use crate::run::retention::ALL;
 
@@ -58,14 +57,6 @@ impl Plans {
     async fn left_by(&self, view: &PlanView, state: &State, sweep: Sweep) -> Result<Vec<Kept>, SupervisorError> {
         let (ledger, _) = self.load(view.id).await?;
         let spec = &ledger.spec;
-        if let Some(branch) = &spec.branch {
-            // To look must not make it.
-            let full = format!("refs/heads/{branch}");
-            let there = async { WorkTree::at(&spec.directory).await?.last_of(&full).await };
-            if there.await.map_err(WorktreeError::from)?.is_none() {
-                return Err(WorktreeError::BranchGone(full).into());
-            }
-        }
         let worktrees = self.worktrees(spec, ledger.machine.plan()).await?;
         let keeping = Keeping { state, keep: spec.config.git.keep_failed, now: crate::now() };
         Ok(worktrees.clean(&keeping, sweep).await?)

@@ -11,36 +11,30 @@ use crate::run::messages;
 /// A plan of so many tasks tells of each that is done (spec §15.1).
 const MANY: usize = 6;
 
-/// What a notice says, and the event and priority of its notification.
-fn told(notice: &Notice, file: &str) -> (Level, &'static str, u8, String) {
+/// A notice, for the journal, and its notification, if one is sent.
+pub(super) fn notice(notice: &Notice, ledger: &PlanLedger) -> (Level, String, Option<notify::Notice>) {
+    let plan = ledger.machine.plan();
     let (event, priority, text) = match notice {
-        Notice::TaskVerified(task) => return (Level::Info, "task_verified", 2, format!("task {task} is done")),
-        Notice::HoldEnds => return (Level::Info, "hold_ends", 2, "sessions may be started again".into()),
+        Notice::TaskVerified(task) => ("task_verified", 2, format!("task {task} is done")),
         Notice::TaskFailed(task, why) => ("task_failed", 4, format!("task {task} failed: {why}")),
         Notice::ValidationFailed(task, findings) => {
             ("validation_failed", 3, format!("task {task} was found wanting: {}", findings.join("; ")))
         }
         Notice::Question(task, question) => {
-            let hint = format!("`posse run answer {file} {task} TEXT` answers");
+            let hint = format!("`posse run answer {} {task} TEXT` answers", ledger.spec.file);
             ("question", 5, format!("task {task} asks: {question}\n{hint}"))
         }
         Notice::HoldBegins(reason) => ("hold_begins", 3, format!("no session is started for now: {reason}")),
+        Notice::HoldEnds => ("hold_ends", 2, "sessions may be started again".into()),
         Notice::BreakerOpen(reason) => ("breaker_open", 4, format!("paused: {reason}")),
         Notice::EditRejected(what) => ("edit_rejected", 3, format!("not taken over: {what}")),
     };
-    (Level::Warning, event, priority, text)
-}
-
-/// A notice, for the journal, and its notification, if one is sent.
-pub(super) fn notice(notice: &Notice, ledger: &PlanLedger) -> (Level, String, Option<notify::Notice>) {
-    let plan = ledger.machine.plan();
-    let is_sent = match notice {
-        Notice::TaskVerified(_) => plan.meta.step_notifications.unwrap_or(plan.tasks().count() > MANY),
-        notice => !matches!(notice, Notice::EditRejected(_)),
+    let (level, is_sent) = match notice {
+        Notice::TaskVerified(_) => (Level::Info, plan.meta.step_notifications.unwrap_or(plan.tasks().count() > MANY)),
+        Notice::HoldEnds => (Level::Info, true),
+        notice => (Level::Warning, !matches!(notice, Notice::EditRejected(_))),
     };
-    let (level, event, priority, text) = told(notice, &ledger.spec.file);
-    let notification = || messages::notice(ledger, event, priority, plan.name.clone(), text.clone());
-    let notification = is_sent.then(notification);
+    let notification = is_sent.then(|| messages::notice(ledger, event, priority, plan.name.clone(), text.clone()));
     (level, text, notification)
 }
 

@@ -41,13 +41,10 @@ type Written = Option<Arc<str>>;
 
 /// An edit by the user or a session.
 #[derive(Debug, PartialEq)]
-pub(super) enum Edited {
-    Text {
-        ours: Arc<str>,
-        theirs: String,
-    },
-    /// It is not UTF-8.
-    NoText(Vec<u8>),
+pub(super) struct Edited {
+    pub(super) ours: Arc<str>,
+    /// It may not be UTF-8.
+    pub(super) theirs: Vec<u8>,
 }
 
 impl PlanFile {
@@ -75,10 +72,7 @@ impl PlanFile {
             return None;
         }
         let ours = std::mem::replace(&mut self.last, String::from_utf8_lossy(&there).into());
-        Some(match String::from_utf8(there) {
-            Ok(theirs) => Edited::Text { ours, theirs },
-            Err(error) => Edited::NoText(error.into_bytes()),
-        })
+        Some(Edited { ours, theirs: there })
     }
 
     /// Reports whether a text is being written.
@@ -137,12 +131,10 @@ impl PlanFile {
         }
         let (mut edit, run) = (None, run.clone());
         loop {
-            edit = match self.edited().await {
+            if let Some(Edited { theirs, .. }) = self.edited().await {
                 // If it is no plan at the moment, it is not ours to write over.
-                Some(Edited::NoText(_)) => return Err(PlanFileError::NoPlan),
-                Some(Edited::Text { theirs, .. }) => Some(theirs),
-                None => edit,
-            };
+                edit = Some(String::from_utf8(theirs).map_err(|_| PlanFileError::NoPlan)?);
+            }
             let (edit, run) = (edit.clone(), run.clone());
             let text = move || match edit {
                 None => Ok(run.mirror()?),
@@ -246,7 +238,7 @@ mod tests {
     }
 
     fn edited(ours: &str, theirs: &str) -> Option<Edited> {
-        Some(Edited::Text { ours: ours.into(), theirs: theirs.into() })
+        Some(Edited { ours: ours.into(), theirs: theirs.into() })
     }
 
     #[tokio::test]
@@ -270,7 +262,8 @@ mod tests {
         assert_eq!(scene.text(), begun, "the run has it all");
         std::fs::write(&scene.path, b"f\xff").unwrap();
         assert!(!scene.update(&mut file).await.unwrap());
-        assert_eq!((file.edited().await, file.edited().await), (Some(Edited::NoText(b"f\xff".to_vec())), None));
+        assert_eq!(file.edited().await.unwrap().theirs, b"f\xff");
+        assert_eq!(file.edited().await, None);
         assert!(scene.update(&mut file).await.unwrap());
         assert_eq!(scene.text(), begun);
     }
@@ -298,7 +291,7 @@ mod tests {
         }
         let skipped = PLAN.replace("name: A", "name: A, status: skipped, skip_reason: x");
         scene.write(&skipped);
-        let Some(Edited::Text { ours, .. }) = scene.open().await.edited().await else { panic!("it was edited") };
+        let ours = scene.open().await.edited().await.unwrap().ours;
         assert!(ours.contains("status: in_progress"), "{ours}");
     }
 

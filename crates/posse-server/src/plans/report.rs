@@ -113,7 +113,6 @@ fn refused(out: &mut String, ledger: &PlanLedger, task: &TaskId) {
     }
 }
 
-/// The text on one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

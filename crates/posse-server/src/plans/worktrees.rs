@@ -133,7 +133,6 @@ pub(crate) struct WorktreesParams {
     pub directory: PathBuf,
     /// A private directory of this run, outside of the checkout or ignored in it.
     pub state: PathBuf,
-    /// The plan as part of a path (`names::plan_slug`).
     pub plan_slug: String,
     /// The branch that gathers the results. `None`: the one that is checked out.
     pub branch: Option<String>,
@@ -175,7 +174,6 @@ pub(crate) struct Worktrees {
 struct Facts {
     /// A commit without submodules.
     simple: String,
-    /// A commit and its tree.
     tree: (String, String),
     /// A commit that was made here, behind its parent.
     child: (String, String),

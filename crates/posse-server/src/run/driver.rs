@@ -51,7 +51,6 @@ pub(crate) struct Driver<W: Workflow> {
     pub(crate) local: W::Local,
 }
 
-/// The parameters of a driver.
 pub(crate) struct DriverParams<W: Workflow> {
     pub(crate) ledger: RunLedger<W>,
     pub(crate) seq: i64,
@@ -219,7 +218,6 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    /// Journals a message for people.
     pub(crate) async fn say(&mut self, level: Level, text: String) -> Result<(), Stopping> {
         self.record(W::said(level, None, text)).await.map(drop)
     }
@@ -303,7 +301,6 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    /// Sends a notification.
     pub(crate) fn notify(&self, notice: Option<Notice>) {
         if let Some(notice) = notice {
             self.app.notifier.tell(W::fields(&self.ledger.spec).notifications, notice);

@@ -24,7 +24,6 @@ pub(crate) struct LaunchContext {
 
 /// A message from the tasks of a run to its driver.
 pub(crate) enum Signal<W: Workflow> {
-    /// The answer to an effect.
     Answer(Box<InputOf<W>>),
     Entry(EntryOf<W>),
     /// New output of a session, and its current activity if the output tells.
@@ -32,14 +31,11 @@ pub(crate) enum Signal<W: Workflow> {
     Wake(W::Wake),
 }
 
-/// Everything that an effect needs.
 #[derive(Clone)]
 pub(crate) struct Executor<W: Workflow> {
     pub(crate) spec: Arc<W::Spec>,
     pub(crate) sessions: Sessions,
-    /// The environment of sessions.
     pub(crate) context: Option<LaunchContext>,
-    /// The directory of the run.
     pub(crate) state: PathBuf,
     pub(crate) signals: UnboundedSender<Signal<W>>,
     pub(crate) work: W,
@@ -54,7 +50,6 @@ impl<W: Workflow> Executor<W> {
         let _ = self.signals.send(Signal::Entry(entry));
     }
 
-    /// Journals a warning about a session.
     pub(crate) fn warn(&self, session: &W::Session, text: String) {
         self.record(W::said(Level::Warning, Some(session), text));
     }
@@ -64,7 +59,6 @@ impl<W: Workflow> Executor<W> {
         Ok(terminal_name(&format!("{}-{run}-{session}", W::KIND.as_str())).parse()?)
     }
 
-    /// The directory of a session's files.
     pub(crate) fn session_files(&self, session: &W::Session) -> Result<PathBuf, StepError> {
         let directory =
             W::session_directory(&session.to_string()).ok_or_else(|| StepError::because("the session has no name"))?;
@@ -85,21 +79,20 @@ impl<W: Workflow> Executor<W> {
         Ok((provider, texts))
     }
 
-    /// Runs a session to its end, or resumes the one that runs. `launched` is the entry for a session that is started, with
-    /// its flags.
+    /// Runs a session to its end, or resumes the one that runs.
     pub(crate) async fn run_session(
         &self,
         session: &W::Session,
-        spawn: Result<Spawn, StepError>,
-        (texts, timeout): (Arc<HeadlessRules>, Duration),
-        launched: impl FnOnce(Vec<String>) -> EntryOf<W> + Send,
+        setup: SessionSetup,
         stop: watch::Receiver<bool>,
     ) -> Result<Over, StepError> {
+        let SessionSetup { spawn, texts, timeout, agent, profile, model, attempt } = setup;
         let fields = W::fields(&self.spec);
         if !self.is_known(session).await
             && let Ok(spawn) = &spawn
         {
-            self.record(launched(spawn.argv.iter().skip(1).cloned().collect()));
+            let flags = spawn.argv.iter().skip(1).cloned().collect();
+            self.record(EntryOf::<W>::Launched { id: session.clone(), agent, profile, model, attempt, flags });
         }
         let order = Order {
             name: self.session_name(session)?,
@@ -126,6 +119,18 @@ impl<W: Workflow> Executor<W> {
         }
         Ok(over)
     }
+}
+
+/// A session, as its journal has it, and what it is started with.
+pub(crate) struct SessionSetup {
+    /// Not needed by a session that runs already.
+    pub(crate) spawn: Result<Spawn, StepError>,
+    pub(crate) texts: Arc<HeadlessRules>,
+    pub(crate) timeout: Duration,
+    pub(crate) agent: String,
+    pub(crate) profile: String,
+    pub(crate) model: Option<String>,
+    pub(crate) attempt: Option<u32>,
 }
 
 /// A name for a terminal. Dots, which ids have and names of terminals may not, become `_`.

@@ -30,10 +30,8 @@ const DISK_RETRY: Duration = Duration::from_secs(1);
 /// The time after which a notification is sent.
 const DISK_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The daemon stops.
 pub(crate) struct Stopping;
 
-/// An error of reading or writing a journal.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failed {
     #[error("the daemon is stopping")]
@@ -61,7 +59,6 @@ pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>) ->
     write_entry(app, entry?).await
 }
 
-/// Removes a run and its journal.
 pub(crate) async fn remove(app: &App, run: RunId) -> Result<(), Failed> {
     match app.ask(|reply| hub::HubCommand::DropRun { run, reply }).await {
         Ok(removed) => Ok(removed?),
@@ -173,7 +170,6 @@ pub(crate) fn journal_entry<W: Workflow>(
     })
 }
 
-/// The event that publishes an entry.
 pub(crate) fn entry_event(run_id: RunId, seq: i64, at: Wall, entry: EntryView) -> EventBody {
     let view = JournalView { seq, at: at.timestamp(), entry };
     EventBody::RunEntry { run_id, run_seq: seq, view: Some(Box::new(view)) }

@@ -17,16 +17,12 @@ use super::{EffectOf, EntryOf, InputOf, SessionEnded, Workflow};
 pub(crate) struct RunLedger<W: Workflow> {
     pub(crate) spec: Arc<W::Spec>,
     pub(crate) machine: W::Machine,
-    /// The sessions that run.
     pub(crate) launched: BTreeMap<W::Session, LaunchedSession>,
-    /// The current activity of sessions. Not journaled.
     pub(crate) activity: BTreeMap<W::Session, String>,
-    /// The tool calls of sessions that were refused.
     pub(crate) refused: BTreeMap<W::Session, Vec<Denial>>,
     /// The usage of sessions that ended: the sum, and one line for each.
     pub(crate) total: Total,
     pub(crate) lines: Vec<Line>,
-    /// The machine was started.
     pub(crate) started: bool,
     /// Nothing follows.
     pub(crate) closed: bool,
@@ -103,7 +99,6 @@ impl<W: Workflow> RunLedger<W> {
         self.machine.handle(input.clone(), at)
     }
 
-    /// Counts what a session has used that ended.
     fn count(&mut self, ended: &SessionEnded<'_, W>, at: Wall) {
         self.activity.remove(ended.session);
         let launched = self.launched.remove(ended.session);

@@ -19,7 +19,16 @@ const LONGEST: u64 = 32 << 20;
 impl<W: Workflow> Supervisor<W> {
     /// The prompt and the results of a session. Files that are gone are left out.
     pub(crate) async fn session_files(&self, run: RunId, session: &str) -> Result<SessionFiles, SupervisorError> {
-        Ok(files_in(self.session_directory(run, session).await?).await)
+        let files = move |disk: &Disk, directory: &Path| {
+            let read = |name: &str| Some(masked(&disk.read_text(&directory.join(name)).ok()?).into_owned());
+            SessionFiles {
+                prompt: read("prompt.md"),
+                report: read("result/result.json"),
+                stderr: masked(&session::end_of(disk, &directory.join("stderr.log"))).into_owned(),
+                directory: directory.to_string_lossy().into_owned(),
+            }
+        };
+        Ok(disk::at(self.session_directory(run, session).await?, files).await)
     }
 
     /// The transcript of a session after this offset: whole lines only.
@@ -30,7 +39,10 @@ impl<W: Workflow> Supervisor<W> {
         after: u64,
         raw: bool,
     ) -> Result<SessionLines, SupervisorError> {
-        Ok(lines_in(&self.session_directory(run, session).await?, after, raw).await)
+        let name = if raw { "stream.jsonl" } else { transcript::NAME };
+        let path = self.session_directory(run, session).await?.join(name);
+        let found = disk::at(path, move |disk, path| lines(disk, path, after)).await;
+        Ok(found.unwrap_or(SessionLines { lines: Vec::new(), next: after }))
     }
 
     async fn session_directory(&self, run: RunId, session: &str) -> Result<PathBuf, SupervisorError> {
@@ -38,27 +50,6 @@ impl<W: Workflow> Supervisor<W> {
         let directory = W::session_directory(session).ok_or_else(|| SupervisorError::NoItem(session.to_owned()))?;
         Ok(self.state_of(run).join(directory))
     }
-}
-
-/// Reads the files in the directory of a session.
-async fn files_in(directory: PathBuf) -> SessionFiles {
-    disk::run(move |disk| {
-        let read = |name: &str| Some(masked(&disk.read_text(&directory.join(name)).ok()?).into_owned());
-        SessionFiles {
-            prompt: read("prompt.md"),
-            report: read("result/result.json"),
-            stderr: masked(&session::end_of(disk, &directory.join("stderr.log"))).into_owned(),
-            directory: directory.to_string_lossy().into_owned(),
-        }
-    })
-    .await
-}
-
-/// Reads the transcript in the directory of a session.
-async fn lines_in(directory: &Path, after: u64, raw: bool) -> SessionLines {
-    let path = directory.join(if raw { "stream.jsonl" } else { transcript::NAME });
-    let found = disk::at(path, move |disk, path| lines(disk, path, after)).await;
-    found.unwrap_or(SessionLines { lines: Vec::new(), next: after })
 }
 
 fn lines(disk: &Disk, path: &Path, after: u64) -> std::io::Result<SessionLines> {

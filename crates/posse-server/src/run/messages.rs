@@ -9,7 +9,6 @@ use posse_core::turn::Level;
 use super::{RunLedger, Workflow};
 use crate::notify::Notice;
 
-/// Writes a message to the log of the daemon.
 pub(crate) fn log(run: RunId, level: Level, text: &str) {
     match level {
         Level::Detail => tracing::debug!(%run, "{text}"),
@@ -18,7 +17,6 @@ pub(crate) fn log(run: RunId, level: Level, text: &str) {
     }
 }
 
-/// The notification sent when a run ends.
 pub(super) fn ended<W: Workflow>(ledger: &RunLedger<W>) -> Option<Notice> {
     let (outcome, reason) = ledger.machine.outcome()?;
     let priority = match outcome {
@@ -31,7 +29,6 @@ pub(super) fn ended<W: Workflow>(ledger: &RunLedger<W>) -> Option<Notice> {
     Some(notice(ledger, W::ENDED, priority, title, text))
 }
 
-/// A notification about a run.
 pub(crate) fn notice<W: Workflow>(
     ledger: &RunLedger<W>,
     event: &'static str,

@@ -213,7 +213,6 @@ fn modified(disk: &Disk, path: &Path) -> Option<Wall> {
     Some(Wall(jiff::Timestamp::try_from(changed).ok()?.as_millisecond()))
 }
 
-/// Reports whether work trees are left in the directory.
 pub(super) fn holds_work(disk: &Disk, directory: &Path) -> bool {
     !is_empty(disk, &directory.join("worktrees")) || has_records(disk, directory)
 }

@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 
 use super::{RunLedger, SpecFields, Workflow, lock};
 
-/// A change at another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitsChange {
     Resources,
@@ -41,7 +40,6 @@ struct HeldResource {
     name: String,
     run: RunId,
     task: TaskId,
-    /// For people.
     by: String,
 }
 
@@ -72,7 +70,6 @@ impl SharedLimits {
         }
     }
 
-    /// Forgets a usage limit, because a person knows better.
     pub(crate) fn forget_hold(&self, provider: &str) {
         lock(&self.inner).holds.remove(provider);
     }

@@ -15,7 +15,6 @@ impl StepError {
         Self(Box::<dyn Error + Send + Sync>::from(text.into()).into())
     }
 
-    /// The error, if it is of this type.
     pub(crate) fn cause<E: Error + 'static>(&self) -> Option<&E> {
         self.0.downcast_ref()
     }

@@ -19,7 +19,6 @@ use super::lock;
 use crate::disk::{self, Disk};
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
-/// The name of the file in the state directory.
 const NAME: &str = "stop";
 /// Where the original orchestrator looks for it.
 const LEGACY: &str = ".claude/plans/.stop";

@@ -38,14 +38,12 @@ pub(crate) struct ActiveRun<W: Workflow> {
     commands: UnboundedSender<Command<W>>,
 }
 
-/// The services that runs of all kinds share.
 #[derive(Clone)]
 pub(crate) struct RunServices {
     pub(crate) files: WatchedFiles,
     pub(crate) limits: SharedLimits,
     pub(crate) stop_files: StopFiles,
     pub(crate) database: PathBuf,
-    /// This program.
     pub(crate) executable: PathBuf,
     /// The checkouts in which sessions of active plans work.
     pub(crate) in_place: Arc<Mutex<HashMap<RunId, PathBuf>>>,
@@ -228,7 +226,6 @@ impl<W: Workflow> Supervisor<W> {
         sent && answer.await.is_ok()
     }
 
-    /// Adds the driver of a run.
     fn enter(&self, id: RunId) -> (UnboundedSender<Command<W>>, UnboundedReceiver<Command<W>>) {
         let (commands, inbox) = mpsc::unbounded_channel();
         lock(&self.active).insert(id, ActiveRun { ledger: None, commands: commands.clone() });
@@ -267,12 +264,10 @@ impl<W: Workflow> Supervisor<W> {
         }
     }
 
-    /// The ledger of a run that a driver serves.
     pub(crate) fn active_ledger(&self, id: RunId) -> Option<Arc<RunLedger<W>>> {
         lock(&self.active).get(&id)?.ledger.clone()
     }
 
-    /// The view of a run that a driver serves.
     fn active_view(&self, id: RunId) -> Option<W::View> {
         let ledger = self.active_ledger(id)?;
         Some(W::view(&ledger, &self.state_of(id).to_string_lossy()))
@@ -305,13 +300,11 @@ impl<W: Workflow> Supervisor<W> {
         self.read(move |disk, database| store::using(disk, database, W::KIND, &resource)).await
     }
 
-    /// The newest run that used it.
     pub(crate) async fn newest_of(&self, resource: &str) -> Result<Option<RunId>, SupervisorError> {
         let resource = resource.to_owned();
         self.read(move |disk, database| store::newest_of(disk, database, W::KIND, &resource)).await
     }
 
-    /// Reads the database.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Disk, &Path) -> Result<T, StoreError> + Send + 'static,

@@ -32,7 +32,6 @@ pub(crate) fn summary<W: Workflow>(ledger: &RunLedger<W>, files: &str) -> RunSum
     }
 }
 
-/// The status of a run that is over.
 fn status(outcome: RunOutcome) -> RunStatus {
     match outcome {
         RunOutcome::Verified | RunOutcome::CompletedWithWarnings => RunStatus::Passed,
@@ -43,7 +42,6 @@ fn status(outcome: RunOutcome) -> RunStatus {
     }
 }
 
-/// A level that has a limit, and what is spent of it.
 fn limit_view(level: &Level) -> Option<LimitView> {
     let (name, spent) = (level.name.clone(), level.spent.clone());
     Some(LimitView { name, limit_usd: level.limit_usd?, spent })

@@ -25,11 +25,9 @@ use super::shared_limits::LimitsHandle;
 use super::{Driver, Executor, RunLedger, Stopping, Supervisor, SupervisorError};
 use crate::api::App;
 
-/// The inputs of a workflow's machine.
 pub(crate) type InputOf<W> = <<W as Workflow>::Machine as Machine>::Input;
 /// The entries of a workflow's journals.
 pub(crate) type EntryOf<W> = RunEntry<<W as Workflow>::Spec, InputOf<W>, <W as Workflow>::Session>;
-/// The effects of a workflow's machine.
 pub(crate) type EffectOf<W> = <<W as Workflow>::Machine as Machine>::Effect;
 /// The effects that follow from a step of the driver.
 pub(crate) type Effects<W> = Result<Vec<EffectOf<W>>, Stopping>;
@@ -52,7 +50,6 @@ pub(crate) struct SpecFields<'a> {
     pub(crate) item: Option<&'a str>,
 }
 
-/// The end of a session, as an input tells it.
 pub(crate) struct SessionEnded<'a, W: Workflow> {
     pub(crate) session: &'a W::Session,
     pub(crate) phase: Phase,
@@ -82,7 +79,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         + Send
         + Sync
         + 'static;
-    /// Identifies a session within its run.
     type Session: Clone + Display + Ord + Serialize + DeserializeOwned + Send + Sync + 'static;
     type View: Deref<Target = RunSummary> + Serialize + DeserializeOwned + Send + 'static;
     /// State that only drivers of this kind have.
@@ -92,9 +88,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
 
     fn fields(spec: &Self::Spec) -> SpecFields<'_>;
     fn machine(spec: &Self::Spec, at: Wall) -> Result<Self::Machine, FileProblems>;
-    /// The name of the run in notifications.
     fn title(ledger: &RunLedger<Self>) -> String;
-    /// The usage of the run so far.
     fn used(ledger: &RunLedger<Self>) -> &Total {
         &ledger.total
     }
@@ -117,13 +111,11 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         ledger: &RunLedger<Self>,
     ) -> impl Future<Output = Result<(Self, Self::Local), SupervisorError>> + Send;
 
-    /// The entry for an input of the machine.
     fn happened(input: InputOf<Self>) -> EntryOf<Self> {
         RunEntry::Happened { event: Box::new(input) }
     }
     /// The entry for a message for people, about this session or about the run.
     fn said(level: Level, session: Option<&Self::Session>, text: String) -> EntryOf<Self>;
-    /// The last entry.
     fn closed(report: Option<String>) -> EntryOf<Self> {
         RunEntry::Closed { report }
     }
@@ -131,9 +123,7 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     /// answer has to arrive.
     fn is_by_a_person(input: &InputOf<Self>) -> bool;
 
-    /// The events that publish the entry which the ledger took in last.
     fn events(ledger: &RunLedger<Self>, entry: &EntryOf<Self>, seq: i64) -> Vec<EventBody>;
-    /// The messages for people in that entry.
     fn messages<'a>(ledger: &'a RunLedger<Self>, entry: &'a EntryOf<Self>) -> Vec<(Level, Cow<'a, str>)> {
         match entry {
             RunEntry::Said { level, item: Some(item), text } => vec![(*level, format!("{item}: {text}").into())],
@@ -154,7 +144,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
     fn begin(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send;
     /// Starts an effect. Returns the effects that follow at once.
     fn start(driver: &mut Driver<Self>, effect: EffectOf<Self>) -> impl Future<Output = Effects<Self>> + Send;
-    /// The session that the effect runs, if it runs one.
     fn session_of(effect: &EffectOf<Self>) -> Option<&Self::Session> {
         None
     }
@@ -182,7 +171,6 @@ pub(crate) trait Workflow: Clone + Send + Sync + 'static {
         false
     }
 
-    /// Called before an input is journaled.
     fn before_input(driver: &mut Driver<Self>) -> impl Future<Output = Effects<Self>> + Send {
         async { Ok(Vec::new()) }
     }

@@ -22,7 +22,6 @@ use crate::run::{Executor, StepError};
 use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
-    /// The tasks of the plan of an item, and their commits.
     pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
         let (plan, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;

@@ -19,10 +19,10 @@ impl Driver {
         }
     }
 
-    async fn take_over(&mut self, edited: Edited) -> Effects<PlanWork> {
-        match edited {
-            Edited::Text { ours, theirs } => self.edited("somebody", ours.to_string(), theirs).await,
-            Edited::NoText(bytes) => self.not_taken_over("what is in the plan's file is not UTF-8", &bytes).await,
+    async fn take_over(&mut self, Edited { ours, theirs }: Edited) -> Effects<PlanWork> {
+        match String::from_utf8(theirs) {
+            Ok(theirs) => self.edited("somebody", ours.to_string(), theirs).await,
+            Err(error) => self.not_taken_over("what is in the plan's file is not UTF-8", error.as_bytes()).await,
         }
     }
 

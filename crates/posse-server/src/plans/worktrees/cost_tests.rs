@@ -78,27 +78,6 @@ async fn a_submodule_that_came_with_a_task_is_found() {
     assert!(refused.to_string().starts_with("vendor/lib is a repository within this one"), "{refused}");
 }
 
-/// A session may have changed what ties its work tree to the repository.
-#[tokio::test]
-async fn work_tree_that_is_tied_to_another_place_is_not_used() {
-    let repo = TestRepo::new();
-    let worktrees = repo.worktrees().await;
-    let ours = worktrees.begin(&run("1", 1), &gates(&[])).await.unwrap();
-    let other = worktrees.begin(&run("2", 1), &gates(&[])).await.unwrap();
-    let dot_git = ours.directory.join(".git");
-    let right = fs::read_to_string(&dot_git).unwrap();
-    let of_other = fs::read_to_string(other.directory.join(".git")).unwrap();
-    for wrong in [of_other, format!("gitdir: {}\n", repo.root.join(".git").display())] {
-        fs::write(&dot_git, &wrong).unwrap();
-        assert!(worktrees.tree(&ours).await.is_err(), "{wrong}");
-    }
-    fs::write(&dot_git, right).unwrap();
-    // Where a session could say that its files are the user's. Nobody reads it.
-    repo.git(&["config", "extensions.worktreeConfig", "true"]);
-    git_in(&ours.directory, &["config", "--worktree", "core.worktree", repo.root.to_str().unwrap()]);
-    assert!(!worktrees.has_work(&ours).await.unwrap());
-}
-
 /// Git takes a file that is as new as the index for one that may have changed. In a copy of the index it must do so too.
 #[tokio::test]
 async fn what_was_changed_in_the_instant_of_the_checkout_is_committed() {

@@ -121,7 +121,6 @@ impl Worktrees {
         }
     }
 
-    /// The checkout, as it is now.
     async fn checkout(&self) -> Result<WorkTree> {
         let found = WorkTree::find(self.root()).await?.filter(|tree| tree.root == self.root());
         found.ok_or_else(|| WorktreeError::NoRepository(self.root().to_owned()))

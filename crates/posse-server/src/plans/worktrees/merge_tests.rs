@@ -81,37 +81,6 @@ async fn t80_a_conflict_merges_nothing_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn the_users_changes_elsewhere_stay_as_they_are() {
-    let repo = TestRepo::new();
-    write(&repo.root, ".gitignore", "secret\n");
-    repo.commit(".gitignore", "secret\n");
-    write(&repo.root, "b", "stashed\n");
-    repo.git(&["stash", "--quiet"]);
-    write(&repo.root, "a", "staged\n");
-    repo.git(&["add", "a"]);
-    write(&repo.root, "a", "and changed again\n");
-    write(&repo.root, "mine", "untracked\n");
-    write(&repo.root, "secret", "ignored\n");
-    let before = (repo.status(), repo.git(&["ls-files", "--stage", "a"]), repo.git(&["stash", "list", "--format=%H"]));
-    let worktrees = repo.worktrees().await;
-    let worktree = begin(&worktrees, "1").await;
-    write(&worktree.directory, "c", "work\n");
-    write(&worktree.directory, "new", "work\n");
-    merged(&merge(&worktrees, &worktree).await);
-    let after = (repo.status(), repo.git(&["ls-files", "--stage", "a"]), repo.git(&["stash", "list", "--format=%H"]));
-    assert_eq!(after, before);
-    for (name, content) in [
-        ("a", "and changed again\n"),
-        ("mine", "untracked\n"),
-        ("secret", "ignored\n"),
-        ("c", "work\n"),
-        ("new", "work\n"),
-    ] {
-        assert_eq!(repo.read(name).as_deref(), Some(content), "{name}");
-    }
-}
-
-#[tokio::test]
 async fn nothing_of_the_users_is_written_over() {
     type Act = fn(&TestRepo);
     let cases: [(&str, Act, &str); 8] = [

@@ -28,7 +28,6 @@ pub(super) async fn submodule(tree: &WorkTree, commit: &str) -> Result<Option<Gi
     Ok(repositories(&tree.hear(&["ls-tree", "-r", "-z", commit]).await?).next())
 }
 
-/// The repositories in a list of git's.
 pub(super) fn repositories(said: &[u8]) -> impl Iterator<Item = GitPath> {
     let lines = said.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
     lines.filter_map(|line| Some(GitPath(line.splitn(2, |byte| *byte == b'\t').nth(1)?.to_vec())))

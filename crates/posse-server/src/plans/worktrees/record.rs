@@ -91,7 +91,6 @@ impl Worktrees {
         }
     }
 
-    /// All records, with their files.
     pub(super) async fn records(&self) -> Result<Vec<(PathBuf, WorktreeRecord)>> {
         let read_all = |disk: &Disk, directory: &Path| {
             let mut files: Vec<PathBuf> = Vec::new();

@@ -6,10 +6,8 @@ use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::{LimitEvent, Signs};
 use posse_core::plan::outcome::{Denial, ToolResult};
 
-/// The summary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// The last text of the model.
     pub(crate) last_message: Option<String>,
     denials: Vec<Denial>,
     usage: Option<Used>,
@@ -38,12 +36,10 @@ impl Facts {
         }
     }
 
-    /// The tool calls that were refused.
     pub(crate) fn denials(&self) -> &[Denial] {
         &self.denials
     }
 
-    /// The result that the tool itself reported.
     pub(crate) fn result(&self) -> Option<ToolResult> {
         let end = self.end.as_ref()?;
         Some(ToolResult {
@@ -77,12 +73,10 @@ impl Facts {
         }
     }
 
-    /// Reports whether the session reached its budget.
     pub(crate) fn out_of_money(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.reason == Reason::MaxBudget)
     }
 
-    /// The signs that the account has reached a limit.
     pub(super) fn limit_signs<'a>(&'a self, failed: bool, stderr: &'a str) -> Signs<'a> {
         let structured = self.limit.as_ref().filter(|limit| limit.source == LimitSource::Structured);
         let event = structured.map(|limit| LimitEvent {

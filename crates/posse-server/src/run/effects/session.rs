@@ -48,7 +48,6 @@ const STDERR: u64 = 64 << 10;
 /// The size of one read of the output.
 const PIECE: usize = 64 << 10;
 
-/// A session to start.
 pub(crate) struct Order {
     /// The name of its terminal, which no other session ever has.
     pub(crate) name: Name,
@@ -120,18 +119,15 @@ impl Over {
     }
 }
 
-/// The content of the note.
 #[derive(Serialize, Deserialize)]
 struct Note {
     ended: Ended,
 }
 
-/// Where sessions are run.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     pub(crate) app: App,
     pub(crate) files: WatchedFiles,
-    /// This program.
     pub(crate) executable: PathBuf,
 }
 
