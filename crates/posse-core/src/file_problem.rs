@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, Severity, SourceCode};
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
 use serde::Serialize;
 use textwrap::{WordSeparator, WordSplitter};
 
@@ -97,13 +97,10 @@ impl FileProblem {
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, in_one_line(&self.at))];
         labels.extend(self.also.iter().map(label));
         let word = if severity == Severity::Error { "error" } else { "warning" };
-        let excerpt = Excerpt {
-            message: format!("{word}: {}", visible::one_line(&self.message)),
-            help: self.hint.as_deref().map(visible::one_line),
-            severity,
-            labels,
-            text: NamedSource::new(visible::one_line(file), text),
-        };
+        let mut excerpt = MietteDiagnostic::new(format!("{word}: {}", visible::one_line(&self.message)));
+        excerpt.help = self.hint.as_deref().map(visible::one_line);
+        let excerpt = excerpt.with_severity(severity).with_labels(labels);
+        let excerpt = Report::new(excerpt).with_source_code(NamedSource::new(visible::one_line(file), text));
         let theme = if look.colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let handler = GraphicalReportHandler::new_themed(theme).with_width(look.width).with_context_lines(1);
         // A line breaks at spaces only: options and paths stay in one piece.
@@ -111,7 +108,7 @@ impl FileProblem {
             handler.with_word_separator(WordSeparator::AsciiSpace).with_word_splitter(WordSplitter::NoHyphenation);
         let mut shown = String::new();
         // Writing to a string cannot fail; a span outside of the text can, and then the message has to do.
-        if handler.with_links(false).render_report(&mut shown, &excerpt).is_err() {
+        if handler.with_links(false).render_report(&mut shown, excerpt.as_ref()).is_err() {
             shown = format!("{file}:{self}\n");
         }
         shown
@@ -202,35 +199,6 @@ fn added(list: &mut Vec<FileProblem>, problem: FileProblem) -> &mut FileProblem 
     list.push(problem);
     let last = list.len() - 1;
     &mut list[last]
-}
-
-/// A problem as miette takes it.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-struct Excerpt {
-    message: String,
-    help: Option<String>,
-    severity: Severity,
-    labels: Vec<LabeledSpan>,
-    text: NamedSource<String>,
-}
-
-impl Diagnostic for Excerpt {
-    fn severity(&self) -> Option<Severity> {
-        Some(self.severity)
-    }
-
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.help.as_ref()?))
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.text)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        Some(Box::new(self.labels.iter().cloned()))
-    }
 }
 
 #[cfg(test)]
