@@ -4,9 +4,10 @@ use std::time::Duration as Time;
 
 use serde_json::{Value as Json, json};
 
-use super::tree::{ConfigNode, NodeValue, TableEntry};
-use crate::file_problem::FileProblem;
+use super::tree::{Typed, describe, typed};
+use crate::file_problem::{FileProblem, TextSpan};
 use crate::nearest;
+use crate::plan::yaml::{Node, YamlEntry};
 use crate::plan::{cannot_fail, duration};
 
 /// The type of a key's value.
@@ -66,13 +67,14 @@ impl ValueKind {
     /// they are to be checked.
     pub(super) fn check(
         self,
-        node: &ConfigNode,
+        node: &Node,
         subject: &str,
         providers: Option<&[&str]>,
         warnings: &mut Vec<FileProblem>,
     ) -> Result<Json, FileProblem> {
         let wrong = |wanted: &str| wrong(node, subject, wanted);
-        let text = node.text();
+        let value = typed(node);
+        let text = text_of(node);
         match self {
             Self::Text => text.map(Json::from).ok_or_else(|| wrong("a text")),
             Self::OptionalText => match text {
@@ -80,12 +82,12 @@ impl ValueKind {
                 _ => text.map(Json::from).ok_or_else(|| wrong("a text")),
             },
             Self::Name => not_blank(text).map(Json::from).ok_or_else(|| wrong("a text")),
-            Self::Bool | Self::OptIn => match node.value {
-                NodeValue::Bool(on) => Ok(on.into()),
+            Self::Bool | Self::OptIn => match value {
+                Typed::Bool(on) => Ok(on.into()),
                 _ => Err(wrong("true or false, without quotes")),
             },
             Self::Whole { min, max } => {
-                let within = node.whole().and_then(|number| u32::try_from(number).ok());
+                let within = whole(value).and_then(|number| u32::try_from(number).ok());
                 let within = within.filter(|number| (min..=max).contains(number));
                 within.map(Json::from).ok_or_else(|| match max {
                     u32::MAX => wrong(&format!("a whole number, {min} or more")),
@@ -93,7 +95,7 @@ impl ValueKind {
                 })
             }
             Self::Clamped => {
-                let number = node.whole().ok_or_else(|| wrong("a whole number"))?;
+                let number = whole(value).ok_or_else(|| wrong("a whole number"))?;
                 Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX).into())
             }
             Self::OneOf { what, names } => one_of(node, subject, what, names),
@@ -128,15 +130,15 @@ impl ValueKind {
                 }
                 Ok(command.into())
             }
-            Self::Amount => match node.value {
-                NodeValue::Whole(number) if number >= 0 => Ok(json!(number as f64)),
-                NodeValue::Fraction(number) if number.is_finite() && number >= 0.0 => Ok(json!(number)),
+            Self::Amount => match value {
+                Typed::Whole(number) if number >= 0 => Ok(json!(number as f64)),
+                Typed::Fraction(number) if number.is_finite() && number >= 0.0 => Ok(json!(number)),
                 _ => Err(wrong("a number, 0 or more")),
             },
             Self::Duration { zero } => {
-                let long = match &node.value {
-                    NodeValue::Text(text) => duration(text),
-                    NodeValue::Whole(seconds) => u64::try_from(*seconds).ok().map(Time::from_secs),
+                let long = match value {
+                    Typed::Text(text) => duration(text),
+                    Typed::Whole(seconds) => u64::try_from(seconds).ok().map(Time::from_secs),
                     _ => None,
                 };
                 let long = long.filter(|long| zero || !long.is_zero());
@@ -144,30 +146,28 @@ impl ValueKind {
                 long.map(|long| json!(long)).ok_or_else(|| wrong(wanted))
             }
             Self::ProfileOfAgent => table(node, subject, "a table: an agent, and its profile", |entry, subject| {
-                Self::Name.check(&entry.node, subject, providers, &mut Vec::new())
+                Self::Name.check(&entry.value, subject, providers, &mut Vec::new())
             }),
             Self::Profiles => {
                 let wanted = "a table of profiles, each with `tools` and `bash`";
-                table(node, subject, wanted, |entry, subject| profile(&entry.node, subject))
+                table(node, subject, wanted, |entry, subject| profile(&entry.value, subject))
             }
         }
     }
 
     /// Parses the text of a variable. `None` if it is not a boolean where one is wanted; a text of another type is left to
     /// `check`.
-    pub(super) fn of_variable(self, text: &str) -> Option<NodeValue> {
-        let as_text = || NodeValue::Text(text.to_owned());
+    pub(super) fn of_variable(self, text: &str) -> Option<Node> {
+        let word = |text: &str| Some(Node::scalar(TextSpan::default(), text, true));
         match self {
-            Self::Bool => boolean(text).map(NodeValue::Bool),
-            Self::OptIn => Some(NodeValue::Bool(text == "1")),
-            Self::Whole { .. } | Self::Clamped => {
-                Some(text.trim().parse().map_or_else(|_| as_text(), NodeValue::Whole))
-            }
-            _ => Some(as_text()),
+            Self::Bool => word(&boolean(text)?.to_string()),
+            Self::OptIn => word(&(text == "1").to_string()),
+            Self::Whole { .. } | Self::Clamped if text.trim().parse::<i64>().is_ok() => word(text.trim()),
+            _ => Some(Node::scalar(TextSpan::default(), text, false)),
         }
     }
 
-    fn directory(self, node: &ConfigNode, subject: &str, text: &str) -> Result<Json, FileProblem> {
+    fn directory(self, node: &Node, subject: &str, text: &str) -> Result<Json, FileProblem> {
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
         if text.starts_with('/') || text.starts_with('~') || parts.contains(&"..") || parts.is_empty() {
             let problem = wrong(node, subject, "a directory below the project");
@@ -181,16 +181,24 @@ impl ValueKind {
     }
 }
 
-fn wrong(node: &ConfigNode, subject: &str, wanted: &str) -> FileProblem {
-    FileProblem::new(node.at, format!("{subject} should be {wanted}, this is {}", node.describe()))
+fn wrong(node: &Node, subject: &str, wanted: &str) -> FileProblem {
+    FileProblem::new(node.at, format!("{subject} should be {wanted}, this is {}", describe(node)))
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    if let Typed::Text(text) = typed(node) { Some(text) } else { None }
+}
+
+fn whole(value: Typed<'_>) -> Option<i64> {
+    if let Typed::Whole(number) = value { Some(number) } else { None }
 }
 
 fn not_blank(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn one_of(node: &ConfigNode, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
-    match node.text() {
+fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
+    match text_of(node) {
         Some(name) if names.contains(&name) => Ok(name.into()),
         name => {
             let all = names.join(", ");
@@ -201,41 +209,45 @@ fn one_of(node: &ConfigNode, subject: &str, what: &str, names: &[&str]) -> Resul
     }
 }
 
-fn list(node: &ConfigNode, subject: &str, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<Json, FileProblem> {
-    let NodeValue::List(items) = &node.value else { return Err(wrong(node, subject, wanted)) };
-    let text = |item: &ConfigNode| {
-        item.text().filter(|text| fits(text)).map(Json::from).ok_or_else(|| wrong(item, subject, wanted))
+fn list(node: &Node, subject: &str, wanted: &str, fits: impl Fn(&str) -> bool) -> Result<Json, FileProblem> {
+    let Typed::List(items) = typed(node) else { return Err(wrong(node, subject, wanted)) };
+    let text = |item: &Node| {
+        text_of(item).filter(|text| fits(text)).map(Json::from).ok_or_else(|| wrong(item, subject, wanted))
     };
     items.iter().map(text).collect::<Result<Vec<_>, _>>().map(Json::from)
 }
 
-fn words(node: &ConfigNode, subject: &str) -> Result<Json, FileProblem> {
+fn words(node: &Node, subject: &str) -> Result<Json, FileProblem> {
     list(node, subject, "a list of words", |word| !word.trim().is_empty())
 }
 
 fn table(
-    node: &ConfigNode,
+    node: &Node,
     subject: &str,
     wanted: &str,
-    check: impl Fn(&TableEntry, &str) -> Result<Json, FileProblem>,
+    check: impl Fn(&YamlEntry, &str) -> Result<Json, FileProblem>,
 ) -> Result<Json, FileProblem> {
-    let NodeValue::Table(entries) = &node.value else { return Err(wrong(node, subject, wanted)) };
-    let entry = |entry: &TableEntry| Ok((entry.name.clone(), check(entry, &format!("`{}` in {subject}", entry.name))?));
+    let Typed::Table(entries) = typed(node) else { return Err(wrong(node, subject, wanted)) };
+    let entry = |entry: &YamlEntry| {
+        let name = entry.name().unwrap_or_default();
+        Ok((name.to_owned(), check(entry, &format!("`{name}` in {subject}"))?))
+    };
     entries.iter().map(entry).collect::<Result<serde_json::Map<_, _>, _>>().map(Json::from)
 }
 
-fn profile(node: &ConfigNode, subject: &str) -> Result<Json, FileProblem> {
-    let mut profile =
-        table(node, subject, "a table", |entry, subject| match (entry.name.as_str(), &entry.node.value) {
-            ("tools", _) | ("bash", NodeValue::List(_)) => words(&entry.node, subject),
+fn profile(node: &Node, subject: &str) -> Result<Json, FileProblem> {
+    let mut profile = table(node, subject, "a table", |entry, subject| {
+        match (entry.name().unwrap_or_default(), typed(&entry.value)) {
+            ("tools", _) | ("bash", Typed::List(_)) => words(&entry.value, subject),
             ("bash", _) => {
-                one_of(&entry.node, subject, "policy for commands, if it is not a list of rules,", &POLICIES)
+                one_of(&entry.value, subject, "policy for commands, if it is not a list of rules,", &POLICIES)
             }
             (other, _) => {
-                let problem = FileProblem::new(entry.at, format!("a profile has no `{other}`"));
+                let problem = FileProblem::new(entry.key.at, format!("a profile has no `{other}`"));
                 Err(problem.hint("it has `tools` and `bash`"))
             }
-        })?;
+        }
+    })?;
     if profile["tools"].as_array().is_none_or(Vec::is_empty) {
         let problem = FileProblem::new(node.at, format!("{subject} has no `tools`"));
         return Err(problem.hint("list what sessions may use, like tools = [\"Read\", \"Grep\"]"));

@@ -9,9 +9,10 @@ use serde_json::Value as Json;
 use super::ConfigError;
 use super::keys::{Combine, ConfigKey, ELSEWHERE, KEYS, KeyVariable, LEGACY_SANDBOX, ProjectRule, SANDBOX};
 use super::kind::{BOOLEAN_WORDS, ValueKind, boolean};
-use super::tree::{self, ConfigNode, NodeValue, TableEntry};
+use super::tree::{self, Typed, describe, typed};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::nearest;
+use crate::plan::yaml::{Node, YamlEntry};
 
 /// The sources of values, the weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,7 +124,8 @@ impl ConfigLayer {
             let Some((text, name)) = found.next() else { continue };
             layer.warnings.extend(odd_value(key, &name, &text));
             let value = if name == LEGACY_SANDBOX {
-                Some(NodeValue::Bool(!text.eq_ignore_ascii_case("false")))
+                let on = !text.eq_ignore_ascii_case("false");
+                Some(Node::scalar(TextSpan::default(), on.to_string(), true))
             } else {
                 key.kind.of_variable(&text)
             };
@@ -146,7 +148,7 @@ impl ConfigLayer {
     fn set(
         &mut self,
         key: &ConfigKey,
-        value: Option<NodeValue>,
+        value: Option<Node>,
         text: &str,
         providers: Option<&[&str]>,
         subject: &str,
@@ -154,8 +156,7 @@ impl ConfigLayer {
     ) -> Result<(), ConfigError> {
         let problem = |message: String, hint| ConfigError::Value { message, hint };
         let no_boolean = || format!("{subject} should be a boolean ({BOOLEAN_WORDS}), this is {text:?}");
-        let value = value.ok_or_else(|| problem(no_boolean(), None))?;
-        let node = ConfigNode { at: TextSpan::default(), value };
+        let node = value.ok_or_else(|| problem(no_boolean(), None))?;
         let checked = key.kind.check(&node, subject, providers, &mut Vec::new());
         let checked = checked.map_err(|wrong| problem(wrong.message, wrong.hint))?;
         self.values.insert(key.path, (checked, origin));
@@ -195,7 +196,7 @@ struct FileReader<'p> {
 }
 
 impl FileReader<'_> {
-    fn root(&mut self, root: &ConfigNode) {
+    fn root(&mut self, root: &Node) {
         self.table(root, "");
         if let Some(at) = self.window_at.filter(|_| self.layer.get("plans.budget.quota_ceiling_usd").is_none()) {
             let problem = self.found.error(at, "`budget.window` limits nothing without a ceiling");
@@ -203,33 +204,34 @@ impl FileReader<'_> {
         }
     }
 
-    fn table(&mut self, node: &ConfigNode, above: &str) {
-        let NodeValue::Table(entries) = &node.value else {
+    fn table(&mut self, node: &Node, above: &str) {
+        let Typed::Table(entries) = typed(node) else {
             let subject = if above.is_empty() { "the file".to_owned() } else { format!("`{above}`") };
-            self.found.error(node.at, format!("{subject} should be a table, this is {}", node.describe()));
+            self.found.error(node.at, format!("{subject} should be a table, this is {}", describe(node)));
             return;
         };
         for entry in entries {
-            let path = if above.is_empty() { entry.name.clone() } else { format!("{above}.{}", entry.name) };
+            let name = entry.name().unwrap_or_default();
+            let path = if above.is_empty() { name.to_owned() } else { format!("{above}.{name}") };
             let key = self.names.iter().find(|(name, _)| *name == path).map(|(_, key)| *key);
             let plan_path = path.strip_prefix("plans.").unwrap_or(&path);
             let elsewhere = ELSEWHERE.iter().find(|(other, _)| *other == plan_path);
             let is_section = || self.names.iter().any(|(name, _)| name.starts_with(&format!("{path}.")));
             match (key, elsewhere) {
-                _ if entry.node.value == NodeValue::Nothing && (key.is_some() || is_section()) => {}
+                _ if entry.value.is_null() && (key.is_some() || is_section()) => {}
                 (Some(key), _) => self.value(key, &path, entry),
-                (None, Some((_, hint))) => self.unknown(entry.at, above, &path, Some((*hint).to_owned())),
-                (None, None) if is_section() => self.table(&entry.node, &path),
+                (None, Some((_, hint))) => self.unknown(entry.key.at, above, &path, Some((*hint).to_owned())),
+                (None, None) if is_section() => self.table(&entry.value, &path),
                 (None, None) => {
-                    let meant = self.meant(above, &entry.name).map(|meant| format!("did you mean `{meant}`?"));
-                    self.unknown(entry.at, above, &path, meant);
+                    let meant = self.meant(above, name).map(|meant| format!("did you mean `{meant}`?"));
+                    self.unknown(entry.key.at, above, &path, meant);
                 }
             }
         }
     }
 
-    fn value(&mut self, key: &'static ConfigKey, path: &str, TableEntry { at, node, .. }: &TableEntry) {
-        let (source, line) = (self.layer.source, at.line);
+    fn value(&mut self, key: &'static ConfigKey, path: &str, YamlEntry { key: name, value: node }: &YamlEntry) {
+        let (source, line) = (self.layer.source, name.at.line);
         let origin = match source {
             LayerSource::User => ValueOrigin::User(line),
             LayerSource::Project => ValueOrigin::Project(line),
@@ -242,7 +244,7 @@ impl FileReader<'_> {
             Ok(value) => match refused(key, &value, node.at).filter(|_| source == LayerSource::Project) {
                 Some(problem) => self.found.errors.push(problem),
                 None => {
-                    self.window_at = self.window_at.or((key.path == "plans.budget.window").then_some(*at));
+                    self.window_at = self.window_at.or((key.path == "plans.budget.window").then_some(name.at));
                     self.layer.values.insert(key.path, (value, origin));
                 }
             },
@@ -342,8 +344,8 @@ pub fn resolve(layers: &[&ConfigLayer], wanted: impl Fn(&ConfigKey) -> bool) -> 
 /// The default as it is kept. A test checks that every default is a value of its key.
 pub(super) fn default_of(key: &ConfigKey) -> Json {
     let node = tree::from_toml(&format!("x = {}", key.default)).ok();
-    let Some(NodeValue::Table(entries)) = node.map(|node| node.value) else { return Json::Null };
-    let value = entries.first().map(|entry| key.kind.check(&entry.node, key.path, None, &mut Vec::new()));
+    let value = node.iter().flat_map(Node::entries).next();
+    let value = value.map(|entry| key.kind.check(&entry.value, key.path, None, &mut Vec::new()));
     value.and_then(Result::ok).unwrap_or_default()
 }
 

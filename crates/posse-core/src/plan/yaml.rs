@@ -20,14 +20,14 @@ pub(crate) struct Node {
     pub(crate) value: Value,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Scalar { text: String, plain: bool },
     List(Vec<Node>),
     Map(Vec<YamlEntry>, Notation),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct YamlEntry {
     pub(crate) key: Node,
     pub(crate) value: Node,
@@ -41,21 +41,19 @@ pub(crate) enum Notation {
     Flow,
 }
 
-/// The same content, wherever and however it is written.
+/// The same content, wherever it stands.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.value, &other.value) {
-            (Value::Scalar { text: a, plain: x }, Value::Scalar { text: b, plain: y }) => a == b && x == y,
-            (Value::List(a), Value::List(b)) => a == b,
-            (Value::Map(a, _), Value::Map(b, _)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.key == b.key && a.value == b.value)
-            }
-            _ => false,
-        }
+        self.value == other.value
     }
 }
 
 impl Node {
+    /// A single value. `plain`: it stands there without quotes.
+    pub(crate) fn scalar(at: TextSpan, text: impl Into<String>, plain: bool) -> Self {
+        Self { at, value: Value::Scalar { text: text.into(), plain } }
+    }
+
     /// Nothing was written, or `null`.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
