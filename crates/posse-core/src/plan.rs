@@ -12,8 +12,8 @@
 //!   called, `fast_forward` what is in the way when it is merged.
 //! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
 //!   how long work is kept that was not merged.
-//! - `retry`, `escalate`, `breaker` and `budget` say whether, with what, when and for how much it is tried again; `usage` sums
-//!   up what all of it has used.
+//! - `escalate`, `breaker` and `budget` say with what, when and for how much a task is tried again; `usage` sums up what all of
+//!   it has used.
 //! - `config` is what the project and the user say about all plans, `settings` what follows from it for one run.
 //! - `prompt` is what a session is told.
 //! - `retention` says how long what a run leaves behind is kept.
@@ -60,7 +60,6 @@ mod read_meta;
 mod record;
 pub mod report;
 pub mod retention;
-pub mod retry;
 pub mod select;
 #[cfg(test)]
 mod select_tests;

@@ -17,12 +17,6 @@ pub struct BreakerSettings {
     pub max_trips: u32,
 }
 
-impl Default for BreakerSettings {
-    fn default() -> Self {
-        super::config::PlanConfig::default().breaker
-    }
-}
-
 /// Kept with the run, so that a restart does not forgive. Its times are of the wall clock because they outlive the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
@@ -125,6 +119,7 @@ impl Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::config::PlanConfig;
 
     enum Do {
         Start,
@@ -134,7 +129,7 @@ mod tests {
     /// What is done at which second, and how the gate stands then.
     #[track_caller]
     fn check(steps: &[(i64, Do, BreakerGate)]) {
-        let (mut breaker, settings) = (Breaker::default(), BreakerSettings::default());
+        let (mut breaker, settings) = (Breaker::default(), PlanConfig::default().breaker);
         for (i, (second, step, gate)) in steps.iter().enumerate() {
             let now = Wall(second * 1000);
             match step {

@@ -5,7 +5,6 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +15,9 @@ use super::budget::Budget;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
 use super::limits::QuotaWaits;
 use crate::backlog::BacklogDirs;
-use crate::config::{ConfigKey, ConfigLayer, Setting, ValueOrigin, resolve, shown_duration, shown_value, tree_of};
+use crate::config::{
+    ConfigKey, ConfigLayer, LayerSource, Setting, ValueOrigin, resolve, shown_duration, shown_value, tree_of,
+};
 
 /// The project's configuration file.
 pub const FILE: &str = ".posse/config.toml";
@@ -206,26 +207,21 @@ impl std::fmt::Display for BudgetWindow {
     }
 }
 
-static DEFAULT: LazyLock<PlanConfig> = LazyLock::new(|| {
-    use crate::config::LayerSource::{Project, User};
-    ResolvedPlans::new(ConfigLayer::empty(User), ConfigLayer::empty(Project), &[]).config
-});
-
 impl Default for PlanConfig {
     fn default() -> Self {
-        DEFAULT.clone()
+        ResolvedPlans::new(ConfigLayer::empty(LayerSource::User), ConfigLayer::empty(LayerSource::Project), &[]).config
     }
 }
 
 impl Default for PipelineSettings {
     fn default() -> Self {
-        DEFAULT.pipeline
+        PlanConfig::default().pipeline
     }
 }
 
 impl Default for PipelineLimits {
     fn default() -> Self {
-        DEFAULT.limits
+        PlanConfig::default().limits
     }
 }
 

@@ -9,15 +9,6 @@ use jiff::Timestamp;
 use super::{Record, TaskStatus};
 use crate::time::Wall;
 
-/// The work of one attempt.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
-    /// When somebody last worked on it.
-    pub touched: Wall,
-    /// What has become of its task, as the newest run of the plan knows it. `None`: nobody knows.
-    pub record: Option<&'a Record>,
-}
-
 /// What becomes of work that is not merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -41,14 +32,15 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Decides about work that is not merged. What is merged may go in any case.
-pub fn fate(attempt: &Attempt<'_>, keep: Duration, now: Wall) -> Fate {
-    let verified = attempt.record.filter(|record| record.status == TaskStatus::Verified);
+/// Decides about the work of an attempt that is not merged. What is merged may go in any case. `touched` is the time of the
+/// last work on it; `record` is that of its task in the newest run of the plan, if it is known.
+pub fn fate(touched: Wall, record: Option<&Record>, keep: Duration, now: Wall) -> Fate {
+    let verified = record.filter(|record| record.status == TaskStatus::Verified);
     // Verified, but nobody knows when: then nobody knows whether the time is over.
     let Some(since) = verified.and_then(|record| record.completed_at.as_deref()?.parse::<Timestamp>().ok()) else {
         return Fate::Needed;
     };
-    let since = since.as_millisecond().max(attempt.touched.0);
+    let since = since.as_millisecond().max(touched.0);
     let until = Wall(since).after(keep);
     if until <= now { Fate::Goes } else { Fate::Until(until) }
 }
@@ -79,8 +71,7 @@ mod tests {
             ("nobody can read since when", 0, Some(&odd), 80 * DAY, Fate::Needed),
             ("nobody knows the task", 0, None, 80 * DAY, Fate::Needed),
         ] {
-            let attempt = Attempt { touched: Wall(touched), record };
-            assert_eq!(fate(&attempt, Duration::from_secs(7 * 86_400), Wall(now)), expected, "{name}");
+            assert_eq!(fate(Wall(touched), record, Duration::from_secs(7 * 86_400), Wall(now)), expected, "{name}");
         }
         assert_eq!(Fate::Until(Wall(8 * DAY)).to_string(), "it is kept until 1970-01-09");
     }

@@ -27,8 +27,6 @@ pub struct Signs<'a> {
     pub failed: bool,
     /// The status of the failed request (`api_error_status`).
     pub api_status: Option<u16>,
-    /// The kind of error, as the tool names it.
-    pub error_type: Option<&'a str>,
     pub stderr: &'a str,
     /// The text of the tool's own result. Only looked at if the session failed: else it is the model's.
     pub result_text: &'a str,
@@ -55,12 +53,6 @@ pub struct QuotaWaits {
     pub max_wait: Duration,
     /// If nobody says when: the first try.
     pub probe: Duration,
-}
-
-impl Default for QuotaWaits {
-    fn default() -> Self {
-        super::config::PlanConfig::default().rate_limit
-    }
 }
 
 /// If the reset is past already: soon, but not at once.
@@ -91,7 +83,7 @@ pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits
     if !signs.failed {
         return None;
     }
-    let told = signs.api_status == Some(429) || matches!(signs.error_type, Some("rate_limit" | "rate_limit_error"));
+    let told = signs.api_status == Some(429);
     let sentence = [signs.stderr, signs.result_text].into_iter().find_map(sentence);
     let text = match (sentence, told) {
         (Some(sentence), _) => sentence,

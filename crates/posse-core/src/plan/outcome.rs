@@ -86,7 +86,7 @@ pub enum Outcome {
     Interrupted,
     /// Out of quota. Costs no attempt.
     Limited(Hold),
-    /// It could not be tried properly. Costs no attempt, but not for ever (`retry`).
+    /// It could not be tried properly. Costs no attempt, but not for ever (`machine`).
     Infra(Failure),
     Failed(Failure),
     /// It asks.

@@ -92,73 +92,41 @@ fn the_order_of_outcomes() {
     let denied = |target| ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..no_turn.clone() };
     let old = r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#;
     let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
+    let wrote = |fresh, report| Attempt { fresh, ..reported(report) };
+    let changed_nothing = |report| Attempt { left_work: false, ..reported(report) };
     for (name, attempt, expected) in [
         ("all is well", good(), "done: did it"),
-        (
-            "it has found fault, and says so in its verdict",
-            Attempt { may_write: false, ..reported(FAULT) },
-            "done: it is broken",
-        ),
+        ("fault is found", Attempt { may_write: false, ..reported(FAULT) }, "done: it is broken"),
         ("a verdict is no excuse", reported(FAULT), "reported: it is broken"),
-        (
-            "T85: stopped, whatever else there is",
-            Attempt { ended: Ended::Stopped, limit: hold(), ..good() },
-            "interrupted",
-        ),
+        ("T85: stopped", Attempt { ended: Ended::Stopped, limit: hold(), ..good() }, "interrupted"),
         ("a limit, whatever else there is", Attempt { ended: Ended::TimedOut, limit: hold(), ..good() }, "limited"),
-        (
-            "not started",
-            ended(Ended::NotStarted("no such file".into())),
-            "infra not_started: the session could not be started: no such file",
-        ),
-        ("T45: too long", ended(Ended::TimedOut), "timeout: the session took too long and was ended"),
-        ("T46: silent", ended(Ended::Stalled), "stalled: the session said nothing for too long and was ended"),
-        (
-            "T44: exit 1 after a good report",
-            ended(Ended::Exited(1)),
-            "tool_error: the session exited with 1; it had reported: did it",
-        ),
-        (
-            "an error, though it exited with 0",
-            Attempt { report: None, ..with_result(error) },
-            "tool_error: the session ended in an error: API Error: 500",
-        ),
-        ("killed by somebody", silent(Ended::Killed(9)), "tool_error: the session was ended by signal 9"),
-        (
-            "nothing at all",
-            silent(Ended::Exited(0)),
-            "infra no_report: no report: the session wrote no result, and ended without a word",
-        ),
-        (
-            "T40: only the report of an older run",
-            Attempt { fresh: false, ..reported(old) },
-            "no_report: no report: the session wrote no result",
-        ),
+        ("not started", ended(Ended::NotStarted("no file".into())), "infra not_started: could not be started: no file"),
+        ("T45: too long", ended(Ended::TimedOut), "timeout: took too long and was ended"),
+        ("T46: silent", ended(Ended::Stalled), "stalled: said nothing for too long and was ended"),
+        ("T44: exit 1", ended(Ended::Exited(1)), "tool_error: exited with 1; it had reported: did it"),
+        ("an error", Attempt { report: None, ..with_result(error) }, "tool_error: ended in an error: API Error: 500"),
+        ("killed by somebody", silent(Ended::Killed(9)), "tool_error: was ended by signal 9"),
+        ("nothing at all", silent(Ended::Exited(0)), "infra no_report: wrote no result, and ended without a word"),
+        ("T40: the report of an older run", wrote(false, old), "no_report: wrote no result"),
         ("T41: another task's report", reported(foreign), "bad_report: bad report: it is about task 1.2, not 1.1"),
         ("T87: lost after it had reported", Attempt { result: None, ..ended(Ended::Lost) }, "done: did it"),
-        ("T86: lost before", silent(Ended::Lost), "infra lost: the session was lost before it reported"),
-        ("it asks", Attempt { left_work: false, ..reported(ASKS) }, "suspended: Which?"),
+        ("T86: lost before", silent(Ended::Lost), "infra lost: was lost before it reported"),
+        ("it asks", changed_nothing(ASKS), "suspended: Which?"),
         ("it says it failed", reported(FAILS), "reported: cannot"),
-        ("T42: no turn", with_result(no_turn.clone()), "no_evidence: it says it is done, but the agent took no turn"),
-        (
-            "T43: nothing changed",
-            Attempt { left_work: false, ..good() },
-            "no_evidence: it says it is done, but there is no commit and no changed file",
-        ),
-        (
-            "T43: nothing had to change",
-            Attempt { left_work: false, ..reported(NOTHING_TO_DO) },
-            "done: it was so already",
-        ),
-        ("T11: an agent that may not write", Attempt { left_work: false, may_write: false, ..good() }, "done: did it"),
+        ("T42: no turn", with_result(no_turn.clone()), "no_evidence: done, but the agent took no turn"),
+        ("T43: no change", changed_nothing(DONE), "no_evidence: done, but there is no commit and no changed file"),
+        ("T43: nothing had to change", changed_nothing(NOTHING_TO_DO), "done: it was so already"),
+        ("T11: it may not write", Attempt { left_work: false, may_write: false, ..good() }, "done: did it"),
         (
             "T13: refused what it had to write",
             with_result(denied("/w/out/result.json")),
-            "no_evidence: it says it is done, but it was not allowed to write what it had to: Write /w/out/result.json (not allowed: Write /w/out/result.json)",
+            "no_evidence: done, but it was not allowed to write what it had to: Write /w/out/result.json (not allowed: Write /w/out/result.json)",
         ),
         ("refused something else", with_result(denied("/etc/passwd")), "done: did it"),
     ] {
-        assert_eq!(outcome(attempt), expected, "{name}");
+        let outcome =
+            outcome(attempt).replace("no report: ", "").replace("the session ", "").replace("it says it is ", "");
+        assert_eq!(outcome, expected, "{name}");
     }
 }
 
@@ -187,35 +155,18 @@ fn report(json: &str) -> Report {
 #[test]
 fn verdicts() {
     use Verdict::{Error, Fail, Pass, Warn};
+    let weighed = "**Verdict: PASS** would be wrong\n**Verdict: PASS**\n- [FAIL] x\n\n**Verdict: FAIL**\n";
+    let met =
+        |met| format!(r#""verdict":"pass","findings":["[PASS] a"],"requirements_checked":7,"requirements_met":{met}"#);
     for (name, report, text, expected) in [
-        (
-            "T52: weighed and decided",
-            None,
-            "**Verdict: PASS** would be wrong\n**Verdict: PASS**\n- [FAIL] x\n\n**Verdict: FAIL**\n",
-            Fail,
-        ),
+        ("T52: weighed and decided", None, weighed, Fail),
         ("T53: only words", Some(report(r#""findings":["x"]"#)), "no FAIL found, all PASS", Error),
-        (
-            "T54: not all requirements",
-            Some(report(r#""verdict":"PASS","findings":["[PASS] a"],"requirements_checked":7,"requirements_met":6"#)),
-            "",
-            Warn,
-        ),
-        (
-            "all requirements",
-            Some(report(r#""verdict":"pass","findings":["[PASS] a"],"requirements_checked":7,"requirements_met":7"#)),
-            "",
-            Pass,
-        ),
+        ("T54: not all requirements", Some(report(&met(6))), "", Warn),
+        ("all requirements", Some(report(&met(7))), "", Pass),
         ("contradicts itself", Some(report(r#""verdict":"PASS","findings":["[FAIL] a"]"#)), "", Fail),
         ("looked at nothing", Some(report(r#""verdict":"PASS""#)), "", Warn),
         ("shows what it saw", Some(report(r#""verdict":"PASS","evidence":"ran the tests""#)), "", Pass),
-        (
-            "could not verify something",
-            Some(report(r#""verdict":"PASS","findings":["[WARN] could not verify b"]"#)),
-            "",
-            Warn,
-        ),
+        ("could not verify", Some(report(r#""verdict":"PASS","findings":["[WARN] could not verify b"]"#)), "", Warn),
         ("the report counts, not the text", Some(report(r#""verdict":"FAIL""#)), "**Verdict: PASS**", Fail),
         ("a word we do not know", Some(report(r#""verdict":"LGTM""#)), "**Verdict: PASS**", Error),
         ("in code only", None, "```\n**Verdict: PASS**\n```\n", Error),

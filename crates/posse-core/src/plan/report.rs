@@ -27,8 +27,6 @@ pub struct Report {
     pub message: String,
     pub question: Option<String>,
     pub question_context: Option<String>,
-    #[serde(default)]
-    pub files_changed: Vec<String>,
     /// Things found on the way that are not part of the task. `slack_messages` in old reports.
     #[serde(default, alias = "slack_messages")]
     pub reports: Vec<Aside>,

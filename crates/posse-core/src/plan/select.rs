@@ -166,8 +166,6 @@ struct View<'a> {
     asked: Vec<bool>,
     /// What is at the bottom of why it does not run, and the next task on the way there.
     causes: Vec<(BlockCause, Option<usize>)>,
-    /// The task at the bottom.
-    roots: Vec<usize>,
     running: Vec<usize>,
 }
 
@@ -190,7 +188,6 @@ impl<'a> View<'a> {
             lacks: tasks.iter().map(lacks).collect(),
             asked: tasks.iter().enumerate().map(asked).collect(),
             causes: vec![(BlockCause::Moves, None); tasks.len()],
-            roots: (0..tasks.len()).collect(),
             satisfied,
             running,
             tasks,
@@ -222,25 +219,20 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Follows every task to the worst thing it waits for, each task once. A plan has no circles.
+    /// Finds the worst thing that every task waits for. If a task stands above one that it needs, that takes more than one
+    /// round. A plan has no circles.
     fn find_causes(&mut self) {
-        let mut known = vec![false; self.tasks.len()];
-        for i in 0..self.tasks.len() {
-            let mut path = vec![i];
-            while let Some(&here) = path.last() {
-                if let Some(next) = self.lacks[here].iter().find(|next| !known[**next]).filter(|_| !known[here]) {
-                    path.push(*next);
-                    continue;
-                }
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for here in 0..self.tasks.len() {
                 let worst = self.lacks[here].iter().map(|next| (self.causes[*next].0, Some(*next)));
                 // Of equals the first, in the order the task names them.
-                self.causes[here] = worst.fold((self.own_cause(here), None), |a, b| if b.0 > a.0 { b } else { a });
-                if self.causes[here].1.is_none() && self.own_cause(here) == BlockCause::Moves {
-                    self.causes[here].1 = self.lacks[here].first().copied();
+                let mut cause = worst.fold((self.own_cause(here), None), |a, b| if b.0 > a.0 { b } else { a });
+                if cause == (BlockCause::Moves, None) {
+                    cause.1 = self.lacks[here].first().copied();
                 }
-                self.roots[here] = self.causes[here].1.map_or(here, |next| self.roots[next]);
-                known[here] = true;
-                path.pop();
+                changed |= cause != self.causes[here];
+                self.causes[here] = cause;
             }
         }
     }
@@ -344,9 +336,7 @@ impl<'a> View<'a> {
         let named = |i: usize| (self.tasks[i].id.clone(), self.status(i));
         let steps = std::iter::successors(Some(from), |i| self.causes[*i].1);
         let mut chain: Vec<_> = steps.clone().take(CHAIN_SHOWN).map(named).collect();
-        if steps.clone().nth(CHAIN_SHOWN).is_some() {
-            chain.push(named(self.roots[from]));
-        }
+        chain.extend(steps.skip(CHAIN_SHOWN).last().map(named));
         chain
     }
 

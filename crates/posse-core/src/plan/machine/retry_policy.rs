@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::{Effect, Memory, Notice, Run, time};
 use crate::plan::breaker::Counts;
-use crate::plan::outcome::Failure;
-use crate::plan::retry::{after_failure, after_infra};
+use crate::plan::outcome::{FailedHow, Failure, denial_advice, denied_again};
 use crate::plan::select::attempts_of;
 use crate::plan::{FailureKind, Record, TaskId, TaskStatus};
 
@@ -38,26 +37,29 @@ impl Run {
         let memory = self.memory(task);
         memory.infra += 1;
         let infra = memory.infra;
-        match after_infra(&failure, infra, &self.settings.backoff) {
-            Ok(pause) => self.rest(task, failure, pause),
-            Err((kind, message)) => self.give_up(task, kind, message),
+        match self.settings.backoff.infra_pause(infra) {
+            Some(pause) => self.rest(task, failure, pause),
+            None => self.give_up(task, FailureKind::Config, format!("{infra} times in a row: {}", failure.message)),
         }
     }
 
     pub(super) fn fail(&mut self, task: &TaskId, failure: Failure, counts: Counts) {
         self.breaker.ended(counts, self.progress.now, &self.settings.breaker);
         let attempts = self.state.get(task).map_or(0, |record| record.attempts);
-        let attempts = (attempts, self.attempts_of(task));
         let memory = self.memory(task);
         memory.infra = 0;
         let denied_before = std::mem::replace(&mut memory.denied, failure.denials.clone());
-        match after_failure(&failure, attempts, &denied_before, &self.settings.backoff) {
-            Ok(pause) => {
-                self.state.of(task).status = TaskStatus::Pending;
-                self.flights.remove(task);
-                self.rest(task, failure, pause);
-            }
-            Err((kind, message)) => self.give_up(task, kind, message),
+        if let Some(denial) = denied_again(&denied_before, &failure.denials) {
+            self.give_up(task, FailureKind::Denied, denial_advice(denial));
+        } else if failure.kind == FailedHow::UsersWork {
+            // Another attempt would build on it, and only a person can put it right.
+            self.give_up(task, FailureKind::Config, failure.message);
+        } else if attempts >= self.attempts_of(task) {
+            self.give_up(task, FailureKind::AttemptsExhausted, failure.message);
+        } else {
+            self.state.of(task).status = TaskStatus::Pending;
+            self.flights.remove(task);
+            self.rest(task, failure, self.settings.backoff.pause(attempts));
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_core::plan::keep::{Attempt, Fate, fate};
+use posse_core::plan::keep::{Fate, fate};
 use posse_core::plan::machine::RunId;
 use posse_core::plan::names::commit_message;
 use posse_core::plan::{State, TaskStatus};
@@ -219,8 +219,7 @@ impl Worktrees {
             false => Wall(0),
         };
         let task = &record.worktree.run.task;
-        let attempt = Attempt { touched, record: keeping.state.get(task) };
-        let decided = fate(&attempt, keeping.keep, keeping.now);
+        let decided = fate(touched, keeping.state.get(task), keeping.keep, keeping.now);
         if decided != Fate::Goes || !matches!(why, Why::Uncommitted(_)) {
             return Ok(decided);
         }
@@ -232,7 +231,7 @@ impl Worktrees {
                 return Ok(Fate::Needed);
             }
         }
-        Ok(fate(&Attempt { touched: keeping.now, ..attempt }, keeping.keep, keeping.now))
+        Ok(fate(keeping.now, keeping.state.get(task), keeping.keep, keeping.now))
     }
 
     /// Removes a work tree, its ref and its record, unless it has changed. Returns why it stays.

@@ -95,6 +95,6 @@ impl Facts {
         let failed = failed || ended.is_some_and(|end| !end.ok);
         let result_text = ended.map_or(said, |end| if said.is_empty() { &end.text } else { said });
         let event = event.filter(|_| failed);
-        Signs { event, failed, api_status, error_type: None, stderr, result_text, said_at: None }
+        Signs { event, failed, api_status, stderr, result_text, said_at: None }
     }
 }

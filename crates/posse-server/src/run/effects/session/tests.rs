@@ -1,5 +1,6 @@
 use futures_util::FutureExt;
 use posse_api::EventBody;
+use posse_core::plan::config::PlanConfig;
 use posse_files::providers::Providers;
 
 use super::*;
@@ -94,7 +95,7 @@ async fn what_it_said_about_a_limit_is_meant_from_when_it_said_it() {
     file.set_modified(std::time::SystemTime::now() - 5 * HOUR).unwrap();
     let order = order(directory.path());
     let over = Stream::open(&order).await.over(Ended::Exited(1), &order).await;
-    let hold = over.limit(0, &QuotaWaits::default()).unwrap();
+    let hold = over.limit(0, &PlanConfig::default().rate_limit).unwrap();
     assert!(hold.known && hold.until < crate::now().after(HOUR), "{hold:?}");
 }
 
