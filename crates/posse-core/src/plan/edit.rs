@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::yaml::{self, Node, Notation, Value, YamlEntry, YamlTree};
-use super::{State, TaskId, TaskStatus};
+use super::{State, TaskStatus};
 use crate::file_problem::FileProblem;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,7 @@ fn without_statuses(mut root: Node) -> Node {
 }
 
 /// The maps of all tasks.
-fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
+pub(super) fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
     list(root, "sections").iter().flat_map(|section| list(section, "tasks"))
 }
 
@@ -89,12 +89,7 @@ fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).map_or(&[], |entry| entry.value.items())
 }
 
-/// The map of a task.
-pub(super) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
-    task_nodes(root).find(|task| id_of(task) == Some(id.as_str()))
-}
-
-fn id_of(task: &Node) -> Option<&str> {
+pub(super) fn id_of(task: &Node) -> Option<&str> {
     task.get("id").and_then(|entry| entry.value.as_scalar())
 }
 
@@ -141,7 +136,7 @@ impl Edits<'_> {
         Some(())
     }
 
-    pub(crate) fn insert_behind(&mut self, map: &Node, anchor: &YamlEntry, key: &str, value: &str) {
+    fn insert_behind(&mut self, map: &Node, anchor: &YamlEntry, key: &str, value: &str) {
         let end = self.end(&anchor.value).max(anchor.key.at.end);
         match map.value {
             Value::Map(_, Notation::Flow) => self.splices.push((end..end, format!(", {key}: {value}"))),

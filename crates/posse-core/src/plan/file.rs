@@ -40,8 +40,6 @@ pub struct Meta {
     pub budget: BudgetMeta,
     pub validation: Validation,
     pub escalation: Escalation,
-    /// Replaces the model of tasks that plan or judge.
-    pub judge_model: Option<String>,
     /// Whether every success is told. Unset: only in long plans.
     pub step_notifications: Option<bool>,
     pub parallel: Option<Parallel>,

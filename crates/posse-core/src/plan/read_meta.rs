@@ -62,7 +62,6 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Problem
         budget: budget(&mut fields),
         validation: fields.map("validation", &VALIDATION).map_or_else(Validation::default, |f| validation(f, mentions)),
         escalation: fields.map("model_escalation", &ESCALATION).map_or_else(Escalation::default, escalation),
-        judge_model: fields.words("judge_model"),
         step_notifications: fields.switch("step_notifications"),
         parallel: parallel(&mut fields),
         isolation: fields.choice("isolation"),

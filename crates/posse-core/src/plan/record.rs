@@ -1,7 +1,7 @@
 //! The progress of tasks. The journal owns it; the plan file shows the status.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -136,27 +136,5 @@ impl State {
 
     pub fn iter(&self) -> impl Iterator<Item = (&TaskId, &Record)> {
         self.0.iter().map(|(id, record)| (id, &**record))
-    }
-}
-
-/// The names that the fields of a record have in a plan file.
-pub(super) static RECORD_KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let fields = serde_json::to_value(Record::default()).ok().and_then(|record| record.as_object().cloned());
-    fields.expect("a record is a map of plain values").into_iter().map(|(name, _)| name).collect()
-});
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_names_in_the_file_are_those_of_the_fields() {
-        assert_eq!((RECORD_KEYS.len(), RECORD_KEYS.contains(&"status".to_owned())), (16, true), "{RECORD_KEYS:?}");
-        for status in TaskStatus::ALL {
-            assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
-        }
-        for kind in FailureKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
     }
 }
