@@ -257,63 +257,39 @@ impl Run {
     }
 
     fn apply(&mut self, event: Event) {
+        if !self.is_awaited(&event) {
+            return;
+        }
         match event {
             Event::Started => self.hear_earlier_answers(),
             Event::Time | Event::FileBehind { .. } => {}
+            Event::AreaReady { run } if self.progress.stop.is_some() => self.refund(&run.task, Counts::Nothing),
             Event::AreaReady { run } => {
-                if !self.answers(&run, |stage| *stage == Stage::Area) {
-                    return;
-                }
-                if self.progress.stop.is_some() {
-                    return self.refund(&run.task, Counts::Nothing);
-                }
                 self.stage(&run.task, Stage::Session);
                 self.launch_work(run);
             }
             Event::AreaFailed { run, why } => {
-                if self.answers(&run, |stage| *stage == Stage::Area) {
-                    let message = format!("no work area: {why}");
-                    self.infra(&run.task, Failure::new(FailedHow::NotStarted, message));
-                }
+                let message = format!("no work area: {why}");
+                self.infra(&run.task, Failure::new(FailedHow::NotStarted, message));
             }
             Event::SessionEnded { run, outcome, usage } => {
-                if self.answers(&run, |stage| *stage == Stage::Session) {
-                    self.spent(&run.task, &usage);
-                    self.session_ended(&run, outcome);
-                }
+                self.spent(&run.task, &usage);
+                self.session_ended(&run, outcome);
             }
             Event::ValidatorEnded { run, judgement, outcome, usage } => {
-                let Part::Validation { validator, .. } = run.part else { return };
-                let asked = |stage: &Stage| matches!(stage, Stage::Validation { validator: v, asked: true, .. } if *v == validator);
-                if self.answers(&run, asked) {
-                    self.spent(&run.task, &usage);
-                    self.validator_ended(&run, judgement, outcome);
-                }
+                self.spent(&run.task, &usage);
+                self.validator_ended(&run, judgement, outcome);
             }
-            Event::GatesEnded { run, failed } => {
-                if self.answers(&run, |stage| *stage == Stage::Gates) {
-                    match failed {
-                        None => self.gates_passed(&run),
-                        Some(gate) => self.fail(&run.task, gate_failure(gate), Counts::Failure),
-                    }
-                }
+            Event::GatesEnded { run, failed: None } => self.gates_passed(&run),
+            Event::GatesEnded { run, failed: Some(gate) } => {
+                self.fail(&run.task, gate_failure(gate), Counts::Failure);
             }
-            Event::GatesStopped { run } => {
-                if self.answers(&run, |stage| *stage == Stage::Gates) {
-                    self.checks_stopped(&run.task);
-                }
-            }
+            Event::GatesStopped { run } => self.checks_stopped(&run.task),
             Event::GatesNotRun { run, why } => {
-                if self.answers(&run, |stage| *stage == Stage::Gates) {
-                    let why = format!("the work could not be checked: {why}");
-                    self.infra(&run.task, Failure::new(FailedHow::Lost, why));
-                }
+                let why = format!("the work could not be checked: {why}");
+                self.infra(&run.task, Failure::new(FailedHow::Lost, why));
             }
-            Event::MergeEnded { run, result } => {
-                if self.answers(&run, |stage| *stage == Stage::Merge) {
-                    self.merge_ended(&run.task, result);
-                }
-            }
+            Event::MergeEnded { run, result } => self.merge_ended(&run.task, result),
             Event::PlanChecked { checks } => self.plan_checked(checks),
             Event::PlanCheckStopped => self.plan_check_stopped(),
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
@@ -326,14 +302,34 @@ impl Run {
         }
     }
 
-    /// Whether this answers the current step of a task. Late answers, repeated ones and those of other starts do not.
-    fn answers(&mut self, run: &RunId, stage: impl Fn(&Stage) -> bool) -> bool {
-        let awaited =
-            self.flights.get(&run.task).is_some_and(|flight| flight.start == run.start && stage(&flight.stage));
-        if awaited {
+    /// Whether an event counts. One about a session must answer the current step of its task: late answers, repeated ones and
+    /// those of other starts do not.
+    fn is_awaited(&mut self, event: &Event) -> bool {
+        let stage = |run: &RunId| {
+            let flight = self.flights.get(&run.task).filter(|flight| flight.start == run.start);
+            flight.map(|flight| &flight.stage)
+        };
+        let (run, is_awaited) = match event {
+            Event::AreaReady { run } | Event::AreaFailed { run, .. } | Event::Taken { run, .. } => {
+                (run, stage(run) == Some(&Stage::Area))
+            }
+            Event::SessionEnded { run, .. } => (run, stage(run) == Some(&Stage::Session)),
+            Event::ValidatorEnded { run, .. } => (
+                run,
+                matches!((stage(run), run.part),
+                (Some(Stage::Validation { validator: asked, asked: true, .. }), Part::Validation { validator, .. })
+                if *asked == validator),
+            ),
+            Event::GatesEnded { run, .. } | Event::GatesStopped { run } | Event::GatesNotRun { run, .. } => {
+                (run, stage(run) == Some(&Stage::Gates))
+            }
+            Event::MergeEnded { run, .. } => (run, stage(run) == Some(&Stage::Merge)),
+            _ => return true,
+        };
+        if is_awaited {
             self.progress.settle(|effect| effect.run() == Some(run));
         }
-        awaited
+        is_awaited
     }
 
     fn stage(&mut self, task: &TaskId, stage: Stage) {

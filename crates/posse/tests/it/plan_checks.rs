@@ -27,12 +27,12 @@ fn a_plan_that_does_not_hold_as_a_whole_is_not_verified() {
         scene.claude.play("t", commit("a", "bad") + DONE);
         if place.is_empty() {
             // A check that is left out is still to be made.
-            let left_out = "completed with warnings: every task is done; the checks of the whole plan were left out";
+            let left_out = "completed with warnings: every task is done; checks of the whole plan: not run: left out";
             let text = scene.plan_says(0, "run", &["--skip-smoke"], &[left_out, "run it again without --skip-smoke"]);
             assert!(report(&text).contains("- Check `e2e` (after_plan): not run"), "{text}");
         }
         let text = scene.runs(1, 1, &[]); // The task itself is done.
-        assert!(text.contains("the plan as a whole does not hold: e2e: exited with 1"), "{text}");
+        assert!(text.contains("the plan as a whole does not hold: e2e: failed: exited with 1"), "{text}");
         assert!(scene.text().contains("status: verified"), "{}", scene.text());
         let report = report(&text);
         assert!(report.contains("- Check `e2e` (after_plan): failed: exited with 1"), "{report}");

@@ -14,8 +14,6 @@ pub(super) enum AfterPlan {
     /// There are none, or they said what they had to say in an earlier run.
     NotDue,
     Due,
-    /// The operator did not want to wait for them. Another run has to ask.
-    LeftOut,
     Asked,
     Said(Vec<PlanCheck>),
 }
@@ -30,7 +28,11 @@ impl AfterPlan {
         match (settings.after_plan, settings.skip_after_plan) {
             (false, _) => Self::NotDue,
             (true, false) => Self::Due,
-            (true, true) => Self::LeftOut,
+            // The operator does not want to wait for them. Another run has to ask.
+            (true, true) => {
+                let verdict = GateVerdict::NotRun("left out; run it again without --skip-smoke".into());
+                Self::Said(vec![PlanCheck { gate: "checks of the whole plan".into(), verdict }])
+            }
         }
     }
 }
@@ -50,8 +52,7 @@ impl Run {
 
     /// Reports whether the whole plan is done, and no check of it is left for another run.
     pub fn has_completed_plan(&self) -> bool {
-        let checks_are_open = self.after_plan == AfterPlan::LeftOut
-            || self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)));
+        let checks_are_open = self.plan_checks().iter().any(|check| matches!(check.verdict, GateVerdict::NotRun(_)));
         let succeeded = self.outcome().is_some_and(|(outcome, _)| outcome.is_success());
         succeeded && self.settings.only.is_none() && self.settings.from.is_none() && !checks_are_open
     }
@@ -87,31 +88,21 @@ impl Run {
                 self.after_plan = AfterPlan::Asked;
                 self.progress.request(Effect::CheckPlan);
             }
-            AfterPlan::NotDue | AfterPlan::LeftOut => self.conclude(&[]),
-            AfterPlan::Said(checks) => self.conclude(&checks.clone()),
+            AfterPlan::NotDue | AfterPlan::Said(_) => self.conclude(),
         }
     }
 
-    fn conclude(&mut self, checks: &[PlanCheck]) {
-        let told = |what: &dyn Fn(&GateVerdict) -> Option<String>| {
-            let told = checks.iter().filter_map(|check| Some(format!("{}: {}", check.gate, what(&check.verdict)?)));
-            told.collect::<Vec<_>>()
+    fn conclude(&mut self) {
+        let told = |counts: fn(&GateVerdict) -> bool| {
+            let checks = self.plan_checks().iter().filter(|check| counts(&check.verdict));
+            checks.map(|check| format!("{}: {}", check.gate, check.verdict)).collect::<Vec<_>>()
         };
-        let red = told(&|verdict| match verdict {
-            GateVerdict::Red(failure) => Some(failure.message.clone()),
-            _ => None,
-        });
+        let red = told(|verdict| matches!(verdict, GateVerdict::Red(_)));
         if !red.is_empty() {
             let reason = format!("every task is done, but the plan as a whole does not hold: {}", red.join("; "));
             return self.finish(RunOutcome::Failed, reason);
         }
-        let mut remarks = told(&|verdict| match verdict {
-            GateVerdict::NotRun(why) => Some(format!("not run: {why}")),
-            _ => None,
-        });
-        if self.after_plan == AfterPlan::LeftOut {
-            remarks.push("the checks of the whole plan were left out; run it again without --skip-smoke".into());
-        }
+        let mut remarks = told(|verdict| matches!(verdict, GateVerdict::NotRun(_)));
         if self.has_warnings() {
             remarks.insert(0, "validators had remarks".into());
         }

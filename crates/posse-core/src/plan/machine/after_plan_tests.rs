@@ -42,7 +42,7 @@ fn the_plan_is_verified_only_by_their_word() {
     for (verdict, outcome, reason, completed) in [
         (GateVerdict::Green, RunOutcome::Verified, "every task is done", true),
         (GateVerdict::KnownRed(vec!["x".into()]), RunOutcome::Verified, "every task is done", true),
-        (red(), RunOutcome::Failed, "the plan as a whole does not hold: e2e: exited with 1", false),
+        (red(), RunOutcome::Failed, "the plan as a whole does not hold: e2e: failed: exited with 1", false),
         (
             GateVerdict::NotRun("no server".into()),
             RunOutcome::CompletedWithWarnings,
@@ -136,7 +136,7 @@ fn checks_that_are_left_out_are_no_success_of_theirs() {
     merged(&mut table, "a");
     table.ended(RunOutcome::CompletedWithWarnings);
     let reason = &table.finished.as_ref().unwrap().1;
-    assert!(reason.contains("left out; run it again without --skip-smoke"), "{reason}");
+    assert!(reason.contains("not run: left out; run it again without --skip-smoke"), "{reason}");
     let text = table.run.mirror().unwrap();
     let (plan, _) = Plan::read("p", &text).unwrap();
     let settings = Settings { was_complete: table.run.has_completed_plan(), ..Settings::of(&plan) };

@@ -65,9 +65,6 @@ impl Run {
 
     /// Another run took a resource first. The task starts when it is free.
     pub(super) fn taken(&mut self, run: &RunId, name: String, held_by: String) {
-        if !self.answers(run, |stage| *stage == Stage::Area) {
-            return;
-        }
         self.settings.taken.retain(|(known, _)| *known != name);
         self.settings.taken.push((name, held_by));
         self.refund(&run.task, Counts::Nothing);

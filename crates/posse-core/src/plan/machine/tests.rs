@@ -196,7 +196,10 @@ fn t13_refused_twice_is_the_end() {
     run.wait();
     run.session("a", Outcome::Failed(refused()));
     run.ended(RunOutcome::Failed);
-    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Denied));
+    let record = run.record("a");
+    assert_eq!(record.failure_kind, Some(FailureKind::Denied));
+    let advice = record.last_error.unwrap();
+    assert!(advice.contains("Write x twice") && advice.contains("posse run retry"), "{advice}");
 }
 
 #[test]
