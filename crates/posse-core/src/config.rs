@@ -12,9 +12,12 @@ mod show;
 mod tree;
 
 pub use keys::{ConfigKey, KEYS};
+pub(crate) use keys::{LONG, NUMBER, POSITIVE};
 pub use kind::ValueKind;
 pub use layer::{ConfigFormat, ConfigLayer, LayerSource, Setting, ValueOrigin, resolve, tree_of};
 pub use show::{project_template, shown_duration, shown_value, user_template};
+
+pub(crate) use tree::{Typed, typed};
 
 use crate::file_problem::{ExcerptLook, FileProblems};
 

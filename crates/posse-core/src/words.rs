@@ -20,6 +20,7 @@ macro_rules! words {
 
         impl $name {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
+            pub const WORDS: [&'static str; [$($word),+].len()] = [$($word),+];
 
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -37,7 +38,7 @@ macro_rules! words {
         impl std::str::FromStr for $name {
             type Err = $crate::words::UnknownWord;
             fn from_str(word: &str) -> Result<Self, Self::Err> {
-                let unknown = || $crate::words::UnknownWord::new($what, word, Self::ALL.map(Self::as_str).into());
+                let unknown = || $crate::words::UnknownWord::new($what, word, Self::WORDS.into());
                 Self::ALL.into_iter().find(|value| value.as_str() == word).ok_or_else(unknown)
             }
         }

@@ -10,6 +10,7 @@ use super::item::{
 };
 use super::markdown::{MarkdownLine, lines, list_item};
 use super::{Slug, edit};
+use crate::config::ValueKind::{Amount, Scalar, Scalars};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::did_you_mean;
 use crate::plan::fields::{Keys, MapFields};
@@ -20,7 +21,16 @@ use crate::words::UnknownWord;
 
 const FRONT: Keys = Keys {
     of: "the header of an item",
-    ignored: &["created", "source", "tags", "step_notifications"],
+    fields: &[
+        ("title", Scalar),
+        ("status", Scalar),
+        ("priority", Scalar),
+        ("type", Scalar),
+        ("depends_on", Scalars),
+        ("budget_limit_usd", Amount),
+        ("agent", Scalar),
+    ],
+    others: &["created", "source", "tags", "step_notifications"],
     aliases: &[("dependencies", "depends_on")],
     elsewhere: &[("kind", "type"), ("needs", "depends_on"), ("state", "status"), ("budget", "budget_limit_usd")],
     ..Keys::NONE
@@ -287,18 +297,14 @@ struct Front {
 
 fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     let Some((node, _)) = parts.front.as_ref().filter(|(node, _)| !node.is_null()) else { return Front::default() };
-    let Some(mut fields) = MapFields::open(node, &FRONT, found) else { return Front::default() };
+    let Some(fields) = MapFields::read(node, &FRONT, found) else { return Front::default() };
+    let value = |node: &Node| Some(HeaderValue { text: node.as_scalar()?.to_owned(), at: node.at });
     Front {
-        title: fields.words("title"),
-        values: VALUES.map(|key| fields.text_at(key).map(|(text, at)| HeaderValue { text, at })),
-        depends_on: fields
-            .words_of("depends_on")
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|word| dependency(word))
-            .collect(),
-        budget_usd: fields.amount("budget_limit_usd"),
-        agent: fields.words("agent"),
+        title: fields.text("title"),
+        values: VALUES.map(|key| fields.words(key).next().and_then(value)),
+        depends_on: fields.words("depends_on").filter_map(|node| dependency(node.as_scalar()?)).collect(),
+        budget_usd: fields.values.get("budget_limit_usd").and_then(serde_json::Value::as_f64),
+        agent: fields.text("agent"),
     }
 }
 

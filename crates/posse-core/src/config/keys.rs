@@ -159,9 +159,10 @@ const fn plan(path: &'static str, kind: ValueKind, default: &'static str, about:
     key(path, kind, default, about).in_user_file().project(ProjectRule::Any)
 }
 
-const LONG: ValueKind = Duration { zero: false };
+pub(crate) const LONG: ValueKind = Duration { zero: false };
 const LONG_OR_NONE: ValueKind = Duration { zero: true };
-const POSITIVE: ValueKind = from(1);
+pub(crate) const POSITIVE: ValueKind = from(1);
+pub(crate) const NUMBER: ValueKind = from(0);
 
 const fn from(min: u32) -> ValueKind {
     Whole { min, max: u32::MAX }
@@ -190,7 +191,7 @@ pub static KEYS: LazyLock<Vec<ConfigKey>> = LazyLock::new(|| {
 pub const AGENT_KEYS: [(&str, ValueKind, &str); 4] = [
     ("provider", Provider, "the agent of this role"),
     ("profile", Text, "the profile of this role"),
-    ("mode", OneOf { what: "mode", names: &MODES }, "how the agent of this role is started"),
+    ("mode", OneOf(&MODES), "how the agent of this role is started"),
     ("model", OptionalText, "the model of this role"),
 ];
 
@@ -213,7 +214,7 @@ const USER_KEYS: [ConfigKey; 2] = [
 const RUN_KEYS: [ConfigKey; 38] = [
     run("provider", "PROVIDER", Provider, r#""codex""#,
         "the agent of every role that names none; `posse provider list` shows them").in_user_file(),
-    run("mode", "", OneOf { what: "mode", names: &MODES }, r#""edits""#,
+    run("mode", "", OneOf(&MODES), r#""edits""#,
         "how agents are started: `ask` (they ask before they change anything), `edits` (edits in the project are \
          free, commands ask), `bypass` (they never ask)").in_user_file(),
     run("model", "", OptionalText, "", "the model of every role that names none; without one the agent decides"),
@@ -223,7 +224,7 @@ const RUN_KEYS: [ConfigKey; 38] = [
         "the file with the prompt; wins over `prompt`").flag("--prompt-file"),
     run("project_test_cmd", "PROJECT_TEST_CMD", Text, r#""""#,
         "the project's test command, for the programmer and its reviewer; without it they look in AGENTS.md"),
-    run("start_agent", "START_AGENT", OneOf { what: "role", names: &ROLES }, r#""analyst""#,
+    run("start_agent", "START_AGENT", OneOf(&ROLES), r#""analyst""#,
         "the role that begins; those before it are skipped"),
     run("cleanup_on_exit", "CLEANUP_ON_EXIT", Bool, "false", "end the agents when the run ends; otherwise they stay"),
     run("resume", "RESUME", Bool, "false",
@@ -236,7 +237,7 @@ const RUN_KEYS: [ConfigKey; 38] = [
         "reviews in a phase before the next one begins without approval; from 1"),
     run("limits.min_review_cycles_before_approval", "MIN_REVIEW_CYCLES_BEFORE_APPROVAL", POSITIVE, "2",
         "an approval before this cycle is held back; from 1"),
-    run("limits.poll_seconds", "POLL_SECONDS", from(0), "2",
+    run("limits.poll_seconds", "POLL_SECONDS", NUMBER, "2",
         "accepted for older files; nothing is polled, so it has no effect; from 0"),
     run("limits.require_review_evidence", "REQUIRE_REVIEW_EVIDENCE", Bool, "true",
         "an approval must show what was checked"),
@@ -255,14 +256,14 @@ const RUN_KEYS: [ConfigKey; 38] = [
     run("condensation.max_test_evidence_lines", "MAX_TEST_EVIDENCE_LINES", POSITIVE, "120", "lines of a test; from 1"),
     run("handoff.strict_file_handoff", "STRICT_FILE_HANDOFF", Bool, "true",
         "an answer counts only in its file; otherwise the agent's last message will do"),
-    run("handoff.idle_grace_seconds", "IDLE_GRACE_SECONDS", from(0), "30",
+    run("handoff.idle_grace_seconds", "IDLE_GRACE_SECONDS", NUMBER, "30",
         "seconds an agent may be idle without its file; from 0"),
     run("handoff.response_timeout", "RESPONSE_TIMEOUT", POSITIVE, "1800", "seconds a turn may take; from 1"),
     run("handoff.max_file_reminders", "MAX_FILE_REMINDERS", Clamped, "0",
         "how often an agent is reminded of its file before the turn fails; less than 0 is 0"),
     run("handoff.auto_accept_permissions", "AUTO_ACCEPT_PERMISSIONS", OptIn, "false",
         "accept permission prompts of loop runs; every answer is audited").in_user_file(),
-    run("handoff.waiting_timeout", "WAITING_TIMEOUT", from(0), "600",
+    run("handoff.waiting_timeout", "WAITING_TIMEOUT", NUMBER, "600",
         "seconds an unanswered question may hold up a turn; 0: as long as the turn may take"),
     run("notifications.ntfy_topic", "NTFY_TOPIC", Text, r#""""#,
         "topic on the ntfy server; anyone who knows its name can read it; without one no message is sent").in_user_file(),
@@ -321,7 +322,7 @@ const PLAN_KEYS: [ConfigKey; 44] = [
     plan("rate_limit.buffer", LONG_OR_NONE, r#""30s""#, "how long after the reset of a used-up quota to resume"),
     plan("rate_limit.max_wait", LONG, r#""8d""#, "the longest wait for a quota"),
     plan("rate_limit.probe", LONG, r#""5m""#, "the first retry if the time of the reset is not known"),
-    plan("git.isolation", OneOf { what: "isolation", names: &["worktree", "in_place"] }, r#""worktree""#,
+    plan("git.isolation", OneOf(&["worktree", "in_place"]), r#""worktree""#,
         "`worktree`: a work tree for each task; `in_place`: your checkout, one task after the other"),
     plan("git.keep_failed", LONG_OR_NONE, r#""7d""#, "how long work that was not merged is kept"),
     plan("budget.quota_ceiling_usd", Amount, "",

@@ -13,6 +13,10 @@ use crate::plan::{cannot_fail, duration};
 /// The type of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
+    /// A single value, as the text that it is in the file. A blank one counts as none.
+    Scalar,
+    /// A list of such. A single value is a list of itself.
+    Scalars,
     /// May be empty.
     Text,
     /// A blank text counts as none.
@@ -28,11 +32,8 @@ pub enum ValueKind {
     },
     /// A whole number; a negative one counts as 0.
     Clamped,
-    /// One of a few names. `what` is what they are called in messages.
-    OneOf {
-        what: &'static str,
-        names: &'static [&'static str],
-    },
+    /// One of a few names.
+    OneOf(&'static [&'static str]),
     /// The id of an agent.
     Provider,
     /// A program and its arguments.
@@ -65,7 +66,7 @@ const POLICIES: [&str; 3] = ["none", "read_only", "full"];
 impl ValueKind {
     /// Checks a value and returns it as it is kept. `subject` names the key in messages; `providers` are the known agents, if
     /// they are to be checked.
-    pub(super) fn check(
+    pub(crate) fn check(
         self,
         node: &Node,
         subject: &str,
@@ -76,6 +77,18 @@ impl ValueKind {
         let value = typed(node);
         let text = text_of(node);
         match self {
+            Self::Scalar => {
+                let text = node.as_scalar().ok_or_else(|| wrong("text"))?;
+                Ok(if text.trim().is_empty() { Json::Null } else { text.into() })
+            }
+            Self::Scalars => {
+                let items = if let Typed::List(items) = value { items } else { std::slice::from_ref(node) };
+                let word = |item: &Node| match item.as_scalar().filter(|_| !item.is_null()) {
+                    Some(word) => Ok(Json::from(word)),
+                    None => Err(self::wrong(item, subject, "a list of words")),
+                };
+                items.iter().map(word).collect::<Result<Vec<_>, _>>().map(Json::from)
+            }
             Self::Text => text.map(Json::from).ok_or_else(|| wrong("a text")),
             Self::OptionalText => match text {
                 Some(text) if text.trim().is_empty() => Ok(Json::Null),
@@ -98,9 +111,9 @@ impl ValueKind {
                 let number = whole(value).ok_or_else(|| wrong("a whole number"))?;
                 Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX).into())
             }
-            Self::OneOf { what, names } => one_of(node, subject, what, names),
+            Self::OneOf(names) => one_of(node, subject, names),
             Self::Provider => match (providers, text) {
-                (Some(known), _) => one_of(node, subject, "provider", known),
+                (Some(known), _) => one_of(node, subject, known),
                 (None, Some(name)) => Ok(name.into()),
                 (None, None) => Err(wrong("the id of an agent")),
             },
@@ -197,14 +210,13 @@ fn not_blank(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.trim().is_empty())
 }
 
-fn one_of(node: &Node, subject: &str, what: &str, names: &[&str]) -> Result<Json, FileProblem> {
+fn one_of(node: &Node, subject: &str, names: &[&str]) -> Result<Json, FileProblem> {
     match text_of(node) {
         Some(name) if names.contains(&name) => Ok(name.into()),
         name => {
-            let all = names.join(", ");
-            let meant = name.and_then(|name| nearest::did_you_mean(name, names.iter().copied()));
-            let hint = meant.unwrap_or_else(|| format!("the names of a {what} are {all}"));
-            Err(wrong(node, subject, &format!("one of {all}")).hint(hint))
+            let mut problem = wrong(node, subject, &format!("one of {}", names.join(", ")));
+            problem.hint = name.and_then(|name| nearest::did_you_mean(name, names.iter().copied()));
+            Err(problem)
         }
     }
 }
@@ -239,9 +251,7 @@ fn profile(node: &Node, subject: &str) -> Result<Json, FileProblem> {
     let mut profile = table(node, subject, "a table", |entry, subject| {
         match (entry.name().unwrap_or_default(), typed(&entry.value)) {
             ("tools", _) | ("bash", Typed::List(_)) => words(&entry.value, subject),
-            ("bash", _) => {
-                one_of(&entry.value, subject, "policy for commands, if it is not a list of rules,", &POLICIES)
-            }
+            ("bash", _) => one_of(&entry.value, subject, &POLICIES),
             (other, _) => {
                 let problem = FileProblem::new(entry.key.at, format!("a profile has no `{other}`"));
                 Err(problem.hint("it has `tools` and `bash`"))

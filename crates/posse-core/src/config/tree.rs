@@ -9,7 +9,7 @@ use crate::plan::yaml::{self, Node, Notation, Value, YamlEntry};
 
 /// A value by its type. Only unquoted words can be something else than text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Typed<'n> {
+pub(crate) enum Typed<'n> {
     /// `null`, or a YAML key without a value.
     Nothing,
     Text(&'n str),
@@ -20,7 +20,7 @@ pub(super) enum Typed<'n> {
     Table(&'n [YamlEntry]),
 }
 
-pub(super) fn typed(node: &Node) -> Typed<'_> {
+pub(crate) fn typed(node: &Node) -> Typed<'_> {
     match &node.value {
         _ if node.is_null() => Typed::Nothing,
         Value::Scalar { text, plain: true } => typed_word(text),

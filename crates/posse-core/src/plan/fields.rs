@@ -1,21 +1,24 @@
-//! Reading a map of a plan field by field. What does not fit is reported and read as absent, so that one mistake does not
-//! hide the next.
+//! Reading a map of a plan. What does not fit is reported and read as absent, so that one mistake does not hide the next.
 
-use std::cell::RefCell;
-use std::str::FromStr;
 use std::time::Duration;
 
-use super::yaml::{Node, Value, YamlEntry};
-use crate::file_problem::{FileProblem, ProblemList, TextSpan};
-use crate::nearest::nearest;
-use crate::words::UnknownWord;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
 
-/// The keys that a map may have, besides those that are read.
+use super::yaml::{Node, Value, YamlEntry};
+use crate::config::ValueKind;
+use crate::file_problem::{ProblemList, TextSpan};
+use crate::nearest::nearest;
+
+/// The keys that a map may have.
 pub(crate) struct Keys {
     /// What the map is, for messages.
     pub(crate) of: &'static str,
-    /// Keys that are accepted and mean nothing.
-    pub(crate) ignored: &'static [&'static str],
+    /// Keys with a value of this kind.
+    pub(crate) fields: &'static [(&'static str, ValueKind)],
+    /// Keys that are read in another way, or accepted and mean nothing.
+    pub(crate) others: &'static [&'static str],
     /// Other names that are read as a known one: alias, name.
     pub(crate) aliases: &'static [(&'static str, &'static str)],
     /// Names that other tools have for a known one. Taken for a mistake, with the right name as the hint.
@@ -26,176 +29,107 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) const NONE: Keys = Keys { of: "", ignored: &[], aliases: &[], elsewhere: &[], harmless: &[] };
-}
+    pub(crate) const NONE: Keys =
+        Keys { of: "", fields: &[], others: &[], aliases: &[], elsewhere: &[], harmless: &[] };
 
-/// The fields of a map, read one by one. When all are read, the other keys are reported.
-pub(crate) struct MapFields<'n, 'f> {
-    node: &'n Node,
-    keys: &'static Keys,
-    /// The keys that were asked for.
-    known: RefCell<Vec<&'static str>>,
-    pub(crate) found: &'f mut ProblemList,
-}
+    fn name<'t>(&self, typed: &'t str) -> &'t str {
+        self.aliases.iter().find(|(alias, _)| *alias == typed).map_or(typed, |(_, name)| *name)
+    }
 
-impl Drop for MapFields<'_, '_> {
-    /// Reports keys that are unknown, misspelt or given twice.
-    fn drop(&mut self) {
-        let Self { node, keys, known, found } = self;
-        let known = known.get_mut();
-        known.extend(keys.ignored);
-        let mut seen: Vec<(&str, &YamlEntry)> = Vec::new();
-        for entry in node.entries() {
-            let at = entry.key.at;
-            let Some(typed) = entry.name() else {
-                found.error(at, "a key should be a word");
-                continue;
-            };
-            let alias = keys.aliases.iter().find(|(alias, _)| *alias == typed);
-            let name = alias.map_or(typed, |(_, name)| name);
-            if known.contains(&name) {
-                if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
-                    let twice = found.error(at, format!("`{name}` is given twice"));
-                    twice.add_span(first.key.at, "first").add_hint("keep one of them");
-                }
-                seen.push((name, entry));
-                continue;
-            }
-            let elsewhere = keys.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
-            let meant = elsewhere.or_else(|| nearest(typed, known.iter().copied()));
-            let problem = match meant {
-                Some(meant) if !keys.harmless.contains(&meant) => {
-                    found.error(at, format!("{} has no `{typed}`", keys.of))
-                }
-                _ => found.warning(at, format!("{} has no `{typed}`; it has no effect", keys.of)),
-            };
-            problem.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
-        }
+    fn report_unknown(&self, typed: &str, at: TextSpan, found: &mut ProblemList) {
+        let known = self.fields.iter().map(|(name, _)| *name).chain(self.others.iter().copied());
+        let elsewhere = self.elsewhere.iter().find(|(other, _)| *other == typed).map(|(_, name)| *name);
+        let meant = elsewhere.or_else(|| nearest(typed, known));
+        let problem = match meant {
+            Some(meant) if !self.harmless.contains(&meant) => found.error(at, format!("{} has no `{typed}`", self.of)),
+            _ => found.warning(at, format!("{} has no `{typed}`; it has no effect", self.of)),
+        };
+        problem.hint = meant.map(|meant| format!("did you mean `{meant}`?"));
     }
 }
 
-impl<'n, 'f> MapFields<'n, 'f> {
-    pub(crate) fn open(node: &'n Node, keys: &'static Keys, found: &'f mut ProblemList) -> Option<Self> {
+/// A map, and the values of its fields.
+pub(crate) struct MapFields<'n> {
+    node: &'n Node,
+    keys: &'static Keys,
+    pub(crate) values: Map<String, Json>,
+}
+
+impl<'n> MapFields<'n> {
+    /// Checks keys and values. Returns `None` if the node is no map.
+    pub(crate) fn read(node: &'n Node, keys: &'static Keys, found: &mut ProblemList) -> Option<Self> {
         if !matches!(node.value, Value::Map(..)) {
             found.error(node.at, format!("{} should be a map, this is {}", keys.of, node.kind()));
             return None;
         }
-        Some(Self { node, keys, known: RefCell::default(), found })
-    }
-
-    pub(crate) fn error(&mut self, at: TextSpan, message: impl Into<String>) -> &mut FileProblem {
-        self.found.error(at, message)
-    }
-
-    /// The value of a field, if it has one.
-    pub(crate) fn node(&self, key: &'static str) -> Option<&'n Node> {
-        self.known.borrow_mut().push(key);
-        self.node
-            .get(key)
-            .or_else(|| {
-                let mut aliases = self.keys.aliases.iter().filter(|(_, name)| *name == key);
-                aliases.find_map(|(alias, _)| self.node.get(alias))
-            })
-            .map(|entry| &entry.value)
-            .filter(|node| !node.is_null())
-    }
-
-    fn wrong<T>(&mut self, node: &Node, key: &str, wanted: &str) -> Option<T> {
-        let shown = match &node.value {
-            Value::Scalar { text, .. } => format!("`{}`", text.chars().take(40).collect::<String>()),
-            _ => node.kind().to_owned(),
-        };
-        self.error(node.at, format!("`{key}` should be {wanted}, this is {shown}"));
-        None
-    }
-
-    pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
-        self.text_at(key).map(|(text, _)| text)
-    }
-
-    pub(crate) fn text_at(&mut self, key: &'static str) -> Option<(String, TextSpan)> {
-        let node = self.node(key)?;
-        match &node.value {
-            Value::Scalar { text, .. } => Some((text.clone(), node.at)),
-            _ => self.wrong(node, key, "text"),
+        let mut values = Map::new();
+        let mut seen: Vec<(&str, TextSpan)> = Vec::new();
+        for YamlEntry { key, value } in node.entries() {
+            let Some(typed) = key.as_scalar() else {
+                found.error(key.at, "a key should be a word");
+                continue;
+            };
+            let name = keys.name(typed);
+            let field = keys.fields.iter().find(|(field, _)| *field == name);
+            if field.is_none() && !keys.others.contains(&name) {
+                keys.report_unknown(typed, key.at, found);
+                continue;
+            }
+            if let Some((_, first)) = seen.iter().find(|(seen, _)| *seen == name) {
+                let twice = found.error(key.at, format!("`{name}` is given twice"));
+                twice.add_span(*first, "first").add_hint("keep one of them");
+            }
+            seen.push((name, key.at));
+            let Some((_, kind)) = field.filter(|_| !value.is_null()) else { continue };
+            // Numbers and the like may stand in quotes.
+            let unquoted = value.as_scalar().map(|text| Node::scalar(value.at, text, true));
+            let value = unquoted.as_ref().unwrap_or(value);
+            match kind.check(value, &format!("`{name}`"), None, &mut found.warnings) {
+                Ok(value) if value.is_null() => {}
+                Ok(value) => drop(values.insert(name.to_owned(), value)),
+                Err(problem) => found.errors.push(problem),
+            }
         }
+        Some(Self { node, keys, values })
     }
 
-    /// Text that may be left empty.
-    pub(crate) fn words(&mut self, key: &'static str) -> Option<String> {
-        self.text(key).filter(|text| !text.trim().is_empty())
+    /// Reads a map that is the value of a key, and adds it to the values.
+    pub(crate) fn nest(&mut self, key: &str, keys: &'static Keys, found: &mut ProblemList) -> Option<MapFields<'n>> {
+        let fields = MapFields::read(self.node(key)?, keys, found)?;
+        self.values.insert(key.to_owned(), fields.values.clone().into());
+        Some(fields)
     }
 
-    fn read<T>(&mut self, key: &'static str, wanted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
-        let node = self.node(key)?;
-        let value = match &node.value {
-            Value::Scalar { text, .. } => read(text),
-            _ => None,
-        };
-        value.or_else(|| self.wrong(node, key, wanted))
+    /// The values as those of a type. Its names and types are those of the keys.
+    pub(crate) fn whole<T: DeserializeOwned>(&self) -> T {
+        serde_json::from_value(self.values.clone().into()).expect("every value was checked for its key")
     }
 
-    pub(crate) fn count(&mut self, key: &'static str) -> Option<u32> {
-        self.read(key, "a whole number, 0 or more", |text| text.parse().ok())
+    /// The same over the value of a map without fields.
+    pub(crate) fn over<T: Serialize + DeserializeOwned>(&self, empty: &T) -> T {
+        let mut all = serde_json::to_value(empty).unwrap_or_default();
+        all.as_object_mut().into_iter().for_each(|all| all.extend(self.values.clone()));
+        serde_json::from_value(all).expect("every value was checked for its key")
     }
 
-    pub(crate) fn count_from_1(&mut self, key: &'static str) -> Option<u32> {
-        self.read(key, "a whole number, 1 or more", |text| text.parse().ok().filter(|n| *n >= 1))
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.values.get(key)?.as_str().map(str::to_owned)
     }
 
-    /// Money and shares of it.
-    pub(crate) fn amount(&mut self, key: &'static str) -> Option<f64> {
-        self.read(key, "a number, 0 or more", |text| text.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0))
+    /// The value of a key, if it has one.
+    pub(crate) fn node(&self, key: &str) -> Option<&'n Node> {
+        let named = |entry: &&YamlEntry| entry.name().is_some_and(|name| self.keys.name(name) == key);
+        self.node.entries().iter().find(named).map(|entry| &entry.value).filter(|node| !node.is_null())
     }
 
-    pub(crate) fn switch(&mut self, key: &'static str) -> Option<bool> {
-        self.read(key, "true or false", as_bool)
-    }
-
-    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
-        self.read(key, "a duration such as 90s, 15m or 1h30m", |text| duration(text).filter(|d| !d.is_zero()))
-    }
-
-    /// A word of an enum.
-    pub(crate) fn choice<T: FromStr<Err = UnknownWord>>(&mut self, key: &'static str) -> Option<T> {
-        let node = self.node(key)?;
-        let Value::Scalar { text, .. } = &node.value else { return self.wrong(node, key, "a word") };
-        let unknown = |error: UnknownWord| {
-            self.error(node.at, format!("`{text}` is no {key}")).add_hint(error.hint());
-        };
-        text.parse().map_err(unknown).ok()
-    }
-
-    /// A list of words. A single word is a list of one.
-    pub(crate) fn list(&mut self, key: &'static str) -> Option<Vec<&'n Node>> {
-        let node = self.node(key)?;
-        let items: Vec<&Node> = match &node.value {
-            Value::Scalar { .. } => vec![node],
-            Value::List(items) => items.iter().collect(),
-            Value::Map(..) => return self.wrong(node, key, "a list"),
-        };
-        let (words, others): (Vec<&Node>, Vec<&Node>) =
-            items.into_iter().partition(|item| matches!(item.value, Value::Scalar { .. }) && !item.is_null());
-        for other in others {
-            self.error(other.at, format!("`{key}` lists words, this is {}", other.kind()));
-        }
-        Some(words)
-    }
-
-    pub(crate) fn words_of(&mut self, key: &'static str) -> Option<Vec<String>> {
-        Some(self.list(key)?.into_iter().map(word).collect())
-    }
-
-    pub(crate) fn map(&mut self, key: &'static str, keys: &'static Keys) -> Option<MapFields<'n, '_>> {
-        let node = self.node(key)?;
-        MapFields::open(node, keys, self.found)
-    }
-}
-
-pub(crate) fn word(node: &Node) -> String {
-    match &node.value {
-        Value::Scalar { text, .. } => text.clone(),
-        _ => String::new(),
+    /// The single values of a key, which may have a list.
+    pub(crate) fn words(&self, key: &str) -> impl Iterator<Item = &'n Node> + use<'n> {
+        let items = self.node(key).map(|node| match &node.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        });
+        let is_word = |node: &&Node| node.as_scalar().is_some_and(|text| !text.trim().is_empty());
+        items.unwrap_or_default().iter().filter(is_word)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::yaml::Node;
 use super::{Record, TaskId, read};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
 use crate::nearest::nearest;
@@ -23,7 +24,8 @@ pub struct Plan {
     pub(super) mentions: Vec<Mention>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Meta {
     pub description: String,
     /// The design document that every session is pointed to.
@@ -31,19 +33,26 @@ pub struct Meta {
     /// The backlog item this plan is for.
     pub source_item: Option<String>,
     pub requirements_path: Option<String>,
+    #[serde(rename(deserialize = "max_attempts_default"))]
     pub max_attempts: Option<u32>,
+    #[serde(rename(deserialize = "timeout_default"))]
     pub timeout: Option<Duration>,
+    #[serde(rename(deserialize = "circuit_breaker_threshold"))]
     pub breaker_threshold: Option<u32>,
+    #[serde(rename(deserialize = "circuit_breaker_reset_timeout"))]
     pub breaker_reset: Option<Duration>,
     pub backoff_base: Option<Duration>,
     pub backoff_max: Option<Duration>,
     pub budget: BudgetMeta,
     pub validation: Validation,
+    #[serde(rename(deserialize = "model_escalation"))]
     pub escalation: Escalation,
     /// Whether every success is told. Unset: only in long plans.
     pub step_notifications: Option<bool>,
+    #[serde(skip_deserializing)]
     pub parallel: Option<Parallel>,
     pub isolation: Option<Isolation>,
+    #[serde(skip_deserializing)]
     pub gates: Vec<Gate>,
 }
 
@@ -58,14 +67,17 @@ pub struct BudgetMeta {
     pub reserved_usd: Option<f64>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Validation {
     pub enabled: bool,
     /// Tasks of these agents are validated.
     pub run_after: Vec<String>,
     /// Run in this order; the first FAIL ends it.
     pub validators: Vec<String>,
+    #[serde(rename(deserialize = "max_validation_attempts"))]
     pub max_attempts: u32,
+    #[serde(rename(deserialize = "warn_policy"))]
     pub on_warning: OnWarning,
 }
 
@@ -92,10 +104,12 @@ words! {
 }
 
 /// When a task is given to a stronger model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Escalation {
     pub enabled: bool,
     /// After so many failures, one tier up.
+    #[serde(rename(deserialize = "escalate_after"))]
     pub after: u32,
     pub max_model: String,
     pub validation_model: String,
@@ -157,24 +171,31 @@ pub struct Section {
     pub tasks: Vec<Task>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     pub id: TaskId,
+    #[serde(default)]
     pub name: String,
+    #[serde(default)]
     pub description: String,
     pub depends_on: Vec<TaskId>,
     pub parallel_group: Option<String>,
+    #[serde(default)]
     pub exclusive_resources: Vec<String>,
     /// The files it will write, as globs.
+    #[serde(default)]
     pub files: Vec<String>,
     pub agent: Option<String>,
     pub model: Option<String>,
     pub max_attempts: Option<u32>,
     pub timeout: Option<Duration>,
     /// Ids of the acceptance criteria it covers.
+    #[serde(default)]
     pub target_acs: Vec<String>,
+    #[serde(skip_deserializing)]
     pub permissions: Option<Permissions>,
     /// The progress that the file tells.
+    #[serde(skip_deserializing)]
     pub record: Record,
     #[serde(skip)]
     pub(super) at: TaskPlaces,
@@ -200,6 +221,12 @@ pub(super) struct Mention {
     pub(super) what: Mentioned,
     pub(super) name: String,
     pub(super) at: TextSpan,
+}
+
+impl Mention {
+    pub(super) fn new(what: Mentioned, node: &Node) -> Self {
+        Self { what, name: node.as_scalar().unwrap_or_default().to_owned(), at: node.at }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

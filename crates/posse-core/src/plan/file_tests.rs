@@ -181,17 +181,17 @@ fn every_mistake_is_found_at_once_with_its_place() {
     refused(
         "meta:\n  max_attempts_default: 0\n  timeout_default: soon\n  parallel: many\n  status: fialed\n  name: a\n  name: b\n  budget: {quota_ceiling_usd: -1}\nsections:\n  - name: no id\n  - id: s\n    tasks:\n      - name: no id\n      - id: a b\n      - id: c\n        status: blocked\n        files: {x: y}\n",
         &[
-            "p.yaml:2:25: `max_attempts_default` should be a whole number, 1 or more, this is `0`",
-            "p.yaml:3:20: `timeout_default` should be a duration such as 90s, 15m or 1h30m, this is `soon`",
-            "p.yaml:4:13: `parallel` should be a whole number, 0 or more, this is `many`",
+            "p.yaml:2:25: `max_attempts_default` should be a whole number, 1 or more, this is 0",
+            "p.yaml:3:20: `timeout_default` should be a duration such as \"90s\", \"15m\" or \"7d\", or a number of seconds, this is the text \"soon\"",
+            "p.yaml:4:13: `parallel` should be a whole number, 1 or more, this is the text \"many\"",
             "p.yaml:7:3: `name` is given twice; first at 6:3 (keep one of them)",
-            "p.yaml:8:31: `quota_ceiling_usd` should be a number, 0 or more, this is `-1`",
+            "p.yaml:8:31: `quota_ceiling_usd` should be a number, 0 or more, this is -1",
             "p.yaml:10:5: the section has no `id` (give it one that no other section has)",
             "p.yaml:13:9: the task has no `id` (give it one that no other task of the plan has)",
             "p.yaml:14:13: an id may not contain ' '; use letters, digits, '.', '-' and '_'",
             "p.yaml:15:13: task c has no `name`",
-            "p.yaml:16:17: `blocked` is no status (one of pending, in_progress, completed, verified, failed, skipped, suspended)",
-            "p.yaml:17:16: `files` should be a list, this is a map",
+            "p.yaml:16:17: `status` should be one of pending, in_progress, completed, verified, failed, skipped, suspended, this is the text \"blocked\"",
+            "p.yaml:17:16: `files` should be a list of words, this is a table",
         ],
     );
     refused("- a\n", &["p.yaml:1:1: a plan should be a map, this is a list"]);

@@ -1,28 +1,32 @@
 //! The `meta` of a plan.
 
-use super::fields::{Keys, MapFields, as_bool, word};
-use super::file::{BudgetMeta, Escalation, Gate, GateWhen, Mention, Mentioned, Meta, Parallel, Validation};
+use super::fields::{Keys, MapFields};
+use super::file::{Gate, GateWhen, Isolation, Mention, Mentioned, Meta, OnWarning, Parallel};
 use super::yaml::{Node, Value};
-use crate::file_problem::{ProblemList, TextSpan};
+use crate::config::ValueKind::{Amount, Bool, OneOf, Scalar, Scalars};
+use crate::config::{LONG, POSITIVE, Typed, typed};
+use crate::file_problem::ProblemList;
 
+#[rustfmt::skip]
 const META: Keys = Keys {
     of: "meta",
-    // Nothing is mailed.
-    ignored: &["status", "pause_reason", "failure_reason", "created", "notification_email"],
+    fields: &[
+        ("name", Scalar), ("description", Scalar), ("plan_doc", Scalar), ("source_item", Scalar),
+        ("requirements_path", Scalar), ("max_attempts_default", POSITIVE), ("timeout_default", LONG),
+        ("circuit_breaker_threshold", POSITIVE), ("circuit_breaker_reset_timeout", LONG),
+        ("backoff_base", LONG), ("backoff_max", LONG), ("budget_limit_usd", Amount), ("step_notifications", Bool),
+        ("isolation", OneOf(&Isolation::WORDS)),
+    ],
+    others: &[
+        "budget", "validation", "model_escalation", "parallel", "gates", "title",
+        // Of the original orchestrator, and a label. Nothing is mailed.
+        "status", "pause_reason", "failure_reason", "created", "notification_email",
+    ],
     elsewhere: &[
-        ("max_attempts", "max_attempts_default"),
-        ("timeout", "timeout_default"),
-        ("max_parallel", "parallel"),
+        ("max_attempts", "max_attempts_default"), ("timeout", "timeout_default"), ("max_parallel", "parallel"),
     ],
     harmless: &[
-        "name",
-        "title",
-        "description",
-        "created",
-        "status",
-        "pause_reason",
-        "failure_reason",
-        "step_notifications",
+        "name", "title", "description", "created", "status", "pause_reason", "failure_reason", "step_notifications",
         "notification_email",
     ],
     ..Keys::NONE
@@ -30,134 +34,101 @@ const META: Keys = Keys {
 
 const BUDGET: Keys = Keys {
     of: "budget",
+    fields: &[("quota_ceiling_usd", Amount), ("max_quota_percent", Amount), ("reserved_budget_usd", Amount)],
     elsewhere: &[("ceiling", "quota_ceiling_usd"), ("limit_usd", "quota_ceiling_usd")],
     ..Keys::NONE
 };
 
-const VALIDATION: Keys =
-    Keys { of: "validation", elsewhere: &[("max_attempts", "max_validation_attempts")], ..Keys::NONE };
+const VALIDATION: Keys = Keys {
+    of: "validation",
+    fields: &[
+        ("enabled", Bool),
+        ("run_after", Scalars),
+        ("validators", Scalars),
+        ("max_validation_attempts", POSITIVE),
+        ("warn_policy", OneOf(&OnWarning::WORDS)),
+    ],
+    elsewhere: &[("max_attempts", "max_validation_attempts")],
+    ..Keys::NONE
+};
 
-const ESCALATION: Keys = Keys { of: "model_escalation", ..Keys::NONE };
+const ESCALATION: Keys = Keys {
+    of: "model_escalation",
+    fields: &[
+        ("enabled", Bool),
+        ("escalate_after", POSITIVE),
+        ("max_model", Scalar),
+        ("validation_model", Scalar),
+        ("starting_model", Scalar),
+    ],
+    ..Keys::NONE
+};
 
-const GATE: Keys = Keys { of: "a gate", aliases: &[("command", "cmd")], harmless: &["name"], ..Keys::NONE };
+const GATE: Keys = Keys {
+    of: "a gate",
+    fields: &[("name", Scalar), ("when", OneOf(&GateWhen::WORDS))],
+    others: &["cmd"],
+    aliases: &[("command", "cmd")],
+    harmless: &["name"],
+    ..Keys::NONE
+};
 
+/// The name of the plan, and what else `meta` says.
 pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut ProblemList) -> (Option<String>, Meta) {
-    let Some(mut fields) = MapFields::open(node, &META, found) else { return (None, Meta::default()) };
-    let mut mention = |mentioned: Option<(String, TextSpan)>| {
-        let (name, at) = mentioned.filter(|(name, _)| !name.trim().is_empty())?;
-        mentions.push(Mention { what: Mentioned::File, name: name.clone(), at });
-        Some(name)
-    };
-    let meta = Meta {
-        description: fields.text("description").unwrap_or_default(),
-        plan_doc: mention(fields.text_at("plan_doc")),
-        source_item: mention(fields.text_at("source_item")),
-        requirements_path: fields.words("requirements_path"),
-        max_attempts: fields.count_from_1("max_attempts_default"),
-        timeout: fields.duration("timeout_default"),
-        breaker_threshold: fields.count_from_1("circuit_breaker_threshold"),
-        breaker_reset: fields.duration("circuit_breaker_reset_timeout"),
-        backoff_base: fields.duration("backoff_base"),
-        backoff_max: fields.duration("backoff_max"),
-        budget: budget(&mut fields),
-        validation: fields.map("validation", &VALIDATION).map_or_else(Validation::default, |f| validation(f, mentions)),
-        escalation: fields.map("model_escalation", &ESCALATION).map_or_else(Escalation::default, escalation),
-        step_notifications: fields.switch("step_notifications"),
-        parallel: parallel(&mut fields),
-        isolation: fields.choice("isolation"),
-        gates: gates(&mut fields),
-    };
-    (name(&mut fields), meta)
+    let Some(mut fields) = MapFields::read(node, &META, found) else { return (None, Meta::default()) };
+    let files = fields.words("plan_doc").chain(fields.words("source_item"));
+    mentions.extend(files.map(|node| Mention::new(Mentioned::File, node)));
+    fields.nest("budget", &BUDGET, found);
+    fields.nest("model_escalation", &ESCALATION, found);
+    if let Some(validation) = fields.nest("validation", &VALIDATION, found) {
+        mentions.extend(validation.words("run_after").map(|node| Mention::new(Mentioned::RunAfter, node)));
+        mentions.extend(validation.words("validators").map(|node| Mention::new(Mentioned::Validator, node)));
+    }
+    let mut meta: Meta = fields.whole();
+    meta.budget.ceiling_usd = meta.budget.ceiling_usd.or_else(|| fields.values.get("budget_limit_usd")?.as_f64());
+    meta.parallel = fields.node("parallel").and_then(|node| parallel(node, found));
+    meta.gates = fields.node("gates").map_or_else(Vec::new, |node| gates(node, found));
+    (name(&fields, found), meta)
 }
 
 /// The name of the plan. The original orchestrator's planners also wrote `title`, and its programs never read it.
-fn name(fields: &mut MapFields<'_, '_>) -> Option<String> {
-    let name = fields.words("name");
-    let Some((title, at)) = fields.text_at("title") else { return name };
+fn name(fields: &MapFields<'_>, found: &mut ProblemList) -> Option<String> {
+    let name = fields.text("name");
+    let Some(title) = fields.words("title").next() else { return name };
     let what = if name.is_some() { "`title` has no effect beside `name`" } else { "`title` is read as `name`" };
-    fields.found.warning(at, what).add_hint("keep `name`");
-    name.or(Some(title).filter(|title| !title.trim().is_empty()))
+    found.warning(title.at, what).add_hint("keep `name`");
+    name.or_else(|| title.as_scalar().map(str::to_owned))
 }
 
-fn budget(fields: &mut MapFields<'_, '_>) -> BudgetMeta {
-    let short = fields.amount("budget_limit_usd");
-    let Some(mut inner) = fields.map("budget", &BUDGET) else {
-        return BudgetMeta { ceiling_usd: short, ..BudgetMeta::default() };
-    };
-    let ceiling = inner.amount("quota_ceiling_usd");
-    let budget = BudgetMeta {
-        ceiling_usd: ceiling.or(short),
-        percent: inner.amount("max_quota_percent"),
-        reserved_usd: inner.amount("reserved_budget_usd"),
-    };
-    drop(inner);
-    if let (Some(_), Some(_), Some(node)) = (ceiling, short, fields.node("budget_limit_usd")) {
-        let problem = fields.error(node.at, "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same");
-        problem.add_hint("keep one of them");
-    }
-    budget
-}
-
-fn validation(mut fields: MapFields<'_, '_>, mentions: &mut Vec<Mention>) -> Validation {
-    let default = Validation::default();
-    let mut agents = |key: &'static str, what| {
-        let nodes = fields.list(key)?;
-        mentions.extend(nodes.iter().map(|node| Mention { what, name: word(node), at: node.at }));
-        Some(nodes.into_iter().map(word).collect())
-    };
-    let run_after = agents("run_after", Mentioned::RunAfter);
-    let validators = agents("validators", Mentioned::Validator);
-    Validation {
-        enabled: fields.switch("enabled").unwrap_or(default.enabled),
-        run_after: run_after.unwrap_or(default.run_after),
-        validators: validators.unwrap_or(default.validators),
-        max_attempts: fields.count_from_1("max_validation_attempts").unwrap_or(default.max_attempts),
-        on_warning: fields.choice("warn_policy").unwrap_or(default.on_warning),
-    }
-}
-
-fn escalation(mut fields: MapFields<'_, '_>) -> Escalation {
-    let default = Escalation::default();
-    Escalation {
-        enabled: fields.switch("enabled").unwrap_or(default.enabled),
-        after: fields.count_from_1("escalate_after").unwrap_or(default.after),
-        max_model: fields.words("max_model").unwrap_or(default.max_model),
-        validation_model: fields.words("validation_model").unwrap_or(default.validation_model),
-        starting_model: fields.words("starting_model").unwrap_or(default.starting_model),
-    }
-}
-
-fn parallel(fields: &mut MapFields<'_, '_>) -> Option<Parallel> {
-    let text = word(fields.node("parallel")?);
-    match (as_bool(&text), text.parse()) {
-        (Some(true), _) => Some(Parallel::On),
-        (Some(false), _) | (None, Ok(0 | 1)) => Some(Parallel::Off),
-        (None, Ok(workers)) => Some(Parallel::Workers(workers)),
-        (None, Err(_)) => {
-            // Says what it should be, and is absent then.
-            fields.count("parallel").map(|_| Parallel::Off)
+fn parallel(node: &Node, found: &mut ProblemList) -> Option<Parallel> {
+    match typed(node) {
+        Typed::Bool(true) => Some(Parallel::On),
+        Typed::Bool(false) | Typed::Whole(0 | 1) => Some(Parallel::Off),
+        _ => {
+            let workers = POSITIVE.check(node, "`parallel`", None, &mut Vec::new());
+            let workers = workers.map_err(|problem| found.errors.push(problem)).ok()?;
+            Some(Parallel::Workers(u32::try_from(workers.as_u64()?).ok()?))
         }
     }
 }
 
-fn gates(fields: &mut MapFields<'_, '_>) -> Vec<Gate> {
-    let Some(node) = fields.node("gates") else { return Vec::new() };
+fn gates(node: &Node, found: &mut ProblemList) -> Vec<Gate> {
     if !matches!(node.value, Value::List(_)) {
-        fields.error(node.at, format!("`gates` should be a list, this is {}", node.kind()));
+        found.error(node.at, format!("`gates` should be a list, this is {}", node.kind()));
     }
     let mut gates = Vec::new();
     for item in node.items() {
-        let Some(mut gate) = MapFields::open(item, &GATE, fields.found) else { continue };
-        let (command, name, when) = (gate.text_at("cmd"), gate.words("name"), gate.choice("when"));
-        let Some((command, at)) = command else {
-            gate.error(item.at, "the gate has no `cmd`").add_hint("`cmd:` is the command line to run");
+        let Some(gate) = MapFields::read(item, &GATE, found) else { continue };
+        let Some((at, command)) = gate.node("cmd").and_then(|node| Some((node.at, node.as_scalar()?.to_owned())))
+        else {
+            found.error(item.at, "the gate has no `cmd`").add_hint("`cmd:` is the command line to run");
             continue;
         };
         if let Some(why) = cannot_fail(&command) {
-            gate.found.warning(at, format!("this gate cannot fail: {why}"));
+            found.warning(at, format!("this gate cannot fail: {why}"));
         }
-        let name = name.unwrap_or_else(|| command.clone());
-        gates.push(Gate { name, when: when.unwrap_or(GateWhen::AfterTask), command });
+        let when = gate.text("when").and_then(|when| when.parse().ok()).unwrap_or(GateWhen::AfterTask);
+        gates.push(Gate { name: gate.text("name").unwrap_or_else(|| command.clone()), command, when });
     }
     gates
 }

@@ -56,8 +56,10 @@ fn samples(path: &str, key: &ConfigKey) -> [(Value, &'static str); 2] {
         ValueKind::Bool | ValueKind::OptIn => [(json!(false), "0"), (json!(false), "0")],
         ValueKind::Whole { max: 4, .. } => [(json!(1), "1"), (json!(2), "2")],
         ValueKind::Whole { .. } | ValueKind::Clamped => [(json!(77), "77"), (json!(78), " 78 ")],
-        ValueKind::OneOf { what: "role", .. } => [(json!("tester"), "tester"), (json!("programmer"), "programmer")],
-        ValueKind::OneOf { .. } => [(json!("ask"), "ask"), (json!("bypass"), "bypass")],
+        ValueKind::OneOf(names) if names.contains(&"tester") => {
+            [(json!("tester"), "tester"), (json!("programmer"), "programmer")]
+        }
+        ValueKind::OneOf(_) => [(json!("ask"), "ask"), (json!("bypass"), "bypass")],
         ValueKind::Provider => [(json!("claude_code"), "claude_code"), (json!("kiro_cli"), "kiro_cli")],
         ValueKind::Arguments => [(json!(["notify-send", "posse"]), ""), (json!(["x"]), "")],
         _ => [(json!("/a b"), "/a b"), (json!("c"), "c")],
