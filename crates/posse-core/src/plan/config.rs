@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::breaker::BreakerSettings;
-use super::budget::Budget;
+use super::budget::limit;
 use super::file::{BudgetMeta, Gate, GateWhen, Isolation, Plan};
 use super::limits::QuotaWaits;
 use crate::backlog::BacklogDirs;
@@ -196,7 +196,7 @@ impl ResolvedPlans {
 fn take_window(layer: &mut ConfigLayer, whose: WindowOwner) -> Option<(BudgetWindow, ValueOrigin)> {
     let (window, origin) = layer.take(WINDOW)?;
     let [ceiling_usd, percent, reserved_usd] = BUDGET.map(|path| layer.take(path)?.0.as_f64());
-    let limit_usd = Budget::new(&[BudgetMeta { ceiling_usd, percent, reserved_usd }]).limit()?;
+    let limit_usd = limit(&[BudgetMeta { ceiling_usd, percent, reserved_usd }])?;
     Some((BudgetWindow { whose, window: serde_json::from_value(window).ok()?, limit_usd }, origin))
 }
 

@@ -11,8 +11,6 @@ mod carryover;
 mod carryover_tests;
 mod messages;
 mod retry_policy;
-#[cfg(test)]
-mod scenarios;
 mod schedule;
 mod shared_limits;
 #[cfg(test)]

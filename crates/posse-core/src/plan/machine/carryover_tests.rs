@@ -26,9 +26,7 @@ fn next(last: &Table, person: Option<Event>, there: bool, only: Option<&str>) ->
     let settings = Settings { only: only.map(id), ..Settings::of(&plan) };
     let mut run = Run::new("p", &text, state, settings, &BTreeMap::from([(id("a"), 1)])).unwrap();
     run.take_over(&resumed.left);
-    let mut table = Table { run, now: 1000, wants: Vec::new(), told: Vec::new(), finished: None };
-    table.tell(Event::Started);
-    table
+    Table::of(run)
 }
 
 fn answer() -> Option<Event> {

@@ -95,17 +95,10 @@ fn a_person_need_not_wait_for_the_quota() {
 
 #[test]
 fn t77_what_others_spend_counts() {
-    let level = Level {
-        since: None,
-        name: "everything in the last 7d".into(),
-        limit_usd: Some(10.0),
-        spent: Total::default(),
-        of: Of::Everything,
-        window: None,
-    };
-    let mut run = run(vec![level]);
+    let name = "everything in the last 7d";
+    let mut run = run(vec![Level { name: name.into(), limit_usd: Some(10.0), of: Of::Everything, ..Level::default() }]);
     let spent = |cost_usd| Total { cost_usd, sessions: 1, ..Total::default() };
-    let others = |cost| Others { spent: vec![("everything in the last 7d".into(), spent(cost))], ..Others::default() };
+    let others = |cost| Others { spent: vec![(name.into(), spent(cost))], ..Others::default() };
     run.handle(Event::Started, Wall(0));
     let first = RunId { task: id("a"), start: 1, part: Part::Work };
     run.handle(Event::AreaReady { run: first.clone() }, Wall(1));

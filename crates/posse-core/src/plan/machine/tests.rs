@@ -45,7 +45,11 @@ impl Table {
         let (plan, _) = Plan::read("p", &text).unwrap_or_else(|problems| panic!("{problems}"));
         let mut settings = Settings::of(&plan);
         change(&mut settings);
-        let run = Run::new("p", &text, State::recorded(&plan), settings, &BTreeMap::new()).unwrap();
+        Self::of(Run::new("p", &text, State::recorded(&plan), settings, &BTreeMap::new()).unwrap())
+    }
+
+    /// Begins this run.
+    pub(super) fn of(run: Run) -> Self {
         let mut table = Self { run, now: 0, wants: Vec::new(), told: Vec::new(), finished: None };
         table.tell(Event::Started);
         table
@@ -383,10 +387,14 @@ fn what_cannot_be_merged_now_is_merged_when_a_person_says_so() {
     assert_eq!(run.record("a").status, TaskStatus::Suspended);
     assert!(run.record("a").question.as_ref().is_some_and(|question| question.contains("commit x")));
     assert_eq!(run.sessions(), ["b.1:-"], "the rest goes on");
+    let mut again = Table { run: run.run.clone(), ..Table::new("", "{id: z, name: Z}", |_| {}) };
     run.tell(Event::Answered { task: id("a"), answer: "done".into() });
     run.merged("a");
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Verified, 1));
     assert_eq!(run.sessions(), ["b.1:-"], "the work is not done again");
+    // Unless that is what the person wants.
+    again.tell(Event::Retry { task: id("a") });
+    assert_eq!((again.record("a").status, again.run.left().len()), (TaskStatus::Pending, 0));
 }
 
 #[test]
@@ -424,34 +432,29 @@ fn t85_stop_now_costs_nothing() {
     assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 0));
 }
 
+/// Neither a session that is lost nor checks that cannot be run say anything about the work: no attempt is spent, and the task is
+/// not tried for ever.
 #[test]
 fn t86_a_session_that_is_lost_again_and_again() {
-    let mut run = Table::new(", circuit_breaker_threshold: 9", "{id: a, name: A}", |_| {});
-    for _ in 0..2 {
-        run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
-        assert_eq!(run.record("a").attempts, 0);
-        run.wait();
-    }
-    run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
-    run.ended(RunOutcome::Failed);
-    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
-}
-
-/// Checks that cannot be run say nothing about the work: no attempt is spent, and it is not tried for ever.
-#[test]
-fn checks_that_cannot_be_run_again_and_again() {
-    let mut run = Table::new(", circuit_breaker_threshold: 9", "{id: a, name: A}", |s| s.has_gates = true);
-    for time in 1..=3 {
-        run.session("a", done());
-        let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
-        run.tell(Event::GatesNotRun { run: gates, why: "index.lock is there".into() });
-        assert_eq!(run.record("a").attempts, 0);
-        if time < 3 {
-            run.wait();
+    for has_gates in [false, true] {
+        let mut run = Table::new(", circuit_breaker_threshold: 9", "{id: a, name: A}", |s| s.has_gates = has_gates);
+        for time in 1..=3 {
+            if has_gates {
+                run.session("a", done());
+                let Some(Effect::RunGates { run: gates }) = run.wants.pop() else { panic!("no gates") };
+                run.tell(Event::GatesNotRun { run: gates, why: "index.lock is there".into() });
+            } else {
+                run.session("a", Outcome::Infra(failed(FailedHow::Lost)));
+            }
+            assert_eq!(run.record("a").attempts, 0);
+            if time < 3 {
+                run.wait();
+            }
         }
+        run.ended(RunOutcome::Failed);
+        assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
+        assert!(run.record("a").last_error.unwrap().starts_with("3 times in a row: "));
     }
-    run.ended(RunOutcome::Failed);
-    assert_eq!(run.record("a").failure_kind, Some(FailureKind::Config));
 }
 
 #[test]
@@ -501,22 +504,28 @@ fn what_an_earlier_run_left_behind() {
     let text = "meta: {name: p, validation: {enabled: true, run_after: [tester]}}\nsections:\n  - {id: s, tasks: [\n{id: a, name: A, status: in_progress, attempts: 2},\n{id: b, name: B, agent: tester, status: completed, attempts: 1}]}\n";
     let (plan, _) = Plan::read("p", text).unwrap();
     let starts = BTreeMap::from([(id("a"), 4)]);
-    let mut run = Run::new("p", text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap();
-    assert_eq!(
-        run.state().get(&id("a")).map(|record| (record.status, record.attempts)),
-        Some((TaskStatus::Pending, 1))
-    );
-    let effects = run.handle(Event::Started, Wall(0));
-    assert!(matches!(&effects[..], [Effect::StartSession { run, .. }] if run.task == id("b")), "{effects:?}");
-    let Effect::StartSession { run: validator, .. } = effects[0].clone() else { panic!() };
-    let judgement = Judgement { verdict: Verdict::Pass, findings: vec!["[PASS]".into()] };
-    let effects = run
-        .handle(Event::ValidatorEnded { run: validator, judgement, outcome: done(), usage: Usage::default() }, Wall(1));
-    let Some(Effect::Merge { run: merge }) = effects.last().cloned() else { panic!("{effects:?}") };
-    let effects =
-        run.handle(Event::MergeEnded { run: merge, result: MergeResult::Merged { commits: Vec::new() } }, Wall(2));
-    assert!(
-        effects.contains(&Effect::MakeArea { run: RunId { task: id("a"), start: 5, part: Part::Work } }),
-        "{effects:?}"
-    );
+    let mut run = Table::of(Run::new("p", text, State::recorded(&plan), Settings::of(&plan), &starts).unwrap());
+    assert_eq!((run.record("a").status, run.record("a").attempts), (TaskStatus::Pending, 1));
+    assert_eq!(run.sessions(), ["b.0/validator"]);
+    run.verdict("b", Verdict::Pass);
+    run.merged("b");
+    assert_eq!(run.sessions(), ["a.5:-"]);
+}
+
+/// Refunded attempts are no failures: twice out of quota, and still the model it began with.
+#[test]
+fn t59_limits_do_not_escalate() {
+    let meta = ", model_escalation: {enabled: true, escalate_after: 1}";
+    let mut run = Table::new(meta, "{id: a, name: A}", |_| {});
+    for start in 1..=2 {
+        assert_eq!(run.sessions(), [format!("a.{start}:sonnet")]);
+        let reset = run.now + 600;
+        run.session("a", limited(reset));
+        run.wait();
+    }
+    assert_eq!(run.sessions(), ["a.3:sonnet"]);
+    // A failure does.
+    run.session("a", Outcome::Failed(failed(FailedHow::Timeout)));
+    run.wait();
+    assert_eq!(run.sessions(), ["a.4:opus"]);
 }
