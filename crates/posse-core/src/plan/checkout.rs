@@ -37,13 +37,7 @@ impl Loose {
     }
 
     pub fn check_ended(&mut self, dirty: &[Was]) {
-        if let Some(before) = self.checking.take() {
-            self.left_by_check(&before, dirty);
-        }
-    }
-
-    /// A check, or a validator, has left what was not there before.
-    pub fn left_by_check(&mut self, before: &[GitPath], dirty: &[Was]) {
+        let Some(before) = self.checking.take() else { return };
         for was in dirty {
             match self.files.iter_mut().find(|file| file.path == was.path) {
                 Some(file) => file.content.clone_from(&was.content),

@@ -21,7 +21,7 @@ use crate::written::constant;
 /// What a session leaves behind that can tell of a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Signs<'a> {
-    /// The last word of the tool about its limits, if it says such things.
+    /// The tool said in an event of its own that it was rejected.
     pub event: Option<LimitEvent<'a>>,
     /// The session failed: the process did not exit with 0, or the tool says that the result is an error.
     pub failed: bool,
@@ -36,7 +36,6 @@ pub struct Signs<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitEvent<'a> {
-    pub status: &'a str,
     /// Seconds since the epoch.
     pub resets_at: Option<i64>,
     /// `five_hour`, `seven_day`.
@@ -71,9 +70,7 @@ const STILL_MEANT: i64 = 10 * 60;
 pub fn detect(signs: &Signs<'_>, now: Wall, local: &TimeZone, probes: u32, waits: &QuotaWaits) -> Option<Hold> {
     let known = |reset, reason| known(reset, now, reason, waits);
     let probe = |reason| probe(now, probes, reason, waits);
-    if let Some(event) = signs.event
-        && event.status == "rejected"
-    {
+    if let Some(event) = signs.event {
         let reason = format!("usage limit{}", event.kind.map(|kind| format!(" ({kind})")).unwrap_or_default());
         return Some(match event.resets_at {
             Some(seconds) => known(Wall(seconds.saturating_mul(1000)), reason),

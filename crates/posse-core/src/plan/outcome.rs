@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
-use super::report::{NoReport, Report, ReportFile, Said, find};
+use super::report::{NoReport, Report, Said, find};
 use crate::engine::hold::Hold;
 use crate::words;
 
@@ -21,7 +21,8 @@ pub struct Evidence<'a> {
     pub limit: Option<Hold>,
     /// What the tool itself said at the end, if it got that far.
     pub result: Option<ToolResult>,
-    pub report: ReportFile<'a>,
+    /// The file at the path that it was given.
+    pub report: Option<&'a str>,
     /// The agent's last message.
     pub last_message: Option<&'a str>,
     /// Its profile lets it write.

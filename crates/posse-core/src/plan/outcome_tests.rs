@@ -2,7 +2,7 @@
 
 use super::file::{OnWarning, Validation};
 use super::outcome::{Denial, Ended, Evidence, Outcome, ToolResult, decide, denied_again};
-use super::report::{Report, ReportFile};
+use super::report::Report;
 use super::verdict::{AfterVerdict, Judgement, Verdict, follow, judge};
 use crate::engine::hold::Hold;
 use crate::time::Wall;
@@ -20,7 +20,6 @@ struct Attempt {
     limit: Option<Hold>,
     result: Option<ToolResult>,
     report: Option<&'static str>,
-    fresh: bool,
     may_write: bool,
     left_work: bool,
 }
@@ -32,7 +31,6 @@ fn good() -> Attempt {
         limit: None,
         result: Some(result),
         report: Some(DONE),
-        fresh: true,
         may_write: true,
         left_work: true,
     }
@@ -64,7 +62,7 @@ fn outcome(attempt: Attempt) -> String {
         ended: attempt.ended,
         limit: attempt.limit,
         result: attempt.result,
-        report: attempt.report.map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: attempt.fresh }),
+        report: attempt.report,
         last_message: Some("I did it."),
         may_write: attempt.may_write,
         left_work: attempt.left_work,
@@ -92,7 +90,6 @@ fn the_order_of_outcomes() {
     let denied = |target| ToolResult { turns: Some(3), denials: vec![refused("Write", target)], ..no_turn.clone() };
     let old = r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#;
     let foreign = r#"{"task_id":"1.2","nonce":"N","status":"completed","message":"x"}"#;
-    let wrote = |fresh, report| Attempt { fresh, ..reported(report) };
     let changed_nothing = |report| Attempt { left_work: false, ..reported(report) };
     for (name, attempt, expected) in [
         ("all is well", good(), "done: did it"),
@@ -107,7 +104,7 @@ fn the_order_of_outcomes() {
         ("an error", Attempt { report: None, ..with_result(error) }, "tool_error: ended in an error: API Error: 500"),
         ("killed by somebody", silent(Ended::Killed(9)), "tool_error: was ended by signal 9"),
         ("nothing at all", silent(Ended::Exited(0)), "infra no_report: wrote no result, and ended without a word"),
-        ("T40: the report of an older run", wrote(false, old), "no_report: wrote no result"),
+        ("T40: the report of an older run", reported(old), "no_report: wrote no result"),
         ("T41: another task's report", reported(foreign), "bad_report: bad report: it is about task 1.2, not 1.1"),
         ("T87: lost after it had reported", Attempt { result: None, ..ended(Ended::Lost) }, "done: did it"),
         ("T86: lost before", silent(Ended::Lost), "infra lost: was lost before it reported"),

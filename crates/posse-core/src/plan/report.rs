@@ -56,17 +56,6 @@ pub struct Aside {
     pub file_path: Option<String>,
 }
 
-/// The file at the path that the session was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportFile<'a> {
-    Missing,
-    Found {
-        text: &'a str,
-        /// It was written after the session began.
-        fresh: bool,
-    },
-}
-
 /// Why there is no report.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoReport {
@@ -76,36 +65,22 @@ pub enum NoReport {
     Bad(String),
 }
 
-/// The report of a session: from its file, else from its last message.
-pub fn find(file: ReportFile<'_>, last_message: Option<&str>, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
-    if let ReportFile::Found { text, fresh } = file {
-        match read(text, task, nonce, fresh) {
-            Err(NoReport::Missing) => {}
-            found => return found,
-        }
-    }
-    match last_message.and_then(last_block) {
-        // A message has no age: it is of this session.
-        Some(block) => read(block, task, nonce, true),
-        None => Err(NoReport::Missing),
+/// The report of a session: from the file at the path that it was given, else from its last message.
+pub fn find(file: Option<&str>, last_message: Option<&str>, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
+    match file.map(|text| read(text, task, nonce)) {
+        Some(found) if found != Err(NoReport::Missing) => found,
+        _ => read(last_message.and_then(last_block).ok_or(NoReport::Missing)?, task, nonce),
     }
 }
 
-fn read(text: &str, task: &TaskId, nonce: &str, fresh: bool) -> Result<Report, NoReport> {
+fn read(text: &str, task: &TaskId, nonce: &str) -> Result<Report, NoReport> {
     #[derive(Deserialize)]
     struct Whose {
         nonce: Option<String>,
     }
-    let whose: Whose = match serde_json::from_str(text) {
-        Ok(whose) => whose,
-        // What is not JSON carries no nonce; it counts only if it can be from nobody else.
-        Err(error) if fresh => return Err(NoReport::Bad(format!("it is not JSON: {error}"))),
-        Err(_) => return Err(NoReport::Missing),
-    };
-    match whose.nonce {
-        Some(other) if other != nonce => return Err(NoReport::Missing),
-        None if !fresh => return Err(NoReport::Missing),
-        _ => {}
+    let whose: Whose = serde_json::from_str(text).map_err(|error| NoReport::Bad(format!("it is not JSON: {error}")))?;
+    if whose.nonce.is_some_and(|other| other != nonce) {
+        return Err(NoReport::Missing);
     }
     let report: Report = serde_json::from_str(text).map_err(|error| NoReport::Bad(error.to_string()))?;
     if report.task_id != task.as_str() {
@@ -141,43 +116,21 @@ mod tests {
 
     const GOOD: &str = r#"{"task_id":"1.1","nonce":"N","status":"completed","message":"done","plan_modified":true}"#;
 
-    fn found(file: Option<(&str, bool)>, message: Option<&str>) -> Result<Said, NoReport> {
-        let file = file.map_or(ReportFile::Missing, |(text, fresh)| ReportFile::Found { text, fresh });
+    fn found(file: Option<&str>, message: Option<&str>) -> Result<Said, NoReport> {
         find(file, message, &"1.1".parse().unwrap(), "N").map(|report| report.status)
     }
 
     #[test]
     fn whose_report_it_is() {
         let fenced = format!("All done.\n```json\n{{\"a\": 1}}\n```\nand\n```json\n{GOOD}\n```\n");
+        let (old, of_nobody) = (GOOD.replace("N", "OLD"), GOOD.replace(r#""nonce":"N","#, ""));
         for (name, file, message, expected) in [
-            ("the file", Some((GOOD, true)), None, Ok(Said::Completed)),
+            ("the file", Some(GOOD), None, Ok(Said::Completed)),
             ("T11: a read-only agent's last message", None, Some(fenced.as_str()), Ok(Said::Completed)),
             ("the message is the report", None, Some(GOOD), Ok(Said::Completed)),
-            (
-                "T40: a file of an older run",
-                Some((r#"{"task_id":"1.1","nonce":"OLD","status":"completed","message":"x"}"#, false)),
-                None,
-                Err(NoReport::Missing),
-            ),
-            (
-                "a file of an older run, and a message",
-                Some((r#"{"nonce":"OLD"}"#, true)),
-                Some(GOOD),
-                Ok(Said::Completed),
-            ),
-            (
-                "an old file without nonce",
-                Some((r#"{"task_id":"1.1","status":"completed","message":"x"}"#, false)),
-                None,
-                Err(NoReport::Missing),
-            ),
-            (
-                "a new file without nonce",
-                Some((r#"{"task_id":"1.1","status":"completed","message":"x"}"#, true)),
-                None,
-                Ok(Said::Completed),
-            ),
-            ("old rubbish", Some(("{", false)), None, Err(NoReport::Missing)),
+            ("T40: a file of an older run", Some(old.as_str()), None, Err(NoReport::Missing)),
+            ("a file of an older run, and a message", Some(old.as_str()), Some(GOOD), Ok(Said::Completed)),
+            ("a file without nonce", Some(of_nobody.as_str()), None, Ok(Said::Completed)),
             ("nothing at all", None, Some("All PASS, done."), Err(NoReport::Missing)),
             ("only a quoted example", None, Some("```\nnot json\n```"), Err(NoReport::Missing)),
         ] {
@@ -190,7 +143,7 @@ mod tests {
             ("cut off", GOOD[..40].to_owned(), "it is not JSON"),
             ("a question that is none", GOOD.replace("completed", "suspended"), "asks nothing"),
         ] {
-            let error = found(Some((&text, true)), None).unwrap_err().to_string();
+            let error = found(Some(&text), None).unwrap_err().to_string();
             assert!(error.starts_with("bad report: ") && error.contains(why), "{name}: {error}");
         }
     }

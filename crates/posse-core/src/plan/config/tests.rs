@@ -258,14 +258,6 @@ fn checks_of_the_project_hold_for_every_plan() {
 }
 
 #[test]
-fn t51_a_gate_that_cannot_fail_is_warned_of() {
-    let text = "test_command = 'pytest || echo ok'";
-    let (_, warnings) = parsed(text, Project, ConfigFormat::Toml).unwrap();
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].to_string().starts_with("1:16: this gate cannot fail"), "{}", warnings[0]);
-}
-
-#[test]
 fn what_changed_is_told() {
     let (was, is) = (project("test_command = 'make test'"), project("test_command = 'true'\n[task]\ntimeout = '1h'"));
     let told: Vec<String> =

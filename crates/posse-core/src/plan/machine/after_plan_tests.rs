@@ -125,7 +125,6 @@ fn checks_that_are_left_out_are_no_success_of_theirs() {
     assert_eq!(Table::of(next).wants, [Effect::CheckPlan]);
     // Where there are none, it means nothing.
     let mut table = Table::new("", "{id: a, name: A}", |settings| settings.skip_after_plan = true);
-    table.session("a", done());
-    table.merged("a");
+    table.done("a");
     table.ended(RunOutcome::Verified);
 }

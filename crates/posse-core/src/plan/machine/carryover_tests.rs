@@ -54,8 +54,7 @@ fn what_could_not_be_merged_is_merged_by_the_next_run() {
 fn a_status_that_a_person_changed_counts() {
     let mut run = Table::new("", "{id: a, name: A, max_attempts: 1},\n{id: b, name: B}", |_| {});
     run.session("a", Outcome::Failed(failed(FailedHow::Reported)));
-    run.session("b", done());
-    run.merged("b");
+    run.done("b");
     run.ended(RunOutcome::Failed);
     let text = run.run.mirror().unwrap();
     let read = |last: &Run, text: &str| last.state_between_runs(&Plan::read("p", text).unwrap().0);
@@ -102,8 +101,7 @@ fn what_was_not_asked_for_waits() {
     last.merge("a", MergeResult::NotNow { why: "commit x".into() });
     let mut other = next(&last, answer(), true, Some("b"));
     assert_eq!(other.sessions(), ["b.1:-"]);
-    other.session("b", done());
-    other.merged("b");
+    other.done("b");
     assert_eq!(other.finished.as_ref().map(|(outcome, _)| *outcome), Some(RunOutcome::Verified));
     let mut run = next(&other, None, true, None);
     run.merged("a");

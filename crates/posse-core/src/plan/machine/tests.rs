@@ -131,6 +131,12 @@ impl Table {
         self.merge(task, MergeResult::Merged { commits: vec!["c".into()] });
     }
 
+    /// The session of a task does its work, and that is merged.
+    pub(super) fn done(&mut self, task: &str) {
+        self.session(task, done());
+        self.merged(task);
+    }
+
     /// Lets the time pass until it wants to be woken. How many seconds that was.
     pub(super) fn wait(&mut self) -> i64 {
         let deadline = self.run.deadline().expect("something to wait for").0 / 1000;
@@ -162,8 +168,7 @@ fn one_task_after_the_other_to_the_end() {
     assert_eq!(run.sessions(), [""; 0], "b waits for the merge");
     run.merged("a");
     assert_eq!(run.sessions(), ["b.1:-"]);
-    run.session("b", done());
-    run.merged("b");
+    run.done("b");
     run.ended(RunOutcome::Verified);
     assert_eq!(run.record("a").commits, ["c"]);
     assert_eq!(run.record("a").cost_usd, Some(1.0));
@@ -315,8 +320,7 @@ fn t63_t70_a_limit_costs_no_attempt_and_no_work_of_others() {
     assert_eq!((run.record("b").status, run.record("b").attempts), (TaskStatus::Pending, 0));
     assert_eq!(run.wait(), 90);
     assert_eq!(run.sessions(), ["b.2:-"], "another start, the same attempt");
-    run.session("b", done());
-    run.merged("b");
+    run.done("b");
     run.ended(RunOutcome::Verified);
 }
 
@@ -332,18 +336,14 @@ fn t73_the_money_is_spent() {
     let level = Level { name: "plan".into(), limit_usd: Some(2.0), ..Level::default() };
     let mut run =
         Table::new("", "{id: a, name: A},\n{id: b, name: B},\n{id: c, name: C}", |s| s.levels = vec![level.clone()]);
-    run.session("a", done());
-    run.merged("a");
-    run.session("b", done());
-    run.merged("b");
+    run.done("a");
+    run.done("b");
     run.ended(RunOutcome::BudgetExhausted);
     assert_eq!(run.finished.as_ref().unwrap().1, "plan: 2.00 USD of 2.00 USD are spent");
     // Enough for exactly what there is to do is enough.
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |s| s.levels = vec![level]);
-    run.session("a", done());
-    run.merged("a");
-    run.session("b", done());
-    run.merged("b");
+    run.done("a");
+    run.done("b");
     run.ended(RunOutcome::Verified);
 }
 
@@ -352,14 +352,12 @@ fn a_part_of_a_plan() {
     let tasks = "{id: a, name: A, status: failed, attempts: 3},\n{id: b, name: B},\n{id: c, name: C, depends_on: [b]}";
     let mut run = Table::new("", tasks, |s| s.from = Some(id("b")));
     for task in ["b", "c"] {
-        run.session(task, done());
-        run.merged(task);
+        run.done(task);
     }
     // The plan is not complete, and says so.
     run.ended(RunOutcome::Failed);
     let mut run = Table::new("", tasks, |s| s.only = Some(id("b")));
-    run.session("b", done());
-    run.merged("b");
+    run.done("b");
     run.ended(RunOutcome::Verified);
     assert!(!run.run.has_completed_plan(), "a part is not the whole");
     let run = Table::new("", tasks, |s| s.only = Some(id("c")));
@@ -416,8 +414,7 @@ fn t84_stop_after_the_task_keeps_its_result() {
     let mut run = Table::new("", "{id: a, name: A},\n{id: b, name: B}", |_| {});
     run.tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(run.finished, None);
-    run.session("a", done());
-    run.merged("a");
+    run.done("a");
     run.ended(RunOutcome::Stopped);
     assert_eq!(run.record("a").status, TaskStatus::Verified);
 }
@@ -463,13 +460,11 @@ fn t90_an_answer_reaches_the_task() {
     run.session("a", Outcome::Suspended { question: "Which?".into(), context: Some("x or y".into()) });
     assert!(run.told.contains(&Notice::Question(id("a"), "Which?\n\nx or y".into())));
     run.tell(Event::Answered { task: id("a"), answer: "x".into() });
-    run.session("b", done());
-    run.merged("b");
+    run.done("b");
     assert_eq!(run.sessions(), ["a.2:-"]);
     let record = run.record("a");
     assert_eq!((record.question.as_deref(), record.answer.as_deref()), (Some("Which?\n\nx or y"), Some("x")));
-    run.session("a", done());
-    run.merged("a");
+    run.done("a");
     run.ended(RunOutcome::Verified);
 }
 
@@ -481,8 +476,7 @@ fn t23_a_task_that_a_session_added_is_run() {
         ours.replace("\n]}", ",\n{id: new, name: New, depends_on: [a]}\n]}").replace("name: p", "name: p, parallel: 9");
     run.tell(Event::PlanEdited { ours, theirs });
     assert_eq!(run.told, [Notice::EditRejected("meta: parallel cannot be changed while the plan runs".into())]);
-    run.session("a", done());
-    run.merged("a");
+    run.done("a");
     assert_eq!(run.sessions(), ["new.1:-"]);
 }
 

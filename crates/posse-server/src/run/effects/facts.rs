@@ -79,11 +79,7 @@ impl Facts {
 
     pub(super) fn limit_signs<'a>(&'a self, failed: bool, stderr: &'a str) -> Signs<'a> {
         let structured = self.limit.as_ref().filter(|limit| limit.source == LimitSource::Structured);
-        let event = structured.map(|limit| LimitEvent {
-            status: "rejected",
-            resets_at: limit.resets_at,
-            kind: limit.kind.as_deref(),
-        });
+        let event = structured.map(|limit| LimitEvent { resets_at: limit.resets_at, kind: limit.kind.as_deref() });
         let said = self.limit.as_ref().and_then(|limit| limit.text.as_deref()).unwrap_or_default();
         let ended = self.end.as_ref();
         let api_status = match ended.map(|end| &end.reason) {

@@ -19,7 +19,6 @@ use posse_core::plan::TaskId;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::{QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::{Ended, Evidence};
-use posse_core::plan::report::ReportFile;
 use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_core::time::Wall;
@@ -103,7 +102,7 @@ impl Over {
             ended: self.ended.clone(),
             limit,
             result: self.facts.result(),
-            report: report.map_or(ReportFile::Missing, |text| ReportFile::Found { text, fresh: true }),
+            report,
             last_message: self.facts.last_words(),
             may_write: false,
             left_work: false,
