@@ -33,20 +33,30 @@ impl Stage {
         Self { env, _home: home, server, id }
     }
 
-    /// Sends a prompt, and waits for the question that comes of it.
+    fn dialog(&self) -> Value {
+        self.env.http().get::<Value>(&format!("/terminals/{}", self.id)).unwrap()["dialog"].clone()
+    }
+
+    /// Waits until posse reads a dialog that fits.
     #[track_caller]
-    fn asks(&self) -> Value {
+    fn until_dialog(&self, fits: impl Fn(&Value) -> bool) -> Value {
         let mut events = self.env.http().events(None).unwrap();
-        self.env.run(["send", &self.id, "go on"]).ok();
         let give_up = Instant::now() + PATIENCE;
         while Instant::now() < give_up {
-            let shown: Value = self.env.http().get(&format!("/terminals/{}", self.id)).unwrap();
-            if !shown["dialog"]["report"].is_null() {
-                return shown["dialog"].clone();
+            let dialog = self.dialog();
+            if fits(&dialog) {
+                return dialog;
             }
             events.next_event().unwrap();
         }
-        panic!("it never asks:\n{}\n{}", self.env.run(["output", &self.id]).stdout, self.server.log());
+        panic!("no such dialog is ever read:\n{}\n{}", self.screen().text(), self.server.log());
+    }
+
+    /// Sends a prompt, and waits for the question that comes of it.
+    #[track_caller]
+    fn asks(&self) -> Value {
+        self.env.run(["send", &self.id, "go on"]).ok();
+        self.until_dialog(|dialog| !dialog["report"].is_null())
     }
 
     #[track_caller]
@@ -66,7 +76,6 @@ impl Stage {
     /// below. Waits until posse reads a dialog that fits.
     #[track_caller]
     fn paint(&self, first: usize, rows: &[String], fits: impl Fn(&Value) -> bool) {
-        let mut events = self.env.http().events(None).unwrap();
         let shown: Value = self.env.http().get(&format!("/terminals/{}", self.id)).unwrap();
         let terminal = std::fs::read_link(format!("/proc/{}/fd/0", shown["pid"])).unwrap();
         assert!(terminal.starts_with("/dev/pts"), "{}", terminal.display());
@@ -76,23 +85,14 @@ impl Stage {
         }
         drawing.push_str("\x1b[0K\x1b[1B\x1b[1G\x1b[0J\x1b8");
         std::fs::File::options().write(true).open(terminal).unwrap().write_all(drawing.as_bytes()).unwrap();
-        let give_up = Instant::now() + PATIENCE;
-        while Instant::now() < give_up {
-            let shown: Value = self.env.http().get(&format!("/terminals/{}", self.id)).unwrap();
-            if fits(&shown["dialog"]) {
-                return;
-            }
-            events.next_event().unwrap();
-        }
-        panic!("the painted dialog is never read:\n{}", self.screen().text());
+        self.until_dialog(fits);
     }
 
     /// An automatic yes is refused: no key is pressed, and nothing is audited as accepted.
     #[track_caller]
     fn refuses_automatic_yes(&self, why: &str) {
         // Only its kind: the agent may draw a row of its own in between, such as the one that ends a turn.
-        let open =
-            || self.env.http().get::<Value>(&format!("/terminals/{}", self.id)).unwrap()["dialog"]["kind"].clone();
+        let open = || self.dialog()["kind"].clone();
         let before = (open(), self.server.log().turns().count(), self.audit());
         let refused = self.env.http().call("POST", &format!("/terminals/{}/input?message=y", self.id), "").unwrap();
         assert_eq!((refused.status, &refused.json()["kind"]), (409, &json!("unproven")), "{refused:?}");

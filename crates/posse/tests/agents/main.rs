@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod asking;
-mod auto_run;
 mod live;
 mod loop_run;
 mod plan_run;
