@@ -71,10 +71,10 @@ pub struct QueryReply {
 }
 
 /// Modes that vt100 does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 struct Modes {
-    /// `?7`: text continues in the next row.
-    wrap: bool,
+    /// `?7` is off: text does not continue in the next row.
+    no_wrap: bool,
     /// `4`: text shifts the rest of the row to the right.
     insert: bool,
     /// `?2026`: inside a synchronised update.
@@ -85,12 +85,6 @@ struct Modes {
     graphics: [bool; 2],
     /// Whether G1 is the one in use.
     shifted: bool,
-}
-
-impl Default for Modes {
-    fn default() -> Self {
-        Self { wrap: true, insert: false, frame: false, other_keys: 0, graphics: [false; 2], shifted: false }
-    }
 }
 
 pub struct Emulator {
@@ -298,10 +292,10 @@ impl Emulator {
         self.terminal.screen().bracketed_paste()
     }
 
-    /// Returns the sequences that set the modes for keys and mouse, whatever they were before.
+    /// Returns the sequences that set the modes for keys and mouse and the style of the cursor, whatever they were before.
     pub fn input_modes(&self) -> String {
         let set = self.terminal.screen().input_mode_formatted();
-        format!("{MOUSE_OFF}{set}\x1b[={}u\x1b[>4;{}m", self.keyboard_flags(), self.modes.other_keys)
+        format!("{MOUSE_OFF}\x1b[0 q{set}\x1b[={}u\x1b[>4;{}m", self.keyboard_flags(), self.modes.other_keys)
     }
 
     /// The flags of the kitty keyboard protocol; 0 is the old encoding.

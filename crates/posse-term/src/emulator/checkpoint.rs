@@ -125,13 +125,13 @@ impl Emulator {
             out.extend_from_slice(b"\x1b[?1049h");
         }
         self.write_shown(&mut out);
-        let Modes { wrap, insert, frame: _, other_keys, graphics, shifted } = self.modes;
+        let Modes { no_wrap, insert, frame: _, other_keys, graphics, shifted } = self.modes;
         let mut say = |on: bool, sequence: &[u8]| {
             if on {
                 out.extend_from_slice(sequence);
             }
         };
-        say(!wrap, b"\x1b[?7l");
+        say(no_wrap, b"\x1b[?7l");
         say(insert, b"\x1b[4h");
         say(graphics[0], b"\x1b(0");
         say(graphics[1], b"\x1b)0");

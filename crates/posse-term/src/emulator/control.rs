@@ -71,7 +71,7 @@ impl Emulator {
         let mouse = screen.mouse_protocol_mode();
         Some(match mode {
             1 => screen.application_cursor(),
-            7 => self.modes.wrap,
+            7 => !self.modes.no_wrap,
             9 => mouse == Mouse::Press,
             25 => !screen.hide_cursor(),
             47 | 1047 | 1049 => screen.alternate_screen(),
@@ -92,7 +92,7 @@ impl Emulator {
             1 | 6 | 9 | 25 | 1000 | 1002 | 1003 | 1005 | 1006 | 2004 => {
                 self.draw(format!("\x1b[?{mode}{last}").as_bytes());
             }
-            7 => self.modes.wrap = on,
+            7 => self.modes.no_wrap = !on,
             47 | 1047 | 1049 if on => self.enter_alternate(),
             1049 => self.leave_alternate(true),
             47 | 1047 => self.leave_alternate(false),

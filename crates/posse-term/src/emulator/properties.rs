@@ -227,7 +227,7 @@ proptest! {
         let mut emulator = new(size);
         run(&mut emulator, &events, |_| usize::MAX);
         // Without wrapping the two kinds of "in the last column" differ only by a mark that follows.
-        prop_assume!(emulator.modes.wrap || !emulator.at_margin());
+        prop_assume!(!emulator.modes.no_wrap || !emulator.at_margin());
         // Nor does one who joins know what was printed last.
         emulator.printed = Default::default();
         let mut joined = new(emulator.size());

@@ -139,16 +139,6 @@ fn an_emoji_in_the_corner_does_no_harm() {
 }
 
 #[test]
-fn a_character_cut_in_two_takes_nothing_with_it() {
-    // vte alone loses the `a`: it came in one piece with the end of one and the start of the next.
-    let mut emulator = new(5, 20);
-    for chunk in [&b"\xc3"[..], b"\xa9a\xc3", b"\xa9z"] {
-        emulator.feed(chunk);
-    }
-    assert_eq!(emulator.screen().rows[0], "éaéz");
-}
-
-#[test]
 fn each_screen_has_its_keyboard() {
     let mut emulator = fed("\x1b[>1u\x1b[?1049h\x1b[>5u\x1b[>7u");
     assert_eq!(emulator.keyboard_flags(), 7);

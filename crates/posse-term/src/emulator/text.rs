@@ -49,7 +49,7 @@ impl Emulator {
 
     /// Returns whether text needs no translation.
     pub(super) fn is_plain(&self) -> bool {
-        self.modes.wrap && !self.modes.insert && !self.has_graphics()
+        !self.modes.no_wrap && !self.modes.insert && !self.has_graphics()
     }
 
     fn has_graphics(&self) -> bool {
@@ -113,7 +113,7 @@ impl Emulator {
     fn print(&mut self, c: char) {
         let width = u16::try_from(c.width().unwrap_or(0)).unwrap_or(0).min(2);
         if width > 0 {
-            if !self.modes.wrap && self.terminal.screen().cursor_position().1 + width > self.size.cols() {
+            if self.modes.no_wrap && self.terminal.screen().cursor_position().1 + width > self.size.cols() {
                 self.go_to_column(self.size.cols() - width);
             }
             if self.modes.insert && !self.at_margin() {
@@ -130,7 +130,7 @@ impl Emulator {
     /// Moves the cursor back from the margin if wrapping is off. Called before everything but text: behind text a combining
     /// mark for the last character may still come.
     pub(super) fn settle(&mut self) {
-        if !self.modes.wrap && self.at_margin() {
+        if self.modes.no_wrap && self.at_margin() {
             self.go_to_column(self.size.cols() - 1);
         }
     }

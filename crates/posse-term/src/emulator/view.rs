@@ -5,7 +5,6 @@
 //! viewer's input has the encoding that the program expects. The window is never queried.
 
 use posse_core::screen::Size;
-use vt100::CursorStyle;
 
 use super::drawing::{Pen, may_join, write_position};
 use super::{Emulator, MOUSE_OFF};
@@ -23,16 +22,14 @@ struct ViewFrame {
     origin: (u16, u16),
     /// Row by row.
     cells: Vec<vt100::Cell>,
-    cursor: ViewCursor,
-    /// The sequences that set the modes for keys and mouse.
+    /// Row and column in the window, unless the cursor is hidden.
+    cursor: Option<(u16, u16)>,
+    /// The sequences that set the modes for keys and mouse, and the style of the cursor.
     modes: String,
 }
 
 /// The rows and columns shown around the cursor, if the window is large enough.
 const MARGIN: (u16, u16) = (4, 8);
-
-/// Row and column in the window, unless the cursor is hidden.
-type ViewCursor = (Option<(u16, u16)>, CursorStyle);
 
 impl TerminalView {
     /// The bytes to write before the first `paint`: an alternate screen and a keyboard mode of its own.
@@ -100,7 +97,7 @@ impl ViewFrame {
             shown,
             origin: (top, left),
             cells: cells.collect(),
-            cursor: ((!screen.hide_cursor()).then(|| (row - top, column - left)), screen.cursor_style()),
+            cursor: (!screen.hide_cursor()).then(|| (row - top, column - left)),
             modes,
         }
     }
@@ -139,17 +136,13 @@ impl ViewFrame {
     }
 
     fn write_cursor(&self, before: Option<&Self>, out: &mut Vec<u8>) {
-        let (position, style) = self.cursor;
         let old = before.map(|frame| frame.cursor);
-        if old.map(|(_, style)| style) != Some(style) {
-            out.extend_from_slice(format!("\x1b[{} q", style_number(style)).as_bytes());
+        if old.map(|cursor| cursor.is_some()) != Some(self.cursor.is_some()) {
+            out.extend_from_slice(if self.cursor.is_some() { b"\x1b[?25h" } else { b"\x1b[?25l" });
         }
-        if old.map(|(position, _)| position.is_some()) != Some(position.is_some()) {
-            out.extend_from_slice(if position.is_some() { b"\x1b[?25h" } else { b"\x1b[?25l" });
-        }
-        // Whatever was drawn moved it.
-        if let Some((row, column)) = position
-            && (!out.is_empty() || old.is_none_or(|(old, _)| old != position))
+        // Drawing has moved the cursor.
+        if let Some((row, column)) = self.cursor
+            && (!out.is_empty() || old != Some(self.cursor))
         {
             write_position(out, row, column);
         }
@@ -163,16 +156,4 @@ fn scrolled(origin: u16, cursor: u16, shown: u16, total: u16, margin: u16) -> u1
     let highest = cursor.saturating_sub(margin);
     let lowest = (cursor + 1 + margin).saturating_sub(shown);
     origin.clamp(lowest, highest.max(lowest)).min(total.saturating_sub(shown))
-}
-
-fn style_number(style: CursorStyle) -> u8 {
-    match style {
-        CursorStyle::Default => 0,
-        CursorStyle::BlinkBlock => 1,
-        CursorStyle::SteadyBlock => 2,
-        CursorStyle::BlinkUnderline => 3,
-        CursorStyle::SteadyUnderline => 4,
-        CursorStyle::BlinkVerticalBar => 5,
-        CursorStyle::SteadyVerticalBar => 6,
-    }
 }
