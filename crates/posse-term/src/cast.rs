@@ -10,7 +10,7 @@ use std::io::{self, BufRead};
 use std::time::Duration;
 
 use posse_core::screen::{BadSize, Size};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::sequence::cut_character;
 
@@ -49,20 +49,10 @@ pub enum CastError {
     #[error("this is no recording of version 2: {0}")]
     Header(String),
     #[error("line {line} of the recording makes no sense: {why}")]
-    Line { line: usize, why: BadCastLine },
+    Line { line: usize, why: String },
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum BadCastLine {
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
-    #[error("{0} is no time")]
-    Time(f64),
-    #[error("{0}")]
-    Size(#[from] BadSize),
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct HeaderLine {
     version: u8,
     width: u16,
@@ -155,39 +145,39 @@ impl<R: BufRead> CastReader<R> {
     pub fn header(&self) -> Header {
         self.header
     }
-
-    fn read(&mut self) -> Result<Option<CastEvent>, CastError> {
-        loop {
-            let mut text = Vec::new();
-            self.input.read_until(b'\n', &mut text)?;
-            if text.last() != Some(&b'\n') {
-                return Ok(None);
-            }
-            self.line += 1;
-            if let Some(event) = parse(&text).map_err(|why| CastError::Line { line: self.line, why })? {
-                return Ok(Some(event));
-            }
-        }
-    }
 }
 
 impl<R: BufRead> Iterator for CastReader<R> {
     type Item = Result<CastEvent, CastError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read().transpose()
+        loop {
+            let mut text = Vec::new();
+            if let Err(error) = self.input.read_until(b'\n', &mut text) {
+                return Some(Err(error.into()));
+            }
+            if text.last() != Some(&b'\n') {
+                return None;
+            }
+            self.line += 1;
+            let event = parse(&text).map_err(|why| CastError::Line { line: self.line, why }).transpose();
+            if event.is_some() {
+                return event;
+            }
+        }
     }
 }
 
 /// Parses one line. `None` is an unknown kind of event.
-fn parse(line: &[u8]) -> Result<Option<CastEvent>, BadCastLine> {
-    let (seconds, code, text): (f64, String, String) = serde_json::from_slice(line)?;
+fn parse(line: &[u8]) -> Result<Option<CastEvent>, String> {
+    let (seconds, code, text): (f64, String, String) =
+        serde_json::from_slice(line).map_err(|error| error.to_string())?;
     if !(0.0..1e12).contains(&seconds) {
-        return Err(BadCastLine::Time(seconds));
+        return Err(format!("{seconds} is no time"));
     }
     let what = match code.as_str() {
         "o" => CastEventKind::Output(text.into_bytes()),
-        "r" => CastEventKind::Resized(text.parse()?),
+        "r" => CastEventKind::Resized(text.parse().map_err(|error: BadSize| error.to_string())?),
         "m" => CastEventKind::Mark(text),
         "e" => CastEventKind::Evidence(text),
         _ => return Ok(None),

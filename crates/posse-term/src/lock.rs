@@ -35,7 +35,7 @@ pub fn describe(holder: Option<&Holder>) -> String {
 /// A lock that is held as long as this value lives.
 #[derive(Debug)]
 pub struct Lock {
-    file: File,
+    _file: File,
     /// The file to remove with the lock, so that it does not stay in the project.
     remove: Option<PathBuf>,
 }
@@ -44,16 +44,6 @@ impl Lock {
     /// Keeps the lock until the process exits, so that waiting for the lock waits for the exit.
     pub fn until_exit(self) {
         std::mem::forget(self);
-    }
-
-    /// Returns whether the path still leads to the locked file.
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
-        match std::fs::metadata(path) {
-            Ok(found) => Ok(place(found) == place(self.file.metadata()?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
     }
 }
 
@@ -74,39 +64,33 @@ pub fn acquire(path: &Path, patience: Duration) -> Result<Lock, LockError> {
 
 /// Like [`acquire`], for a file that is removed with the lock and names its purpose.
 pub fn acquire_for(purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
-    loop {
-        let mut lock = take(path, patience, Some(purpose))?;
-        if lock.is_at(path).map_err(|error| LockError::Io { path: path.to_owned(), error })? {
-            lock.remove = Some(path.to_owned());
-            return Ok(lock);
-        }
-    }
+    take(path, patience, Some(purpose))
 }
-
-/// A lock file in a project could have become a link to any file of the user.
-const NO_LINK: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 fn take(path: &Path, patience: Duration, purpose: Option<&str>) -> Result<Lock, LockError> {
     let io = |error| LockError::Io { path: path.to_owned(), error };
+    // A lock file in a project could have become a link to any file of the user.
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let mut options = File::options();
-    let mut file = options
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags(NO_LINK)
-        .open(path)
-        .map_err(io)?;
-    if !lock_within(&file, patience).map_err(io)? {
-        return Err(LockError::Held(serde_json::from_reader(file).ok()));
-    }
+    options.create(true).truncate(false).read(true).write(true).mode(0o600).custom_flags(no_link);
+    let mut file = loop {
+        let file = options.open(path).map_err(io)?;
+        if !lock_within(&file, patience).map_err(io)? {
+            return Err(LockError::Held(serde_json::from_reader(file).ok()));
+        }
+        // The holder may have removed the file meanwhile.
+        let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let locked = place(file.metadata().map_err(io)?);
+        if std::fs::metadata(path).is_ok_and(|found| place(found) == locked) {
+            break file;
+        }
+    };
     let holder =
         Holder { pid: std::process::id(), started: jiff::Timestamp::now(), purpose: purpose.map(str::to_owned) };
     // A full disk is no reason not to run: the lock itself holds.
     let written = serde_json::to_vec(&holder).unwrap_or_default();
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&written));
-    Ok(Lock { file, remove: None })
+    Ok(Lock { _file: file, remove: purpose.map(|_| path.to_owned()) })
 }
 
 fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
@@ -192,8 +176,8 @@ mod tests {
         });
         drop(first);
         let second = waiting.join().unwrap();
-        assert!(second.is_at(&path).unwrap(), "others must find the file that is locked");
-        assert!(acquire_for("a third", &path, Duration::ZERO).is_err());
+        let third = acquire_for("a third", &path, Duration::ZERO);
+        assert!(third.is_err(), "others must find the file that is locked");
         drop(second);
         assert!(!path.exists());
     }

@@ -68,13 +68,9 @@ impl Paths {
         };
         let hash = Sha256::digest(home.as_os_str().as_bytes());
         let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let runtime = RuntimeSearch {
-            temporary: Path::new("/tmp"),
-            user: rustix::process::getuid().as_raw(),
-            noted: noted_runtime(&home),
-            session: given("XDG_RUNTIME_DIR"),
-        };
-        let runtime = runtime.find().join(hash);
+        let user = rustix::process::getuid().as_raw();
+        let runtime =
+            common_runtime(Path::new(TEMPORARY), user, noted_runtime(&home), given("XDG_RUNTIME_DIR")).join(hash);
         Ok(Self { home, runtime, config })
     }
 
@@ -114,7 +110,7 @@ impl Paths {
         let common = self.common_runtime();
         let note = self.home.join(RUNTIME_NOTE);
         let noted = noted_runtime(&self.home);
-        if common == usual_runtime(Path::new("/tmp"), rustix::process::getuid().as_raw()) {
+        if common == usual_runtime(Path::new(TEMPORARY), rustix::process::getuid().as_raw()) {
             return if noted.is_some() { fs::remove_file(note) } else { Ok(()) };
         }
         if noted.as_deref() == Some(common) {
@@ -217,6 +213,7 @@ impl Paths {
     }
 }
 
+const TEMPORARY: &str = "/tmp";
 /// The file in the home that names the directory of the sockets.
 const RUNTIME_NOTE: &str = "runtime";
 /// The number of names tried if another user has taken the usual one.
@@ -233,44 +230,26 @@ fn noted_runtime(home: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(noted)).filter(|noted| noted.is_absolute())
 }
 
-/// The candidates for the directory of the sockets.
-struct RuntimeSearch<'a> {
-    temporary: &'a Path,
-    user: u32,
-    /// The directory recorded in the home.
-    noted: Option<PathBuf>,
-    /// `XDG_RUNTIME_DIR`.
-    session: Option<PathBuf>,
-}
-
-impl RuntimeSearch<'_> {
-    /// Returns the first candidate that no other user has taken, or the usual one, which is then refused.
-    fn find(&self) -> PathBuf {
-        let usual = usual_runtime(self.temporary, self.user);
-        if let Some(noted) = self.noted.as_ref().filter(|noted| self.is_ours(noted)) {
-            return noted.clone();
-        }
-        if !self.is_taken(&usual) {
-            return usual;
-        }
-        let socket = |common: &Path| common.join("0123456789ab").join("daemon").as_os_str().len();
-        let session = self.session.as_ref().filter(|session| session.is_absolute() && self.is_ours(session));
-        let session = session.map(|session| session.join("posse")).filter(|common| socket(common) <= LONGEST_SOCKET);
-        let others = (1..=OTHER_NAMES).map(|n| self.temporary.join(format!("posse-{}-{n}", self.user)));
-        session.into_iter().chain(others).find(|common| !self.is_taken(common)).unwrap_or(usual)
+/// The first directory for sockets that no other user has taken, or the usual one, which is then refused. `noted` is
+/// the one recorded in the home, `session` is `XDG_RUNTIME_DIR`.
+fn common_runtime(temporary: &Path, user: u32, noted: Option<PathBuf>, session: Option<PathBuf>) -> PathBuf {
+    let found = |path: &Path| fs::symlink_metadata(path).ok();
+    let is_ours = |path: &Path| {
+        let private = |found: fs::Metadata| found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0;
+        found(path).is_some_and(private)
+    };
+    // A directory of the user that others may enter is not taken: it is refused later, with a hint.
+    let is_free = |path: &Path| found(path).is_none_or(|found| found.is_dir() && found.uid() == user);
+    if let Some(noted) = noted.filter(|noted| is_ours(noted)) {
+        return noted;
     }
-
-    /// Returns whether the path is a directory that only the user may enter.
-    fn is_ours(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path)
-            .is_ok_and(|found| found.is_dir() && found.uid() == self.user && found.permissions().mode() & 0o077 == 0)
-    }
-
-    /// Returns whether another user has taken the path. A directory of the user that others may enter is not taken: it is
-    /// refused later, with a hint.
-    fn is_taken(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir() || found.uid() != self.user)
-    }
+    let usual = usual_runtime(temporary, user);
+    let fits = |common: &PathBuf| common.join("0123456789ab/daemon").as_os_str().len() <= LONGEST_SOCKET;
+    let session = session.filter(|session| session.is_absolute() && is_ours(session));
+    let session = session.map(|session| session.join("posse")).filter(fits);
+    let others = (1..=OTHER_NAMES).map(|n| temporary.join(format!("posse-{user}-{n}")));
+    let mut candidates = std::iter::once(usual.clone()).chain(session).chain(others);
+    candidates.find(|common| is_free(common)).unwrap_or(usual)
 }
 
 fn private_directory(path: &Path) -> Result<(), PathsError> {
@@ -333,7 +312,7 @@ mod tests {
         let (usual, session) = (at(&format!("posse-{user}")), at("session"));
         let find = |user, noted: Option<&Path>, session: Option<&Path>| {
             let (noted, session) = (noted.map(Path::to_owned), session.map(Path::to_owned));
-            RuntimeSearch { temporary: temp.path(), user, noted, session }.find()
+            common_runtime(temp.path(), user, noted, session)
         };
         private_directory(&session).unwrap();
         assert_eq!(find(user, None, Some(&session)), usual, "nobody has it");

@@ -72,14 +72,15 @@ pub(crate) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// `raw` is `ESC [ … last`, as the scanner collects it.
+    /// `raw` is `ESC [ … last`, as the scanner collects it. `None` for a sequence that is broken or too long.
     fn parse(raw: &'a [u8]) -> Option<Self> {
         let (&last, body) = raw.get(2..)?.split_last()?;
         let private = body.first().copied().filter(|b| matches!(b, b'<'..=b'?'));
         let body = &body[usize::from(private.is_some())..];
         let digits = body.iter().take_while(|b| matches!(b, b'0'..=b';')).count();
         let (parameters, intermediates) = body.split_at(digits);
-        Some(Self { raw, private, parameters, intermediates, last })
+        let whole = raw.len() < CONTROL_MAX && intermediates.iter().all(|b| matches!(b, 0x20..=0x2f));
+        whole.then_some(Self { raw, private, parameters, intermediates, last })
     }
 
     /// The parameters, at least one. A missing one is 0; of sub-parameters the first counts.
@@ -104,12 +105,7 @@ enum ScannerState {
     #[default]
     Ground,
     Escape,
-    EscapeIntermediate,
-    ControlStart,
-    ControlParameters,
-    ControlIntermediate,
-    /// Continues to its last byte and is then dropped.
-    ControlBroken,
+    Control,
     String,
     /// An `ESC` inside a string: the end of the string, and perhaps the start of another sequence.
     StringEscape,
@@ -257,7 +253,7 @@ impl Scanner {
     }
 
     fn step(&mut self, byte: u8) -> ScanStep {
-        use ScannerState::{Escape, EscapeIntermediate, Ground, String, StringEscape};
+        use ScannerState::{Control, Escape, Ground, String, StringEscape};
         match (self.state, byte) {
             // `next` deals with the ground itself.
             (Ground, _) => ScanStep::More,
@@ -278,47 +274,30 @@ impl Scanner {
             }
             (_, 0x00..=0x1f) => ScanStep::Character,
             (_, 0x7f..) => ScanStep::More,
-            (Escape | EscapeIntermediate, _) => self.step_escape(byte),
-            _ => self.step_control(byte),
+            (Escape, _) => self.step_escape(byte),
+            (Control, _) => self.step_control(byte),
         }
     }
 
     fn step_escape(&mut self, byte: u8) -> ScanStep {
-        let next = match (byte, self.state) {
-            (0x20..=0x2f, _) if self.held.len() >= CONTROL_MAX => return ScanStep::More,
-            (0x20..=0x2f, _) => ScannerState::EscapeIntermediate,
-            (b'[', ScannerState::Escape) => ScannerState::ControlStart,
-            (b']' | b'P' | b'X' | b'^' | b'_' | b'k', ScannerState::Escape) => ScannerState::String,
+        let first = self.held.len() == 1;
+        match byte {
+            0x20..=0x2f if self.held.len() >= CONTROL_MAX => ScanStep::More,
+            0x20..=0x2f => self.keep(byte, ScannerState::Escape),
+            b'[' if first => self.keep(byte, ScannerState::Control),
+            b']' | b'P' | b'X' | b'^' | b'_' | b'k' if first => self.keep(byte, ScannerState::String),
             _ => {
                 self.held.push(byte);
-                return self.done(Terminator::String);
+                self.done(Terminator::String)
             }
-        };
-        self.keep(byte, next)
+        }
     }
 
     fn step_control(&mut self, byte: u8) -> ScanStep {
-        use ScannerState::{ControlBroken, ControlIntermediate, ControlParameters, ControlStart};
-        let next = match (self.state, byte) {
-            (ControlBroken, 0x40..) => {
-                self.held.clear();
-                return self.done(Terminator::String);
-            }
-            (_, 0x40..) => {
-                self.held.push(byte);
-                return self.done(Terminator::String);
-            }
-            (ControlStart | ControlParameters | ControlIntermediate, 0x20..=0x2f) => ControlIntermediate,
-            (ControlStart | ControlParameters, b'0'..=b';') | (ControlStart, b'<'..=b'?') => ControlParameters,
-            _ => ControlBroken,
-        };
         if self.held.len() < CONTROL_MAX {
-            self.keep(byte, next);
+            self.held.push(byte);
         }
-        if self.held.len() >= CONTROL_MAX {
-            self.state = ControlBroken;
-        }
-        ScanStep::More
+        if byte >= 0x40 { self.done(Terminator::String) } else { ScanStep::More }
     }
 
     fn step_string(&mut self, byte: u8) -> ScanStep {
