@@ -257,7 +257,7 @@ impl Pump {
             KeeperEvent::InputDone { writer, sequence, .. } => self.answer_all(writer, sequence, Ok(())),
             KeeperEvent::InputRefused { writer, sequence, why, .. } => {
                 let why = match why {
-                    InputRefusal::NoSuchTerminal | InputRefusal::NotReading => InputError::Ended,
+                    InputRefusal::NotReading => InputError::Ended,
                     InputRefusal::Full => InputError::Full,
                     InputRefusal::Untaken => InputError::KeeperSilent,
                 };

@@ -21,11 +21,11 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot};
 
-use pending::{PATIENCE, Pending, RequestStamp};
+use pending::{PATIENCE, Pending};
 
 use crate::lineage::ProcessStat;
 use crate::paths::{self, Paths};
-use crate::wire::{self, KeeperEvent, KeeperRequest, TerminalSummary, WireError};
+use crate::wire::{self, KeeperEvent, KeeperRequest, StampedRequest, TerminalSummary, WireError};
 
 pub use pending::Untaken;
 
@@ -69,19 +69,19 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// Sends requests. Clones share the connection.
 #[derive(Clone)]
 pub struct KeeperLink {
-    requests: mpsc::UnboundedSender<(Option<RequestStamp>, KeeperRequest)>,
+    requests: mpsc::UnboundedSender<StampedRequest>,
     pending: Arc<Pending>,
     /// The process id of the keeper, if it is known.
     pub pid: Option<i32>,
 }
 
 /// The requests sent through a link without a keeper, for tests.
-pub struct SentRequests(mpsc::UnboundedReceiver<(Option<RequestStamp>, KeeperRequest)>);
+pub struct SentRequests(mpsc::UnboundedReceiver<StampedRequest>);
 
 impl SentRequests {
     /// Returns the next request, or `None` when all clones of the link are gone.
     pub async fn recv(&mut self) -> Option<KeeperRequest> {
-        self.0.recv().await.map(|(_, request)| request)
+        self.0.recv().await.map(|sent| sent.request)
     }
 }
 
@@ -96,35 +96,30 @@ impl KeeperLink {
     /// Queues a request. If the connection is lost, so is the request; [`KeeperEvents`] reports that. It also reports if the
     /// keeper does not take the request in time; then the keeper never executes it.
     pub fn send(&self, request: KeeperRequest) {
-        self.send_and(request, None);
+        match Untaken::of(&request) {
+            Some(untaken) => self.send_stamped(request, untaken, None),
+            None => drop(self.requests.send(request.into())),
+        }
     }
 
+    /// Sends a request and reports whether the keeper takes it in time.
     pub fn confirm(&self, request: KeeperRequest) -> oneshot::Receiver<bool> {
         let (reply, taken) = oneshot::channel();
-        self.send_and(request, Some(reply));
+        let untaken = Untaken::of(&request).unwrap_or(Untaken::Other);
+        self.send_stamped(request, untaken, Some(reply));
         taken
     }
 
     /// Asks the keeper for a sign of life and reports whether one came in time. Without a probe, a stopped keeper is only
     /// noticed at the next request.
     pub fn probe(&self) -> oneshot::Receiver<bool> {
-        let (reply, alive) = oneshot::channel();
-        if let Some(stamp) = self.pending.add(Untaken::Other, Some(reply)) {
-            // Every request with a stamp is answered. This one changes nothing.
-            let _ = self.requests.send((Some(stamp), KeeperRequest::List));
-        }
-        alive
+        self.confirm(KeeperRequest::List)
     }
 
-    fn send_and(&self, request: KeeperRequest, reply: Option<oneshot::Sender<bool>>) {
-        let stamp = match Untaken::of(&request) {
-            Some(untaken) => match self.pending.add(untaken, reply) {
-                Some(stamp) => Some(stamp),
-                None => return,
-            },
-            None => None,
-        };
-        let _ = self.requests.send((stamp, request));
+    fn send_stamped(&self, request: KeeperRequest, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) {
+        if let Some(stamp) = self.pending.add(untaken, reply) {
+            let _ = self.requests.send(StampedRequest { stamp: Some(stamp), request });
+        }
     }
 }
 
@@ -243,9 +238,8 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     let link = KeeperLink { requests, pending: pending.clone(), pid };
     let mut events = KeeperEvents { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
     link.send(KeeperRequest::Hello { daemon });
-    match in_time(pid, events.next()).await {
-        Ok(KeeperMessage::Event(KeeperEvent::Hello { .. })) => Ok((link, events)),
-        Ok(_) => Err(KeeperError::Closed),
+    match events.until(|event| (event == KeeperEvent::Hello).then_some(())).await {
+        Ok(()) => Ok((link, events)),
         Err(KeeperError::Closed) => {
             has_left(pid).await;
             Err(KeeperError::Closed)
@@ -254,21 +248,10 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     }
 }
 
-async fn in_time<T>(
-    keeper: Option<i32>,
-    answer: impl Future<Output = Result<T, KeeperError>>,
-) -> Result<T, KeeperError> {
-    let answered = tokio::time::timeout(PATIENCE, answer).await;
-    answered.unwrap_or_else(|_| Err(KeeperError::Silent(silence(keeper))))
-}
-
 pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
     link.send(KeeperRequest::List);
-    let listed = events.until(|event| match event {
-        KeeperEvent::Listed { summaries } => Some(summaries),
-        _ => None,
-    });
-    in_time(link.pid, listed).await
+    let listed = |event| if let KeeperEvent::Listed { summaries } = event { Some(summaries) } else { None };
+    events.until(listed).await
 }
 
 /// Waits for the exit of a keeper that is leaving. Until then its socket looks like that of a running keeper.
@@ -283,15 +266,10 @@ async fn has_left(keeper: Option<i32>) {
     let _ = tokio::task::spawn_blocking(ends).await;
 }
 
-async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<(Option<RequestStamp>, KeeperRequest)>) {
+async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<StampedRequest>) {
     let (mut requests, mut frames) = (Vec::new(), Vec::new());
     while queue.recv_many(&mut requests, 64).await > 0 {
-        for (stamp, request) in requests.drain(..) {
-            if let Some(RequestStamp { token, sent }) = stamp {
-                wire::encode(&KeeperRequest::Stamp { token, sent }, &mut frames);
-            }
-            wire::encode(&request, &mut frames);
-        }
+        requests.drain(..).for_each(|request| wire::encode(&request, &mut frames));
         if socket.write_all(&frames).await.is_err() {
             return; // The reading side reports it.
         }

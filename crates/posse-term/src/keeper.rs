@@ -20,7 +20,7 @@ mod requests;
 mod supervise;
 mod terminal;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -67,15 +67,8 @@ const CHILDREN: u64 = 1;
 const PEER: u64 = 2 << 32;
 const TERMINAL: u64 = 3 << 32;
 
-/// The keeper's socket, and the command line of the daemon.
-#[derive(Debug)]
-pub struct KeeperSettings {
-    pub socket: PathBuf,
-    /// Arguments that make the program named by `StartDaemon` a daemon.
-    pub daemon_arguments: Vec<OsString>,
-    /// The version string sent to peers.
-    pub build: String,
-}
+/// What makes the program named by `StartDaemon` a daemon.
+const DAEMON_ARGUMENTS: [&str; 2] = ["serve", "--foreground"];
 
 struct FamilyEnding {
     kill_at: Instant,
@@ -85,7 +78,7 @@ struct FamilyEnding {
 }
 
 struct KeeperState {
-    settings: KeeperSettings,
+    socket: PathBuf,
     epoll: rustix::fd::OwnedFd,
     listener: UnixListener,
     children: UnixStream,
@@ -96,9 +89,6 @@ struct KeeperState {
     door_opens: Option<Instant>,
     endings: HashMap<TerminalId, FamilyEnding>,
     next_look: Option<Instant>,
-    /// Terminals that are not read for now, and programs whose last output is awaited.
-    paused: BTreeSet<TerminalId>,
-    draining: BTreeSet<TerminalId>,
     supervisor: Supervisor,
     daemon_executable: Option<OsString>,
     daemon_pid: Option<u32>,
@@ -107,7 +97,7 @@ struct KeeperState {
 }
 
 /// Runs until the daemon rests and no terminal is left. `ready` is called once peers can connect.
-pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
+pub fn run(socket: PathBuf, ready: impl FnOnce()) -> io::Result<()> {
     // A session of its own: closing the window that started the keeper must not end it. Fails if it leads one already.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -119,14 +109,14 @@ pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::<AtomicBool>::default())?;
     }
-    let _ = fs::remove_file(&settings.socket);
-    let listener = UnixListener::bind(&settings.socket)?;
+    let _ = fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket)?;
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     epoll::add(&epoll, &children, EventData::new_u64(CHILDREN), EventFlags::IN)?;
     let mut keeper = KeeperState {
-        settings,
+        socket,
         epoll,
         listener,
         children,
@@ -136,8 +126,6 @@ pub fn run(settings: KeeperSettings, ready: impl FnOnce()) -> io::Result<()> {
         door_opens: None,
         endings: HashMap::new(),
         next_look: None,
-        paused: BTreeSet::new(),
-        draining: BTreeSet::new(),
         supervisor: Supervisor::new(),
         daemon_executable: None,
         daemon_pid: None,
@@ -168,7 +156,7 @@ impl KeeperState {
             self.on_time(now);
             self.flush_peers(now);
         }
-        let _ = fs::remove_file(&self.settings.socket);
+        let _ = fs::remove_file(&self.socket);
         Ok(())
     }
 
@@ -214,28 +202,31 @@ impl KeeperState {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let drains = self.draining.iter().filter_map(|id| self.terminals.get(id)?.drained_at());
+        let drains = self.terminals.values().filter_map(KeptTerminal::drained_at);
         let stalls = self.waited_for().map(|moved| moved + STALL);
         drains.chain(stalls).chain(self.next_look).chain(self.door_opens).chain(self.supervisor.deadline()).min()
     }
 
     /// When the daemons that pause programs last acknowledged something.
     fn waited_for(&self) -> impl Iterator<Item = Instant> {
-        self.paused.iter().flat_map(|key| {
-            let cursors = self.peers.values().filter(|peer| peer.daemon).filter_map(|peer| peer.cursors.get(key));
+        self.terminals.values().filter(|terminal| terminal.paused).flat_map(|terminal| {
+            let daemons = self.peers.values().filter(|peer| peer.daemon);
+            let cursors = daemons.filter_map(|peer| peer.cursors.get(&terminal.id));
             cursors.filter(|cursor| !cursor.stalled).map(|cursor| cursor.moved)
         })
     }
 
+    fn terminals_that(&self, fit: impl Fn(&KeptTerminal) -> bool) -> Vec<TerminalId> {
+        self.terminals.values().filter(|terminal| fit(terminal)).map(|terminal| terminal.id).collect()
+    }
+
     fn on_time(&mut self, now: Instant) {
-        for id in self.draining.clone() {
-            if self.terminals.get(&id).and_then(KeptTerminal::drained_at).is_some_and(|at| at <= now) {
-                self.announce_exit(id, true);
-            }
+        for id in self.terminals_that(|terminal| terminal.drained_at().is_some_and(|at| at <= now)) {
+            self.announce_exit(id, true);
         }
         if self.waited_for().any(|moved| moved + STALL <= now) {
-            for key in &self.paused {
-                for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(key)) {
+            for id in self.terminals_that(|terminal| terminal.paused) {
+                for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&id)) {
                     cursor.stalled |= cursor.moved + STALL <= now;
                 }
             }
@@ -260,7 +251,7 @@ impl KeeperState {
             return self.leave_if_unneeded();
         };
         let mut command = Command::new(executable);
-        command.args(&self.settings.daemon_arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(DAEMON_ARGUMENTS).stdin(Stdio::null()).stdout(Stdio::null());
         match command.spawn() {
             Ok(child) => self.daemon_pid = Some(child.id()),
             Err(error) => {
@@ -305,10 +296,6 @@ impl FamilyEnding {
 
 fn peer_token(number: u32) -> EventData {
     EventData::new_u64(PEER | u64::from(number))
-}
-
-fn hello(settings: &KeeperSettings) -> KeeperEvent {
-    KeeperEvent::Hello { pid: std::process::id(), build: settings.build.clone() }
 }
 
 fn unknown(id: TerminalId) -> KeeperEvent {

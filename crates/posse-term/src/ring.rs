@@ -52,19 +52,16 @@ impl Ring {
         self.bytes.extend(new);
     }
 
-    /// Returns at most `limit` bytes from `offset` on, as the two halves of the ring. `offset` must be held.
-    pub fn slices(&self, offset: u64, limit: usize) -> (&[u8], &[u8]) {
-        let skip = offset.saturating_sub(self.start) as usize;
-        let (a, b) = self.bytes.as_slices();
-        let (a, b) = if skip <= a.len() { (&a[skip..], b) } else { (&[][..], b.get(skip - a.len()..).unwrap_or(&[])) };
-        let from_a = a.len().min(limit);
-        (&a[..from_a], &b[..b.len().min(limit - from_a)])
+    /// Returns at most `limit` of the bytes held from `offset` on.
+    pub fn bytes(&self, offset: u64, limit: usize) -> Vec<u8> {
+        let skip = (offset.saturating_sub(self.start) as usize).min(self.bytes.len());
+        let end = self.bytes.len().min(skip.saturating_add(limit));
+        self.bytes.range(skip..end).copied().collect()
     }
 
     /// Returns everything from `offset` on, if all of it is held.
     pub fn since(&self, offset: u64) -> Option<Vec<u8>> {
-        let (front, back) = self.slices(offset, usize::MAX);
-        (self.start..=self.end()).contains(&offset).then(|| [front, back].concat())
+        (self.start..=self.end()).contains(&offset).then(|| self.bytes(offset, usize::MAX))
     }
 }
 
@@ -86,9 +83,8 @@ mod tests {
                 prop_assert_eq!(ring.end(), all.len() as u64);
                 prop_assert_eq!(ring.end() - ring.start(), all.len().min(capacity) as u64);
                 for offset in ring.start()..=ring.end() {
-                    let (a, b) = ring.slices(offset, 7);
                     let expected = &all[offset as usize..];
-                    prop_assert_eq!(&[a, b].concat()[..], &expected[..expected.len().min(7)]);
+                    prop_assert_eq!(&ring.bytes(offset, 7)[..], &expected[..expected.len().min(7)]);
                     prop_assert_eq!(&ring.since(offset).unwrap()[..], expected);
                 }
                 prop_assert_eq!(ring.since(ring.end() + 1), None);

@@ -6,8 +6,7 @@
 //! ```text
 //! length: u32 LE   of everything behind it
 //! version: u16 LE  the protocol version of the sender
-//! fields           one message, encoded with postcard
-//! payload          the raw bytes of output, input or a checkpoint; empty for all other messages
+//! message          encoded with postcard
 //! ```
 //!
 //! Length and version never change their place. A peer can therefore recognise a frame of any other version, and name
@@ -19,10 +18,9 @@
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The longest frame either side accepts, without its length. Larger than every valid frame: a checkpoint of a full
 /// screen with its history stays below 2 MiB, an environment below the kernel's limit of a few MiB.
@@ -66,7 +64,7 @@ pub struct TerminalSummary {
 /// The reason for refusing input. Nothing of it reached the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputRefusal {
-    NoSuchTerminal,
+    /// There is no such terminal, or its program has ended.
     NotReading,
     /// The program does not read, and its queue is full.
     Full,
@@ -111,7 +109,7 @@ pub enum KeeperRequest {
         id: TerminalId,
         writer: WriterId,
         sequence: u64,
-        #[serde(skip)]
+        #[serde(with = "in_one_piece")]
         bytes: Vec<u8>,
     },
     Resize {
@@ -136,7 +134,7 @@ pub enum KeeperRequest {
     Checkpoint {
         id: TerminalId,
         offset: u64,
-        #[serde(skip)]
+        #[serde(with = "in_one_piece")]
         blob: Vec<u8>,
     },
     /// Starts a daemon from this program file if none is connected, and uses the file for restarts from now on.
@@ -145,21 +143,34 @@ pub enum KeeperRequest {
     },
     /// Announces that the daemon leaves on purpose and must not be restarted. A keeper without terminals leaves too.
     Rest,
-    /// The time of [`crate::monotonic_ns`] at which the next request was sent. The keeper answers that request with
-    /// `Taken`. It does not execute a request older than `LATE_AFTER`, because the sender has given up on it, nor
-    /// anything this peer sent before it could know that: the end of a line must not be typed without its beginning.
-    Stamp {
-        token: u64,
-        sent: u64,
-    },
+}
+
+/// What a peer sends: a request, with a stamp if the keeper is to say that it took the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StampedRequest {
+    pub stamp: Option<RequestStamp>,
+    pub request: KeeperRequest,
+}
+
+impl From<KeeperRequest> for StampedRequest {
+    fn from(request: KeeperRequest) -> Self {
+        Self { stamp: None, request }
+    }
+}
+
+/// The keeper answers a request that has a stamp with `Taken`. It does not execute a request older than `LATE_AFTER`,
+/// because the sender has given up on it, nor anything this peer sent before it could know that: the end of a line must
+/// not be typed without its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestStamp {
+    pub token: u64,
+    /// The time of [`crate::monotonic_ns`] at which the request was sent.
+    pub sent: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperEvent {
-    Hello {
-        pid: u32,
-        build: String,
-    },
+    Hello,
     Listed {
         summaries: Vec<TerminalSummary>,
     },
@@ -177,7 +188,7 @@ pub enum KeeperEvent {
     Output {
         id: TerminalId,
         offset: u64,
-        #[serde(skip)]
+        #[serde(with = "in_one_piece")]
         bytes: Vec<u8>,
     },
     /// From `offset` on the output was written for this size.
@@ -190,7 +201,7 @@ pub enum KeeperEvent {
     Checkpoint {
         id: TerminalId,
         offset: u64,
-        #[serde(skip)]
+        #[serde(with = "in_one_piece")]
         blob: Vec<u8>,
     },
     /// Every byte of this input, and of all before it by this writer, has reached the terminal.
@@ -216,9 +227,6 @@ pub enum KeeperEvent {
         id: TerminalId,
         left: u32,
     },
-    Forgotten {
-        id: TerminalId,
-    },
     /// The keeper cannot execute a request, for example because the terminal is unknown. Only for the log.
     Problem {
         message: String,
@@ -233,18 +241,18 @@ pub enum KeeperEvent {
     },
     /// The answer to `Rest`.
     Resting,
-    /// The request behind the `Stamp` with this token was executed, or is too old and never will be.
+    /// The request with this token was executed, or is too old and never will be.
     Taken {
         token: u64,
         late: bool,
     },
 }
 
-/// The age beyond which the keeper does not execute a request that has a `Stamp`. A keeper that was stopped must not
+/// The age beyond which the keeper does not execute a request that has a stamp. A keeper that was stopped must not
 /// execute minutes later what its user saw fail.
 pub const LATE_AFTER: std::time::Duration = std::time::Duration::from_secs(6);
 
-/// The time of a `Stamp` that never gets too old.
+/// The time of a stamp that never gets too old.
 pub const NEVER_LATE: u64 = u64::MAX;
 
 /// The number of bytes that the keeper sends beyond what a peer has acknowledged, per terminal. Bounds the buffer of a
@@ -261,53 +269,34 @@ pub enum WireError {
     Malformed,
 }
 
-pub trait WireMessage: Clone + Serialize + DeserializeOwned {
-    /// The bytes sent raw behind the fields, for the messages that have some.
-    fn payload(&mut self) -> Option<&mut Vec<u8>>;
-}
+/// Encodes payloads as a whole. By itself, serde would visit every byte of a vector.
+mod in_one_piece {
+    use serde::{Deserialize, Deserializer, Serializer};
 
-impl WireMessage for KeeperRequest {
-    fn payload(&mut self) -> Option<&mut Vec<u8>> {
-        match self {
-            Self::Input { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
-            _ => None,
-        }
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
     }
-}
 
-impl WireMessage for KeeperEvent {
-    fn payload(&mut self) -> Option<&mut Vec<u8>> {
-        match self {
-            Self::Output { bytes, .. } | Self::Checkpoint { blob: bytes, .. } => Some(bytes),
-            _ => None,
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        Ok(<&[u8]>::deserialize(deserializer)?.to_vec())
     }
 }
 
 /// Appends one frame to `out`.
-pub fn encode<M: WireMessage>(message: &M, out: &mut Vec<u8>) {
-    let payload = message.clone().payload().map(std::mem::take).unwrap_or_default();
-    encode_with(message, &[&payload], out);
-}
-
-/// Appends one frame with this payload instead of the message's own, so that large payloads are copied only once.
-pub fn encode_with<M: WireMessage>(message: &M, payload: &[&[u8]], out: &mut Vec<u8>) {
+pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&VERSION.to_le_bytes());
     // Encoding into memory fails only for sequences of unknown length, and no message has one.
     let encoded = postcard::to_io(message, &mut *out);
     debug_assert!(encoded.is_ok(), "{encoded:?}");
-    for part in payload {
-        out.extend_from_slice(part);
-    }
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
 /// Reads one frame of at most `limit` bytes off the front of `bytes`: the message and the length of the frame, or `None`
 /// if the frame is not complete yet.
-pub fn decode<M: WireMessage>(bytes: &[u8], limit: usize) -> Result<Option<(M, usize)>, WireError> {
+pub fn decode<'a, M: Deserialize<'a>>(bytes: &'a [u8], limit: usize) -> Result<Option<(M, usize)>, WireError> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_le_bytes(*length) as usize;
     if length > limit {
@@ -323,13 +312,10 @@ pub fn decode<M: WireMessage>(bytes: &[u8], limit: usize) -> Result<Option<(M, u
         return Err(WireError::Version(version));
     }
     let Some(fields) = rest.get(2..length) else { return Ok(None) };
-    let (mut message, payload) = postcard::take_from_bytes::<M>(fields).map_err(|_| WireError::Malformed)?;
-    match message.payload() {
-        Some(bytes) => bytes.extend_from_slice(payload),
-        None if payload.is_empty() => {}
-        None => return Err(WireError::Malformed),
+    match postcard::take_from_bytes(fields) {
+        Ok((message, [])) => Ok(Some((message, 4 + length))),
+        _ => Err(WireError::Malformed),
     }
-    Ok(Some((message, 4 + length)))
 }
 
 #[cfg(test)]

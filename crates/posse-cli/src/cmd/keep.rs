@@ -3,20 +3,13 @@
 use std::io::Write;
 use std::time::Duration;
 
-use posse_term::keeper::{self, KeeperSettings};
-
 use crate::error::{Error, Exit};
 
 pub(crate) fn run() -> Result<Exit, Error> {
     let paths = crate::client::paths()?;
     paths.prepare()?;
     posse_term::lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();
-    let settings = KeeperSettings {
-        socket: paths.keeper_socket(),
-        daemon_arguments: ["serve", "--foreground"].map(Into::into).to_vec(),
-        build: posse_api::VERSION.to_owned(),
-    };
-    keeper::run(settings, say_ready).map_err(Error::io("the keeper cannot go on"))?;
+    posse_term::keeper::run(paths.keeper_socket(), say_ready).map_err(Error::io("the keeper cannot go on"))?;
     // The keeper's socket is gone; the directory goes if the daemon's is too. Whoever leaves last closes the door.
     let _ = std::fs::remove_dir(&paths.runtime);
     Ok(Exit::Ok)

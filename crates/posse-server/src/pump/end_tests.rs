@@ -44,7 +44,6 @@ async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
 async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
     use axum::response::IntoResponse;
     for (why, error, status) in [
-        (InputRefusal::NoSuchTerminal, InputError::Ended, 409),
         (InputRefusal::NotReading, InputError::Ended, 409),
         (InputRefusal::Full, InputError::Full, 409),
         (InputRefusal::Untaken, InputError::KeeperSilent, 503),

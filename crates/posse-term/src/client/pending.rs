@@ -1,5 +1,5 @@
 //! Requests that the keeper has not taken yet. A stopped keeper takes none; the requests are then given up one by one, and
-//! the keeper does not execute them when it runs again (see `wire::KeeperRequest::Stamp`).
+//! the keeper does not execute them when it runs again (see `wire::RequestStamp`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use crate::monotonic_ns;
-use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE};
+use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE, RequestStamp};
 
 /// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so a request that is given up is too old to be
 /// executed. Every command answers within 10 s.
@@ -30,7 +30,7 @@ pub enum Untaken {
     End {
         id: TerminalId,
     },
-    /// Its caller learns of it from `KeeperLink::confirm` or `KeeperLink::probe`.
+    /// Its caller waits for an answer.
     Other,
     /// The only request that is executed however late: the daemon leaves without waiting for an answer.
     Rest,
@@ -45,17 +45,12 @@ impl Untaken {
                 Self::Input { id: *id, writer: *writer, sequence: *sequence }
             }
             KeeperRequest::End { id, .. } => Self::End { id: *id },
-            KeeperRequest::HangUp { .. } | KeeperRequest::StartDaemon { .. } => Self::Other,
             KeeperRequest::Rest => Self::Rest,
+            KeeperRequest::Hello { .. } | KeeperRequest::List => Self::Other,
+            KeeperRequest::HangUp { .. } | KeeperRequest::StartDaemon { .. } => Self::Other,
             _ => return None,
         })
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestStamp {
-    pub(super) token: u64,
-    pub(super) sent: u64,
 }
 
 pub(super) struct Pending {

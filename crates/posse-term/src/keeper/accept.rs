@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::peer::{DisconnectReason, KeeperPeer, PeerTrust};
-use super::{DOOR_SHUT, KeeperState, LISTENER, SPARE, hello, log, peer_token};
+use super::peer::{DisconnectReason, KeeperPeer};
+use super::{DOOR_SHUT, KeeperState, LISTENER, SPARE, log, peer_token};
 use crate::lineage::lineage;
 use crate::wire::{KeeperEvent, WireError};
 
@@ -34,22 +34,18 @@ impl KeeperState {
                 .set_nonblocking(true)
                 .and_then(|()| Ok(epoll::add(&self.epoll, &stream, peer_token(number), EventFlags::IN)?));
             if added.is_ok() {
-                let standing = self.standing(pid);
-                self.peers.insert(number, KeeperPeer::new(stream, pid, standing));
+                let inside = self.is_inside(pid);
+                self.peers.insert(number, KeeperPeer::new(stream, pid, inside));
             }
         }
     }
 
-    /// Decides what a process may do. A descendant of the keeper runs in one of its terminals or was started by the daemon;
-    /// of these only the daemon itself is trusted. A process that cannot be looked up is treated like one in a terminal.
-    fn standing(&self, pid: u32) -> PeerTrust {
+    /// Returns whether a process may only look. A descendant of the keeper runs in one of its terminals or was started by
+    /// the daemon; of these only the daemon itself is trusted. A process that cannot be looked up is not trusted either.
+    fn is_inside(&self, pid: u32) -> bool {
         let line = lineage(pid as i32);
         let keeper = std::process::id() as i32;
-        if line.is_empty() || (self.daemon_pid != Some(pid) && line.iter().any(|one| one.pid == keeper)) {
-            PeerTrust::Inside
-        } else {
-            PeerTrust::Trusted
-        }
+        line.is_empty() || (self.daemon_pid != Some(pid) && line.iter().any(|one| one.pid == keeper))
     }
 
     pub(super) fn watch_door(&self, flags: EventFlags) {
@@ -80,7 +76,7 @@ impl KeeperState {
             Err(why) => {
                 if matches!(why, DisconnectReason::BadFrame(WireError::Version(_))) {
                     // The header of the answer tells the peer which version this keeper speaks.
-                    peer.tell(&hello(&self.settings));
+                    peer.tell(&KeeperEvent::Hello);
                     let _ = peer.flush(&self.terminals);
                 }
                 self.drop_peer(number, &why, now);

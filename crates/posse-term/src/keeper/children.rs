@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,6 @@ use std::time::Instant;
 use posse_core::ids::TerminalId;
 use posse_core::status::Exit;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::WaitOptions;
 
 use super::terminal::{KeptTerminal, Receipt};
@@ -24,7 +23,7 @@ impl KeeperState {
         if self.terminals.contains_key(&id) {
             return failed(SpawnRefusal::IdTaken, format!("{id} exists already"));
         }
-        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| no_spare(&error));
+        let room = self.spare(SPARE_FOR_PEERS).map_err(|error| refusal(&error, OsStr::new("descriptors")));
         let spawned = match room.and_then(|()| spawn(&program)) {
             Ok(spawned) => spawned,
             Err((why, message)) => return failed(why, message),
@@ -100,27 +99,21 @@ impl KeeperState {
         for cursor in self.peers.values_mut().filter_map(|peer| peer.cursors.get_mut(&id)) {
             cursor.moved = now;
         }
-        self.paused.insert(id);
         self.watch(id);
     }
 
     pub(super) fn resume(&mut self, id: TerminalId, now: Instant) {
-        if !self.paused.contains(&id) || self.room(id) == 0 {
-            return;
-        }
-        self.paused.remove(&id);
-        if let Some(terminal) = self.terminals.get_mut(&id) {
+        let room = self.room(id);
+        if let Some(terminal) = self.terminals.get_mut(&id).filter(|terminal| terminal.paused && room > 0) {
             // The last output of the program is read only now.
             terminal.drain_until = terminal.drain_until.map(|_| now + DRAIN);
             terminal.paused = false;
+            self.watch(id);
         }
-        self.watch(id);
     }
 
     pub(super) fn resume_all(&mut self, now: Instant) {
-        for id in self.paused.clone() {
-            self.resume(id, now);
-        }
+        self.terminals_that(|terminal| terminal.paused).into_iter().for_each(|id| self.resume(id, now));
     }
 
     pub(super) fn write_input(&mut self, id: TerminalId) {
@@ -156,7 +149,6 @@ impl KeeperState {
             terminal.drain_until = Some(now + DRAIN);
             terminal.deserted = false;
             let id = terminal.id;
-            self.draining.insert(id);
             for Receipt { peer, writer, sequence } in terminal.drop_input() {
                 let why = InputRefusal::NotReading;
                 self.tell(peer, &KeeperEvent::InputRefused { id, writer, sequence, why });
@@ -174,7 +166,6 @@ impl KeeperState {
             return;
         }
         terminal.drain_until = None;
-        self.draining.remove(&id);
         terminal.announced = Some(terminal.ring.end());
         for peer in self.peers.values_mut().filter(|peer| peer.greeted) {
             peer.owes_exit(id);
@@ -183,8 +174,6 @@ impl KeeperState {
 
     pub(super) fn forget(&mut self, id: TerminalId) {
         self.terminals.remove(&id);
-        self.draining.remove(&id);
-        self.paused.remove(&id);
         for peer in self.peers.values_mut() {
             peer.forget(id);
         }
@@ -223,23 +212,13 @@ fn spawn(program: &ProgramSpec) -> Result<Spawned, Refusal> {
         pty.resize(pty_process::Size::new(program.size.rows(), program.size.cols()))?;
         let child = pty_process::blocking::Command::from(command).spawn(pts)?;
         let terminal: OwnedFd = pty.into();
-        set_nonblocking(&terminal)?;
+        rustix::io::ioctl_fionbio(&terminal, true)?;
         Ok(Spawned { pid: child.id(), terminal })
     };
     spawn().map_err(|error| match error {
         pty_process::Error::Io(error) => refusal(&error, name),
         pty_process::Error::Rustix(error) => refusal(&error.into(), name),
     })
-}
-
-fn set_nonblocking(fd: impl AsFd) -> rustix::io::Result<()> {
-    let flags = fcntl_getfl(&fd)?;
-    fcntl_setfl(&fd, flags | OFlags::NONBLOCK)
-}
-
-/// The refusal for a program that would leave too few descriptors.
-fn no_spare(error: &io::Error) -> Refusal {
-    refusal(error, OsStr::new("descriptors"))
 }
 
 fn refusal(error: &io::Error, name: &OsStr) -> Refusal {

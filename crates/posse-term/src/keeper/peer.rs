@@ -10,7 +10,7 @@ use std::time::Instant;
 use posse_core::ids::TerminalId;
 
 use super::terminal::KeptTerminal;
-use crate::wire::{self, KeeperEvent, KeeperRequest, MAX_FRAME, MAX_FRAME_INSIDE, WINDOW, WireError};
+use crate::wire::{self, KeeperEvent, MAX_FRAME, MAX_FRAME_INSIDE, StampedRequest, WINDOW, WireError};
 
 /// How much is put into the send buffer at once.
 const FILL: usize = 256 << 10;
@@ -27,47 +27,28 @@ pub(super) struct OutputCursor {
     pub(super) moved: Instant,
     /// The peer has acknowledged nothing for so long that the program is no longer paused for it.
     pub(super) stalled: bool,
-    /// The last change of size that was sent.
+    /// The last change of size that was sent. 0 before the checkpoint and the first size were sent; nothing else is sent
+    /// before them.
     serial: u64,
-    /// The checkpoint and the first size were sent. Nothing else is sent before them.
-    begun: bool,
-    queued: bool,
     /// The peer has not attached yet: output is kept for it, but nothing is sent.
     reserved: bool,
 }
 
 impl OutputCursor {
     fn new(from: u64, now: Instant) -> Self {
-        Self {
-            sent: from,
-            acknowledged: from,
-            moved: now,
-            stalled: false,
-            serial: 0,
-            begun: false,
-            queued: false,
-            reserved: false,
-        }
+        Self { sent: from, acknowledged: from, moved: now, stalled: false, serial: 0, reserved: false }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PeerTrust {
-    Trusted,
-    /// The peer runs in a terminal. It may list terminals and have the previous daemon started. It may not type, start or
-    /// end programs, or act as the daemon.
-    Inside,
 }
 
 pub(super) struct KeeperPeer {
     pub(super) stream: UnixStream,
-    pub(super) standing: PeerTrust,
+    /// The peer runs in a terminal. It may list terminals and have the previous daemon started. It may not type, start or
+    /// end programs, or act as the daemon.
+    pub(super) inside: bool,
     pub(super) greeted: bool,
     pub(super) daemon: bool,
     pub(super) pid: u32,
     pub(super) awaits_daemon: bool,
-    /// The token and the time of the `Stamp` for the next request.
-    pub(super) stamp: Option<(u64, u64)>,
     /// Requests sent before this time are refused, because an earlier one was too old.
     pub(super) refuse_before: u64,
     incoming: Vec<u8>,
@@ -82,15 +63,14 @@ pub(super) struct KeeperPeer {
 }
 
 impl KeeperPeer {
-    pub(super) fn new(stream: UnixStream, pid: u32, standing: PeerTrust) -> Self {
+    pub(super) fn new(stream: UnixStream, pid: u32, inside: bool) -> Self {
         Self {
             stream,
-            standing,
+            inside,
             greeted: false,
             daemon: false,
             pid,
             awaits_daemon: false,
-            stamp: None,
             refuse_before: 0,
             incoming: Vec::new(),
             outgoing: Vec::new(),
@@ -107,17 +87,14 @@ impl KeeperPeer {
     }
 
     /// Reads the available bytes and returns the complete requests. On `Err` the caller disconnects the peer.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<KeeperRequest>, DisconnectReason> {
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<StampedRequest>, DisconnectReason> {
         match self.stream.read(buffer) {
             Ok(0) => return Err(DisconnectReason::Closed),
             Ok(n) => self.incoming.extend_from_slice(&buffer[..n]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(_) => return Err(DisconnectReason::Closed),
         }
-        let limit = match self.standing {
-            PeerTrust::Trusted => MAX_FRAME,
-            PeerTrust::Inside => MAX_FRAME_INSIDE,
-        };
+        let limit = if self.inside { MAX_FRAME_INSIDE } else { MAX_FRAME };
         let mut requests = Vec::new();
         let mut used = 0;
         while let Some((request, length)) = wire::decode(&self.incoming[used..], limit)? {
@@ -150,10 +127,7 @@ impl KeeperPeer {
 
     /// Records that there may be output, or a change of size, to send to this peer.
     pub(super) fn has_news(&mut self, id: TerminalId) {
-        if let Some(cursor) = self.cursors.get_mut(&id)
-            && !cursor.reserved
-            && !std::mem::replace(&mut cursor.queued, true)
-        {
+        if self.cursors.get(&id).is_some_and(|cursor| !cursor.reserved) && !self.ready.contains(&id) {
             self.ready.push_back(id);
         }
     }
@@ -209,7 +183,6 @@ impl KeeperPeer {
             && let Some(id) = self.ready.pop_front()
         {
             let (Some(cursor), Some(terminal)) = (self.cursors.get_mut(&id), terminals.get(&id)) else { continue };
-            cursor.queued = false;
             if send_some(cursor, terminal, &mut self.outgoing) {
                 self.has_news(id);
             }
@@ -218,7 +191,7 @@ impl KeeperPeer {
         self.exits.retain(|id| {
             let Some(terminal) = terminals.get(id) else { return false };
             let (Some(exit), Some(end)) = (terminal.exit, terminal.announced) else { return true };
-            if cursors.get(id).is_some_and(|cursor| !cursor.reserved && (cursor.sent < end || !cursor.begun)) {
+            if cursors.get(id).is_some_and(|cursor| !cursor.reserved && (cursor.sent < end || cursor.serial == 0)) {
                 return true;
             }
             wire::encode(&KeeperEvent::Exited { id: *id, exit, end }, outgoing);
@@ -235,12 +208,11 @@ fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u
         cursor.sent = ring.start();
         cursor.acknowledged = cursor.acknowledged.max(cursor.sent);
     }
-    if !std::mem::replace(&mut cursor.begun, true) {
+    if cursor.serial == 0 {
         // Not as the answer to `Attach`: a daemon that comes back attaches to all its terminals at once, and all their
         // checkpoints together are too much for one buffer.
         if let Some((offset, blob)) = &terminal.checkpoint {
-            let checkpoint = KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: Vec::new() };
-            wire::encode_with(&checkpoint, &[blob], out);
+            wire::encode(&KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);
         }
         if let Some(mark) = terminal.mark_at(cursor.sent) {
             wire::encode(&KeeperEvent::Resized { id: terminal.id, offset: cursor.sent, size: mark.size }, out);
@@ -252,9 +224,8 @@ fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u
     let mark = terminal.mark_after(cursor.serial);
     let until = mark.map_or(allowed, |mark| allowed.min(mark.offset.max(cursor.sent)));
     if until > cursor.sent {
-        let (front, back) = ring.slices(cursor.sent, (until - cursor.sent) as usize);
-        let output = KeeperEvent::Output { id: terminal.id, offset: cursor.sent, bytes: Vec::new() };
-        wire::encode_with(&output, &[front, back], out);
+        let bytes = ring.bytes(cursor.sent, (until - cursor.sent) as usize);
+        wire::encode(&KeeperEvent::Output { id: terminal.id, offset: cursor.sent, bytes }, out);
         cursor.sent = until;
     }
     if let Some(mark) = mark

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 
-use super::peer::{DisconnectReason, PeerTrust};
+use super::peer::DisconnectReason;
 use super::terminal::{AcceptedInput, KeptTerminal, Receipt};
-use super::{FamilyEnding, KeeperState, hello, unknown};
+use super::{FamilyEnding, KeeperState, unknown};
 use crate::monotonic_ns;
-use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER};
+use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, RequestStamp, StampedRequest};
 
 /// The answer to a request that a process in a terminal may not make, or `None` if it may.
 fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
@@ -37,15 +37,11 @@ impl KeeperState {
     pub(super) fn request(
         &mut self,
         number: u32,
-        request: KeeperRequest,
+        StampedRequest { stamp, request }: StampedRequest,
         now: Instant,
     ) -> Result<(), DisconnectReason> {
         let Some(peer) = self.peers.get_mut(&number) else { return Ok(()) };
-        if let KeeperRequest::Stamp { token, sent } = request {
-            peer.stamp = Some((token, sent));
-            return Ok(());
-        }
-        let Some((token, sent)) = peer.stamp.take() else { return self.carry_out(number, request, now) };
+        let Some(RequestStamp { token, sent }) = stamp else { return self.carry_out(number, request, now) };
         let at = monotonic_ns();
         if at.saturating_sub(sent) > LATE_AFTER.as_nanos() as u64 {
             peer.refuse_before = at;
@@ -63,7 +59,7 @@ impl KeeperState {
         if !peer.greeted && !matches!(request, KeeperRequest::Hello { .. }) {
             return Err(DisconnectReason::NoGreeting);
         }
-        if peer.standing == PeerTrust::Inside
+        if peer.inside
             && let Some(refusal) = refused_inside(&request, self.daemon_executable.as_ref())
         {
             peer.tell(&refusal);
@@ -71,8 +67,6 @@ impl KeeperState {
             return Err(DisconnectReason::NotAllowed);
         }
         match request {
-            // Handled together with the request behind it.
-            KeeperRequest::Stamp { .. } => {}
             KeeperRequest::Hello { daemon } => self.greet(number, daemon, now),
             KeeperRequest::List => {
                 let summaries = self.terminals.values().map(KeptTerminal::summary).collect();
@@ -155,7 +149,7 @@ impl KeeperState {
         let Some(peer) = self.peers.get_mut(&number) else { return };
         peer.greeted = true;
         peer.daemon = daemon;
-        peer.tell(&hello(&self.settings));
+        peer.tell(&KeeperEvent::Hello);
         if daemon {
             let pid = peer.pid;
             self.supervisor.connected(now);
@@ -188,7 +182,7 @@ impl KeeperState {
         let Receipt { peer, writer, sequence } = receipt;
         let accepted = match self.terminals.get_mut(&id) {
             Some(terminal) => terminal.accept_input(bytes, receipt),
-            None => Err(InputRefusal::NoSuchTerminal),
+            None => Err(InputRefusal::NotReading),
         };
         match accepted {
             Ok(AcceptedInput::Queued) => self.write_input(id),
@@ -205,7 +199,6 @@ impl KeeperState {
             self.tell(number, &KeeperEvent::Problem { message });
         } else {
             self.forget(id);
-            self.tell(number, &KeeperEvent::Forgotten { id });
         }
     }
 }

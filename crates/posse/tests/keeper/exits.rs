@@ -63,7 +63,6 @@ fn only_what_has_ended_can_be_forgotten() {
     peer.send(&KeeperRequest::Forget { id });
     let problem = peer.wait("an answer", |event| match event {
         KeeperEvent::Problem { message } => Some(message.clone()),
-        KeeperEvent::Forgotten { .. } => panic!("it forgot a running program"),
         _ => None,
     });
     assert!(problem.contains("still running"), "{problem}");
@@ -103,26 +102,4 @@ fn a_stopped_program_can_be_hung_up() {
     until("it has stopped", || crate::keeper::Stat::of(pid).is_some_and(|stat| stat.state == 'T'));
     peer.send(&KeeperRequest::HangUp { id });
     assert_eq!(peer.until_exit(id), Exit::Signal(1));
-}
-
-#[test]
-fn a_killed_keeper_takes_its_programs_along() {
-    let mut keeper = Keeper::start();
-    let mut peer = keeper.peer();
-    let (sleeper, listener) = (new_id(), new_id());
-    let sleeper = peer.spawn(sleeper, keeper.program(sleeper, &["sleep", "1000"]));
-    let script = "sleep 1000 & trap 'echo yes >hung-up; exit' HUP; echo ready; wait";
-    let pid = peer.follow(listener, keeper.shell(listener, script));
-    peer.until_printed(listener, "ready");
-    keeper.kill();
-    until("both have ended", || !process::exists(sleeper) && !process::exists(pid));
-    assert_eq!(std::fs::read_to_string(keeper.work().join("hung-up")).unwrap(), "yes\n", "by a hang-up");
-
-    // The socket is still there and nobody answers; the next keeper takes it over.
-    assert!(keeper.socket().exists());
-    keeper.start_again();
-    let mut peer = keeper.peer();
-    assert_eq!(peer.list(), []);
-    // What the kernel did not hang up, the child of that shell, is found by the id of the terminal it came from.
-    assert_eq!(peer.end(listener, 0), 0);
 }

@@ -73,7 +73,7 @@ fn a_scattered_family_ends_whole_and_no_other_is_touched() {
     }
     assert_eq!(carriers(other), 2);
     assert_eq!(peer.summary(other).exit, None);
-    until("all are reaped", || keeper.zombies() == 0);
+    keeper.until_reaped();
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn those_who_ignore_polite_signals_are_killed_after_the_grace() {
     assert!(began.elapsed() >= Duration::from_millis(300), "they had their grace");
     assert_eq!(peer.until_exit(id), Exit::Signal(9));
     assert_eq!((carriers(id), hidden.iter().filter(|pid| process::exists(**pid)).count()), (0, 0));
-    until("all are reaped", || keeper.zombies() == 0);
+    keeper.until_reaped();
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_program_that_never_stops_forking_is_ended_too() {
     until("there are many", || carriers(id) > 40);
     assert_eq!(peer.end(id, 50), 0);
     assert_eq!(carriers(id), 0);
-    until("all are reaped", || keeper.zombies() == 0);
+    keeper.until_reaped();
 }
 
 /// A shell that was asked waits for what it is running before it does as asked. If it started that a moment after, only
@@ -155,25 +155,6 @@ fn what_carries_the_id_of_a_terminal_nobody_has_is_ended() {
     assert_eq!(carriers(id), 0);
 }
 
-#[test]
-fn orphans_are_reaped() {
-    // Fifty that outlive their parents, and then end.
-    let script = "for n in $(seq 50); do (sh -c 'while [ ! -e go ]; do sleep 0.1; done' &) ; done; echo all started; exec sleep 1000";
-    let (keeper, mut peer, id) = Keeper::running(script);
-    peer.until_printed(id, "all started");
-    let children = || {
-        process::all()
-            .iter()
-            .filter(|p| crate::keeper::Stat::of(p.pid).is_some_and(|stat| stat.parent == keeper.pid()))
-            .count()
-    };
-    until("they are the keeper's", || children() == 51);
-    std::fs::write(keeper.work().join("go"), "").unwrap();
-    until("they have ended", || children() == 1);
-    until("all are reaped", || keeper.zombies() == 0);
-    assert_eq!(peer.summary(id).exit, None);
-}
-
 /// Its first thread has ended, so it looks like a zombie; it is ended all the same, and gone before that is said.
 #[test]
 fn a_program_without_its_first_thread_is_ended() {
@@ -184,8 +165,5 @@ fn a_program_without_its_first_thread_is_ended() {
                    ctypes.CDLL(None).pthread_exit(None)";
     let (id, _) = start_family(&keeper, &mut peer, &format!("exec python3 -c \"{program}\""), 0, 0);
     assert_eq!(peer.end(id, 200), 0);
-    peer.send(&KeeperRequest::Forget { id });
-    peer.wait("it to be forgotten", |event| {
-        matches!(event, KeeperEvent::Forgotten { id: gone } if *gone == id).then_some(())
-    });
+    peer.forget(id);
 }

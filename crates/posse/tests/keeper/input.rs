@@ -1,7 +1,9 @@
 //! Typing: once, in order, and only as much as someone will read; requests that are too old are not carried out.
 
 use posse_term::monotonic_ns;
-use posse_term::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, MAX_INPUT, NEVER_LATE};
+use posse_term::wire::{
+    InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, MAX_INPUT, NEVER_LATE, RequestStamp, StampedRequest,
+};
 
 use crate::keeper::{Keeper, PARROT, new_id};
 use crate::peer::Peer;
@@ -107,14 +109,14 @@ fn nothing_can_be_typed_where_nobody_is() {
     let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
     peer.input(id, 1, 1, b"x");
-    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NoSuchTerminal));
+    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NotReading));
     peer.follow(id, keeper.shell(id, "exit 0"));
     peer.until_exit(id);
     peer.input(id, 1, 1, b"x");
     assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NotReading));
     peer.forget(id);
     peer.input(id, 1, 1, b"x");
-    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NoSuchTerminal));
+    assert_eq!(peer.receipt(id, 1, 1), Err(InputRefusal::NotReading));
 }
 
 /// The time of a request that has just become too old.
@@ -122,9 +124,13 @@ fn too_old() -> u64 {
     monotonic_ns() - LATE_AFTER.as_nanos() as u64 - 1
 }
 
+fn stamped(token: u64, sent: u64, request: KeeperRequest) -> StampedRequest {
+    StampedRequest { stamp: Some(RequestStamp { token, sent }), request }
+}
+
 /// Sends a request with this time, and says whether the keeper found it too old.
 fn is_late(peer: &mut Peer, token: u64, sent: u64, request: KeeperRequest) -> bool {
-    peer.send_all(&[KeeperRequest::Stamp { token, sent }, request]);
+    peer.send_stamped(&[stamped(token, sent, request)]);
     peer.wait("the keeper takes it", |event| match event {
         KeeperEvent::Taken { token: taken, late } if *taken == token => Some(*late),
         _ => None,
@@ -158,19 +164,15 @@ fn a_request_that_is_too_old_is_not_carried_out() {
 
 #[test]
 fn the_end_of_a_line_is_not_typed_without_its_beginning() {
-    let (_keeper, mut peer, id) = Keeper::with_parrot();
+    let (_keeper, mut peer, id) = Keeper::running(PARROT);
+    peer.until_printed(id, "ready");
     let typed = |sequence, text: &str| {
         let writer = posse_core::ids::WriterId(7);
         KeeperRequest::Input { id, writer, sequence, bytes: text.as_bytes().to_vec() }
     };
     // Typed while the keeper was stopped: the first key is too old, the second one is not.
     let (first, second) = (too_old(), monotonic_ns());
-    peer.send_all(&[
-        KeeperRequest::Stamp { token: 1, sent: first },
-        typed(1, "rm -r ./build"),
-        KeeperRequest::Stamp { token: 2, sent: second },
-        typed(2, "/../src"),
-    ]);
+    peer.send_stamped(&[stamped(1, first, typed(1, "rm -r ./build")), stamped(2, second, typed(2, "/../src"))]);
     let mut taken = Vec::new();
     while taken.len() < 2 {
         taken.extend(match peer.next() {

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
-use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec};
+use posse_term::wire::{KeeperRequest, ProgramSpec};
 use posse_testkit::{TestEnv, process};
 
-use crate::peer::{Closed, PATIENCE, Peer};
+use crate::peer::{PATIENCE, Peer};
 
 /// What programs get that did not ask for another ring.
 pub(crate) const RING: u32 = 1 << 20;
@@ -43,13 +43,6 @@ impl Keeper {
         let (keeper, mut peer) = Self::with_peer();
         let id = new_id();
         peer.follow(id, keeper.shell(id, script));
-        (keeper, peer, id)
-    }
-
-    /// A keeper, and a program that types back what a peer types.
-    pub(crate) fn with_parrot() -> (Self, Peer, TerminalId) {
-        let (keeper, mut peer) = Self::with_peer();
-        let id = keeper.parrot(&mut peer);
         (keeper, peer, id)
     }
 
@@ -108,8 +101,6 @@ impl Keeper {
         fs::read_to_string(self.env.paths().log()).unwrap_or_default()
     }
 
-    // ---- programs ----
-
     /// A program in a terminal, with nothing in its environment but what it takes to run and to be found.
     pub(crate) fn program<S: AsRef<str>>(&self, id: TerminalId, arguments: &[S]) -> ProgramSpec {
         let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
@@ -140,8 +131,6 @@ impl Keeper {
         id
     }
 
-    // ---- looking at it ----
-
     /// Processor time it has used, in hundredths of a second.
     pub(crate) fn ticks(&self) -> u64 {
         process::effort(self.pid()).expect("the keeper is gone").0
@@ -151,32 +140,12 @@ impl Keeper {
         process::memory(self.pid()).expect("the keeper is gone")
     }
 
-    pub(crate) fn descriptors(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the keeper is gone").count()
-    }
-
-    /// Children that have ended and that it has not noticed.
-    pub(crate) fn zombies(&self) -> usize {
-        let processes = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
-            let stat = Stat::of(entry.file_name().to_str()?.parse().ok()?)?;
-            (stat.state == 'Z' && stat.parent == self.pid()).then_some(())
-        });
-        processes.count()
-    }
-
-    // ---- its end ----
-
-    /// Ends it without any warning.
-    pub(crate) fn kill(&mut self) {
-        self.guest = None;
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Another keeper in the same home, after this one was killed.
-    pub(crate) fn start_again(&mut self) {
-        self.child = launch(&self.env, ":");
-        self.guest = Some(self.peer());
+    /// Waits until it has noticed the end of all its children.
+    #[track_caller]
+    pub(crate) fn until_reaped(&self) {
+        let zombie = |pid| Stat::of(pid).is_some_and(|stat| stat.state == 'Z' && stat.parent == self.pid());
+        let pids = || fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        until("all are reaped", || !pids().any(zombie));
     }
 
     /// Waits until it has left by itself.
@@ -189,42 +158,24 @@ impl Keeper {
     pub(crate) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
-
-    /// Ends what it has and lets it leave. Not done if it cannot be talked to.
-    fn close(&self) -> Result<(), Closed> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut peer = Peer::connect(&self.socket()).map_err(|_| Closed)?;
-        let hello = KeeperRequest::Hello { daemon: false };
-        peer.send_all(&[hello, KeeperRequest::List]);
-        let mut next = || peer.next_until(deadline)?.ok_or(Closed);
-        let mut left: Vec<TerminalId> = loop {
-            if let KeeperEvent::Listed { summaries } = next()? {
-                break summaries.iter().map(|summary| summary.id).collect();
-            }
-        };
-        peer.send_all(&left.iter().map(|id| KeeperRequest::End { id: *id, grace_ms: 0 }).collect::<Vec<_>>());
-        while !left.is_empty() {
-            if let KeeperEvent::Ended { id, .. } = peer.next_until(deadline)?.ok_or(Closed)? {
-                left.retain(|one| *one != id);
-                peer.send(&KeeperRequest::Forget { id });
-            }
-        }
-        peer.send(&KeeperRequest::Rest);
-        if process::ends(self.pid()) { Ok(()) } else { Err(Closed) }
-    }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the keeper's log:\n{}", self.log());
-        }
-        if self.is_running() && self.close().is_err() {
             let _ = self.child.kill();
+            // Without a socket the environment looks for nobody.
+            let _ = fs::remove_file(self.socket());
+        } else if self.is_running() {
+            let mut peer = self.peer();
+            for summary in peer.list() {
+                peer.end(summary.id, 0);
+                peer.forget(summary.id);
+            }
+            peer.send(&KeeperRequest::Rest);
+            self.until_gone();
         }
-        let _ = self.child.wait();
-        // A keeper that was killed leaves its socket; without it the environment looks for nobody.
-        let _ = fs::remove_file(self.socket());
     }
 }
 

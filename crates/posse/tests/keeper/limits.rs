@@ -82,43 +82,6 @@ fn a_crowd_at_the_door_neither_wears_the_keeper_out_nor_keeps_it_from_its_work()
     keeper.peer().settle();
 }
 
-#[test]
-fn two_hundred_terminals_come_and_go_and_leave_nothing() {
-    let keeper = Keeper::start();
-    let mut daemon = keeper.daemon();
-    daemon.settle();
-    let (descriptors, memory) = (keeper.descriptors(), keeper.memory());
-    let ids: Vec<TerminalId> = (0..200).map(|_| new_id()).collect();
-    // Each waits for a key, so that all are there at the same time.
-    let script = |n: usize| format!("stty raw -echo; printf ready; head -c 1 >/dev/null; seq 1 1000; exit {}", n % 200);
-    for (n, id) in ids.iter().enumerate() {
-        daemon.send(&KeeperRequest::Spawn { id: *id, program: keeper.shell(*id, &script(n)) });
-        daemon.attach(*id, 0);
-    }
-    for id in &ids {
-        daemon.until_printed(*id, "ready");
-    }
-    assert_eq!(daemon.list().iter().filter(|summary| summary.exit.is_none()).count(), 200);
-    assert_eq!(keeper.descriptors(), descriptors + 200);
-    for id in &ids {
-        daemon.input(*id, 1, 1, b"x");
-    }
-    let expected: String = std::iter::once("ready".into()).chain((1..=1000).map(|n| format!("{n}\n"))).collect();
-    for (n, id) in ids.iter().enumerate() {
-        assert_eq!(daemon.until_exit(*id), Exit::Code(n as i32 % 200));
-        assert_eq!(daemon.heard(*id).text(), expected);
-    }
-    assert_eq!(daemon.list().len(), 200, "what has ended is remembered");
-    for id in &ids {
-        daemon.forget(*id);
-    }
-    assert_eq!(daemon.list(), []);
-    crate::keeper::until("all is closed", || keeper.descriptors() == descriptors);
-    assert_eq!(keeper.zombies(), 0);
-    let grown = keeper.memory().saturating_sub(memory);
-    assert!(grown < 8 << 20, "it kept {grown} bytes");
-}
-
 /// Ten flood, one whispers: it must be heard long before they are through.
 #[test]
 fn a_whisper_is_heard_among_floods() {

@@ -9,8 +9,10 @@ use std::time::Instant;
 use posse_core::ids::{TerminalId, WriterId};
 use posse_core::screen::Size;
 use posse_core::status::Exit;
-use posse_term::wire::{self, InputRefusal, KeeperEvent, KeeperRequest, ProgramSpec, TerminalSummary};
+use posse_term::wire::{self, InputRefusal, KeeperEvent, KeeperRequest, ProgramSpec, StampedRequest, TerminalSummary};
 pub(crate) use posse_testkit::PATIENCE;
+
+use crate::keeper::until;
 
 /// What this peer tells the keeper of the output it has dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +58,16 @@ impl Heard {
     }
 }
 
-/// The keeper has closed the connection.
-#[derive(Debug)]
-pub(crate) struct Closed;
+/// Why the keeper says nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    Closed,
+    Quiet,
+}
 
 pub(crate) struct Peer {
     stream: UnixStream,
     buffer: Vec<u8>,
-    used: usize,
     pub(crate) acknowledging: Acknowledging,
     heard: HashMap<TerminalId, Heard>,
 }
@@ -73,20 +77,14 @@ impl Peer {
     pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(socket)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self {
-            stream,
-            buffer: Vec::new(),
-            used: 0,
-            acknowledging: Acknowledging::Everything,
-            heard: HashMap::new(),
-        })
+        let acknowledging = Acknowledging::Everything;
+        Ok(Self { stream, buffer: Vec::new(), acknowledging, heard: HashMap::new() })
     }
 
     #[track_caller]
     pub(crate) fn greet(&mut self, daemon: bool) {
         self.send(&KeeperRequest::Hello { daemon });
-        let hello = self.next();
-        assert!(matches!(hello, KeeperEvent::Hello { .. }), "{hello:?}");
+        assert_eq!(self.next(), KeeperEvent::Hello);
     }
 
     #[track_caller]
@@ -97,10 +95,14 @@ impl Peer {
     /// All of them in one piece, so that the keeper has them all before it answers one.
     #[track_caller]
     pub(crate) fn send_all(&mut self, requests: &[KeeperRequest]) {
+        let unstamped: Vec<StampedRequest> = requests.iter().cloned().map(StampedRequest::from).collect();
+        self.send_stamped(&unstamped);
+    }
+
+    #[track_caller]
+    pub(crate) fn send_stamped(&mut self, requests: &[StampedRequest]) {
         let mut frames = Vec::new();
-        for request in requests {
-            wire::encode(request, &mut frames);
-        }
+        requests.iter().for_each(|request| wire::encode(request, &mut frames));
         self.send_bytes(&frames).unwrap();
     }
 
@@ -108,33 +110,29 @@ impl Peer {
         self.stream.write_all(bytes)
     }
 
-    /// The next thing the keeper says, `None` if it says nothing until then. Output is noted and acknowledged.
-    pub(crate) fn next_until(&mut self, deadline: Instant) -> Result<Option<KeeperEvent>, Closed> {
-        let event = loop {
-            if let Some((event, length)) =
-                wire::decode(&self.buffer[self.used..], wire::MAX_FRAME).expect("nonsense from the keeper")
-            {
-                self.used += length;
-                break event;
+    /// The next thing the keeper says. Output is noted and acknowledged.
+    fn next_until(&mut self, deadline: Instant) -> Result<KeeperEvent, Silence> {
+        loop {
+            let decoded = wire::decode(&self.buffer, wire::MAX_FRAME).expect("nonsense from the keeper");
+            if let Some((event, length)) = decoded {
+                self.buffer.drain(..length);
+                self.note(&event);
+                return Ok(event);
             }
-            self.buffer.drain(..self.used);
-            self.used = 0;
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(None);
+                return Err(Silence::Quiet);
             }
             self.stream.set_read_timeout(Some(left)).unwrap();
             let mut piece = [0; 64 << 10];
             match self.stream.read(&mut piece) {
-                Ok(0) => return Err(Closed),
+                Ok(0) => return Err(Silence::Closed),
                 Ok(n) => self.buffer.extend_from_slice(&piece[..n]),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Closed),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(Silence::Closed),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
                 Err(error) => panic!("cannot read from the keeper: {error}"),
             }
-        };
-        self.note(&event);
-        Ok(Some(event))
+        }
     }
 
     fn note(&mut self, event: &KeeperEvent) {
@@ -142,17 +140,17 @@ impl Peer {
             KeeperEvent::Output { id, offset, bytes } => {
                 let heard = self.heard.entry(*id).or_default();
                 heard.output.push((*offset, bytes.clone()));
-                let acknowledged = &mut heard.acknowledged;
                 let end = offset + bytes.len() as u64;
                 let step = match self.acknowledging {
                     Acknowledging::Everything => 1,
                     Acknowledging::Every(step) => step,
                     Acknowledging::Nothing => return,
                 };
-                if end - *acknowledged >= step {
-                    *acknowledged = end;
+                if end - heard.acknowledged >= step {
+                    heard.acknowledged = end;
                     let mut frame = Vec::new();
-                    wire::encode(&KeeperRequest::Acknowledge { id: *id, offset: end }, &mut frame);
+                    let acknowledge = KeeperRequest::Acknowledge { id: *id, offset: end };
+                    wire::encode(&StampedRequest::from(acknowledge), &mut frame);
                     // If the keeper is gone the next read says so.
                     let _ = self.send_bytes(&frame);
                 }
@@ -172,11 +170,7 @@ impl Peer {
 
     #[track_caller]
     pub(crate) fn next(&mut self) -> KeeperEvent {
-        match self.next_until(Instant::now() + PATIENCE) {
-            Ok(Some(event)) => event,
-            Ok(None) => panic!("the keeper says nothing"),
-            Err(Closed) => panic!("the keeper closed the connection"),
-        }
+        self.wait("an event", |event| Some(event.clone()))
     }
 
     /// Reads until `pick` finds what it looks for; what comes before is noted and passed over.
@@ -184,14 +178,9 @@ impl Peer {
     pub(crate) fn wait<T>(&mut self, what: &str, mut pick: impl FnMut(&KeeperEvent) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.next_until(deadline) {
-                Ok(Some(event)) => {
-                    if let Some(found) = pick(&event) {
-                        return found;
-                    }
-                }
-                Ok(None) => panic!("waited in vain for {what}"),
-                Err(Closed) => panic!("the keeper closed the connection instead of {what}"),
+            let event = self.next_until(deadline).unwrap_or_else(|why| panic!("waited in vain for {what}: {why:?}"));
+            if let Some(found) = pick(&event) {
+                return found;
             }
         }
     }
@@ -203,14 +192,14 @@ impl Peer {
         let mut words = Vec::new();
         loop {
             match self.next_until(deadline) {
-                Ok(Some(event)) => words.push(event),
-                Ok(None) => panic!("the keeper did not close the connection; it said {words:?}"),
-                Err(Closed) => return words,
+                Ok(event) => words.push(event),
+                Err(why) => {
+                    assert_eq!(why, Silence::Closed, "it said {words:?}");
+                    return words;
+                }
             }
         }
     }
-
-    // ---- asking ----
 
     #[track_caller]
     pub(crate) fn list(&mut self) -> Vec<TerminalSummary> {
@@ -229,14 +218,7 @@ impl Peer {
     /// Asks until the answer is as it should be.
     #[track_caller]
     pub(crate) fn until_listed(&mut self, what: &str, id: TerminalId, good: impl Fn(&TerminalSummary) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let list = self.list();
-            if list.iter().any(|summary| summary.id == id && good(summary)) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "waited in vain until {what}: {list:?}");
-        }
+        until(what, || self.list().iter().any(|summary| summary.id == id && good(summary)));
     }
 
     /// Starts a program and gives its process id.
@@ -283,17 +265,13 @@ impl Peer {
     pub(crate) fn until_printed(&mut self, id: TerminalId, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(heard) = self.heard.get(&id)
-                && heard.text().contains(text)
-            {
-                return heard.text();
+            let printed = self.heard.get(&id).map(Heard::text).unwrap_or_default();
+            if printed.contains(text) {
+                return printed;
             }
-            let heard = match self.next_until(deadline) {
-                Ok(Some(_)) => continue,
-                Ok(None) => "nothing more",
-                Err(Closed) => "the end of the connection",
-            };
-            panic!("waited for {text:?}, got {heard} after {:?}", self.heard.get(&id).map(Heard::text));
+            if let Err(why) = self.next_until(deadline) {
+                panic!("waited for {text:?}, got {why:?} after {printed:?}");
+            }
         }
     }
 
@@ -317,18 +295,10 @@ impl Peer {
     /// Waits to hear what became of an input.
     #[track_caller]
     pub(crate) fn receipt(&mut self, id: TerminalId, writer: u64, sequence: u64) -> Result<(), InputRefusal> {
-        let (sought, number) = (WriterId(writer), sequence);
-        self.wait("a receipt", |event| match event {
-            KeeperEvent::InputDone { id: of, writer, sequence }
-                if (*of, *writer, *sequence) == (id, sought, number) =>
-            {
-                Some(Ok(()))
-            }
-            KeeperEvent::InputRefused { id: of, writer, sequence, why }
-                if (*of, *writer, *sequence) == (id, sought, number) =>
-            {
-                Some(Err(*why))
-            }
+        let sought = |of: TerminalId, by: WriterId, number: u64| (of, by, number) == (id, WriterId(writer), sequence);
+        self.wait("a receipt", |event| match *event {
+            KeeperEvent::InputDone { id, writer, sequence } if sought(id, writer, sequence) => Some(Ok(())),
+            KeeperEvent::InputRefused { id, writer, sequence, why } if sought(id, writer, sequence) => Some(Err(why)),
             _ => None,
         })
     }
@@ -346,11 +316,7 @@ impl Peer {
     #[track_caller]
     pub(crate) fn forget(&mut self, id: TerminalId) {
         self.send(&KeeperRequest::Forget { id });
-        self.wait("it to be forgotten", |event| match event {
-            KeeperEvent::Forgotten { id: of } if *of == id => Some(()),
-            KeeperEvent::Problem { message } => panic!("{message}"),
-            _ => None,
-        });
+        assert!(self.list().iter().all(|summary| summary.id != id), "it is not forgotten");
     }
 
     /// Asks something and waits for the answer: all requests before it have been dealt with then.

@@ -44,10 +44,17 @@ fn what_cannot_be_started_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_environment_is_exactly_what_was_sent() {
+fn the_environment_is_exactly_what_was_sent_and_its_path_finds_the_program() {
     let (keeper, mut peer) = Keeper::with_peer();
     let id = new_id();
-    let mut program = keeper.program(id, &["env"]);
+    let bin = keeper.work().join("bin");
+    fs::create_dir(&bin).unwrap();
+    // A link, as writing a program while other threads fork makes "text file busy" of it.
+    let path = std::env::var_os("PATH").unwrap();
+    let env = std::env::split_paths(&path).map(|directory| directory.join("env")).find(|env| env.exists());
+    std::os::unix::fs::symlink(env.unwrap(), bin.join("only-here")).unwrap();
+    let mut program = keeper.program(id, &["only-here"]);
+    program.environment[0].1 = bin.to_string_lossy().into_owned().into_bytes();
     program.environment.push((b"EMPTY".to_vec(), Vec::new()));
     program.environment.push((b"SPACED".to_vec(), b" a = b ".to_vec()));
     let mut sent: Vec<String> = (program.environment.iter())
@@ -59,23 +66,6 @@ fn the_environment_is_exactly_what_was_sent() {
     sent.sort();
     got.sort();
     assert_eq!(got, sent);
-}
-
-#[test]
-fn a_program_is_looked_up_in_the_path_that_was_sent() {
-    let (keeper, mut peer) = Keeper::with_peer();
-    let id = new_id();
-    let bin = keeper.work().join("bin");
-    fs::create_dir(&bin).unwrap();
-    // A link, as writing a program while other threads fork makes "text file busy" of it.
-    let path = std::env::var_os("PATH").unwrap();
-    let echo = std::env::split_paths(&path).map(|directory| directory.join("echo")).find(|echo| echo.exists());
-    std::os::unix::fs::symlink(echo.unwrap(), bin.join("only-here")).unwrap();
-    let mut program = keeper.program(id, &["only-here", "found"]);
-    program.environment[0].1 = bin.to_string_lossy().into_owned().into_bytes();
-    peer.follow(id, program);
-    assert_eq!(peer.until_exit(id), Exit::Code(0));
-    assert_eq!(peer.heard(id).text(), "found\r\n");
 }
 
 #[test]
@@ -144,17 +134,6 @@ fn what_the_keepers_starter_ignored_its_programs_do_not() {
 }
 
 #[test]
-fn the_notes_of_the_daemon_are_given_back_as_they_are() {
-    let (keeper, mut peer) = Keeper::with_peer();
-    let id = new_id();
-    let label: Vec<u8> = (0..=255).collect();
-    let program = ProgramSpec { label: label.clone(), ring: 4321, ..keeper.program(id, &["sleep", "1000"]) };
-    let pid = peer.spawn(id, program);
-    let summary = keeper.peer().summary(id);
-    assert_eq!((summary.pid, summary.ring, summary.label, summary.exit), (pid, 4321, label, None));
-}
-
-#[test]
 fn a_new_size_reaches_the_program_and_is_replayed_at_its_place() {
     // `wait` comes back for every signal that is trapped.
     let script = "trap 'stty size' WINCH; echo ready; sleep 1000 & while :; do wait; done";
@@ -207,14 +186,4 @@ fn of_several_sizes_without_output_between_them_the_last_one_counts() {
     assert_eq!(peer.until_exit(id), Exit::Code(0));
     assert_eq!(peer.heard(id).text(), "200 400\r\n");
     assert_eq!(peer.heard(id).sizes, [(0, Size::clamped(200, 400))]);
-}
-
-#[test]
-fn what_has_no_size_is_left_alone() {
-    let (_keeper, mut peer, ended) = Keeper::running("exit 0");
-    peer.until_exit(ended);
-    peer.send(&KeeperRequest::Resize { id: ended, size: Size::clamped(9, 9) });
-    assert_eq!(peer.summary(ended).size, Size::clamped(24, 80));
-    peer.send(&KeeperRequest::Resize { id: new_id(), size: Size::clamped(9, 9) });
-    assert!(matches!(peer.next(), KeeperEvent::Problem { .. }));
 }

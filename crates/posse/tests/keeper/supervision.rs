@@ -105,7 +105,7 @@ fn a_daemon_that_dies_without_terminals_is_started_again_too() {
         // Its connection may end before its process does, or after.
         if round == 2 {
             end_daemons(&keeper);
-            until("it was reaped", || keeper.zombies() == 0);
+            keeper.until_reaped();
             drop(daemon);
         } else {
             drop(daemon);
