@@ -5,7 +5,7 @@
 
 use posse_core::screen::Size;
 
-use super::drawing::{Pen, write_position, write_rows};
+use super::drawing::{Pen, write_rows};
 use super::nonzero;
 
 /// The state of one of the two grids, except for its cells.
@@ -64,8 +64,10 @@ impl Grid {
             self.write_save(out);
             out.extend_from_slice(b"\x1b[?6l\x1b[2J");
         }
-        write_position(out, 0, 0);
-        write_rows(screen, size, out);
+        let mut elsewhere = copy(screen);
+        // For a cursor at the margin vt100 would use the saved one.
+        elsewhere.process(b"\x1b[G");
+        write_rows(elsewhere.screen(), out);
         if let Some((top, bottom)) = self.region {
             out.extend_from_slice(format!("\x1b[{};{}r", top + 1, bottom + 1).as_bytes());
         }

@@ -129,7 +129,8 @@ impl ViewFrame {
             }
             // Behind the margin, and behind clusters on whose width terminals disagree, nobody knows
             // where the cursor is.
-            let known = column + width < columns && cell.contents().chars().count() <= 1 && !may_join(cell);
+            let known =
+                column + width < columns && cell.contents().chars().count() <= 1 && !cell.contents().contains(may_join);
             cursor = known.then_some((row, column + width));
         }
         pen.change(Pen::default(), out);
