@@ -14,8 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use posse_core::ids::TerminalId;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -24,6 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use pending::{PATIENCE, Pending};
 
 use crate::lineage::ProcessStat;
+use crate::lock;
 use crate::paths::{self, Paths};
 use crate::wire::{self, KeeperEvent, KeeperRequest, StampedRequest, TerminalSummary, WireError};
 
@@ -238,32 +237,14 @@ pub async fn connect(socket: &Path, daemon: bool) -> Result<(KeeperLink, KeeperE
     let link = KeeperLink { requests, pending: pending.clone(), pid };
     let mut events = KeeperEvents { socket: reading, buffer: Vec::new(), used: 0, pending, pid };
     link.send(KeeperRequest::Hello { daemon });
-    match events.until(|event| (event == KeeperEvent::Hello).then_some(())).await {
-        Ok(()) => Ok((link, events)),
-        Err(KeeperError::Closed) => {
-            has_left(pid).await;
-            Err(KeeperError::Closed)
-        }
-        Err(error) => Err(error),
-    }
+    events.until(|event| (event == KeeperEvent::Hello).then_some(())).await?;
+    Ok((link, events))
 }
 
 pub async fn list(link: &KeeperLink, events: &mut KeeperEvents) -> Result<Vec<TerminalSummary>, KeeperError> {
     link.send(KeeperRequest::List);
     let listed = |event| if let KeeperEvent::Listed { summaries } = event { Some(summaries) } else { None };
     events.until(listed).await
-}
-
-/// Waits for the exit of a keeper that is leaving. Until then its socket looks like that of a running keeper.
-async fn has_left(keeper: Option<i32>) {
-    let Some(Ok(keeper)) = keeper.and_then(Pid::from_raw).map(|pid| pidfd_open(pid, PidfdFlags::empty())) else {
-        return;
-    };
-    let ends = move || {
-        let patience = Timespec { tv_sec: LEAVING.as_secs() as i64, tv_nsec: 0 };
-        let _ = poll(&mut [PollFd::new(&keeper, PollFlags::IN)], Some(&patience));
-    };
-    let _ = tokio::task::spawn_blocking(ends).await;
 }
 
 async fn write(mut socket: OwnedWriteHalf, mut queue: mpsc::UnboundedReceiver<StampedRequest>) {
@@ -285,14 +266,20 @@ pub async fn connect_or_start(
     executable: &Path,
     daemon: bool,
 ) -> Result<(KeeperLink, KeeperEvents), KeeperError> {
-    match connect(&paths.keeper_socket(), daemon).await {
-        // Closed: the keeper was just leaving.
-        Err(KeeperError::NotRunning | KeeperError::Closed) => {}
+    let leaving = match connect(&paths.keeper_socket(), daemon).await {
+        Err(KeeperError::NotRunning) => false,
+        Err(KeeperError::Closed) => true,
         other => return other,
-    }
+    };
     let start = {
         let (paths, executable) = (paths.clone(), executable.to_owned());
-        tokio::task::spawn_blocking(move || start(&paths, &executable))
+        tokio::task::spawn_blocking(move || {
+            if leaving {
+                // Until it has exited, its socket looks like that of a running keeper.
+                drop(lock::acquire(&paths.keeper_lock(), LEAVING));
+            }
+            start(&paths, &executable)
+        })
     };
     start.await.map_err(io::Error::other)??;
     connect(&paths.keeper_socket(), daemon).await
