@@ -154,7 +154,7 @@ impl Emulator {
                 self.repeat(&control, printed);
             }
             StreamPiece::Control(control) => self.control(&control, at),
-            StreamPiece::Escape { intermediates, last } => self.escape(intermediates, last, at),
+            StreamPiece::Escape { intermediates, last } => self.escape(intermediates, last),
             StreamPiece::Command { body, end } => match responder::command(body, end) {
                 None => self.hear(osc::signal(body)),
                 answer => self.reply(at, answer),

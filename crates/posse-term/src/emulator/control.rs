@@ -29,12 +29,6 @@ impl Emulator {
             | (None, b" ", b'q') => self.draw(control.raw),
             // With more parameters it is a kind of mouse tracking.
             (None, b"", b'T') if control.numbers().count() == 1 => self.draw(control.raw),
-            (None, b"", b'a') => self.draw(format!("\x1b[{}C", first_or(1)).as_bytes()),
-            (None, b"", b'e') => self.draw(format!("\x1b[{}B", first_or(1)).as_bytes()),
-            (None, b"", b'I') => {
-                let count = first_or(1).min(self.size.cols() / TAB_WIDTH + 1);
-                self.draw(&vec![b'\t'; usize::from(count)]);
-            }
             (None, b"", b'Z') => self.tab_backwards(first_or(1)),
             (None, b"", b's') if control.parameters.is_empty() => self.draw(b"\x1b7"),
             (None, b"", b'u') if control.parameters.is_empty() => self.draw(b"\x1b8"),
@@ -96,7 +90,6 @@ impl Emulator {
             47 | 1047 | 1049 if on => self.enter_alternate(),
             1049 => self.leave_alternate(true),
             47 | 1047 => self.leave_alternate(false),
-            1048 => self.draw(if on { b"\x1b7" } else { b"\x1b8" }),
             2026 => {
                 self.frame_ended |= self.modes.frame && !on;
                 self.modes.frame = on;
@@ -136,7 +129,7 @@ impl Emulator {
         self.modes = Modes { frame: self.modes.frame, other_keys: self.modes.other_keys, ..Modes::default() };
     }
 
-    pub(super) fn escape(&mut self, intermediates: &[u8], last: u8, at: u64) {
+    pub(super) fn escape(&mut self, intermediates: &[u8], last: u8) {
         match (intermediates, last) {
             (b"", b'7' | b'8' | b'=' | b'>' | b'M' | b'g') => self.draw(&[0x1b, last]),
             (b"", b'c') => {
@@ -146,7 +139,6 @@ impl Emulator {
             }
             (b"", b'D') => self.draw(b"\n"),
             (b"", b'E') => self.draw(b"\r\n"),
-            (b"", b'Z') => self.reply(at, Some(b"\x1b[?62;22c".to_vec())),
             (b"(", _) => self.modes.graphics[0] = last == b'0',
             (b")", _) => self.modes.graphics[1] = last == b'0',
             _ => {}
