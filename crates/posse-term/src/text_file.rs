@@ -15,18 +15,14 @@ pub const MAX_TEXT: u64 = 8 << 20;
 pub fn open(path: &Path) -> io::Result<File> {
     // Looked at before it is opened: opening a device may do something.
     require_regular(std::fs::metadata(path)?.file_type())?;
-    let file = open_nonblocking(path)?;
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
     require_regular(file.metadata()?.file_type())?;
     Ok(file)
 }
 
 pub fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
-    let size = file.metadata()?.len();
-    if size > limit {
-        return Err(too_large(limit));
-    }
-    bounded(file, limit)
+    bounded(open(path)?, limit)
 }
 
 /// Reads a regular file of at most `MAX_TEXT` bytes, which must be UTF-8.
@@ -50,11 +46,6 @@ fn is_open_descriptor(path: &Path) -> bool {
     given && std::fs::metadata(path).is_ok_and(no_file)
 }
 
-fn open_nonblocking(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    File::options().read(true).custom_flags(flags).open(path)
-}
-
 fn require_regular(kind: FileType) -> io::Result<()> {
     let (error, what) = match kind {
         kind if kind.is_file() => return Ok(()),
@@ -69,12 +60,11 @@ fn require_regular(kind: FileType) -> io::Result<()> {
 fn bounded(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = file.take(limit + 1).read_to_end(&mut bytes)? as u64;
-    if read > limit { Err(too_large(limit)) } else { Ok(bytes) }
-}
-
-fn too_large(limit: u64) -> io::Error {
+    if read <= limit {
+        return Ok(bytes);
+    }
     let size = if limit >= 1 << 20 { format!("{} MiB", limit >> 20) } else { format!("{limit} bytes") };
-    io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {size}"))
+    Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {size}")))
 }
 
 fn utf8(bytes: Vec<u8>) -> io::Result<String> {

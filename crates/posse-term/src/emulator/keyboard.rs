@@ -28,7 +28,12 @@ impl Keyboard {
         let stack = &mut self.stacks[usize::from(alternate)];
         let flags = (control.number_or(0, 0) & FLAGS) as u8;
         match control.private {
-            Some(b'>') => push(stack, flags),
+            Some(b'>') => {
+                if stack.len() >= STACK_MAX {
+                    stack.remove(0);
+                }
+                stack.push(flags);
+            }
             Some(b'<') => {
                 let left = stack.len().saturating_sub(usize::from(control.number_or(0, 1)));
                 stack.truncate(left);
@@ -57,13 +62,6 @@ impl Keyboard {
             out.extend_from_slice(format!("\x1b[{how}{flags}u").as_bytes());
         }
     }
-}
-
-fn push(stack: &mut Vec<u8>, flags: u8) {
-    if stack.len() >= STACK_MAX {
-        stack.remove(0);
-    }
-    stack.push(flags);
 }
 
 #[cfg(test)]

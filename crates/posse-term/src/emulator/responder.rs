@@ -79,11 +79,9 @@ pub(super) fn command(body: &[u8], end: Terminator) -> Option<Vec<u8>> {
                 say(format!("{code};{}", rgb(if code == 11 { BACKGROUND } else { FOREGROUND })));
             }
         }
-        b"4" if rest.len() >= 2
-            && rest.len().is_multiple_of(2)
-            && rest.iter().skip(1).step_by(2).all(|part| *part == b"?") =>
-        {
-            for index in rest.iter().step_by(2) {
+        b"4" if !rest.is_empty() => {
+            for pair in rest.chunks(2) {
+                let [index, b"?"] = pair else { return None };
                 let index = std::str::from_utf8(index).ok()?.parse::<u8>().ok()?;
                 say(format!("4;{index};{}", rgb(palette(index))));
             }
