@@ -3,13 +3,11 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use posse_core::screen::Size;
 
-/// Far longer than tmux ever needs; only a hang reaches it.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// Seconds for one command. Far longer than tmux ever needs; only a hang reaches it.
+const DEADLINE: &str = "60";
 
 pub(crate) struct Tmux {
     directory: tempfile::TempDir,
@@ -42,8 +40,8 @@ impl Tmux {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new("tmux");
-        command.args(["-u", "-L", "replay", "-f", "/dev/null"]);
+        let mut command = Command::new("timeout");
+        command.args([DEADLINE, "tmux", "-u", "-L", "replay", "-f", "/dev/null"]);
         command.env("TMUX_TMPDIR", self.directory.path()).env("LC_ALL", "C.UTF-8").env_remove("TMUX");
         command.stdin(Stdio::null());
         command
@@ -73,7 +71,7 @@ impl Tmux {
         );
         let (columns, rows) = (size.cols().to_string(), size.rows().to_string());
         self.run(&["new-session", "-d", "-s", &name, "-x", &columns, "-y", &rows, "bash", "-c", &script]);
-        self.wait_for(&name);
+        self.run(&["wait-for", &name]);
         let format = "#{cursor_y} #{cursor_x} #{pane_width}x#{pane_height}";
         let state = self.run(&["display-message", "-p", "-t", &name, format]);
         let text = self.run(&["capture-pane", "-p", "-t", &name]);
@@ -83,21 +81,6 @@ impl Tmux {
         let mut rows: Vec<_> = text.lines().map(|row| row.trim_end_matches(' ').to_owned()).collect();
         rows.resize(usize::from(size.rows()), String::new());
         Shown { rows, cursor: (state[0].parse().unwrap(), state[1].parse().unwrap()) }
-    }
-
-    fn wait_for(&self, channel: &str) {
-        let mut child = self.command().args(["wait-for", channel]).spawn().unwrap();
-        let id = child.id().to_string();
-        let (done, finished) = mpsc::channel();
-        let waiter = std::thread::spawn(move || {
-            let _ = child.wait();
-            let _ = done.send(());
-        });
-        if finished.recv_timeout(DEADLINE).is_err() {
-            let _ = Command::new("kill").arg(&id).status();
-            panic!("tmux did not come back from {channel}");
-        }
-        let _ = waiter.join();
     }
 }
 
