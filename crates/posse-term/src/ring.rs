@@ -54,9 +54,12 @@ impl Ring {
 
     /// Returns at most `limit` of the bytes held from `offset` on.
     pub fn bytes(&self, offset: u64, limit: usize) -> Vec<u8> {
-        let skip = (offset.saturating_sub(self.start) as usize).min(self.bytes.len());
-        let end = self.bytes.len().min(skip.saturating_add(limit));
-        self.bytes.range(skip..end).copied().collect()
+        let skip = offset.saturating_sub(self.start) as usize;
+        let (front, back) = self.bytes.as_slices();
+        let back = back.get(skip.saturating_sub(front.len())..).unwrap_or_default();
+        let front = front.get(skip..).unwrap_or_default();
+        let front = &front[..front.len().min(limit)];
+        [front, &back[..back.len().min(limit - front.len())]].concat()
     }
 
     /// Returns everything from `offset` on, if all of it is held.

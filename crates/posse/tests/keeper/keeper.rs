@@ -4,7 +4,7 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use posse_core::ids::TerminalId;
@@ -148,11 +148,11 @@ impl Keeper {
         until("all are reaped", || !pids().any(zombie));
     }
 
-    /// Waits until it has left by itself.
+    /// Waits until it has left by itself, with its socket.
     #[track_caller]
-    pub(crate) fn until_gone(&mut self) -> ExitStatus {
+    pub(crate) fn until_gone(&mut self) {
         assert!(process::ends_within(self.pid(), PATIENCE), "the keeper does not leave; {}", self.log());
-        self.child.wait().unwrap()
+        assert!(self.child.wait().unwrap().success() && !self.socket().exists());
     }
 
     pub(crate) fn is_running(&mut self) -> bool {
