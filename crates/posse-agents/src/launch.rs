@@ -97,7 +97,7 @@ pub struct LaunchRequest<'a> {
     pub more: &'a [String],
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaunchPlan {
     pub command: Vec<String>,
     pub environment: BTreeMap<String, String>,

@@ -25,9 +25,7 @@ pub struct BacklogIn {
     /// `watch`: until it is stopped; `drain`: until nothing is left to begin; `once`: one item.
     #[serde(default)]
     pub mode: Mode,
-    /// Only this item.
     pub item: Option<String>,
-    /// No more than so many items.
     pub max_items: Option<u32>,
     /// Items to try again, even if they failed or wait for a person.
     #[serde(default)]
@@ -43,19 +41,16 @@ pub struct BacklogIn {
     /// End instead of waiting for the quota to come back.
     #[serde(default)]
     pub no_wait: bool,
-    /// The limit on the money of this pipeline, in US dollars.
     pub cap_usd: Option<f64>,
     /// The environment of its sessions. Never stored.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
 
-/// A pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BacklogView {
     #[serde(flatten)]
     pub run: RunSummary,
-    /// `watch`, `drain` or `once`.
     pub mode: Mode,
     /// The items that are worked on. Empty if the pipeline waits for something to do.
     pub doing: Vec<DoingView>,
@@ -63,7 +58,6 @@ pub struct BacklogView {
     pub items: Vec<ItemView>,
     /// Something else is checked out, and everything waits: what to do about it.
     pub away: Option<String>,
-    /// Whether sessions are confined: `on` or `off`.
     pub sandbox: Sandbox,
 }
 
@@ -72,7 +66,6 @@ pub struct DoingView {
     pub item: Slug,
     /// `planning`, `executing`, `verifying`, …
     pub step: String,
-    /// The time at which work on the item began.
     pub since: Timestamp,
     /// The run of its plan, while that is carried out (`GET /runs/{id}`).
     pub plan_run: Option<RunId>,
@@ -95,11 +88,8 @@ pub struct ItemView {
     /// Within the project. Nothing if it is not in the backlog any more.
     pub path: Option<String>,
     pub title: Option<String>,
-    /// `defect` or `feature`.
     pub kind: Option<Kind>,
-    /// `critical`, `high`, `medium` or `low`.
     pub priority: Option<Priority>,
-    /// `waiting`, `held`, `in_progress`, `parked`, `ended` or `gone`.
     pub standing: Standing,
     pub reason: String,
     /// Attempts that failed, and verifications that found it wanting.
@@ -138,7 +128,6 @@ pub struct AutoSpec {
     pub settings: Settings,
     /// The memory of earlier pipelines of this project.
     pub carried: Carried,
-    /// Items that are to be tried again.
     pub retry: Vec<Slug>,
     /// The program. Absolute.
     pub program: String,
@@ -159,5 +148,4 @@ impl AutoSpec {
     }
 }
 
-/// An entry of the journal of a pipeline.
 pub type AutoEntry = RunEntry<AutoSpec, Event, StepId>;

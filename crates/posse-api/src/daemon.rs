@@ -23,7 +23,6 @@ pub struct Listen {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listening {
     pub address: Option<std::net::SocketAddr>,
-    /// The file with the token.
     pub token_file: Option<std::path::PathBuf>,
 }
 
@@ -31,7 +30,6 @@ pub struct Listening {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Record the output of terminals.
     pub recordings: Option<bool>,
 }
 
@@ -50,7 +48,6 @@ pub struct Health {
     pub service: String,
     pub version: String,
     pub pid: u32,
-    /// A problem of the daemon.
     pub problem: Option<String>,
 }
 
@@ -73,7 +70,6 @@ pub struct Stopped {
     pub unsaved: Option<String>,
 }
 
-/// The condition of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseCondition {
     /// The database does not exist. The next daemon creates it.

@@ -10,14 +10,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{JournalView, StatusView};
 
-/// Something that happened.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LogEvent {
     /// The place in the log. Absent for events that are not kept, and for those that could not be written yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<i64>,
     pub at: Timestamp,
-    /// The terminal that the event is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalId>,
     /// The output offset up to which the terminal had been read, for events that come from what its program printed.
@@ -56,14 +54,12 @@ pub enum EventBody {
     KeeperSilent {
         reason: String,
     },
-    /// The keeper answers again.
     KeeperAnswers {},
     TerminalCreated {
         name: Name,
         session: Name,
         command: Vec<String>,
     },
-    /// The program of the terminal runs.
     TerminalStarted {
         pid: u32,
     },
@@ -100,7 +96,6 @@ pub enum EventBody {
         audit: i64,
         result: String,
     },
-    /// The terminal was hung up on.
     HangUp {},
     /// The size of the terminal while no viewer is attached was set.
     SizeSet {
@@ -132,22 +127,18 @@ pub enum EventBody {
     },
     /// A run was dropped: neither the run nor its journal exists any more.
     RunDropped {
-        /// The run.
         run_id: RunId,
     },
     /// The log of a session has more lines. Not kept.
     SessionSaid {
-        /// The run.
         run_id: RunId,
         session: String,
     },
 }
 
-/// The reason why a terminal was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeleteReason {
-    /// A client asked for it.
     Asked,
     /// The terminal ended long ago.
     Expired,

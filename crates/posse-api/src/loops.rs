@@ -41,7 +41,6 @@ pub struct LoopIn {
     pub environment: BTreeMap<String, String>,
 }
 
-/// A run of the loop.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LoopView {
     #[serde(flatten)]
@@ -52,20 +51,15 @@ pub struct LoopView {
     /// The number of the review in this phase.
     pub cycle: u32,
     pub phase: String,
-    /// The turn that is under way.
     pub turn: Option<TurnView>,
-    /// Turns so far.
     pub turns: u64,
-    /// By role.
     pub terminals: BTreeMap<Role, TerminalId>,
     /// Permissions are accepted by posse itself.
     pub auto_accept: bool,
     /// The cause of a stop: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
     pub stop: Option<Stop>,
-    /// A step after PASS.
     pub steps: Vec<StepView>,
     pub state_file: String,
-    /// SHA-256 of the configuration the operator named.
     pub config_hash: Option<String>,
 }
 
@@ -73,14 +67,12 @@ pub struct LoopView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TurnView {
     pub number: u64,
-    /// One of the five turns.
     pub key: Key,
     pub role: Role,
     pub terminal: TerminalId,
     /// The number of the attempt, from 1.
     pub attempt: u32,
     pub since: Timestamp,
-    /// Its prompt was taken.
     pub sent: bool,
     /// Permissions accepted in it.
     pub accepts: u32,
@@ -89,7 +81,6 @@ pub struct TurnView {
 /// A step after PASS.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StepView {
-    /// `openspec_archive` or `git_commit`.
     pub step: Step,
     /// `done`, `skipped` or `failed`.
     pub outcome: String,

@@ -54,7 +54,6 @@ pub struct PlanIn {
     /// Start sessions though the quota was found to be used up.
     #[serde(default)]
     pub try_now: bool,
-    /// The limit on the money of this run, in US dollars.
     pub cap_usd: Option<f64>,
     /// Over what the plan says: `quota_ceiling_usd`, `max_quota_percent` and `reserved_budget_usd`.
     #[serde(default)]
@@ -64,19 +63,16 @@ pub struct PlanIn {
     pub environment: BTreeMap<String, String>,
 }
 
-/// A run of a plan.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanView {
     #[serde(flatten)]
     pub run: RunSummary,
-    /// The plan's file.
     pub file: String,
     pub name: String,
     /// The backlog item that the plan is for.
     pub item: Option<String>,
     /// In the order of the plan.
     pub tasks: Vec<TaskView>,
-    /// The sessions that run.
     pub sessions: Vec<SessionView>,
     /// Sessions failed one after the other; none is started before then.
     pub paused_until: Option<Timestamp>,
@@ -84,7 +80,6 @@ pub struct PlanView {
     pub resting: Vec<RestView>,
     /// Things that only one may have, that this plan needs, and that other runs hold.
     pub taken: Vec<TakenView>,
-    /// Whether sessions are confined: `on` or `off`.
     pub sandbox: Sandbox,
     /// The options that make this run differ from a plain one, in the operator's words.
     pub wishes: Vec<String>,

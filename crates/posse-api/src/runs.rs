@@ -21,7 +21,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{AutoEntry, AutoSpec, BacklogIn, BacklogView, LoopIn, LoopView, PlanEntry, PlanIn, PlanSpec, PlanView};
 
 words! {
-    /// The kind of a run.
     #[derive(ToSchema)]
     pub enum RunKind ("kind of run") {
         Loop = "loop",
@@ -41,7 +40,6 @@ pub enum RunIn {
     Backlog(Box<BacklogIn>),
 }
 
-/// A run.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RunView {
@@ -54,9 +52,7 @@ pub enum RunView {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RunSummary {
     pub id: RunId,
-    /// `running`, `parked`, `stopped`, `passed` or `failed`.
     pub status: RunStatus,
-    /// The project.
     pub directory: String,
     /// The outcome of a run of a plan or a backlog: `verified`, `completed_with_warnings`, `failed`, `deadlocked`, `suspended`,
     /// `stopped`, `budget_exhausted`, `circuit_open`, `rate_limited`, `invalid_plan` or `internal_error`.
@@ -72,7 +68,6 @@ pub struct RunSummary {
     pub used: Total,
     /// Limits on money, and what is spent of them, by this run and by all others that count.
     pub limits: Vec<LimitView>,
-    /// The provider of its headless sessions.
     pub provider: Option<String>,
     pub created: Timestamp,
     pub changed: Timestamp,
@@ -206,7 +201,6 @@ pub struct ResumeIn {
 pub struct StopRun {
     /// `after_task`: what runs may finish; or `now`. A run of the loop always stops now.
     pub how: Option<StopHow>,
-    /// For the journal.
     pub why: Option<String>,
 }
 
@@ -311,7 +305,6 @@ pub enum RunEntry<S, I, N> {
     },
     /// Nothing follows.
     Closed {
-        /// The path of the report.
         report: Option<String>,
     },
 }
@@ -377,16 +370,13 @@ pub struct SessionLogQuery {
     pub raw: Option<bool>,
 }
 
-/// Lines of a session's log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionLines {
     /// Whole lines, in order: `{"at", "event"}`, or what the agent printed. Empty if there is no more yet.
     pub lines: Vec<String>,
-    /// The position of the next lines.
     pub next: u64,
 }
 
-/// A request to remove old files.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanIn {
@@ -410,7 +400,6 @@ pub struct CleanView {
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CleanItem {
-    /// `run`, `work_tree` or `item`.
     pub what: CleanWhat,
     /// A path, or a branch.
     pub name: String,

@@ -20,7 +20,9 @@ pub const COMMAND: &str = "command";
 /// The provider of a terminal that runs the user's shell.
 pub const SHELL: &str = "shell";
 
-/// One terminal.
+/// The number of output bytes that survive a crash of the daemon, unless a request says otherwise.
+pub const RING_BYTES: u32 = 1 << 20;
+
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Terminal {
     pub id: TerminalId,
@@ -45,11 +47,9 @@ pub struct Terminal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusView {
-    /// `idle`, `processing`, `waiting_user_answer`, `completed` or `error`.
     pub status: StatusKind,
     pub reason: String,
     pub waiting_kind: Option<WaitingKind>,
-    /// The question on the screen.
     pub dialog: Option<Dialog>,
     pub since: Timestamp,
     pub epoch: u64,
@@ -127,7 +127,6 @@ pub struct Input {
     pub sequence: Option<u64>,
 }
 
-/// The question an agent asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
     /// Another question has another one. `approve` and `deny` want it.
@@ -140,7 +139,6 @@ pub struct Question {
     pub full: Vec<String>,
 }
 
-/// An answer to an agent's question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -156,7 +154,6 @@ pub struct AnswerIn {
     pub reason: Option<String>,
 }
 
-/// The explanation of a status.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplanationView {
     /// The status of the terminal, which more than the screen decides.
@@ -235,7 +232,6 @@ pub struct Success {
     pub success: bool,
 }
 
-/// A question was answered.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Answered {
     pub success: bool,

@@ -22,7 +22,6 @@ use crate::replace::replace;
 /// The number of attempts to change a file that another process writes at the same time.
 pub const TRIES: usize = 5;
 
-/// All that is in a backlog.
 #[derive(Debug, Default)]
 pub struct Scan {
     pub items: Vec<FoundItem>,
@@ -31,7 +30,6 @@ pub struct Scan {
     pub archived: Vec<Archived>,
 }
 
-/// An item and its file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FoundItem {
     pub item: Item,
@@ -202,7 +200,6 @@ pub fn create(
     Ok(path)
 }
 
-/// The names of all items there are, wherever they lie.
 fn slugs(disk: &Disk, project: &Path, shelves: &BacklogDirs) -> Vec<Slug> {
     let active = [Kind::Defect, Kind::Feature].map(|kind| shelves.of(kind).to_owned());
     let aside = active

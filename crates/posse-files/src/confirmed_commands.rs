@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use posse_core::audit::Hash;
@@ -67,21 +66,20 @@ struct KeptCommands {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmedError {
-    #[error("{path}: {error}")]
-    Io { path: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Io(#[from] io::Error),
     #[error("{path} is not as posse writes it: {error}; remove it")]
     Invalid { path: PathBuf, error: serde_json::Error },
 }
 
 impl ConfirmedCommands {
     /// Reads what is confirmed for a project. It is kept in the user's state, which no project can name.
-    pub fn load(_: &Disk, paths: &Paths, project: &Path) -> Result<Self, ConfirmedError> {
+    pub fn load(disk: &Disk, paths: &Paths, project: &Path) -> Result<Self, ConfirmedError> {
         let name = Hash::of_text(&project.to_string_lossy()).to_string();
         let path = paths.home.join("confirmed").join(format!("{name}.json"));
-        let mut kept = match std::fs::read(&path) {
+        let mut kept = match disk.read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => KeptCommands::default(),
-            Err(error) => return Err(ConfirmedError::Io { path, error }),
-            Ok(text) => match serde_json::from_slice(&text) {
+            text => match serde_json::from_slice(&text?) {
                 Ok(kept) => kept,
                 Err(error) => return Err(ConfirmedError::Invalid { path, error }),
             },
@@ -100,18 +98,10 @@ impl ConfirmedCommands {
         self.kept.commands.into_iter().chain(configured).collect()
     }
 
-    /// Adds commands. Those of other plans stay.
-    pub fn confirm<'a>(&mut self, commands: impl IntoIterator<Item = &'a NamedCommand>) -> Result<(), ConfirmedError> {
+    pub fn confirm<'a>(&mut self, disk: &Disk, commands: impl IntoIterator<Item = &'a NamedCommand>) -> io::Result<()> {
         self.kept.commands.extend(commands.into_iter().map(|named| named.command.clone()));
-        self.save().map_err(|error| ConfirmedError::Io { path: self.path.clone(), error })
-    }
-
-    fn save(&self) -> io::Result<()> {
-        let parent = self.path.parent().unwrap_or(&self.path);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-        let temporary = self.path.with_extension("new");
-        std::fs::write(&temporary, serde_json::to_vec_pretty(&self.kept)?)?;
-        std::fs::rename(&temporary, &self.path)
+        disk.create_private_dir(self.path.parent().unwrap_or(&self.path))?;
+        disk.write_private(&self.path, &serde_json::to_vec_pretty(&self.kept)?)
     }
 }
 

@@ -30,6 +30,52 @@ pub struct Disk(());
 #[cfg(test)]
 pub(crate) const DISK: &Disk = &Disk::of_this_thread();
 
+/// Gives [`Disk`] methods that do what a function does and nothing else.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),+) -> $result:ty = $function:expr;)+) => {
+        impl Disk {
+            $($(#[$doc])* pub fn $name(&self, $($argument: $type),+) -> $result {
+                $function($($argument),+)
+            })+
+        }
+    };
+}
+
+operations! {
+    read(path: &Path) -> io::Result<Vec<u8>> = fs_err::read;
+    read_to_string(path: &Path) -> io::Result<String> = fs_err::read_to_string;
+    /// Reads a regular file of bounded size whose name comes from a user, a project or an agent (`posse_term::text_file`).
+    read_text(path: &Path) -> io::Result<String> = text_file::read;
+    /// Like `read_text`, for at most `limit` bytes of any kind.
+    read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> = text_file::read_bytes;
+    /// Opens a regular file for reading. Never waits for a writer.
+    open_regular(path: &Path) -> io::Result<File> = text_file::open;
+    exists(path: &Path) -> bool = Path::exists;
+    is_file(path: &Path) -> bool = Path::is_file;
+    is_dir(path: &Path) -> bool = Path::is_dir;
+    is_symlink(path: &Path) -> bool = Path::is_symlink;
+    metadata(path: &Path) -> io::Result<Metadata> = fs_err::metadata;
+    symlink_metadata(path: &Path) -> io::Result<Metadata> = fs_err::symlink_metadata;
+    canonicalize(path: &Path) -> io::Result<PathBuf> = fs_err::canonicalize;
+    read_link(path: &Path) -> io::Result<PathBuf> = fs_err::read_link;
+    /// Writes a file as `std::fs::write` does: not atomically, and with the permissions that the umask leaves.
+    write(path: &Path, bytes: &[u8]) -> io::Result<()> = fs_err::write;
+    create_dir(path: &Path) -> io::Result<()> = fs_err::create_dir;
+    create_dir_all(path: &Path) -> io::Result<()> = fs_err::create_dir_all;
+    remove_file(path: &Path) -> io::Result<()> = fs_err::remove_file;
+    remove_dir(path: &Path) -> io::Result<()> = fs_err::remove_dir;
+    remove_dir_all(path: &Path) -> io::Result<()> = fs_err::remove_dir_all;
+    rename(from: &Path, to: &Path) -> io::Result<()> = fs_err::rename;
+    hard_link(from: &Path, to: &Path) -> io::Result<()> = fs_err::hard_link;
+    symlink(target: &Path, link: &Path) -> io::Result<()> = fs_err::os::unix::fs::symlink;
+    copy(from: &Path, to: &Path) -> io::Result<u64> = fs_err::copy;
+    plan_layers(paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> = PlanLayers::load;
+    /// Takes a lock file, if its holder gives it up within `patience`.
+    lock(purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> = lock::acquire_for;
+    spawn(command: &mut Command) -> io::Result<Child> = Command::spawn;
+    output(command: &mut Command) -> io::Result<Output> = Command::output;
+}
+
 impl Disk {
     /// For the command line, for code that runs before the runtime starts, and for threads of their own, such as the store's.
     /// Disallowed in the daemon except there.
@@ -37,63 +83,8 @@ impl Disk {
         Self(())
     }
 
-    pub fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs_err::read(path)
-    }
-
-    pub fn read_to_string(&self, path: &Path) -> io::Result<String> {
-        fs_err::read_to_string(path)
-    }
-
-    /// Reads a regular file of bounded size whose name comes from a user, a project or an agent (`posse_term::text_file`).
-    pub fn read_text(&self, path: &Path) -> io::Result<String> {
-        text_file::read(path)
-    }
-
-    /// Like `read_text`, for at most `limit` bytes of any kind.
-    pub fn read_bounded(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-        text_file::read_bytes(path, limit)
-    }
-
-    /// Opens a regular file for reading. Never waits for a writer.
-    pub fn open_regular(&self, path: &Path) -> io::Result<File> {
-        text_file::open(path)
-    }
-
     pub fn open(&self, path: &Path, options: &OpenOptions) -> io::Result<File> {
         options.open(path).map_err(|error| named("open", path, &error))
-    }
-
-    pub fn exists(&self, path: &Path) -> bool {
-        path.exists()
-    }
-
-    pub fn is_file(&self, path: &Path) -> bool {
-        path.is_file()
-    }
-
-    pub fn is_dir(&self, path: &Path) -> bool {
-        path.is_dir()
-    }
-
-    pub fn is_symlink(&self, path: &Path) -> bool {
-        path.is_symlink()
-    }
-
-    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        fs_err::metadata(path)
-    }
-
-    pub fn symlink_metadata(&self, path: &Path) -> io::Result<Metadata> {
-        fs_err::symlink_metadata(path)
-    }
-
-    pub fn canonicalize(&self, path: &Path) -> io::Result<PathBuf> {
-        fs_err::canonicalize(path)
-    }
-
-    pub fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
-        fs_err::read_link(path)
     }
 
     pub fn read_dir(&self, path: &Path) -> io::Result<ReadDir> {
@@ -111,11 +102,6 @@ impl Disk {
         write_whole(path, bytes, false)
     }
 
-    /// Writes a file as `std::fs::write` does: not atomically, and with the permissions that the umask leaves.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        fs_err::write(path, bytes)
-    }
-
     pub fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.open(path, File::options().create(true).append(true).mode(0o600))?.write_all(bytes)
     }
@@ -123,14 +109,6 @@ impl Disk {
     /// Syncs a directory, so that what was renamed in it survives a power failure.
     pub fn sync_dir(&self, path: &Path) -> io::Result<()> {
         fs_err::File::open(path)?.sync_all()
-    }
-
-    pub fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs_err::create_dir(path)
-    }
-
-    pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs_err::create_dir_all(path)
     }
 
     /// Creates a directory that only its owner may enter, and its parents.
@@ -144,44 +122,13 @@ impl Disk {
         DirBuilder::new().mode(0o700).create(path).map_err(|error| named("create the directory", path, &error))
     }
 
-    pub fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs_err::remove_file(path)
-    }
-
     /// Like `remove_file`; it is no error if there is none.
     pub fn remove_file_if_exists(&self, path: &Path) -> io::Result<()> {
-        match fs_err::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        fs_err::remove_dir(path)
-    }
-
-    pub fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs_err::remove_dir_all(path)
-    }
-
-    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs_err::rename(from, to)
+        self.remove_file(path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
     }
 
     pub fn rename_to_new(&self, from: &Path, to: &Path) -> rustix::io::Result<()> {
         renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
-    }
-
-    pub fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs_err::hard_link(from, to)
-    }
-
-    pub fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
-        fs_err::os::unix::fs::symlink(target, link)
-    }
-
-    pub fn copy(&self, from: &Path, to: &Path) -> io::Result<u64> {
-        fs_err::copy(from, to)
     }
 
     pub fn copy_with_time(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -193,23 +140,6 @@ impl Disk {
 
     pub fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         fs_err::set_permissions(path, PermissionsExt::from_mode(mode))
-    }
-
-    pub fn plan_layers(&self, paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> {
-        PlanLayers::load(paths, project)
-    }
-
-    /// Takes a lock file, if whoever has it gives it up within `patience`.
-    pub fn lock(&self, purpose: &str, path: &Path, patience: Duration) -> Result<Lock, LockError> {
-        lock::acquire_for(purpose, path, patience)
-    }
-
-    pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
-        command.spawn()
-    }
-
-    pub fn output(&self, command: &mut Command) -> io::Result<Output> {
-        command.output()
     }
 
     pub fn sleep(&self, duration: Duration) {

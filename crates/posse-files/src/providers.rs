@@ -58,7 +58,6 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// `directory` is where the user's manifests are.
     pub fn new(directory: PathBuf) -> Self {
         Self { directory, cache: Cache::default() }
     }

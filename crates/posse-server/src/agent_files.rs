@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use posse_agents::Provider;
 use posse_agents::account::fill;
@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use crate::disk::{self, Disk};
 use crate::pump::{PumpEvent, PumpHandle};
+use crate::run::lock;
 use crate::watched_files::{FileWatch, WatchScope, WatchedFiles};
 
 /// What was written before is read from this far back. The last word is what counts, and the lines after it are short.
@@ -218,7 +219,7 @@ pub(crate) async fn lay_out_hooks(paths: &Paths, provider: Arc<Provider>) -> Opt
 static WRITING: Mutex<()> = Mutex::new(());
 
 fn write_hooks(disk: &Disk, directory: &Path, provider: &Provider) -> io::Result<()> {
-    let _alone = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = lock(&WRITING);
     disk.create_private_dir(directory)?;
     let hooks = provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
     for (name, text) in hooks.iter().flat_map(|hooks| &hooks.files) {

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use posse_api::AuditVerdict;
@@ -22,6 +22,7 @@ use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::disk::{self, Disk};
+use crate::run::lock;
 use crate::store::{self, StoreError};
 
 /// Facility `authpriv`, severity `info`.
@@ -157,7 +158,7 @@ impl AnchorFailure {
 
 fn report(problem: &AnchorProblem, done: Result<(), AnchorFailure>) {
     let new = done.err().map(|why| format!("the audit cannot be anchored: {why}"));
-    let mut held = problem.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = lock(problem);
     if let Some(why) = &new
         && held.as_ref() != Some(why)
     {

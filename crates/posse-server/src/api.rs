@@ -22,12 +22,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
 use axum::routing::{MethodRouter, get, post};
 use axum::serve::Listener;
 use axum::{Extension, Json, Router};
-use posse_api::{EventBody, LogEvent};
-use posse_core::ids::TerminalId;
+use posse_api::{EventBody, LogEvent, ProblemKind, SHELL, Success, Terminal};
+use posse_core::ids::{Name, RunId, TerminalId};
 use posse_files::providers::{Providers, UserFileError};
 use posse_term::paths::Paths;
 use posse_term::wire::MAX_INPUT;
@@ -38,19 +39,21 @@ use utoipa::OpenApi;
 use utoipa::openapi::{Content, Ref, RefOr, Response, ResponseBuilder};
 
 use crate::auto::Autos;
-use crate::disk;
+use crate::disk::{self, Disk};
 use crate::first_starts::FirstStarts;
-use crate::hub::{HubCommand, HubEvent};
+use crate::hub::{GRACE_MS, HubCommand, HubEvent, SessionChoice, TerminalSnapshot};
 use crate::loops::Loops;
 use crate::notify::Notifier;
 use crate::plans::Plans;
-use crate::run::RunServices;
+use crate::run::{LaunchContext, RunServices, SupervisorError, lock};
+use crate::store;
 use crate::versions::Versions;
 use crate::watched_files::WatchedFiles;
 use door::Door;
 pub(crate) use error::{ApiError, ApiProblem, hint};
-use listen::{Defaults, Listeners};
-use requester::{OverTcp, PeerProcess};
+use listen::Listeners;
+use params::{Id, Params};
+use requester::{OverTcp, PeerProcess, Requester};
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.
 const MAX_BODY: usize = 6 * MAX_INPUT + (64 << 10);
@@ -115,11 +118,6 @@ impl App {
     pub(crate) async fn provider(&self, id: &str) -> Result<Arc<posse_agents::Provider>, UserFileError> {
         let (providers, id) = (self.providers.clone(), id.to_owned());
         disk::run(move |disk| providers.load(disk, &id)).await
-    }
-
-    /// The environment and directory of terminals whose creator gave none.
-    pub(crate) fn defaults(&self) -> Defaults {
-        self.listeners.defaults()
     }
 
     /// Publishes an event that is not kept.

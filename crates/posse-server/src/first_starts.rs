@@ -1,7 +1,9 @@
 //! First starts, one at a time: some agents prepare their home when they first start in it, and break if two of them do.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::run::lock;
 
 /// A home, as far as one agent is concerned: the agent, its version, and the variables that say where the home is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +25,7 @@ pub(crate) struct FirstStarts {
 impl FirstStarts {
     /// Starts something: alone, as long as nothing was started successfully in this home.
     pub(crate) async fn start<T, E>(&self, home: AgentHome, start: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let prepared = self.homes.lock().unwrap_or_else(PoisonError::into_inner).entry(home).or_default().clone();
+        let prepared = lock(&self.homes).entry(home).or_default().clone();
         let mut is_prepared = prepared.lock().await;
         if *is_prepared {
             drop(is_prepared);

@@ -24,11 +24,10 @@ use crate::disk::{self, Disk};
 use crate::keeper::Routes;
 use crate::pump::{self, PumpBeginning, PumpStart};
 use crate::recording::Recorder;
-use crate::store::{Change, Writer};
+use crate::store::Writer;
 use crate::watched_files::WatchedFiles;
 use crate::{agent_files, retention};
 
-use machine::log_audit;
 pub(crate) use machine::{HubHost, HubMachine};
 pub(crate) use messages::*;
 
@@ -87,9 +86,9 @@ impl Hub {
                             link.send(KeeperRequest::Forget { id });
                         }
                     };
-                    self.store.write_surely(changes, stored, committed);
+                    self.store.handle.write_surely(changes, stored, committed);
                 } else {
-                    self.store.write(changes, stored);
+                    self.store.handle.write(changes, stored);
                 }
             }
             HubEffect::Publish(event) => {
@@ -156,7 +155,6 @@ impl Hub {
         });
     }
 
-    /// Reads what a pump needs before it starts.
     fn load_terminal(&self, load: LoadTerminal) {
         let providers = self.providers.clone();
         let screen = load.screen.then(|| self.paths.screens().join(load.id.as_str()));
@@ -185,6 +183,7 @@ impl Hub {
             last_screen: self.paths.screens().join(id.as_str()),
             events_file: self.paths.events().join(id.as_str()),
             hub: self.messages.clone(),
+            store: self.store.handle.clone(),
             recorder: self.recorder.clone(),
             files: self.files.clone(),
         };
@@ -240,11 +239,9 @@ pub(crate) async fn complete_unfinished(writer: &Writer, unfinished: Vec<Entry>)
     for Entry { seq, note } in unfinished {
         let note = Note { at: crate::now(), step: Step::Outcome(Ended::cut_off(seq)), ..note };
         let (done, completed) = oneshot::channel();
-        let change = Change::Audit(Box::new(note.clone()));
-        let told = move |result| {
-            let _ = done.send(log_audit(note, result));
-        };
-        writer.write_surely(vec![change], told, || ());
+        writer.handle.write_audit(note, true, move |_| {
+            let _ = done.send(());
+        });
         let _ = completed.await;
     }
 }

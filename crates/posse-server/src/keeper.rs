@@ -1,7 +1,7 @@
 //! The daemon's connection to the keeper. Events of one terminal go to its pump, all others to the hub.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use posse_core::ids::TerminalId;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use crate::disk::{self, Disk};
 use crate::hub::{HubEvent, KeeperReport};
 use crate::pump::{PumpEvent, PumpHandle};
+use crate::run::lock;
 use crate::serve::Settings;
 
 const RETRY: Duration = Duration::from_secs(1);
@@ -21,15 +22,15 @@ pub(crate) struct Routes(Arc<Mutex<HashMap<TerminalId, PumpHandle>>>);
 
 impl Routes {
     pub(crate) fn insert(&self, id: TerminalId, handle: PumpHandle) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, handle);
+        lock(&self.0).insert(id, handle);
     }
 
     pub(crate) fn remove(&self, id: TerminalId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        lock(&self.0).remove(&id);
     }
 
     pub(crate) fn get(&self, id: TerminalId) -> Option<PumpHandle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        lock(&self.0).get(&id).cloned()
     }
 
     pub(crate) fn send(&self, id: TerminalId, event: PumpEvent) {
@@ -39,7 +40,7 @@ impl Routes {
     }
 
     pub(crate) fn handles(&self) -> Vec<PumpHandle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        lock(&self.0).values().cloned().collect()
     }
 }
 

@@ -39,7 +39,7 @@ use text::Before;
 
 use crate::hub::{HubEvent, PumpReport};
 use crate::recording::Tape;
-use crate::store::KnownInput;
+use crate::store::{KnownInput, StoreHandle};
 use crate::watch::{Item, Start, TAIL, Watchers};
 use crate::watched_files::{FileWatch, WatchedFiles};
 use crate::{agent_files, disk};
@@ -105,6 +105,8 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
         base_size: record.size,
         last_screen: settings.last_screen,
         hub: settings.hub,
+        store: settings.store,
+        name: record.name.to_string(),
         tape: Tape::new(settings.recorder, id),
         link,
         ring,
@@ -159,6 +161,8 @@ struct Pump {
     base_size: Size,
     last_screen: PathBuf,
     hub: mpsc::UnboundedSender<HubEvent>,
+    store: StoreHandle,
+    name: String,
     tape: Tape,
     /// `None` once the program has ended or its keeper is gone.
     link: Option<KeeperLink>,
@@ -177,7 +181,6 @@ struct Pump {
     told_watched: bool,
     acknowledged: u64,
     checkpointed: u64,
-    /// A nudged terminal gets its size back then.
     nudge_ends: Option<Instant>,
     /// The line on which the cursor was when input was last sent.
     last_input: Option<u64>,
@@ -549,13 +552,19 @@ impl Pump {
             return;
         }
         self.session_file = SessionFile::Searched;
+        let tell = self.tell_later();
+        let locate = move |disk: &disk::Disk| agent_files::locate_session(disk, &patterns, pid);
+        drop(crate::spawn(disk::run(move |disk| tell(PumpEvent::SessionFileLocated(locate(disk))))));
+    }
+
+    /// Sends an event to this pump, from any thread and without keeping the pump alive.
+    fn tell_later(&self) -> impl FnOnce(PumpEvent) + Send + 'static {
         let pump = self.own_handle.clone();
-        drop(crate::spawn(disk::run(move |disk| {
-            let file = agent_files::locate_session(disk, &patterns, pid);
+        move |event| {
             if let Some(pump) = pump.upgrade() {
-                let _ = pump.send(PumpEvent::SessionFileLocated(file));
+                let _ = pump.send(event);
             }
-        })));
+        }
     }
 
     fn watch_session_file(&mut self, file: Option<PathBuf>) {

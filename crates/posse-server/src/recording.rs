@@ -108,7 +108,6 @@ pub(crate) struct Thread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the thread. Recordings go into this directory.
 pub(crate) fn start(directory: PathBuf, on: bool, tell: impl Fn(Word) + Send + 'static) -> (Recorder, Thread) {
     let shared = Arc::new(Shared { queue: Mutex::new(Queue { on, ..Queue::default() }), changed: Condvar::new() });
     let recorder = Recorder(shared.clone());
@@ -131,26 +130,22 @@ impl Thread {
 }
 
 impl Recorder {
-    /// Puts something into the queue. False if there is no room, or nobody records.
+    /// Puts something into the queue. Returns `false` if there is no room, or nothing is recorded. What takes no room and must
+    /// not be missed is always taken.
     fn push(&self, id: TerminalId, what: What) -> bool {
         let mut queue = self.0.lock();
-        if queue.closing || !queue.on {
+        let must = matches!(what, What::End | What::Forget);
+        if queue.closing || !(queue.on || must) {
             return false;
         }
-        let size = what.len();
+        let (size, before) = (what.len(), queue.bytes);
         let of_one = queue.waiting.get(&id).copied().unwrap_or(0);
         // A single thing always fits, however large a screen is.
         let too_much = |there: usize, limit: usize| there > 0 && there + size > limit;
-        if size > 0 && (too_much(of_one, OF_ONE) || too_much(queue.bytes, OF_ALL)) {
+        if size > 0 && (too_much(of_one, OF_ONE) || too_much(before, OF_ALL)) {
             queue.refused.insert(id);
             return false;
         }
-        self.put(queue, id, what);
-        true
-    }
-
-    fn put(&self, mut queue: MutexGuard<'_, Queue>, id: TerminalId, what: What) {
-        let (size, before) = (what.len(), queue.bytes);
         let first = queue.items.is_empty();
         *queue.waiting.entry(id).or_default() += size;
         queue.bytes += size;
@@ -161,19 +156,12 @@ impl Recorder {
         if first || enough {
             self.0.changed.notify_all();
         }
+        true
     }
 
     /// Removes the recording of a terminal, also when nothing is recorded now.
     pub(crate) fn forget(&self, id: TerminalId) {
-        self.put_surely(id, What::Forget);
-    }
-
-    /// Takes no room, and must not be missed.
-    fn put_surely(&self, id: TerminalId, what: What) {
-        let queue = self.0.lock();
-        if !queue.closing {
-            self.put(queue, id, what);
-        }
+        self.push(id, What::Forget);
     }
 
     /// Begins or ends recording. Who begins asks all pumps for a picture.
@@ -264,7 +252,7 @@ impl Tape {
 
     pub(crate) fn end(&mut self) {
         if self.is_started() {
-            self.recorder.put_surely(self.id, What::End);
+            self.recorder.push(self.id, What::End);
         }
         self.state = State::Blank;
     }

@@ -11,24 +11,23 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use posse_api::{LogEvent, ProblemKind, RunKind};
+use posse_api::{LogEvent, LogQuery, RunKind};
 use posse_core::audit::{Entry, Note};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, Params, Row};
 
 use crate::anchor::Anchor;
-use crate::api::ApiProblem;
 use crate::database;
 use crate::disk::{self, Disk};
 use crate::record::Record;
-pub(crate) use audit::{AuditSlice, Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
+pub(crate) use audit::{Checked, audit_hashes, head_path as audit_head, read_audit, verify_audit};
 pub(crate) use runs::{
     JournalEntry, RunRow, UsageOf, going_on_in, journal, kind_of, newest_of, run, runs, usage, using,
 };
 #[cfg(test)]
-pub(crate) use writer::WriteError;
-pub(crate) use writer::{StoreRefusal, WriteResult, Writer};
+pub(crate) use writer::{Batch, WriteError};
+pub(crate) use writer::{StoreHandle, StoreRefusal, WriteResult, Writer};
 
 /// The schema, one step per version of the database.
 pub(crate) const STEPS: &[&str] = &[include_str!("store/schema/001.sql")];
@@ -46,12 +45,6 @@ pub enum StoreError {
          use that one, or set POSSE_HOME to another directory"
     )]
     Newer { path: PathBuf, found: usize, known: usize },
-}
-
-impl ApiProblem for StoreError {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::Store, None)
-    }
 }
 
 impl StoreError {
@@ -213,23 +206,22 @@ pub(crate) fn read_only(disk: &Disk, path: &Path) -> rusqlite::Result<Connection
     Ok(connection)
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Slice {
-    pub after: i64,
-    pub terminal: Option<TerminalId>,
-    pub limit: usize,
-    /// The newest `limit` instead of the oldest; in order all the same.
-    pub newest: bool,
+/// The most rows that one request gets.
+const MOST: u32 = 10_000;
+
+fn at_most(limit: Option<u32>) -> u32 {
+    limit.unwrap_or(100).min(MOST)
 }
 
-/// Reads events off the log. Blocking: for a thread that may wait.
-pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<LogEvent>, StoreError> {
-    let order = if slice.newest { "DESC" } else { "ASC" };
+/// Reads events off the log, in order.
+pub(crate) fn read_events(disk: &Disk, path: &Path, query: &LogQuery) -> Result<Vec<LogEvent>, StoreError> {
+    let order = if query.after.is_some() { "ASC" } else { "DESC" };
     let select = format!(
         "SELECT seq, at, terminal, output_offset, body FROM events
          WHERE seq > ?1 AND (?2 IS NULL OR terminal = ?2) ORDER BY seq {order} LIMIT ?3"
     );
-    let terminal = slice.terminal.map(|id| id.to_string());
+    let terminal = query.terminal.map(|id| id.to_string());
+    let parameters = (query.after.unwrap_or(0), terminal, at_most(query.limit));
     let event = |row: &Row<'_>| {
         Ok(LogEvent {
             seq: row.get("seq")?,
@@ -239,8 +231,8 @@ pub(crate) fn read_events(disk: &Disk, path: &Path, slice: Slice) -> Result<Vec<
             body: json(row, "body")?,
         })
     };
-    let mut events: Vec<_> = query_rows(disk, path, &select, (slice.after, terminal, slice.limit as i64), event)?;
-    if slice.newest {
+    let mut events: Vec<_> = query_rows(disk, path, &select, parameters, event)?;
+    if query.after.is_none() {
         events.reverse();
     }
     Ok(events)

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use posse_agents::version::Version;
 use posse_files::versions::{self, ask};
 
 use crate::disk::{self, Disk};
+use crate::run::lock;
 
 /// What programs said, as long as their files are the same.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Versions {
             Some((path, changed))
         };
         let (path, changed) = disk::run(find).await?;
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.known);
         if let Some((at, version)) = known().get(&path)
             && *at == changed
         {

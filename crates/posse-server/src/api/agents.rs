@@ -1,19 +1,14 @@
-//! Agents: how one is asked for.
+//! Starts terminals, with an agent or a plain command.
 
-use std::time::Duration;
-
-use posse_agents::launch::{Launch, Mode};
+use posse_agents::launch::Launch;
 use posse_agents::profile::Profile;
-use posse_agents::start::Confirmed;
-use posse_api::{ProblemKind, Terminal};
-use posse_core::ids::TerminalId;
+use posse_api::Create;
 use posse_files::providers;
 
-use super::{ApiError, App};
+use super::*;
 use crate::agent_files;
-use crate::disk;
 use crate::first_starts::AgentHome;
-use crate::hub::{AgentStart, CreateError, HubCommand, KeeperSilent, NewTerminal, ProgramChoice};
+use crate::hub::{AgentStart, CreateError, KeeperSilent, NewTerminal};
 use crate::pump::{self, TextPart};
 
 /// The time in which an agent must be ready if its manifest does not set one.
@@ -21,60 +16,59 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval at which the keeper is probed while an agent starts. With the time that the keeper has to answer this
 /// stays below the 10 s in which every command answers.
 const PROBE: Duration = Duration::from_secs(1);
+/// The valid numbers of output bytes that survive the daemon.
+const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
 const LAST_WORDS: usize = 5;
 
-/// The agent of a request.
-#[derive(Default)]
-pub(crate) struct Asked {
-    pub(crate) provider: String,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) model: Option<String>,
-    pub(crate) profile: Option<Profile>,
-    /// Looked up, when no profile was sent along.
-    pub(crate) profile_name: Option<String>,
-    pub(crate) trusted: bool,
-    pub(crate) more: Vec<String>,
-}
-
-/// Finds everything that is needed to start an agent.
-pub(crate) async fn find(app: &App, asked: Asked) -> Result<ProgramChoice, ApiError> {
-    let provider = app.provider(&asked.provider).await.map_err(|error| ApiError::invalid(error.to_string()))?;
-    let profile = match (asked.profile, &asked.profile_name) {
-        (Some(profile), _) => Some(profile),
+/// Finds the agent that a request names; `None` for a plain command.
+pub(crate) async fn find(app: &App, create: &Create) -> Result<Option<AgentStart>, ApiError> {
+    let Some(provider) = create.provider.as_deref().filter(|provider| *provider != SHELL) else { return Ok(None) };
+    let provider = app.provider(provider).await?;
+    let profile = match (&create.profile, &create.agent_profile) {
+        (Some(profile), _) => Some(profile.clone()),
         (None, Some(name)) if provider.manifest.launch.as_ref().is_some_and(Launch::knows_profiles) => {
             Some(Profile::named(name))
         }
         (None, Some(name)) => {
             let (profiles, name) = (app.paths.profiles(), name.clone());
-            let found = disk::run(move |disk| providers::profile(disk, &profiles, &name)).await;
-            Some(found.map_err(|error| ApiError::invalid(error.to_string()))?)
+            Some(disk::run(move |disk| providers::profile(disk, &profiles, &name)).await?)
         }
         (None, None) => None,
     };
-    let confirmed = Confirmed { trusted: asked.trusted, mode: asked.mode.unwrap_or_default() };
-    let (model, more) = (asked.model, asked.more);
-    Ok(ProgramChoice::Agent(Box::new(AgentStart {
-        provider,
-        confirmed,
-        model,
-        profile,
-        more,
-        version: None,
-        hook_files: None,
-    })))
+    Ok(Some(AgentStart { provider, profile, version: None, hook_files: None }))
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
-pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Terminal, ApiError> {
-    let ProgramChoice::Agent(agent) = &mut creation.program else {
-        return Ok(app.ask(|reply| HubCommand::Create(Box::new(creation), reply)).await??.into());
+pub(crate) async fn start(app: &App, mut create: Create, session: SessionChoice) -> Result<Terminal, ApiError> {
+    if create.provider.is_none() && create.command.first().is_none_or(String::is_empty) {
+        return Err(ApiError::invalid("no command was given"));
+    }
+    if create.command.iter().any(|argument| argument.contains('\0')) {
+        return Err(ApiError::invalid("the command contains a NUL character"));
+    }
+    if create.ring_bytes.is_some_and(|ring| !RING_RANGE.contains(&ring)) {
+        let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
+        return Err(ApiError::invalid(format!("ring_bytes must be from {least} to {most}")));
+    }
+    if let Some(profile) = &create.profile {
+        create.agent_profile = Some(profile.name.clone());
+    }
+    let agent = find(app, &create).await?;
+    let name = create.name.as_deref().map(str::parse).transpose()?;
+    let directory = terminals::directory(&create.working_directory).await?;
+    start_checked(app, NewTerminal { create, agent, name, session, directory }).await
+}
+
+async fn start_checked(app: &App, mut new: NewTerminal) -> Result<Terminal, ApiError> {
+    let NewTerminal { create, agent: Some(agent), .. } = &mut new else {
+        return Ok(app.ask(|reply| HubCommand::Create(Box::new(new), reply)).await??.into());
     };
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
-        agent.version = app.versions.find(&launch.program, &creation.environment).await;
+        agent.version = app.versions.find(&launch.program, &create.environment).await;
     }
     agent.hook_files = agent_files::lay_out_hooks(&app.paths, agent.provider.clone()).await;
-    let variable = |name: &str| creation.environment.get(name).cloned();
+    let variable = |name: &str| create.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));
     let home = start.filter(|start| !start.first_alone.is_empty()).map(|start| AgentHome {
@@ -83,9 +77,9 @@ pub(crate) async fn start(app: &App, mut creation: NewTerminal) -> Result<Termin
         variables: start.first_alone.iter().map(|name| variable(name)).collect(),
     });
     // Whoever does not wait for it cannot be told when others may follow.
-    let home = home.filter(|_| !creation.at_once);
+    let home = home.filter(|_| create.wait != Some(false));
     let created = async {
-        let created = app.ask(|reply| HubCommand::Create(Box::new(creation), reply));
+        let created = app.ask(|reply| HubCommand::Create(Box::new(new), reply));
         let created = tokio::select! {
             created = tokio::time::timeout(timeout, created) => created,
             why = keeper_falls_silent(app) => return Err(start_unseen(&why)),

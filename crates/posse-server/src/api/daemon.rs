@@ -1,13 +1,6 @@
 //! The daemon itself: its health, its settings, its end.
 
-use axum::Json;
-use axum::extract::State;
-use posse_api::Terminal;
-
-use super::params::Params;
-use super::requester::Requester;
-use super::{Answer, App};
-use crate::hub::{HubCommand, HubEvent};
+use super::*;
 use crate::recording;
 
 /// Whether the daemon is well

@@ -80,15 +80,12 @@ fn is_loopback(host: &str) -> bool {
 pub(crate) async fn check(
     State(door): State<Door>,
     Extension(visitor): Extension<Visitor>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     let admitted = door.check(request.headers(), request.uri()).and_then(|()| visitor.admit());
     match admitted {
-        Ok(seat) => {
-            request.extensions_mut().insert(seat);
-            next.run(request).await
-        }
+        Ok(()) => next.run(request).await,
         Err(error) => ([(CONNECTION, "close")], error).into_response(),
     }
 }

@@ -7,8 +7,12 @@ use axum::response::{IntoResponse, Response};
 use posse_api::{Problem, ProblemKind};
 use posse_core::ids::{BadName, BadRunId, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
+use posse_files::confirmed_commands::ConfirmedError;
+use posse_files::providers::UserFileError;
+use posse_term::config_files::ConfigFileError;
 
 use crate::hub::KeeperSilent;
+use crate::store::StoreError;
 
 /// An error that a client gets, with a stable word for programs and what to do next.
 pub(crate) trait ApiProblem: std::error::Error {
@@ -107,28 +111,26 @@ impl From<QueryRejection> for ApiError {
     }
 }
 
-impl ApiProblem for BadTerminalId {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::BadId, None)
-    }
+/// Errors that are of one kind, and say what to do themselves.
+macro_rules! plain_problems {
+    ($($error:ty => $kind:ident),+ $(,)?) => {
+        $(impl ApiProblem for $error {
+            fn problem(&self) -> (ProblemKind, Option<&str>) {
+                (ProblemKind::$kind, None)
+            }
+        })+
+    };
 }
 
-impl ApiProblem for BadRunId {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::BadId, None)
-    }
-}
-
-impl ApiProblem for BadName {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::BadName, None)
-    }
-}
-
-impl ApiProblem for BadSize {
-    fn problem(&self) -> (ProblemKind, Option<&str>) {
-        (ProblemKind::BadSize, None)
-    }
+plain_problems! {
+    BadTerminalId => BadId,
+    BadRunId => BadId,
+    BadName => BadName,
+    BadSize => BadSize,
+    StoreError => Store,
+    UserFileError => Invalid,
+    ConfigFileError => Invalid,
+    ConfirmedError => Invalid,
 }
 
 impl IntoResponse for ApiError {

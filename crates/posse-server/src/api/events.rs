@@ -1,29 +1,19 @@
 //! Events: live, and from the log.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use posse_api::{EventBody, LogEvent, LogQuery};
-use tokio::sync::broadcast;
+use posse_api::LogQuery;
 
-use super::params::Params;
-use super::{Answer, ApiError, App};
-use crate::disk;
-use crate::store::{self, Slice};
+use super::*;
+use crate::store::StoreError;
 
 /// The number of events read from the log at once.
-const PAGE: usize = 500;
-/// The most events one request for the log gets.
-const MOST: usize = 10_000;
+const PAGE: u32 = 500;
 /// The interval between two signs of life on a silent stream.
 const ALIVE: Duration = Duration::from_secs(15);
 
@@ -31,18 +21,11 @@ const ALIVE: Duration = Duration::from_secs(15);
 #[utoipa::path(get, path = "/log", tag = "events", params(LogQuery),
     responses((status = 200, description = "Events, oldest first", body = Vec<LogEvent>)))]
 pub(super) async fn log(State(app): State<App>, Params(query): Params<LogQuery>) -> Answer<Vec<LogEvent>> {
-    let slice = Slice {
-        after: query.after.unwrap_or(0),
-        terminal: query.terminal,
-        limit: query.limit.map_or(100, |limit| limit as usize).min(MOST),
-        newest: query.after.is_none(),
-    };
-    Ok(Json(read(app.paths.database(), slice).await?))
+    Ok(Json(read(app.paths.database(), query).await?))
 }
 
-async fn read(database: PathBuf, slice: Slice) -> Result<Vec<LogEvent>, ApiError> {
-    let read = disk::at(database, move |disk, database| store::read_events(disk, database, slice));
-    read.await.map_err(ApiError::from)
+async fn read(database: PathBuf, query: LogQuery) -> Result<Vec<LogEvent>, StoreError> {
+    disk::at(database, move |disk, database| store::read_events(disk, database, &query)).await
 }
 
 /// Follow the events
@@ -105,9 +88,9 @@ impl Follower {
                 return None;
             }
             if self.behind {
-                let slice = Slice { after: self.sent, limit: PAGE, ..Slice::default() };
-                let page = read(self.database.clone(), slice).await.ok()?;
-                self.behind = page.len() == PAGE;
+                let query = LogQuery { terminal: None, after: Some(self.sent), limit: Some(PAGE) };
+                let page = read(self.database.clone(), query).await.ok()?;
+                self.behind = page.len() == PAGE as usize;
                 self.ready.extend(page.into_iter().map(Arc::new));
                 continue;
             }

@@ -3,27 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
 
-use axum::extract::State;
-use axum::{Extension, Json};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use posse_api::ProblemKind;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tower::util::MapRequest;
 
-use super::params::Params;
-use super::requester::Requester;
-use super::{Answer, ApiError, App, door, public_router};
-use crate::disk;
-use crate::hub::HubCommand;
+use super::*;
 use crate::run::journal::Failed;
 
 /// The time in which a client must have sent the head of its request.
@@ -74,48 +65,44 @@ struct Listening {
     closing: Option<watch::Sender<()>>,
 }
 
-/// One of the `CONNECTIONS`, held as long as any clone exists: a stream outlives its connection's task.
-#[derive(Clone)]
-pub(super) struct Seat(#[allow(dead_code)] Arc<OwnedSemaphorePermit>);
-
-/// One TCP connection: a stranger until its first admissible request, then the holder of a seat.
+/// One TCP connection. Its requests and the streams that came of them hold clones.
 #[derive(Clone)]
 pub(crate) struct Visitor(Arc<VisitorState>);
 
 struct VisitorState {
     number: u64,
-    strangers: Arc<Mutex<Strangers>>,
-    seats: Arc<Semaphore>,
-    seat: OnceLock<Seat>,
+    open: Arc<OpenConnections>,
 }
 
-/// Connections without a seat, oldest first, and how to close them.
-type Strangers = BTreeMap<u64, AbortHandle>;
+/// Connections by number, oldest first.
+type OpenConnections = Mutex<BTreeMap<u64, TcpConnection>>;
+
+struct TcpConnection {
+    task: AbortHandle,
+    /// The client has sent an admissible request.
+    admitted: bool,
+}
 
 impl Visitor {
-    /// The seat of this connection, taken with its first admissible request.
-    pub(super) fn admit(&self) -> Result<Seat, ApiError> {
-        if let Some(seat) = self.0.seat.get() {
-            return Ok(seat.clone());
-        }
-        let permit = self.0.seats.clone().try_acquire_owned().map_err(|_| {
+    /// Takes one of the `CONNECTIONS`, with the first admissible request.
+    pub(super) fn admit(&self) -> Result<(), ApiError> {
+        let mut open = lock(&self.0.open);
+        let others = open.iter().filter(|(number, other)| **number != self.0.number && other.admitted).count();
+        if others >= CONNECTIONS {
             let detail = format!("{CONNECTIONS} clients are connected, which is the limit");
-            ApiError::new(ProblemKind::TooManyConnections, detail).with_hint("close some connections and try again")
-        })?;
-        self.0.leave_strangers();
-        Ok(self.0.seat.get_or_init(|| Seat(Arc::new(permit))).clone())
-    }
-}
-
-impl VisitorState {
-    fn leave_strangers(&self) {
-        self.strangers.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+            let full = ApiError::new(ProblemKind::TooManyConnections, detail);
+            return Err(full.with_hint("close some connections and try again"));
+        }
+        if let Some(connection) = open.get_mut(&self.0.number) {
+            connection.admitted = true;
+        }
+        Ok(())
     }
 }
 
 impl Drop for VisitorState {
     fn drop(&mut self) {
-        self.leave_strangers();
+        lock(&self.open).remove(&self.number);
     }
 }
 
@@ -131,17 +118,17 @@ impl Closed {
 
 impl Listeners {
     pub(super) fn defaults(&self) -> Defaults {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).defaults.clone().unwrap_or_default()
+        lock(&self.0).defaults.clone().unwrap_or_default()
     }
 
     fn is_at(&self, address: SocketAddr) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).address == Some(address)
+        lock(&self.0).address == Some(address)
     }
 
     /// Ends listening and every connection that came of it, and returns when the port is free.
     async fn close(&self) {
         let task = {
-            let mut listening = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut listening = lock(&self.0);
             listening.closing = None;
             listening.address = None;
             listening.task.take()
@@ -183,7 +170,7 @@ pub(super) async fn listen(
         }
     };
     let defaults = Defaults { environment: body.environment, directory };
-    app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).defaults = Some(defaults);
+    lock(&app.listeners.0).defaults = Some(defaults);
     // With the port that was chosen, so that clients find it there again.
     let place = answer.address.map(|address| Place { address, auth: body.auth });
     let remembered = place.map(|place| serde_json::to_string(&place)).transpose().map_err(Failed::from)?;
@@ -216,7 +203,7 @@ pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr
     let router = public_router(app.clone(), door::Door::new(token)).layer(Extension(Closed(closed)));
     let task = tokio::spawn(accept(listener, router));
     {
-        let mut listening = app.listeners.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listening = lock(&app.listeners.0);
         (listening.task, listening.address, listening.closing) = (Some(task), Some(address), Some(closing));
     }
     let auth = if place.auth {
@@ -229,12 +216,11 @@ pub(crate) async fn open(app: &App, place: &Place) -> std::io::Result<SocketAddr
 }
 
 async fn accept(listener: TcpListener, router: axum::Router) {
-    let seats = Arc::new(Semaphore::new(CONNECTIONS));
-    let strangers = Arc::new(Mutex::new(Strangers::new()));
+    let open = Arc::new(OpenConnections::default());
     // They end with this task.
-    let mut connections = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for number in 0.. {
-        while connections.try_join_next().is_some() {}
+        while tasks.try_join_next().is_some() {}
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -245,27 +231,30 @@ async fn accept(listener: TcpListener, router: axum::Router) {
             }
         };
         let _ = stream.set_nodelay(true);
-        let state = VisitorState { number, strangers: strangers.clone(), seats: seats.clone(), seat: OnceLock::new() };
-        let visitor = Visitor(Arc::new(state));
+        let visitor = Visitor(Arc::new(VisitorState { number, open: open.clone() }));
         let visited = MapRequest::new(router.clone(), move |mut request: hyper::Request<_>| {
             request.extensions_mut().insert(visitor.clone());
             request
         });
         let service = TowerToHyperService::new(visited);
-        let connection = connections.spawn(async move {
+        let task = tasks.spawn(async move {
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
             let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
         });
-        let oldest = {
-            let mut strangers = strangers.lock().unwrap_or_else(PoisonError::into_inner);
-            strangers.insert(number, connection);
-            if strangers.len() > STRANGERS { strangers.pop_first() } else { None }
-        };
-        if let Some((_, oldest)) = oldest {
-            oldest.abort();
-        }
+        lock(&open).insert(number, TcpConnection { task, admitted: false });
+        close_oldest_stranger(&open);
         // A client that sends its request with the connection is admitted before the next connection is accepted.
         tokio::task::yield_now().await;
+    }
+}
+
+fn close_oldest_stranger(open: &OpenConnections) {
+    let mut open = lock(open);
+    let strangers: Vec<u64> = open.iter().filter(|(_, other)| !other.admitted).map(|(number, _)| *number).collect();
+    if strangers.len() > STRANGERS
+        && let Some(oldest) = open.remove(&strangers[0])
+    {
+        oldest.task.abort();
     }
 }

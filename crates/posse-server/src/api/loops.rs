@@ -2,19 +2,14 @@
 
 use std::path::Path;
 
-use posse_api::{LoopIn, LoopView};
-use posse_core::ids::{Name, RunId};
+use posse_api::{Create, LoopIn, LoopView};
 use posse_core::rounds::state::{InFlight, StateFile};
 use posse_core::rounds::{Next, Prompt, Rounds, Rules};
 use posse_core::run::{Imported, Spec};
 use posse_files::providers::prompt_templates;
 
-use super::agents::{self, Asked};
-use super::requester::Requester;
-use super::{ApiError, App, terminals};
-use crate::disk::{self, Disk};
+use super::*;
 use crate::loops::RunFiles;
-use crate::run::{LaunchContext, SupervisorError};
 
 pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Result<LoopView, ApiError> {
     if body.config.handoff.auto_accept_permissions {
@@ -25,12 +20,12 @@ pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Resul
     let directory = terminals::directory(&body.directory).await?;
     // Before any of them is started.
     for choice in body.config.agents.values() {
-        let (provider, profile_name) = (choice.provider.clone(), Some(choice.profile.clone()));
-        agents::find(&app, Asked { provider, profile_name, ..Asked::default() }).await?;
+        let (provider, agent_profile) = (Some(choice.provider.clone()), Some(choice.profile.clone()));
+        agents::find(&app, &Create { provider, agent_profile, ..Create::default() }).await?;
     }
     let openspec = disk::at(directory.join("openspec"), Disk::is_dir).await;
     let files = app.paths.prompts();
-    let prompts = disk::run(move |_| prompt_templates(&files)).await.map_err(|error| invalid(error.to_string()))?;
+    let prompts = disk::run(move |_| prompt_templates(&files)).await?;
     let id = RunId::from_random(crate::random() as u32);
     let imported = match &body.state {
         None => None,

@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 
 use super::ApiError;
 
-/// All parameters of a request, as one value.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Params<T> {
@@ -62,7 +61,6 @@ fn in_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, ApiError> {
     found.map(|Query(found)| found).map_err(|rejection| ApiError::malformed(rejection.body_text()))
 }
 
-/// The parameters in the path.
 async fn path<T: DeserializeOwned + Send, S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<T, ApiError> {
     let found = Path::from_request_parts(parts, state).await;
     found.map(|Path(found)| found).map_err(|rejection| ApiError::malformed(rejection.body_text()))

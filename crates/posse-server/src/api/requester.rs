@@ -1,29 +1,22 @@
 //! The sender of a request: a process at the other end of the private socket, or a client over TCP.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use axum::Json;
+use axum::extract::FromRequestParts;
 use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::serve::IncomingStream;
 use posse_agents::headless::Sandbox;
 use posse_api::SessionRules;
 use posse_core::audit::{By, Who};
-use posse_core::ids::TerminalId;
 use posse_core::peer::{Ancestor, Whereabouts};
 use posse_core::rounds::config::Notifications;
 use posse_files::confirmed_commands::{ConfirmedCommands, named_commands};
 use posse_files::operator::Operator;
 use posse_term::lineage::lineage;
-use tokio::net::UnixStream;
 
 use super::terminals::directory;
-use super::{ApiError, App, OwnerOnly};
-use crate::disk::{self, Disk};
-use crate::hub::HubCommand;
+use super::*;
 use crate::pump::Answerer;
 
 /// The process that connected and its ancestors, read when the connection was accepted. Empty if it was gone by then.
@@ -47,10 +40,8 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OverTcp;
 
-/// The sender of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Requester {
-    /// A program that came over TCP.
     Client,
     Process(Whereabouts),
 }
@@ -105,13 +96,13 @@ impl Requester {
         let load =
             move |disk: &Disk| (disk.plan_layers(&paths, &project), ConfirmedCommands::load(disk, &paths, &project));
         let (found, confirmed) = disk::run(load).await;
-        let mut found = found.map_err(|error| ApiError::invalid(error.to_string()))?.resolve(&[]);
+        let mut found = found?.resolve(&[]);
         // It says where the stop file is, and there is a flag for it.
         found.config.state_dir.clone_from(&brought.config.state_dir);
         if found.config != brought.config {
             return Err(ApiError::from_terminal("begin a run with another configuration than that of its files"));
         }
-        let confirmed = confirmed.map_err(|error| ApiError::invalid(error.to_string()))?;
+        let confirmed = confirmed?;
         if named_commands(&found, "", None).iter().any(|named| !confirmed.contains(&named.command)) {
             return Err(ApiError::from_terminal("begin a run with commands that you have not confirmed"));
         }

@@ -1,28 +1,20 @@
 //! Runs of all kinds: begin, look at, stop, resume, answer.
 
-use axum::Json;
-use axum::extract::State;
-use axum::http::StatusCode;
 use posse_api::{
     AnswerPartIn, EntryView, JournalQuery, JournalView, PartIn, ResumeIn, RunIn, RunKind, RunQuery, RunView, RunsQuery,
     SessionFiles, SessionLines, StopRun, Success, WhyView,
 };
 use posse_core::engine::StopHow;
-use posse_core::ids::RunId;
 use posse_core::plan::usage::Summary;
 use posse_core::run::Caller;
 use posse_core::time::Wall;
 
-use super::params::{Id, Params, RunSession};
-use super::requester::Requester;
-use super::{Answer, ApiError, App, loops};
-use crate::disk::{self, Disk};
+use super::params::RunSession;
+use super::*;
 use crate::plans::PlanParams;
 use crate::run::retention::{self, ALL};
-use crate::run::{LaunchContext, SupervisorError, lock};
-use crate::store::{self, UsageOf};
+use crate::store::UsageOf;
 
-/// The number of runs that are listed by default.
 const LISTED: u32 = 100;
 
 /// List the runs, newest first
@@ -91,7 +83,7 @@ pub(super) async fn create(
 }
 
 /// Finds out what a run carries out.
-async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
+pub(super) async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
     if lock(&app.plans.active).contains_key(&id) {
         return Ok(RunKind::Plan);
     }

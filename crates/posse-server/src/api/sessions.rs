@@ -2,17 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
-use axum::extract::State;
-use axum::http::StatusCode;
-use posse_api::{SHELL, SessionStatus, Success, Terminal};
-use posse_core::ids::Name;
-use posse_core::screen::Size;
+use posse_api::{Create, SessionStatus};
 
-use super::agents::{self, Asked};
-use super::params::{Params, Session};
-use super::{Answer, ApiError, App, terminals};
-use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
+use super::listen::Defaults;
+use super::params::Session;
+use super::*;
 
 /// Start a terminal in a session of its own
 #[utoipa::path(post, path = "/sessions", tag = "sessions", params(posse_api::CreateIn), request_body = Option<posse_api::CreateIn>,
@@ -102,33 +96,19 @@ async fn start(
     body: posse_api::CreateIn,
     session: SessionChoice,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    let defaults = app.defaults();
-    let profile_name = body.agent_profile.clone();
-    let what = match body.provider.as_str() {
-        SHELL => {
-            let shell = defaults.environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into());
-            ProgramChoice::Command(SHELL, vec![shell])
-        }
-        _ => {
-            let (provider, mode, model) = (body.provider, body.mode, body.model);
-            let trusted = body.trusted.unwrap_or(false);
-            agents::find(app, Asked { provider, mode, model, profile_name, trusted, ..Asked::default() }).await?
-        }
-    };
-    let directory = match body.working_directory {
-        Some(directory) => terminals::directory(&directory).await?,
-        None => defaults.directory,
-    };
-    let creation = NewTerminal {
-        program: what,
+    let Defaults { environment, directory } = app.listeners.defaults();
+    let shell = || vec![environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into())];
+    let create = Create {
+        command: if body.provider == SHELL { shell() } else { Vec::new() },
+        provider: Some(body.provider),
+        mode: body.mode,
+        model: body.model,
         agent_profile: body.agent_profile,
-        name: None,
-        session,
-        directory,
-        environment: defaults.environment,
-        size: Size::DEFAULT,
-        ring: terminals::RING,
-        at_once: !body.wait.unwrap_or(true),
+        trusted: body.trusted.unwrap_or(false),
+        wait: body.wait,
+        working_directory: body.working_directory.unwrap_or_else(|| directory.to_string_lossy().into_owned()),
+        environment,
+        ..Create::default()
     };
-    Ok((StatusCode::CREATED, Json(agents::start(app, creation).await?)))
+    Ok((StatusCode::CREATED, Json(agents::start(app, create, session).await?)))
 }

@@ -1,21 +1,17 @@
 //! A terminal live, over a WebSocket: a picture first, then its bytes as they come; keys the other way.
 
-use axum::Extension;
+use axum::extract::Query;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
-use axum::extract::{Query, State};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
-use posse_api::{ProblemKind, StreamMessage, StreamQuery, StreamRequest};
-use posse_core::ids::{TerminalId, WriterId};
+use posse_api::{StreamMessage, StreamQuery, StreamRequest};
+use posse_core::ids::WriterId;
 use posse_core::screen::Size;
-use posse_term::wire::MAX_INPUT;
 
-use super::listen::{Closed, Seat};
-use super::params::Id;
-use super::requester::Requester;
-use super::{ApiError, App, terminals};
+use super::listen::{Closed, Visitor};
+use super::*;
 use crate::pump::{InputOrigin, PumpCommand, PumpEvent, PumpHandle, PumpInput};
 use crate::watch::{Item, Start};
 
@@ -30,7 +26,7 @@ pub(super) async fn stream(
     requester: Requester,
     query: Result<Query<StreamQuery>, QueryRejection>,
     closed: Option<Extension<Closed>>,
-    seat: Option<Extension<Seat>>,
+    visitor: Option<Extension<Visitor>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let Query(query) = query?;
@@ -42,8 +38,8 @@ pub(super) async fn stream(
         upgrade.map_err(|_| ApiError::new(ProblemKind::NotAWebSocket, "this is a WebSocket; connect to it as one"))?;
     let upgrade = upgrade.max_message_size(MAX_INPUT + 8);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        // One of those who may be connected at once, until the end.
-        let _seat = seat;
+        // Counts as connected until the end.
+        let _visitor = visitor;
         let writer = WriterId(query.writer.unwrap_or_else(crate::random).max(1));
         let mut conversation = Conversation { socket, pump, writer, requester, app, attached: false, wanted: None };
         let through_a_door = async {
@@ -63,7 +59,6 @@ pub(super) async fn stream(
     }))
 }
 
-/// One follower and its terminal.
 struct Conversation {
     socket: WebSocket,
     pump: PumpHandle,

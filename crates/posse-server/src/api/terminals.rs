@@ -1,38 +1,21 @@
 //! Terminals: make, look at, type into, end.
 
-use std::path::{Path as StdPath, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path as StdPath;
 
-use axum::Json;
-use axum::extract::State;
-use axum::http::StatusCode;
-use posse_api::{COMMAND, EventBody, LogEvent, OutputMode, OutputQuery, ProblemKind, SHELL, Success, Terminal};
+use posse_api::{OutputMode, OutputQuery};
 use posse_core::audit::Who;
 use posse_core::delivery::{Failure, Left, Order, When, Wish};
-use posse_core::ids::{Name, TerminalId, WriterId};
+use posse_core::ids::WriterId;
 use posse_core::screen::{Screen, Size};
 use posse_term::lineage::ProcessStat;
-use posse_term::wire::MAX_INPUT;
 use serde::de::IgnoredAny;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, oneshot};
 
-use super::agents::{self, Asked};
-use super::params::{Id, Params};
-use super::requester::Requester;
-use super::{Answer, ApiError, App};
-use crate::disk::{self, Disk};
-use crate::hub::{GRACE_MS, HubCommand, NewTerminal, ProgramChoice, SessionChoice, TerminalSnapshot};
+use super::*;
 use crate::pump::{self, Answerer, InputError, InputOrigin, PumpHandle, TextPart};
 
 type StatusEvents = broadcast::Receiver<Arc<LogEvent>>;
 
-/// The default number of output bytes that survive the daemon.
-pub(crate) const RING: u32 = 1 << 20;
-/// The valid numbers of output bytes.
-const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
-/// The default number of lines of `tail`.
 const TAIL_LINES: usize = 5;
 /// The time for which a request waits for the keeper, to which a new daemon may not be connected yet.
 const FINDING: Duration = Duration::from_secs(20);
@@ -64,54 +47,13 @@ pub(super) async fn show(State(app): State<App>, Id(id): Id<TerminalId>) -> Answ
     responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn create(
     State(app): State<App>,
-    Params(body): Params<posse_api::Create>,
+    Params(create): Params<posse_api::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    if body.provider.is_none() && body.command.first().is_none_or(String::is_empty) {
-        return Err(ApiError::invalid("no command was given"));
-    }
-    if body.command.iter().any(|argument| argument.contains('\0')) {
-        return Err(ApiError::invalid("the command contains a NUL character"));
-    }
-    let ring = body.ring_bytes.unwrap_or(RING);
-    if !RING_RANGE.contains(&ring) {
-        let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
-        return Err(ApiError::invalid(format!("ring_bytes must be from {least} to {most}")));
-    }
-    let agent_profile = body.profile.as_ref().map(|profile| profile.name.clone()).or(body.agent_profile);
-    let what = match body.provider {
-        None => ProgramChoice::Command(COMMAND, body.command),
-        Some(provider) => {
-            let (mode, model, profile, trusted) = (body.mode, body.model, body.profile, body.trusted);
-            agents::find(
-                &app,
-                Asked {
-                    provider,
-                    mode,
-                    model,
-                    profile,
-                    profile_name: agent_profile.clone(),
-                    trusted,
-                    more: body.command,
-                },
-            )
-            .await?
-        }
+    let session = match &create.session_name {
+        Some(name) => SessionChoice::Any(Name::session(name)?),
+        None => SessionChoice::New(None),
     };
-    let creation = NewTerminal {
-        program: what,
-        agent_profile,
-        name: body.name.map(|name| name.parse::<Name>()).transpose()?,
-        session: match body.session_name {
-            Some(name) => SessionChoice::Any(Name::session(&name)?),
-            None => SessionChoice::New(None),
-        },
-        directory: directory(&body.working_directory).await?,
-        environment: body.environment,
-        size: body.size.unwrap_or(Size::DEFAULT),
-        ring,
-        at_once: !body.wait.unwrap_or(true),
-    };
-    Ok((StatusCode::CREATED, Json(agents::start(&app, creation).await?)))
+    Ok((StatusCode::CREATED, Json(agents::start(&app, create, session).await?)))
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.
@@ -147,7 +89,6 @@ fn too_much_input(bytes: usize) -> ApiError {
     ApiError::new(ProblemKind::TooMuchInput, detail).with_hint("put it into a file and send its path")
 }
 
-/// Asks the pump of a terminal.
 async fn ask<T>(
     app: &App,
     id: TerminalId,
@@ -160,7 +101,6 @@ async fn snapshot(app: &App, id: TerminalId) -> Result<TerminalSnapshot, ApiErro
     app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or_else(|| ApiError::no_terminal(id))
 }
 
-/// Returns whether an agent is in a terminal.
 async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
     Ok(snapshot(app, id).await?.record.confirmed.is_some())
 }
@@ -314,7 +254,6 @@ pub(super) async fn answer_question(
     answer(&app, id, requester, wish, body.dialog, [text, None]).await.map(Json)
 }
 
-/// An option as people count them.
 fn option(number: u32) -> Result<Wish, ApiError> {
     match number {
         0 => Err(ApiError::invalid("options are counted from 1")),

@@ -13,11 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use posse_api::{DeleteReason, EventBody, LogEvent, StatusView, VERSION};
-use posse_core::audit::{Entry as AuditEntry, Note};
 use posse_core::ids::TerminalId;
 use posse_core::peer::Household;
 use posse_core::status::{Status, StatusKind};
-use posse_core::visible;
 use posse_term::wire::KeeperRequest;
 use tokio::sync::oneshot;
 
@@ -29,7 +27,7 @@ use crate::store::{Change, KnownInput, WriteResult};
 
 use adoption::PumpState;
 use creation::{PendingTerminal, StartingAgent};
-use ending::ShutdownState;
+use ending::{ShutdownState, ShutdownStep};
 
 #[derive(Default)]
 pub(crate) struct HubHost {
@@ -51,7 +49,6 @@ pub(crate) struct HubMachine {
     /// Input that was written down before this daemon started, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
     connected: bool,
-    /// The process of the keeper that was connected last.
     keeper_pid: Option<i32>,
     /// A connection was asked for and is not there yet.
     reconnecting: bool,
@@ -66,8 +63,7 @@ pub(crate) struct HubMachine {
     shutdown: Option<ShutdownState>,
     finished: bool,
     since_tidy: u64,
-    /// The number of pumps and loads so far.
-    numbers: u64,
+    loads: u64,
 }
 
 impl HubMachine {
@@ -99,14 +95,6 @@ impl HubMachine {
             HubEvent::Command(command) => self.command(command),
             HubEvent::Pump(id, offset, report) => self.pump_report(id, offset, report),
             HubEvent::Keeper(report) => self.keeper_report(report),
-            HubEvent::AnswerOver(note, reply) => {
-                // Kept until the disk takes it: the keys were typed.
-                let note = self.named(note);
-                self.write(vec![Change::Audit(note.clone())], true, move |machine, result| {
-                    log_audit(*note, result);
-                    machine.push(HubEffect::Reply(reply));
-                });
-            }
             HubEvent::Stored(then, result) => then(self, result),
             HubEvent::RecordingsGrown => self.tidy_files(TidyScope::Recordings),
             HubEvent::EventsFileMade(id) => self.events_file_made(id),
@@ -135,13 +123,6 @@ impl HubMachine {
 
     fn ask_keeper(&mut self, request: KeeperRequest) {
         self.push(HubEffect::Keeper(Box::new(request)));
-    }
-
-    /// Tells the pump of this number, unless another one serves the terminal by now.
-    fn tell_pump_of(&mut self, id: TerminalId, number: u64, event: pump::PumpEvent) {
-        if matches!(self.pumps.get(&id), Some(PumpState::Started(pump)) if *pump == number) {
-            self.tell_pump(id, event);
-        }
     }
 
     fn tell_pump(&mut self, id: TerminalId, event: pump::PumpEvent) {
@@ -272,29 +253,6 @@ impl HubMachine {
             PumpReport::Signal(signal) => self.publish(about(self, EventBody::Signal { signal })),
             PumpReport::Event(body) => self.emit(about(self, *body), vec![]),
             PumpReport::Watched(watched) => entry.watched = watched,
-            PumpReport::InputAhead { writer, sequence } => {
-                if let Some(&PumpState::Started(pump)) = self.pumps.get(&id) {
-                    let change = Change::Ahead { terminal: id, writer, sequence };
-                    self.write(vec![change], false, move |machine, result| {
-                        let noted = pump::PumpEvent::InputNoted { writer, sequence, written: result.is_ok() };
-                        machine.tell_pump_of(id, pump, noted);
-                    });
-                }
-            }
-            PumpReport::InputSettled { writer, sequence, arrived } => {
-                let change = Change::Settled { terminal: id, writer, sequence, arrived };
-                self.write(vec![change], true, |_, _| ());
-            }
-            PumpReport::Answering(note) => {
-                // If the entry cannot be written, the pump types nothing.
-                if let Some(&PumpState::Started(pump)) = self.pumps.get(&id) {
-                    let note = self.named(note);
-                    self.write(vec![Change::Audit(note.clone())], false, move |machine, result| {
-                        let seq = log_audit(*note, result);
-                        machine.tell_pump_of(id, pump, pump::PumpEvent::AnswerNoted(seq));
-                    });
-                }
-            }
             PumpReport::Ended { exit, status, screen_saved, keeper_knows } => {
                 entry.record.exit = Some(exit);
                 // The last screen is in a file, and read from there when a client asks for it.
@@ -331,11 +289,6 @@ impl HubMachine {
             self.emit(LogEvent { offset, ..self.event_of(id, body) }, changes);
         }
         self.answer_when_ready(id);
-    }
-
-    fn named(&self, mut note: Box<Note>) -> Box<Note> {
-        note.name = self.terminals.get(&note.terminal).map(|entry| entry.record.name.to_string());
-        note
     }
 
     fn command(&mut self, command: HubCommand) {
@@ -421,19 +374,4 @@ impl HubMachine {
 
 fn logged(event: &LogEvent) -> Change {
     Change::Event(Box::new(event.clone()))
-}
-
-/// Copies an entry of the audit to the log file. Returns its number, if it was written.
-pub(super) fn log_audit(note: Note, result: WriteResult) -> Option<i64> {
-    match result {
-        Ok(numbers) => {
-            let seq = numbers.first().copied()?;
-            tracing::info!("{}", visible::lines(&AuditEntry { seq, note }.to_string()));
-            Some(seq)
-        }
-        Err(StoreRefusal(why)) => {
-            tracing::warn!(terminal = %note.terminal, "the audit cannot be written: {why}");
-            None
-        }
-    }
 }

@@ -1,17 +1,15 @@
 //! Events, commands and effects of the hub.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_agents::launch::LaunchError;
 use posse_agents::profile::Profile;
-use posse_agents::start::Confirmed;
 use posse_agents::version::Version;
-use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
-use posse_core::audit::Note;
-use posse_core::ids::{Name, RunId, TerminalId, WriterId};
+use posse_api::{Create, EventBody, LogEvent, ProblemKind, StatusView, Terminal};
+use posse_core::ids::{Name, RunId, TerminalId};
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
@@ -35,9 +33,6 @@ pub(crate) enum HubEvent {
     /// A report of a terminal's pump, and the output offset up to which it had read.
     Pump(TerminalId, Option<u64>, PumpReport),
     Keeper(KeeperReport),
-    /// An answer to a dialog is over. `ReplyThunk` runs when that is written, or refused for now. Also from the pump of a terminal
-    /// that is gone meanwhile.
-    AnswerOver(Box<Note>, ReplyThunk),
     Stored(AfterWrite, WriteResult),
     RecordingsGrown,
     /// The file for an agent's events was made, as far as possible.
@@ -81,7 +76,6 @@ pub(crate) enum HubEffect {
     ToPump(TerminalId, Box<pump::PumpEvent>),
     DropPump(TerminalId),
     Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
-    /// Record what terminals print from now on, or stop.
     Record(bool),
     MakeEventsFile(TerminalId),
     RemoveEventsFile(TerminalId),
@@ -92,7 +86,6 @@ pub(crate) enum HubEffect {
 /// The machine's next step after the store has written a batch or refused it.
 pub(crate) type AfterWrite = Box<dyn FnOnce(&mut HubMachine, WriteResult) + Send>;
 
-/// Files that a pump needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LoadTerminal {
     pub(crate) id: TerminalId,
@@ -124,19 +117,6 @@ pub(crate) enum PumpReport {
     Signal(Signal),
     Event(Box<EventBody>),
     Watched(bool),
-    /// This input must be written down before it is sent.
-    InputAhead {
-        writer: WriterId,
-        sequence: u64,
-    },
-    /// The input has arrived, or certainly has not.
-    InputSettled {
-        writer: WriterId,
-        sequence: u64,
-        arrived: bool,
-    },
-    /// A question is about to be answered. Nothing is typed before this is written down.
-    Answering(Box<Note>),
     Ended {
         exit: Exit,
         /// The last status, if it differs from the one before.
@@ -171,18 +151,9 @@ pub(crate) enum SessionChoice {
     Any(Name),
 }
 
-pub(crate) enum ProgramChoice {
-    /// A program and its arguments, under the provider of this name.
-    Command(&'static str, Vec<String>),
-    Agent(Box<AgentStart>),
-}
-
 pub(crate) struct AgentStart {
     pub(crate) provider: Arc<Provider>,
-    pub(crate) confirmed: Confirmed,
-    pub(crate) model: Option<String>,
     pub(crate) profile: Option<Profile>,
-    pub(crate) more: Vec<String>,
     /// The installed version, where the launch depends on it and it is known.
     pub(crate) version: Option<Version>,
     /// The directory of its hook files, if it has any and they could be written.
@@ -191,16 +162,12 @@ pub(crate) struct AgentStart {
 
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct NewTerminal {
-    pub(crate) program: ProgramChoice,
-    pub(crate) agent_profile: Option<String>,
+    pub(crate) create: Create,
+    /// `None` for a plain command.
+    pub(crate) agent: Option<AgentStart>,
     pub(crate) name: Option<Name>,
     pub(crate) session: SessionChoice,
     pub(crate) directory: PathBuf,
-    pub(crate) environment: BTreeMap<String, String>,
-    pub(crate) size: Size,
-    pub(crate) ring: u32,
-    /// Reply when the record is written, without waiting for the program to run.
-    pub(crate) at_once: bool,
 }
 
 pub(crate) type CreateReply = oneshot::Sender<Result<TerminalSnapshot, CreateError>>;
@@ -231,7 +198,6 @@ pub(crate) enum HubCommand {
         value: Option<String>,
         reply: oneshot::Sender<Result<(), StoreRefusal>>,
     },
-    /// Record what terminals print from now on, or stop.
     Record(bool),
     /// The problem that keeps the daemon from working, in words.
     Health(oneshot::Sender<Option<String>>),

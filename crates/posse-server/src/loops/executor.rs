@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use posse_agents::launch::Mode;
-use posse_api::ProblemKind;
+use posse_api::{Create, ProblemKind};
 use posse_core::audit::{By, Who};
 use posse_core::delivery::{Failure, Left, NotAnswered, Order, Unanswered, Wish};
 use posse_core::finalize::{Snapshot, commit_message};
@@ -12,18 +12,16 @@ use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
 use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces, TurnRecord};
-use posse_core::screen::Size;
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure};
 use tokio::sync::watch;
 
 use super::files::RunFiles;
-use crate::api::agents::{self, Asked};
-use crate::api::{ApiError, App, terminals};
+use crate::api::{ApiError, App, agents, terminals};
 use crate::disk::{self, Disk};
 use crate::environment::Environment;
 use crate::finalize;
-use crate::hub::{self, NewTerminal, SessionChoice};
+use crate::hub::{self, SessionChoice};
 use crate::notify::Notice;
 use crate::pump::{self, Answerer, InputError, Observation, PumpHandle, TextPart};
 use crate::run::executor::Signal;
@@ -147,30 +145,18 @@ impl Executor<LoopWork> {
     ) -> Result<TerminalId, ApiError> {
         let mode = choice.mode.as_deref().map(str::parse::<Mode>).transpose();
         let mode = mode.map_err(|error| ApiError::invalid(error.to_string()))?;
-        let asked = Asked {
-            provider: choice.provider,
+        let create = Create {
+            provider: Some(choice.provider),
             mode,
             model: choice.model,
-            profile: None,
-            profile_name: Some(choice.profile.clone()),
+            agent_profile: Some(choice.profile),
             trusted: self.spec.trusted,
-            more: Vec::new(),
+            name: Some(name.clone()),
+            working_directory: self.spec.directory.clone(),
+            environment: context.environment.clone(),
+            ..Create::default()
         };
-        let start = async {
-            let creation = NewTerminal {
-                program: agents::find(self.app(), asked).await?,
-                agent_profile: Some(choice.profile),
-                name: Some(name.parse()?),
-                session: SessionChoice::Any(self.spec.session.clone()),
-                directory: terminals::directory(&self.spec.directory).await?,
-                environment: context.environment.clone(),
-                size: Size::DEFAULT,
-                ring: terminals::RING,
-                at_once: false,
-            };
-            agents::start(self.app(), creation).await
-        };
-        match start.await {
+        match agents::start(self.app(), create, SessionChoice::Any(self.spec.session.clone())).await {
             Ok(terminal) => {
                 tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
                 Ok(terminal.id)

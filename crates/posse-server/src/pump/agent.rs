@@ -1,9 +1,7 @@
 //! The agent in a terminal: its screen is read, its words are heard, messages are delivered to it and its questions
 //! answered. The decisions are in `posse-core`; this hands them what happens and does what they say.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use posse_agents::Provider;
 use posse_agents::start::Confirmed;
@@ -15,7 +13,6 @@ use posse_core::delivery::{
 };
 use posse_core::detect::dialog::Dialog;
 use posse_core::detect::{Detector, Explanation, Look, Memo, Reading};
-use posse_core::ids::TerminalId;
 use posse_core::question::{QuestionEvidence, QuestionReports, ReportEvent};
 use posse_core::run::Shown;
 use posse_core::screen::{Painted, Screen};
@@ -24,7 +21,7 @@ use posse_core::time::Mono;
 
 use super::answering::Answering;
 use super::jobs::{By, Do, Over, Queued, Wanted};
-use super::{Answerer, InputError};
+use super::*;
 
 /// A question of the start that comes back is answered this often. Then a person has to look.
 const START_ANSWERS: usize = 3;
@@ -180,7 +177,6 @@ impl Agent {
         self.work.is_some()
     }
 
-    /// The question that is open, as of the last look.
     pub(super) fn showing(&self) -> Option<&Showing> {
         self.showing.as_ref()
     }
@@ -277,7 +273,6 @@ impl Agent {
         waits && self.showing.as_ref().is_some_and(|showing| now < showing.since + REPORT_PATIENCE)
     }
 
-    /// Compares the open question with the agent's reports.
     fn evidence(&self) -> QuestionEvidence {
         let Some(reading) = self.reading.as_ref().filter(|reading| question(reading).is_some()) else {
             return QuestionEvidence::default();

@@ -2,15 +2,15 @@
 
 use posse_agents::Provider;
 use posse_core::audit::{self, Ended, Who};
-use posse_core::delivery::{Answer, AnswerEffect, Answered, Decision, Event, Showing, Unanswered, Wish};
+use posse_core::delivery::{Answer, AnswerEffect, Answered, Decision, Unanswered, Wish};
 use posse_core::detect::Reading;
 use posse_core::detect::dialog::{Dialog, Meaning};
-use posse_core::ids::TerminalId;
 use posse_core::keys;
 use posse_core::status::Event as LifeEvent;
 use posse_core::time::Mono;
 
 use super::messages::Answerer;
+use super::*;
 
 pub(super) struct Answering {
     pub(super) decision: Decision,

@@ -1,19 +1,16 @@
 //! Between the pump and its agent: looks, claims, jobs.
 
 use posse_core::audit::{Ended, Note, Step, Who};
-use posse_core::delivery::{Event, Failure, KeyId, Left, Order, Showing};
-use posse_core::ids::WriterId;
+use posse_core::delivery::{Failure, KeyId, Left};
 use posse_core::question::ReportEvent;
-use posse_core::signal::Signal;
 use posse_core::signal::rules::SignalRules;
 use posse_core::status::{Claim, Event as LifeEvent, Source};
 use serde_json::Value;
 
 use super::agent::Agent;
 use super::jobs::{By, Do, Over, Queued, Wanted};
-use super::{Answerer, InputError, InputOrigin, Pump, PumpInput};
-use crate::hub::{HubEvent, PumpReport};
-use crate::store::KnownInput;
+use super::*;
+use crate::store::{Change, WriteResult};
 
 impl Pump {
     pub(super) fn read_screen(&mut self) {
@@ -68,7 +65,6 @@ impl Pump {
         }
     }
 
-    /// Takes in what a source says of the agent.
     pub(super) fn said(&mut self, said: Option<(Source, Claim)>) {
         let Some((source, claim)) = said else { return };
         let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
@@ -154,7 +150,11 @@ impl Pump {
         // A repeat that comes before the first one is through waits with it.
         if !self.inputs.contains_key(&key) {
             self.undelivered.insert(key, (order, answerer));
-            self.tell_hub(PumpReport::InputAhead { writer, sequence });
+            let tell = self.tell_later();
+            let noted = move |result: WriteResult| {
+                tell(PumpEvent::InputNoted { writer, sequence, written: result.is_ok() });
+            };
+            self.store.write(vec![Change::Ahead { terminal: self.id, writer, sequence }], noted);
         }
         self.inputs.entry(key).or_default().push(origin);
     }
@@ -185,7 +185,8 @@ impl Pump {
                 Do::Look => look = true,
                 Do::Note(who, answering) => {
                     let note = self.note(who, Step::Answering(answering));
-                    self.tell_hub(PumpReport::Answering(note));
+                    let tell = self.tell_later();
+                    self.store.write_audit(note, false, move |seq| tell(PumpEvent::AnswerNoted(seq)));
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
@@ -215,8 +216,8 @@ impl Pump {
         }
     }
 
-    fn note(&self, who: Who, step: Step) -> Box<Note> {
-        Box::new(Note { at: crate::now(), terminal: self.id, name: None, who, step })
+    fn note(&self, who: Who, step: Step) -> Note {
+        Note { at: crate::now(), terminal: self.id, name: Some(self.name.clone()), who, step }
     }
 
     pub(super) fn answer_noted(&mut self, seq: Option<i64>) {
@@ -230,18 +231,20 @@ impl Pump {
         let Some((who, ended)) = ended else { return Some(by) };
         let seq = ended.of;
         let note = self.note(who, Step::Outcome(ended));
-        let (then, waiting): (Box<dyn FnOnce() + Send>, _) = match by {
-            // Who asked is told when it is written, and may look it up at once.
+        // Kept until the disk takes it: the keys were typed.
+        match by {
+            // The caller is answered when it is written, and may look it up at once.
             By::Request(reply) => {
-                let tell = move || {
+                self.store.write_audit(note, true, move |_| {
                     let _ = reply.send(result.map(|()| Some(seq)));
-                };
-                (Box::new(tell), None)
+                });
+                None
             }
-            by => (Box::new(|| ()), Some(by)),
-        };
-        let _ = self.hub.send(HubEvent::AnswerOver(note, then));
-        waiting
+            by => {
+                self.store.write_audit(note, true, |_| ());
+                Some(by)
+            }
+        }
     }
 
     fn job_over(&mut self, by: By, result: Result<(), InputError>) {

@@ -1,4 +1,4 @@
-//! Whoever wants something of an agent that has ended hears so, from whichever side of the end the wish comes. The hub here
+//! Whoever wants something of an agent that has ended hears so, from whichever side of the end the wish comes. The store here
 //! says nothing: it does not know a pump any more whose end it has heard of.
 
 use posse_core::delivery::{Failure, Left, Why};

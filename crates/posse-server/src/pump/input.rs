@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::ApiProblem;
+use crate::store::Change;
 
 impl Pump {
     pub(super) fn input(&mut self, input: PumpInput) {
@@ -41,7 +42,8 @@ impl Pump {
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
         }
-        self.tell_hub(PumpReport::InputSettled { writer, sequence, arrived });
+        let change = Change::Settled { terminal: self.id, writer, sequence, arrived };
+        self.store.write_surely(vec![change], |_| (), || ());
     }
 
     pub(super) fn answer_all(&mut self, writer: WriterId, sequence: u64, outcome: Result<(), InputError>) {

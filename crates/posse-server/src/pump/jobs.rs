@@ -2,12 +2,11 @@
 
 use posse_api::{EventBody, Question};
 use posse_core::audit::{self, Who};
-use posse_core::delivery::{KeyId, Order, Wish};
-use posse_core::ids::WriterId;
+use posse_core::delivery::{KeyId, Wish};
 use posse_core::status::Event as LifeEvent;
-use tokio::sync::oneshot;
 
 use super::messages::{Answerer, InputError};
+use super::*;
 
 pub(super) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
@@ -50,14 +49,12 @@ pub(super) struct Over {
 }
 
 impl Do {
-    /// A job that was not even begun.
     pub(super) fn refused(by: By, error: InputError) -> Self {
         Do::Over(Box::new(Over { by, result: Err(error), log: None, life: None, ended: None }))
     }
 }
 
 impl Queued {
-    /// Refuses what was not begun.
     pub(super) fn refused(self, why: InputError) -> Option<Do> {
         match self {
             Queued::Job(_, by) => Some(Do::refused(by, why)),

@@ -22,7 +22,7 @@ use crate::api::{ApiProblem, hint};
 use crate::hub::HubEvent;
 use crate::record::Record;
 use crate::recording::Recorder;
-use crate::store::KnownInput;
+use crate::store::{KnownInput, StoreHandle};
 use crate::watch::Start;
 use crate::watched_files::WatchedFiles;
 
@@ -295,5 +295,6 @@ pub(crate) struct PumpSettings {
     pub(crate) events_file: PathBuf,
     pub(crate) files: WatchedFiles,
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,
+    pub(crate) store: StoreHandle,
     pub(crate) recorder: Recorder,
 }

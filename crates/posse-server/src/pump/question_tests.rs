@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::testing::{PATIENCE, Scene, heard, scene};
 use super::*;
+use crate::store::{Batch, Change, WriteError};
 
 /// Who types at a window.
 const TYPIST: WriterId = WriterId(9);
@@ -73,11 +74,15 @@ impl Scene {
         }
     }
 
-    /// Waits until the answer is to be written down, and says whether it could be.
+    /// Waits until an entry of the audit is to be written, and says whether it could be.
     async fn note(&mut self, seq: Option<i64>) {
-        let is_answering = |event| matches!(event, HubEvent::Pump(_, _, PumpReport::Answering(_)));
-        self.hub_event(|event| is_answering(event).then_some(())).await;
-        self.pump.send(PumpEvent::AnswerNoted(seq));
+        loop {
+            let batch = tokio::time::timeout(PATIENCE, self.store.recv()).await.expect("nothing is to be written");
+            let mut batch = batch.unwrap();
+            if is_audit(&batch) {
+                return batch.tell(seq.map(|seq| vec![seq]).ok_or_else(|| WriteError::ThreadEnded.into()));
+            }
+        }
     }
 
     /// Why an answer was refused. It fails at once if the answer is about to be given.
@@ -86,19 +91,10 @@ impl Scene {
             tokio::select! {
                 biased;
                 said = &mut answer => return said.unwrap().err(),
-                message = self.hub.recv() => {
-                    assert!(!matches!(message, Some(HubEvent::Pump(_, _, PumpReport::Answering(_)))), "it is being answered");
-                }
+                batch = self.store.recv() => assert!(!batch.is_some_and(|batch| is_audit(&batch)), "it is being answered"),
                 () = tokio::time::sleep(PATIENCE) => panic!("it never hears"),
             }
         }
-    }
-
-    /// Waits until an answer is over, and completes it.
-    async fn over(&mut self) {
-        let completion = |event| if let HubEvent::AnswerOver(_, complete) = event { Some(complete) } else { None };
-        let complete = self.hub_event(completion).await;
-        complete();
     }
 
     /// Writes an answer down, sees it typed and the question gone, and completes it.
@@ -106,9 +102,13 @@ impl Scene {
         self.note(Some(1)).await;
         assert_eq!(self.keys().await.1, b"1");
         self.print(QUIET);
-        self.over().await;
+        self.note(Some(2)).await;
         assert_eq!(heard(answer).await, None);
     }
+}
+
+fn is_audit(batch: &Batch) -> bool {
+    matches!(batch.changes[..], [Change::Audit(_)])
 }
 
 /// A driver decides from what is pushed, and what it writes down must come after the event of the terminal.
@@ -159,7 +159,7 @@ async fn keys_typed_at_a_question_that_is_answered_reach_no_other() {
         assert!(writer != TYPIST && keys == b"1", "{what}: {keys:?}");
         let also_typed = played.type_at_it(2, "\r");
         then.iter().for_each(|screen| played.print(screen));
-        played.over().await;
+        played.note(Some(2)).await;
         assert_eq!(heard(answered).await, None, "{what}");
         assert_eq!(heard(typed).await, Some(InputError::MovedOn), "{what}");
         assert_eq!(heard(also_typed).await, Some(InputError::MovedOn), "{what}");
@@ -220,7 +220,7 @@ async fn only_the_question_that_is_named_is_answered() {
     let answered = played.answer(Some(&other.id));
     played.print(&dialog("ls"));
     played.note(Some(1)).await;
-    played.over().await;
+    played.note(Some(2)).await;
     let changed = Unanswered { why: NotAnswered::Changed, presses: 0 };
     assert_eq!(heard(answered).await, Some(InputError::NotAnswered(changed)));
 
@@ -396,7 +396,7 @@ async fn the_same_question_right_after_its_answer_is_told_anew() {
     assert_eq!(played.keys().await.1, b"1");
     let says = |state: &str| format!("\x1b]7501;state={state}:app=claude-code\x07");
     played.print(&format!("{}{}{}", says("working"), says("blocked:kind=permission"), dialog("ls")));
-    played.over().await;
+    played.note(Some(2)).await;
     assert_eq!(heard(answered).await, None);
     assert_eq!(played.asked().await.unwrap().text, first.text);
     let mut told = Vec::new();
@@ -466,6 +466,6 @@ async fn words_are_typed_into_the_option_that_takes_them_and_confirmed_when_seen
     played.print(&choice(3, "Use MariaDB"));
     assert_eq!(played.keys().await.1, b"\r");
     played.print(QUIET);
-    played.over().await;
+    played.note(Some(2)).await;
     assert_eq!(heard(answered).await, None);
 }

@@ -1,4 +1,4 @@
-//! A pump with an agent, without a keeper and a hub: the tests are both.
+//! A pump with an agent, without a keeper, a hub and a store: the tests are all three.
 
 use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
@@ -11,6 +11,7 @@ use super::*;
 use crate::disk::DISK;
 use crate::record::Record;
 use crate::recording;
+use crate::store::Batch;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -18,6 +19,7 @@ pub(super) struct Scene {
     pub(super) pump: PumpHandle,
     pub(super) directory: tempfile::TempDir,
     pub(super) hub: mpsc::UnboundedReceiver<HubEvent>,
+    pub(super) store: mpsc::UnboundedReceiver<Batch>,
     pub(super) keeper: SentRequests,
     pub(super) recorder: recording::Thread,
     /// The length of the output so far.
@@ -39,6 +41,7 @@ pub(super) fn scene(behind: u64) -> Scene {
 pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let (hub, messages) = mpsc::unbounded_channel();
+    let (store, batches) = crate::store::testing::played();
     let (link, requests) = KeeperLink::unconnected();
     let (recorder, thread) = recording::start(directory.path().to_owned(), false, |_| ());
     let provider = Providers::new(directory.path().to_owned()).load(DISK, "claude_code").unwrap();
@@ -48,6 +51,7 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
         events_file: directory.path().join("events"),
         files: crate::watched_files::WatchedFiles::start(),
         hub,
+        store,
         recorder,
     };
     let confirmed = Some(Confirmed { trusted: true, mode: Mode::Ask });
@@ -55,7 +59,8 @@ pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let record = Record { confirmed, status, pid: None, ..Record::sample(1) };
     let beginning = PumpBeginning::Live { ring: 1 << 20, from: 0, caught_up_at: behind, over };
     let begin = PumpStart { record, provider: Some(provider), known_inputs: Vec::new(), beginning };
-    Scene { pump: start(begin, settings), directory, hub: messages, keeper: requests, recorder: thread, printed: 0 }
+    let pump = start(begin, settings);
+    Scene { pump, directory, hub: messages, store: batches, keeper: requests, recorder: thread, printed: 0 }
 }
 
 impl Scene {
@@ -75,7 +80,7 @@ impl Scene {
 
     /// Ends the pump, and the thread of the recorder.
     pub(super) fn finish(self) -> tempfile::TempDir {
-        drop((self.pump, self.hub, self.keeper));
+        drop((self.pump, self.hub, self.store, self.keeper));
         self.recorder.finish();
         self.directory
     }

@@ -1,9 +1,8 @@
 //! The text of a terminal: all of it, its end, and what is new.
 
 use posse_core::status::StatusKind;
-use tokio::time::Instant;
 
-use super::{Observation, Pump, TextPart};
+use super::*;
 
 /// Lines of an excerpt, in which a driver looks for the words of a failure.
 const EXCERPT: usize = 20;

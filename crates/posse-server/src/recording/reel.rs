@@ -3,20 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use posse_core::ids::TerminalId;
-use posse_core::screen::Size;
 use posse_term::cast::{Encoder, Header, MAX_LINE};
 
-use super::What;
+use super::*;
 use crate::disk::Disk;
 
 /// The size at which the next file is begun; there are two.
 pub(super) const SEGMENT: u64 = 8 << 20;
-/// The size at which the rest is left out, because no picture has come to begin the next file with.
-const MOST: u64 = SEGMENT + SEGMENT / 2;
 const BUFFER: usize = 256 << 10;
 /// Ends whatever was unfinished, and clears everything: a picture is for a fresh terminal.
 const RESET: &[u8] = b"\x18\x1bc";
@@ -82,10 +77,6 @@ impl Reel {
 
     pub(super) fn is_full(&self) -> bool {
         self.length >= SEGMENT
-    }
-
-    pub(super) fn is_overfull(&self) -> bool {
-        self.length >= MOST
     }
 
     pub(super) fn next(self, disk: &Disk, older: &Path, size: Size, at: Duration) -> io::Result<Self> {

@@ -1,14 +1,10 @@
 //! Writes the items of the queue to files.
 
-use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-use posse_core::ids::TerminalId;
+use std::time::Instant;
 
 use super::reel::{self, Reel};
-use super::{Item, What, Word};
+use super::*;
 use crate::disk::Disk;
 
 const PAUSE: Duration = Duration::from_secs(60);
@@ -103,11 +99,7 @@ impl Writer {
         if last && self.refused_until.take().is_some() {
             tracing::info!("terminals are recorded again");
         }
-        let (full, overfull) = (reel.is_full(), reel.is_overfull());
-        if overfull {
-            self.reels.remove(&id);
-        }
-        if full {
+        if reel.is_full() {
             self.ask(id, paused, words);
         }
         Ok(())

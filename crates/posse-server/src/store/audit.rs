@@ -1,19 +1,16 @@
 //! The audit in the database, and its head beside it.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use posse_core::audit::{Chain, Entry, Flaw, Hash, Head, Mark, Note, Row, Step, Verifier};
-use posse_core::time::Wall;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use jiff::Timestamp;
+use posse_api::{AuditEntry, AuditQuery};
+use posse_core::audit::{Chain, Flaw, Hash, Head, Mark, Row, Step, Verifier};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::writer::WriteError;
-use super::{StoreError, query, query_rows, rows};
-use crate::anchor::{Anchor, AnchorProblem};
-use crate::disk::Disk;
+use super::*;
+use crate::anchor::AnchorProblem;
 
-/// The number of times a check is repeated because an entry was written meanwhile.
 const TRIES: usize = 20;
 
 pub(crate) fn head_path(database: &Path) -> PathBuf {
@@ -67,38 +64,30 @@ impl Ledger {
         self.chain
     }
 
-    /// Before the commit. From here on either end is right.
-    pub(super) fn announce(&self, ahead: &Chain) -> Result<(), WriteError> {
-        if *ahead == self.chain {
-            return Ok(());
+    /// Commits a transaction that extends the chain. The head is announced before: from then on either end is right.
+    pub(super) fn commit(
+        &mut self,
+        ahead: Chain,
+        commit: impl FnOnce() -> rusqlite::Result<()>,
+    ) -> Result<(), WriteError> {
+        if ahead == self.chain {
+            return Ok(commit()?);
         }
         self.write(&ahead.head_after(&self.chain))?;
         // It must not be older than the commit after a power cut.
         let directory = self.head.parent().unwrap_or(Path::new("."));
-        self.disk.sync_dir(directory).map_err(|error| self.unwritten(error))
-    }
-
-    /// After the commit.
-    pub(super) fn advance(&mut self, ahead: Chain) {
-        if ahead != self.chain {
+        self.disk.sync_dir(directory).map_err(|error| self.unwritten(error))?;
+        let committed = commit();
+        if committed.is_ok() {
             self.chain = ahead;
-            self.settle();
-            self.anchor.head(&self.disk, ahead.head().end);
         }
-    }
-
-    /// The commit failed.
-    pub(super) fn retreat(&self, ahead: &Chain) {
-        if *ahead != self.chain {
-            self.settle();
-        }
-    }
-
-    /// The head as it is now. If this cannot be written the announcement stands, which says the same and more.
-    fn settle(&self) {
+        // If this cannot be written the announcement stands, which says the same and more.
         if let Err(error) = self.write(&self.chain.head()) {
             tracing::warn!("{error}");
         }
+        committed?;
+        self.anchor.head(&self.disk, ahead.head().end);
+        Ok(())
     }
 
     fn write(&self, head: &Head) -> Result<(), WriteError> {
@@ -137,27 +126,18 @@ pub(super) fn unfinished(connection: &Connection) -> rusqlite::Result<Vec<Entry>
     Ok(texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect())
 }
 
-/// Which part of the audit to read: the newest of what fits, in order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AuditSlice {
-    pub(crate) run: Option<String>,
-    /// By its id or its name.
-    pub(crate) terminal: Option<String>,
-    pub(crate) since: Option<Wall>,
-    pub(crate) limit: usize,
-}
-
-/// Reads entries, with their hashes. What can no longer be read as one is left out: the check names it. Blocking: for a
-/// thread that may wait.
-pub(crate) fn read_audit(disk: &Disk, path: &Path, slice: &AuditSlice) -> Result<Vec<(Entry, String)>, StoreError> {
+/// Reads the newest entries of those asked for, in order. What can no longer be read as an entry is left out: the check names it.
+pub(crate) fn read_audit(disk: &Disk, path: &Path, query: &AuditQuery) -> Result<Vec<AuditEntry>, StoreError> {
     let select = "SELECT entry, hash FROM audit WHERE CASE WHEN json_valid(entry) THEN
                   (?1 IS NULL OR entry ->> 'run' = ?1)
                   AND (?2 IS NULL OR entry ->> 'terminal' = ?2 OR entry ->> 'name' = ?2)
                   AND (?3 IS NULL OR entry ->> 'at' >= ?3) END ORDER BY seq DESC LIMIT ?4";
-    let parameters = params![slice.run, slice.terminal, slice.since.map(|since| since.0), slice.limit as i64];
+    let since = query.since.map(Timestamp::as_millisecond);
+    let parameters = params![query.run, query.terminal, since, super::at_most(query.limit)];
     let entry = |row: &rusqlite::Row<'_>| Ok((lossy(row, 0)?, lossy(row, 1)?));
     let rows: Vec<(String, String)> = query_rows(disk, path, select, parameters, entry)?;
-    Ok(rows.into_iter().rev().filter_map(|(text, hash)| Some((serde_json::from_str(&text).ok()?, hash))).collect())
+    let entry = |(text, hash): (String, String)| Some(AuditEntry::from((serde_json::from_str(&text).ok()?, hash)));
+    Ok(rows.into_iter().rev().filter_map(entry).collect())
 }
 
 #[derive(Debug)]

@@ -1,16 +1,12 @@
 //! Runs, their journals, and the usage of their sessions, which is never removed.
 
-use std::path::Path;
-
-use posse_api::{EventBody, RunKind};
-use posse_core::ids::RunId;
+use posse_api::EventBody;
 use posse_core::plan::budget::Line;
 use posse_core::time::Wall;
-use rusqlite::{Connection, OptionalExtension, Params, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::de::DeserializeOwned;
 
-use super::{StoreError, json, query, query_rows, rows, text};
-use crate::disk::Disk;
+use super::*;
 
 /// One entry of a run's journal, and what the run is after it if that is worth it.
 #[derive(Clone, Debug)]

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use rusqlite::Connection;
+use tokio::sync::mpsc;
 
-use super::{Change, Found, StoreError, WriteResult, Writer, open};
+use super::writer::Batch;
+use super::{Change, Found, StoreError, StoreHandle, WriteResult, Writer, open};
 use crate::anchor::Anchor;
 use crate::disk::Disk;
 
@@ -36,8 +38,16 @@ impl Home {
 
 pub(crate) fn write(writer: &Writer, changes: Vec<Change>) -> WriteResult {
     let (told, result) = channel();
-    writer.write(changes, move |result| told.send(result).unwrap());
+    writer.handle.write(changes, move |result| told.send(result).unwrap());
     result.recv().unwrap()
+}
+
+/// A store that is the test: batches come out, to be answered.
+pub(crate) fn played() -> (StoreHandle, mpsc::UnboundedReceiver<Batch>) {
+    let (handle, mut queue) = StoreHandle::unconnected();
+    let (batches, played) = mpsc::unbounded_channel();
+    std::thread::spawn(move || queue.try_for_each(|batch| batches.send(batch)));
+    (handle, played)
 }
 
 #[track_caller]

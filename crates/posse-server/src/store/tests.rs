@@ -14,12 +14,12 @@ fn event(kind: &str, terminal: Option<TerminalId>) -> Change {
     Change::Event(Box::new(LogEvent { seq: None, at, terminal, offset: Some(7), body }))
 }
 
-fn titles(path: &Path, slice: Slice) -> Vec<String> {
+fn titles(path: &Path, query: &LogQuery) -> Vec<String> {
     let title = |event: LogEvent| match event {
         LogEvent { offset: Some(7), body: EventBody::TitleChanged { title }, .. } => title,
         other => panic!("{other:?}"),
     };
-    read_events(DISK, path, slice).unwrap().into_iter().map(title).collect()
+    read_events(DISK, path, query).unwrap().into_iter().map(title).collect()
 }
 
 fn record(number: u32) -> Record {
@@ -45,11 +45,11 @@ fn what_is_written_is_there_after_a_restart() {
     let (_writer, found) = home.open();
     assert_eq!(found.terminals, [record(1), record(2)]);
     assert_eq!(found.newest, 3);
-    let kinds = |slice| titles(&home.database(), slice);
-    assert_eq!(kinds(Slice { limit: 10, ..Slice::default() }), ["created", "a", "b"]);
-    assert_eq!(kinds(Slice { after: 1, limit: 1, ..Slice::default() }), ["a"]);
-    assert_eq!(kinds(Slice { limit: 2, newest: true, ..Slice::default() }), ["a", "b"]);
-    assert_eq!(kinds(Slice { terminal: Some(record(2).id), limit: 10, ..Slice::default() }), ["b"]);
+    let kinds = |terminal, after, limit| titles(&home.database(), &LogQuery { terminal, after, limit: Some(limit) });
+    assert_eq!(kinds(None, Some(0), 10), ["created", "a", "b"]);
+    assert_eq!(kinds(None, Some(1), 1), ["a"]);
+    assert_eq!(kinds(None, None, 2), ["a", "b"]);
+    assert_eq!(kinds(Some(record(2).id), None, 10), ["b"]);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(fs_err::metadata(home.database()).unwrap().permissions().mode() & 0o777, 0o600);
 }
@@ -93,11 +93,11 @@ fn a_full_disk_refuses_one_and_keeps_the_other_for_later() {
     };
     assert!(matches!(write(&writer, big()), Err(why) if why.to_string().contains("full")));
     let (told, outcome) = channel();
-    writer.write_surely(big(), move |result| told.send(result).unwrap(), || ());
+    writer.handle.write_surely(big(), move |result| told.send(result).unwrap(), || ());
     assert!(outcome.recv().unwrap().is_err());
     assert!(write(&writer, vec![event("small", None)]).is_ok(), "the rest goes on");
     drop(writer);
-    assert_eq!(titles(&home.database(), Slice { limit: 9, ..Slice::default() }), ["small"]);
+    assert_eq!(titles(&home.database(), &LogQuery::default()), ["small"]);
 }
 
 /// What is newer never waits in vain behind what is older, and is never written over by it.
@@ -112,7 +112,7 @@ fn records_are_written_in_their_order_also_when_the_disk_refuses_one() {
         let (told, written) = (told.clone(), told.clone());
         let tell = move |result: WriteResult| told.send((exit, result.is_ok())).unwrap();
         let changes = vec![Change::Put(Box::new(record))];
-        writer.write_surely(changes, tell, move || written.send((exit, true)).unwrap());
+        writer.handle.write_surely(changes, tell, move || written.send((exit, true)).unwrap());
     };
     let other = home.other();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -138,7 +138,7 @@ fn old_events_and_too_many_go() {
     write(&writer, (0..100).map(|_| event("x", None)).collect()).unwrap();
     write(&writer, vec![Change::Trim { before: 0, keep: 10 }]).unwrap();
     let seqs = || -> Vec<Option<i64>> {
-        let events = read_events(DISK, &home.database(), Slice { limit: 99, ..Slice::default() }).unwrap();
+        let events = read_events(DISK, &home.database(), &LogQuery::default()).unwrap();
         events.iter().map(|event| event.seq).collect()
     };
     assert_eq!(seqs(), (91..=100).map(Some).collect::<Vec<_>>());

@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use posse_api::ProblemKind;
 use posse_core::audit::Chain;
-use posse_core::ids::TerminalId;
-use rusqlite::{Connection, Transaction, params};
+use posse_core::visible;
+use rusqlite::{ToSql, Transaction, params};
 
-use super::Change;
 use super::audit::{self, Ledger};
+use super::*;
 use crate::anchor::AnchorProblem;
 use crate::api::ApiProblem;
+use crate::run::lock;
 
 const RETRY: Duration = Duration::from_secs(1);
 /// The maximum number of refused batches kept. Beyond it the oldest are dropped: memory cannot wait for a disk that stays
@@ -59,8 +59,8 @@ pub(crate) enum WriteError {
     ThreadEnded,
 }
 
-struct Batch {
-    changes: Vec<Change>,
+pub(crate) struct Batch {
+    pub(crate) changes: Vec<Change>,
     /// Keep it and try again when the disk refuses.
     keep: bool,
     tell: Option<Tell>,
@@ -77,7 +77,7 @@ impl Batch {
         })
     }
 
-    fn tell(&mut self, result: WriteResult) {
+    pub(crate) fn tell(&mut self, result: WriteResult) {
         if let Some(tell) = self.tell.take() {
             tell(result);
         }
@@ -91,9 +91,18 @@ impl Batch {
     }
 }
 
-/// Hands changes to the thread. Dropping it lets the thread write what is left and end.
+enum StoreMessage {
+    Batch(Batch),
+    End,
+}
+
+/// Hands changes to the thread.
+#[derive(Clone)]
+pub(crate) struct StoreHandle(Sender<StoreMessage>);
+
+/// The thread. Dropping it lets the thread write what is left and end.
 pub(crate) struct Writer {
-    batches: Option<Sender<Batch>>,
+    pub(crate) handle: StoreHandle,
     thread: Option<JoinHandle<()>>,
     anchor_problem: AnchorProblem,
 }
@@ -101,17 +110,28 @@ pub(crate) struct Writer {
 impl Writer {
     pub(super) fn start(connection: Connection, ledger: Ledger) -> Self {
         let anchor_problem = ledger.anchor_problem();
-        let (batches, queue) = channel();
+        let (messages, queue) = channel();
         let thread =
             std::thread::Builder::new().name("store".into()).spawn(move || run(connection, ledger, &queue)).ok();
-        Self { batches: Some(batches), thread, anchor_problem }
+        Self { handle: StoreHandle(messages), thread, anchor_problem }
     }
 
     /// The reason why the audit cannot be anchored, if there is one.
     pub(crate) fn anchor_problem(&self) -> Option<String> {
-        self.anchor_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.anchor_problem).clone()
     }
+}
 
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.handle.0.send(StoreMessage::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl StoreHandle {
     /// Written together or not at all; not tried again when the disk refuses.
     pub(crate) fn write(&self, changes: Vec<Change>, tell: impl FnOnce(WriteResult) + Send + 'static) {
         self.send(Batch { changes, keep: false, tell: Some(Box::new(tell)), written: None });
@@ -128,23 +148,48 @@ impl Writer {
         self.send(Batch { changes, keep: true, tell: Some(Box::new(tell)), written: Some(Box::new(written)) });
     }
 
+    /// Writes an entry of the audit. `tell` gets its number; `None` if it could not be written at once.
+    pub(crate) fn write_audit(&self, note: Note, keep: bool, tell: impl FnOnce(Option<i64>) + Send + 'static) {
+        let changes = vec![Change::Audit(Box::new(note.clone()))];
+        let tell = move |result| tell(log_audit(note, result));
+        self.send(Batch { changes, keep, tell: Some(Box::new(tell)), written: None });
+    }
+
     fn send(&self, batch: Batch) {
-        if let Some(Err(mut unsent)) = self.batches.as_ref().map(|batches| batches.send(batch)) {
-            unsent.0.tell(Err(WriteError::ThreadEnded.into()));
+        if let Err(SendError(StoreMessage::Batch(mut unsent))) = self.0.send(StoreMessage::Batch(batch)) {
+            unsent.tell(Err(WriteError::ThreadEnded.into()));
         }
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        self.batches = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+#[cfg(test)]
+impl StoreHandle {
+    pub(super) fn unconnected() -> (Self, impl Iterator<Item = Batch> + Send) {
+        let (messages, queue) = channel();
+        let batches = queue.into_iter().filter_map(|message| match message {
+            StoreMessage::Batch(batch) => Some(batch),
+            StoreMessage::End => None,
+        });
+        (Self(messages), batches)
+    }
+}
+
+/// Copies an entry of the audit to the log file. Returns its number, if it was written.
+fn log_audit(note: Note, result: WriteResult) -> Option<i64> {
+    match result {
+        Ok(numbers) => {
+            let seq = numbers.first().copied()?;
+            tracing::info!("{}", visible::lines(&Entry { seq, note }.to_string()));
+            Some(seq)
+        }
+        Err(StoreRefusal(why)) => {
+            tracing::warn!(terminal = %note.terminal, "the audit cannot be written: {why}");
+            None
         }
     }
 }
 
-fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
+fn run(connection: Connection, ledger: Ledger, queue: &Receiver<StoreMessage>) {
     let mut desk = Desk { connection, ledger, backlog: VecDeque::new(), refusing: None };
     let mut retry_at = Instant::now();
     loop {
@@ -153,9 +198,14 @@ fn run(connection: Connection, ledger: Ledger, queue: &Receiver<Batch>) {
         } else {
             queue.recv_timeout(retry_at.saturating_duration_since(Instant::now()))
         };
-        let ending = matches!(first, Err(RecvTimeoutError::Disconnected));
-        let mut group: Vec<Batch> = first.into_iter().collect();
-        group.extend(queue.try_iter());
+        let mut ending = matches!(first, Err(RecvTimeoutError::Disconnected));
+        let mut group = Vec::new();
+        for message in first.into_iter().chain(queue.try_iter()) {
+            match message {
+                StoreMessage::Batch(batch) => group.push(batch),
+                StoreMessage::End => ending = true,
+            }
+        }
         if !group.is_empty() {
             desk.commit(group);
         }
@@ -250,12 +300,7 @@ impl Desk {
         self.connection.pragma_update(None, "synchronous", if audited { "full" } else { "normal" })?;
         let transaction = self.connection.transaction()?;
         let numbers = fill(&transaction, group, &mut ahead)?;
-        self.ledger.announce(&ahead)?;
-        if let Err(error) = transaction.commit() {
-            self.ledger.retreat(&ahead);
-            return Err(error.into());
-        }
-        self.ledger.advance(ahead);
+        self.ledger.commit(ahead, || transaction.commit())?;
         Ok(numbers)
     }
 
@@ -280,55 +325,51 @@ fn fill(transaction: &Transaction<'_>, group: &[Batch], chain: &mut Chain) -> Re
 
 /// Writes one change. Returns the number that the log or the audit gave to it.
 fn apply(transaction: &Transaction<'_>, chain: &mut Chain, change: &Change) -> Result<Option<i64>, WriteError> {
+    let run = |sql: &str, parameters: &[&dyn ToSql]| transaction.prepare_cached(sql)?.execute(parameters);
     match change {
         Change::Audit(note) => return audit::append(transaction, chain, note).map(Some),
         Change::Event(event) => {
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO events (at, terminal, output_offset, body) VALUES (?1, ?2, ?3, ?4)")?;
             let terminal = event.terminal.map(|id| id.to_string());
             let offset = event.offset.map(u64::cast_signed);
-            insert.execute(params![event.at.as_millisecond(), terminal, offset, json(&event.body)?])?;
+            run(
+                "INSERT INTO events (at, terminal, output_offset, body) VALUES (?1, ?2, ?3, ?4)",
+                params![event.at.as_millisecond(), terminal, offset, json(&event.body)?],
+            )?;
             return Ok(Some(transaction.last_insert_rowid()));
         }
         Change::Put(record) => {
             let put = "INSERT OR REPLACE INTO terminals (id, record) VALUES (?1, ?2)";
-            transaction.prepare_cached(put)?.execute(params![record.id.as_str(), json(record)?])?;
+            run(put, params![record.id.as_str(), json(record)?])?;
         }
         Change::Drop(id) => {
-            transaction.prepare_cached("DELETE FROM terminals WHERE id = ?1")?.execute([id.as_str()])?;
-            transaction.prepare_cached("DELETE FROM inputs WHERE terminal = ?1")?.execute([id.as_str()])?;
+            run("DELETE FROM terminals WHERE id = ?1", params![id.as_str()])?;
+            run("DELETE FROM inputs WHERE terminal = ?1", params![id.as_str()])?;
         }
         Change::Setting(name, Some(value)) => {
-            let put = "INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)";
-            transaction.prepare_cached(put)?.execute([name, &value.as_str()])?;
+            run("INSERT OR REPLACE INTO settings (name, value) VALUES (?1, ?2)", params![name, value])?;
         }
+        Change::Setting(name, None) => drop(run("DELETE FROM settings WHERE name = ?1", params![name])?),
         Change::Ahead { terminal, writer, sequence } => {
             let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 0)";
-            transaction.prepare_cached(put)?.execute(params![terminal.as_str(), writer.0 as i64, *sequence as i64])?;
+            run(put, params![terminal.as_str(), writer.0 as i64, *sequence as i64])?;
         }
         Change::Settled { terminal, writer, sequence, arrived } => {
             let key = params![terminal.as_str(), writer.0 as i64, *sequence as i64];
             if *arrived {
-                let put = "INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 1)";
-                transaction.prepare_cached(put)?.execute(key)?;
+                run("INSERT OR REPLACE INTO inputs (terminal, writer, sequence, done) VALUES (?1, ?2, ?3, 1)", key)?;
                 // One row a writer is enough: what it sent before has arrived too.
-                let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence < ?3";
-                transaction.prepare_cached(forget)?.execute(key)?;
+                run("DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence < ?3", key)?;
             } else {
-                let forget = "DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence = ?3 AND done = 0";
-                transaction.prepare_cached(forget)?.execute(key)?;
+                run("DELETE FROM inputs WHERE terminal = ?1 AND writer = ?2 AND sequence = ?3 AND done = 0", key)?;
             }
         }
         Change::Journal(entry) => super::runs::append(transaction, entry)?,
         Change::DropRun(run) => super::runs::remove(transaction, *run)?,
         Change::Trim { before, keep } => {
             let trim = "DELETE FROM events WHERE at < ?1 OR seq <= (SELECT max(seq) FROM events) - ?2";
-            transaction.prepare_cached(trim)?.execute([before, keep])?;
+            run(trim, params![before, keep])?;
             // A part of the freed pages each time: a round must not hold up the next event for long.
             transaction.pragma_update(None, "incremental_vacuum", 1000)?;
-        }
-        Change::Setting(name, None) => {
-            transaction.prepare_cached("DELETE FROM settings WHERE name = ?1")?.execute([name])?;
         }
     }
     Ok(None)

@@ -59,7 +59,7 @@ pub(crate) async fn ensure(loaded: &Loaded, plan: Option<&Path>, directory: &Pat
     );
     may_confirm().await?;
     crate::ui::trusts(question).await?;
-    confirmed.confirm(open).map_err(|error| Error::failed(error.to_string()))
+    confirmed.confirm(&Disk::of_this_thread(), open).map_err(|error| Error::failed(error.to_string()))
 }
 
 fn confirmed(project: &Path) -> Result<ConfirmedCommands, Error> {
@@ -89,7 +89,7 @@ pub(super) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     may_confirm().await?;
     let loaded = configuration::load(&args.directory)?;
     let (project, named) = of_project(&loaded, args.file.as_deref(), &args.directory)?;
-    confirmed(&project)?.confirm(&named).map_err(|error| Error::failed(error.to_string()))?;
+    confirmed(&project)?.confirm(&Disk::of_this_thread(), &named).map_err(|error| Error::failed(error.to_string()))?;
     let repository = (daemon::functions().confirm_repository)(&client::paths()?, &project);
     repository.map_err(|error| Error::failed(format!("the repository in {}: {error}", project.display())))?;
     ui.answer(&json!({ "project": project, "commands": named }), || {

@@ -1,28 +1,24 @@
 //! The connection to the keeper, and the pumps of the terminals it holds.
 
-use std::collections::{BTreeSet, btree_map};
+use std::collections::btree_map;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_api::EventBody;
-use posse_core::ids::TerminalId;
 use posse_core::status::{Event as StatusEvent, Exit, Life};
 use posse_term::client::Untaken;
 use posse_term::emulator::Emulator;
-use posse_term::wire::{KeeperEvent, KeeperRequest, TerminalSummary};
+use posse_term::wire::{KeeperEvent, TerminalSummary};
 
-use super::HubMachine;
+use super::*;
 use crate::hub::GRACE_MS;
 use crate::hub::messages::*;
-use crate::pump::{self, PumpBeginning, PumpStart};
-use crate::record::Record;
+use crate::pump::{PumpBeginning, PumpStart};
 use crate::watch::TAIL;
 
-/// The pump of a terminal.
 pub(super) enum PumpState {
     /// The load of this number reads what the pump needs.
     Loading(u64, PumpBeginning),
-    Started(u64),
+    Started,
 }
 
 impl HubMachine {
@@ -63,7 +59,6 @@ impl HubMachine {
         }
     }
 
-    /// Asks for a connection to the keeper, once.
     pub(super) fn reconnect(&mut self) {
         if !std::mem::replace(&mut self.reconnecting, true) {
             self.push(HubEffect::Reconnect);
@@ -88,7 +83,7 @@ impl HubMachine {
         for (id, grace_ms) in std::mem::take(&mut self.end_later) {
             self.end(id, grace_ms);
         }
-        if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.published) {
+        if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.step == ShutdownStep::Resting) {
             self.ask_keeper(KeeperRequest::Rest);
         }
     }
@@ -130,8 +125,8 @@ impl HubMachine {
     }
 
     fn load(&mut self, id: TerminalId, beginning: PumpBeginning) {
-        self.numbers += 1;
-        let number = self.numbers;
+        self.loads += 1;
+        let number = self.loads;
         let Some(entry) = self.terminals.get(&id) else { return };
         let provider = entry.record.confirmed.map(|_| entry.record.provider.clone());
         let screen = matches!(beginning, PumpBeginning::Ended(..));
@@ -168,9 +163,8 @@ impl HubMachine {
     }
 
     pub(super) fn start_pump(&mut self, id: TerminalId, provider: Option<Arc<Provider>>, beginning: PumpBeginning) {
-        self.numbers += 1;
         let Some(record) = self.terminals.get(&id).map(|entry| entry.record.clone()) else { return };
-        self.pumps.insert(id, PumpState::Started(self.numbers));
+        self.pumps.insert(id, PumpState::Started);
         let known_inputs = self.inputs.remove(&id).unwrap_or_default();
         self.push(HubEffect::StartPump(Box::new(PumpStart { record, provider, known_inputs, beginning })));
     }
@@ -181,7 +175,7 @@ impl HubMachine {
             self.load_ended(id);
             match self.pumps.get(&id) {
                 _ if reply.is_closed() => {}
-                Some(PumpState::Started(_)) => self.push(HubEffect::Find(id, reply)),
+                Some(PumpState::Started) => self.push(HubEffect::Find(id, reply)),
                 _ if self.terminals.contains_key(&id) => self.finds.push((id, reply)),
                 _ => self.reply(reply, None),
             }
@@ -194,7 +188,7 @@ impl HubMachine {
             self.ask_keeper(KeeperRequest::End { id, grace_ms: GRACE_MS });
         }
         let Some(entry) = self.terminals.get(&id) else { return };
-        if matches!(self.pumps.get(&id), Some(PumpState::Started(_))) {
+        if matches!(self.pumps.get(&id), Some(PumpState::Started)) {
             return self.tell_pump(id, pump::PumpEvent::KeeperLost);
         }
         self.pumps.remove(&id);
@@ -222,7 +216,7 @@ impl HubMachine {
 
     fn keeper_lost(&mut self, why: &str) {
         self.connected = false;
-        if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.resting) {
+        if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.step != ShutdownStep::Ending) {
             return self.rested(); // The keeper was told that it may leave.
         }
         tracing::error!("the keeper is gone: {why}");

@@ -1,23 +1,20 @@
 //! Starting a terminal: checked, written down, started, announced, in this order.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_agents::launch::{LaunchError, LaunchRequest};
+use posse_agents::launch::{LaunchError, LaunchPlan, LaunchRequest};
 use posse_agents::start::Confirmed;
-use posse_api::{EventBody, LogEvent};
-use posse_core::ids::{Name, TerminalId};
+use posse_api::{COMMAND, Create, RING_BYTES};
+use posse_core::ids::Name;
+use posse_core::screen::Size;
 use posse_core::status::{Event as StatusEvent, Life, StatusKind};
-use posse_term::wire::{KeeperRequest, ProgramSpec, SpawnRefusal};
+use posse_term::wire::{ProgramSpec, SpawnRefusal};
 
-use super::{HubMachine, logged};
+use super::*;
 use crate::environment;
 use crate::hub::messages::*;
 use crate::pump::PumpBeginning;
-use crate::record::Record;
-use crate::store::{Change, WriteResult};
 
 /// A terminal whose record is being written, or whose program is being started.
 pub(super) struct PendingTerminal {
@@ -33,14 +30,6 @@ pub(super) struct PendingTerminal {
 pub(super) struct StartingAgent {
     reply: CreateReply,
     provider: Arc<Provider>,
-}
-
-struct ProgramPlan {
-    provider_id: String,
-    command: Vec<String>,
-    environment: Vec<(Vec<u8>, Vec<u8>)>,
-    confirmed: Option<Confirmed>,
-    provider: Option<Arc<Provider>>,
 }
 
 impl HubMachine {
@@ -66,39 +55,48 @@ impl HubMachine {
     }
 
     fn prepare(&mut self, request: NewTerminal) -> Result<(Record, PendingTerminal), CreateError> {
+        let NewTerminal { create, agent, name, session, directory } = request;
         if let Some(why) = &self.problems.no_keeper {
             return Err(CreateError::NoKeeper(why.clone()));
         }
-        if let Some(name) = &request.name
+        if let Some(name) = &name
             && self.terminals.values().any(|entry| &entry.record.name == name)
         {
             return Err(CreateError::NameTaken(name.clone()));
         }
-        let session = self.choose_session(request.session)?;
+        let session = self.choose_session(session)?;
         let id = loop {
             let id = TerminalId::from_random(self.random() as u32);
             if !self.terminals.contains_key(&id) {
                 break id;
             }
         };
-        let plan = self.plan(request.program, &request.directory, request.environment, id)?;
-        let program = plan.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
-        let named_after = request.agent_profile.as_deref().unwrap_or(program);
-        let name = match request.name {
-            Some(name) => name,
-            None => Name::random_terminal(named_after, self.random() as u16),
+        let shown_directory = directory.to_string_lossy().into_owned();
+        let plan = match &agent {
+            Some(agent) => self.plan(agent, &create, &shown_directory, id)?,
+            None => LaunchPlan { command: create.command, ..LaunchPlan::default() },
         };
+        let name = name.unwrap_or_else(|| {
+            let program = plan.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
+            Name::random_terminal(create.agent_profile.as_deref().unwrap_or(program), self.random() as u16)
+        });
+        let mut environment = create.environment;
+        environment.retain(|name, _| !plan.unset.contains(name));
+        for (name, value) in plan.unless_set {
+            environment.entry(name).or_insert(value);
+        }
         let now = self.now.wall;
+        let mode = create.mode.unwrap_or_default();
         let record = Record {
             id,
             name,
             session,
-            confirmed: plan.confirmed,
-            provider: plan.provider_id,
-            agent_profile: request.agent_profile,
-            directory: request.directory.to_string_lossy().into_owned(),
-            command: plan.command.clone(),
-            size: request.size,
+            confirmed: agent.as_ref().map(|_| Confirmed { trusted: create.trusted, mode }),
+            provider: create.provider.unwrap_or_else(|| COMMAND.into()),
+            agent_profile: create.agent_profile,
+            directory: shown_directory,
+            command: plan.command,
+            size: create.size.unwrap_or(Size::DEFAULT),
             created: now,
             last_active: now,
             pid: None,
@@ -106,16 +104,16 @@ impl HubMachine {
             status: Life::starting(now).status().clone(),
         };
         let program = ProgramSpec {
-            arguments: plan.command.into_iter().map(String::into_bytes).collect(),
-            environment: plan.environment,
-            directory: request.directory.into_os_string().into_encoded_bytes(),
-            size: request.size,
-            ring: request.ring,
+            arguments: record.command.iter().cloned().map(String::into_bytes).collect(),
+            environment: environment::for_program(environment, &plan.environment, id),
+            directory: directory.into_os_string().into_encoded_bytes(),
+            size: record.size,
+            ring: create.ring_bytes.unwrap_or(RING_BYTES),
             label: serde_json::to_vec(&record)?,
         };
-        let pending =
-            PendingTerminal { program, provider: plan.provider, reply: None, at_once: request.at_once, stored: false };
-        Ok((record, pending))
+        let at_once = create.wait == Some(false);
+        let provider = agent.map(|agent| agent.provider);
+        Ok((record, PendingTerminal { program, provider, reply: None, at_once, stored: false }))
     }
 
     fn choose_session(&mut self, choice: SessionChoice) -> Result<Name, CreateError> {
@@ -130,53 +128,32 @@ impl HubMachine {
 
     fn plan(
         &self,
-        program: ProgramChoice,
-        directory: &Path,
-        mut caller: BTreeMap<String, String>,
+        agent: &AgentStart,
+        create: &Create,
+        directory: &str,
         id: TerminalId,
-    ) -> Result<ProgramPlan, LaunchError> {
-        let agent = match program {
-            ProgramChoice::Command(provider, command) => {
-                let environment = environment::for_program(caller, &BTreeMap::new(), id);
-                let provider_id = provider.to_owned();
-                return Ok(ProgramPlan { provider_id, command, environment, confirmed: None, provider: None });
-            }
-            ProgramChoice::Agent(agent) => agent,
-        };
+    ) -> Result<LaunchPlan, LaunchError> {
         let manifest = &agent.provider.manifest;
-        let Some(launch) = &manifest.launch else {
-            return Err(LaunchError::NotStartable(manifest.name.clone()));
-        };
-        let mcp = agent.profile.as_ref().and_then(|profile| profile.mcp_config(id.as_str()));
-        let model = agent.model.as_deref().or_else(|| agent.profile.as_ref()?.model.as_deref());
+        let launch = manifest.launch.as_ref().ok_or_else(|| LaunchError::NotStartable(manifest.name.clone()))?;
+        let profile = agent.profile.as_ref();
+        let mcp = profile.and_then(|profile| profile.mcp_config(id.as_str()));
         let hook_command = format!("{} hook", shell_quoted(&self.host.executable.to_string_lossy()));
         let events = agent.provider.writes_events().then(|| self.host.events_directory.join(id.as_str()));
         let events = events.map(|file| file.to_string_lossy().into_owned());
         let wish = LaunchRequest {
-            mode: agent.confirmed.mode,
+            mode: create.mode.unwrap_or_default(),
             version: agent.version.as_ref(),
-            model,
-            profile: agent.profile.as_ref().map(|profile| (profile.name.as_str(), profile.text.as_str())),
+            model: create.model.as_deref().or_else(|| profile?.model.as_deref()),
+            profile: profile.map(|profile| (profile.name.as_str(), profile.text.as_str())),
             mcp: mcp.as_deref(),
-            directory: &directory.to_string_lossy(),
-            trusted: agent.confirmed.trusted,
+            directory,
+            trusted: create.trusted,
             hook_command: Some(&hook_command),
             hook_files: agent.hook_files.as_deref(),
             events: events.as_deref(),
-            more: &agent.more,
+            more: &create.command,
         };
-        let planned = launch.plan(&manifest.name, &wish)?;
-        caller.retain(|name, _| !planned.unset.contains(name));
-        for (name, value) in planned.unless_set {
-            caller.entry(name).or_insert(value);
-        }
-        Ok(ProgramPlan {
-            provider_id: manifest.id.clone(),
-            command: planned.command,
-            environment: environment::for_program(caller, &planned.environment, id),
-            confirmed: Some(agent.confirmed),
-            provider: Some(agent.provider),
-        })
+        launch.plan(&manifest.name, &wish)
     }
 
     /// The record is written before the program is started: after a crash in between, the terminal is known to be missing.

@@ -1,31 +1,32 @@
 //! Ending terminals with every process in them, and stopping the daemon, with its terminals or without them.
 
-use std::collections::BTreeSet;
-
-use posse_api::{DeleteReason, EventBody};
-use posse_core::ids::TerminalId;
-use posse_term::wire::KeeperRequest;
-
-use super::HubMachine;
 use super::adoption::PumpState;
+use super::*;
 use crate::hub::GRACE_MS;
 use crate::hub::messages::*;
 use crate::pump;
-use crate::store::Change;
 
 #[derive(Default)]
 pub(super) struct ShutdownState {
+    /// The terminals end too.
     all: bool,
-    /// Everything has ended that should, and the farewell is being written.
-    pub(super) resting: bool,
-    /// The farewell was published, and sent to the keeper.
-    pub(super) published: bool,
-    /// The keeper has not answered the farewell yet.
-    unrested: bool,
+    pub(super) step: ShutdownStep,
     /// Families that are still being ended.
     pub(super) ending: BTreeSet<TerminalId>,
     pub(super) replies: Vec<StopReply>,
     pub(super) keeper_silent: Option<KeeperSilent>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ShutdownStep {
+    /// Terminals end.
+    #[default]
+    Ending,
+    /// The farewell is being written.
+    Farewell,
+    /// The farewell was published, and the keeper has not answered it yet.
+    Resting,
+    Rested,
 }
 
 impl HubMachine {
@@ -55,7 +56,7 @@ impl HubMachine {
         let Some(replies) = self.deleting.remove(&id) else { return };
         self.cancel_creation(id);
         if self.terminals.remove(&id).is_some() {
-            if matches!(self.pumps.remove(&id), Some(PumpState::Started(_))) {
+            if matches!(self.pumps.remove(&id), Some(PumpState::Started)) {
                 // Its viewers learn of the end, even if the end is still behind unread output.
                 self.tell_pump(id, pump::PumpEvent::KeeperLost);
             }
@@ -93,8 +94,7 @@ impl HubMachine {
         }
         if !std::mem::replace(&mut shutdown.all, true) {
             // An earlier request left the terminals running: the farewell begins again when they have ended.
-            shutdown.resting = false;
-            shutdown.published = false;
+            shutdown.step = ShutdownStep::Ending;
         }
         shutdown.ending.extend(&running);
         for id in running {
@@ -104,18 +104,17 @@ impl HubMachine {
 
     /// A program may end before the processes it has started do: both are waited for.
     pub(super) fn rest_when_all_ended(&mut self) {
-        let waiting = self.shutdown.as_ref().is_some_and(|shutdown| !shutdown.resting && shutdown.ending.is_empty());
-        if waiting && self.running().next().is_none() {
+        let all_ended = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.ending.is_empty());
+        if all_ended && self.running().next().is_none() {
             self.rest();
         }
     }
 
     /// Writes the farewell, behind everything else that is to be written.
     fn rest(&mut self) {
-        let Some(shutdown) = &mut self.shutdown else { return };
-        if std::mem::replace(&mut shutdown.resting, true) {
-            return;
-        }
+        let ending = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Ending);
+        let Some(shutdown) = ending else { return };
+        shutdown.step = ShutdownStep::Farewell;
         self.emit_and(self.event(EventBody::DaemonStopped {}), vec![], None, Self::farewell_published);
     }
 
@@ -123,29 +122,24 @@ impl HubMachine {
     /// The keeper was told before to forget what has ended.
     fn farewell_published(&mut self) {
         let connected = self.connected;
-        let Some(shutdown) = self.shutdown.as_mut().filter(|shutdown| shutdown.resting) else { return };
-        shutdown.published = true;
-        shutdown.unrested = connected;
+        let written = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Farewell);
+        let Some(shutdown) = written else { return };
+        shutdown.step = ShutdownStep::Resting;
         if connected {
             self.ask_keeper(KeeperRequest::Rest);
+        } else {
+            self.rested();
         }
-        self.finish_when_rested();
     }
 
     /// The keeper has answered, or is gone.
     pub(super) fn rested(&mut self) {
-        if let Some(shutdown) = &mut self.shutdown {
-            shutdown.unrested = false;
+        if let Some(shutdown) = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Resting) {
+            shutdown.step = ShutdownStep::Rested;
+            self.finished = true;
         }
-        self.finish_when_rested();
     }
 
-    fn finish_when_rested(&mut self) {
-        let rested = |shutdown: &ShutdownState| shutdown.resting && shutdown.published && !shutdown.unrested;
-        self.finished = self.shutdown.as_ref().is_some_and(rested);
-    }
-
-    /// Answers everyone who asked the daemon to stop.
     pub(super) fn say_farewell(&mut self) {
         let Some(shutdown) = self.shutdown.take() else { return };
         let running = self.snapshots(|entry| entry.record.exit.is_none());

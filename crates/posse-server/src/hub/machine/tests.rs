@@ -9,8 +9,7 @@ use std::collections::VecDeque;
 
 use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
-use posse_api::COMMAND;
-use posse_core::audit::{Ended, Step, Who};
+use posse_api::{COMMAND, Create};
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Life};
 use posse_core::time::{Mono, Wall};
@@ -272,8 +271,6 @@ impl Story {
                 }
                 HubEffect::ToPump(_, event) => match *event {
                     pump::PumpEvent::KeeperLost => "pump: keeper lost".into(),
-                    pump::PumpEvent::AnswerNoted(seq) => format!("pump: answer noted {}", seq.is_some()),
-                    pump::PumpEvent::InputNoted { written, .. } => format!("pump: input noted {written}"),
                     _ => "pump: other".into(),
                 },
                 HubEffect::DropPump(_) => "drop pump".into(),
@@ -313,15 +310,11 @@ fn describe_change(change: &Change) -> String {
 
 fn new_terminal(name: &str) -> NewTerminal {
     NewTerminal {
-        program: ProgramChoice::Command(COMMAND, vec!["sleep".into(), "1".into()]),
-        agent_profile: None,
+        create: Create { command: vec!["sleep".into(), "1".into()], ..Create::default() },
+        agent: None,
         name: Some(name.parse().unwrap()),
         session: SessionChoice::New(None),
         directory: "/".into(),
-        environment: BTreeMap::new(),
-        size: Size::DEFAULT,
-        ring: 1 << 20,
-        at_once: false,
     }
 }
 
@@ -347,16 +340,9 @@ fn agent_provider() -> std::sync::Arc<posse_agents::Provider> {
 }
 
 fn new_agent(name: &str) -> NewTerminal {
-    let start = AgentStart {
-        provider: agent_provider(),
-        confirmed: Confirmed { trusted: true, mode: Mode::Ask },
-        model: None,
-        profile: None,
-        more: vec![],
-        version: None,
-        hook_files: None,
-    };
-    NewTerminal { program: ProgramChoice::Agent(Box::new(start)), ..new_terminal(name) }
+    let create = Create { provider: Some("x".into()), trusted: true, ..Create::default() };
+    let agent = Some(AgentStart { provider: agent_provider(), profile: None, version: None, hook_files: None });
+    NewTerminal { create, agent, ..new_terminal(name) }
 }
 
 /// A terminal that an earlier daemon wrote down.
@@ -386,9 +372,4 @@ fn status(kind: StatusKind) -> PumpReport {
     let mut status = Life::starting(Wall(0)).status().clone();
     status.kind = kind;
     PumpReport::Status(Box::new(status))
-}
-
-fn note(id: TerminalId) -> Box<Note> {
-    let step = Step::Outcome(Ended::cut_off(1));
-    Box::new(Note { at: Wall(0), terminal: id, name: None, who: Who::person(), step })
 }

@@ -12,14 +12,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use posse_agents::headless::{Event, HeadlessRules, Reader, Spawn};
-use posse_api::{COMMAND, LogEvent};
+use posse_api::{Create, LogEvent};
 use posse_core::engine::hold::Hold;
 use posse_core::ids::{Name, TerminalId};
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::limits::{QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::{Ended, Evidence};
-use posse_core::screen::Size;
 use posse_core::status::Exit;
 use posse_core::time::Wall;
 use serde::{Deserialize, Serialize};
@@ -29,9 +28,9 @@ use tokio::time::Instant;
 
 use super::facts::Facts;
 use super::transcript::SaidLog;
-use crate::api::{App, terminals};
+use crate::api::{App, agents};
 use crate::disk::{self, Disk};
-use crate::hub::{self, NewTerminal, ProgramChoice, SessionChoice};
+use crate::hub::{self, SessionChoice};
 use crate::plans::briefing::PROMPT;
 use crate::pump;
 use crate::run::LaunchContext;
@@ -202,20 +201,15 @@ impl Sessions {
         command.extend(["--in".into(), file(PROMPT), "--out".into(), file("stream.jsonl")]);
         command.extend(["--err".into(), file("stderr.log"), "--".into()]);
         command.extend(spawn.argv.iter().cloned());
-        let creation = NewTerminal {
-            program: ProgramChoice::Command(COMMAND, command),
-            agent_profile: None,
-            name: Some(order.name.clone()),
-            session: SessionChoice::Any(order.group.clone()),
-            directory: terminals::directory(&spawn.directory).await?,
+        let create = Create {
+            command,
+            name: Some(order.name.to_string()),
+            working_directory: spawn.directory.clone(),
             environment,
-            size: Size::DEFAULT,
-            ring: 64 << 10,
-            at_once: false,
+            ring_bytes: Some(64 << 10),
+            ..Create::default()
         };
-        let created = self.app.ask(|reply| hub::HubCommand::Create(Box::new(creation), reply)).await;
-        let view = created??;
-        Ok(view.record.id)
+        Ok(agents::start(&self.app, create, SessionChoice::Any(order.group.clone())).await?.id)
     }
 
     /// Until it has ended, or has to be ended.

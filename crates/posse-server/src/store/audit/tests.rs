@@ -3,6 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use posse_core::audit::{Answering, Ended, Who};
 use posse_core::delivery::{Verified, Wish};
 use posse_core::ids::TerminalId;
+use posse_core::time::Wall;
 
 use super::super::Change;
 use super::super::testing::{Home, write, written};
@@ -27,12 +28,12 @@ impl Home {
         verify_audit(DISK, &self.database()).unwrap().flaws
     }
 
-    fn all(&self) -> Vec<Entry> {
-        self.read(&AuditSlice { limit: 100, ..AuditSlice::default() })
+    fn all(&self) -> Vec<AuditEntry> {
+        self.read(&AuditQuery::default())
     }
 
-    fn read(&self, slice: &AuditSlice) -> Vec<Entry> {
-        read_audit(DISK, &self.database(), slice).unwrap().into_iter().map(|(entry, _)| entry).collect()
+    fn read(&self, query: &AuditQuery) -> Vec<AuditEntry> {
+        read_audit(DISK, &self.database(), query).unwrap()
     }
 }
 
@@ -81,13 +82,14 @@ fn entries_hang_together_over_restarts_and_retention() {
 fn a_part_of_it_can_be_read() {
     let home = Home::new();
     four(&home);
-    let seqs = |slice: AuditSlice| home.read(&slice).iter().map(|entry| entry.seq).collect::<Vec<_>>();
-    let all = AuditSlice { limit: 100, ..AuditSlice::default() };
-    assert_eq!(seqs(AuditSlice { run: Some("r1".into()), ..all.clone() }), [1, 2]);
-    assert_eq!(seqs(AuditSlice { terminal: Some(TerminalId::from_random(2).to_string()), ..all.clone() }), [3, 4]);
-    assert_eq!(seqs(AuditSlice { since: Some(Wall(1002)), ..all.clone() }), [3, 4]);
-    assert_eq!(seqs(AuditSlice { since: Some(Wall(1003)), ..all.clone() }), [0; 0]);
-    assert_eq!(seqs(AuditSlice { limit: 3, ..all }), [2, 3, 4], "the newest, in order");
+    let seqs = |query: AuditQuery| home.read(&query).iter().map(|entry| entry.seq).collect::<Vec<_>>();
+    let all = AuditQuery::default();
+    let since = |at| Some(Timestamp::from_millisecond(at).unwrap());
+    assert_eq!(seqs(AuditQuery { run: Some("r1".into()), ..all.clone() }), [1, 2]);
+    assert_eq!(seqs(AuditQuery { terminal: Some(TerminalId::from_random(2).to_string()), ..all.clone() }), [3, 4]);
+    assert_eq!(seqs(AuditQuery { since: since(1002), ..all.clone() }), [3, 4]);
+    assert_eq!(seqs(AuditQuery { since: since(1003), ..all.clone() }), [0; 0]);
+    assert_eq!(seqs(AuditQuery { limit: Some(3), ..all }), [2, 3, 4], "the newest, in order");
 }
 
 #[test]

@@ -19,7 +19,9 @@ fn program_is_written_before_it_is_started_and_announced_after() {
 #[test]
 fn caller_that_does_not_wait_is_answered_when_the_record_is_written() {
     let mut story = Story::connected();
-    story.create_with(NewTerminal { at_once: true, ..new_terminal("a") });
+    let mut request = new_terminal("a");
+    request.create.wait = Some(false);
+    story.create_with(request);
     story.expect(&["write once: put + terminal_created"]);
     story.stored();
     story.expect(&["publish terminal_created", "reply: created a", "keeper: Spawn"]);

@@ -1,6 +1,4 @@
-//! Writes: the audit, the log, settings and retention.
-
-use posse_core::ids::WriterId;
+//! Writes: the log, settings and retention.
 
 use super::*;
 
@@ -11,20 +9,7 @@ fn step_after_a_write_depends_on_its_result() {
         let show = |answer: Result<(), StoreRefusal>| format!("set {}", answer.is_ok());
         story.ask(show, |reply| HubCommand::Set { name: "recordings", value: None, reply });
     };
-    let cases: [(Start, &str, &[&str], &[&str]); 4] = [
-        // Nothing is typed before the entry of the audit is written.
-        (
-            |story, id| story.pump(id, PumpReport::Answering(note(id))),
-            "write once: audit",
-            &["pump: answer noted true"],
-            &["pump: answer noted false"],
-        ),
-        (
-            |story, id| story.pump(id, PumpReport::InputAhead { writer: WriterId(1), sequence: 1 }),
-            "write once: ahead",
-            &["pump: input noted true"],
-            &["pump: input noted false"],
-        ),
+    let cases: [(Start, &str, &[&str], &[&str]); 2] = [
         (
             set,
             "write once: setting + setting_changed",
@@ -59,28 +44,6 @@ fn refused_event_is_a_problem_of_the_disk() {
     // Events that are not kept are published at once.
     story.pump(id, PumpReport::Title("x".into()));
     story.expect(&["publish title_changed without number"]);
-}
-
-#[test]
-fn another_pump_does_not_get_the_answer_of_the_one_before() {
-    let (mut story, id) = Story::with_running();
-    story.pump(id, PumpReport::Answering(note(id)));
-    let held = story.machine.terminals[&id].record.clone();
-    story.keeper_up(vec![summary(&held, None)]);
-    story.log.clear();
-    story.stored();
-    story.expect(&[]);
-}
-
-#[test]
-fn outcome_of_an_answer_is_kept_until_it_is_written() {
-    let (mut story, id) = Story::with_running();
-    let (reply, mut answer) = oneshot::channel::<()>();
-    story.send(HubEvent::AnswerOver(note(id), Box::new(move || reply.send(()).unwrap())));
-    story.expect(&["write: audit"]);
-    assert!(answer.try_recv().is_err(), "it is not answered before");
-    story.refused();
-    assert!(answer.try_recv().is_ok());
 }
 
 #[test]

@@ -50,7 +50,7 @@ async fn only_one_that_runs_takes_too_long() {
                         let view = TerminalSnapshot {
                             record: record(exit),
                             title: String::new(),
-                            size: Size::DEFAULT,
+                            size: posse_core::screen::Size::DEFAULT,
                             watched: false,
                         };
                         let _ = reply.send(Some(view));
