@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use posse_agents::Provider;
 use posse_agents::account::fill;
+use posse_core::ids::TerminalId;
 use posse_core::question::ReportEvent;
 use posse_core::status::{Claim, Source};
 use posse_term::paths::Paths;
@@ -32,9 +33,14 @@ const LONGEST: usize = 1 << 20;
 /// So much is given back to the disk at a time.
 const PIECE: u64 = 1 << 20;
 
-/// An empty file for an agent that is about to be started. Nobody else may read it: it will be the whole conversation.
-pub(crate) fn make(disk: &Disk, file: &Path) -> io::Result<()> {
-    disk.open(file, OpenOptions::new().write(true).create_new(true).mode(0o600)).map(drop)
+/// Makes an empty file for an agent that is about to be started. Only its owner may read it: it will be the whole conversation.
+pub(crate) async fn make(paths: &Paths, id: TerminalId) {
+    let made = disk::at(paths.events().join(id.as_str()), |disk, file| {
+        disk.open(file, OpenOptions::new().write(true).create_new(true).mode(0o600))
+    });
+    if let Err(error) = made.await {
+        tracing::warn!(terminal = %id, "the events of this agent will not be read: {error}");
+    }
 }
 
 /// Sends to the pump what the agent writes there, until the watch is dropped.
@@ -271,7 +277,7 @@ mod tests {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("events");
-            make(DISK, &path).unwrap();
+            File::create(&path).unwrap();
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             Self { provider: Provider::parse(RULES).unwrap(), path, file, _directory: directory }
         }

@@ -24,11 +24,11 @@ use crate::disk::{self, Disk};
 use crate::keeper::Routes;
 use crate::pump::{self, PumpBeginning, PumpStart};
 use crate::recording::Recorder;
+use crate::retention;
 use crate::store::Writer;
 use crate::watched_files::WatchedFiles;
-use crate::{agent_files, retention};
 
-pub(crate) use machine::{HubHost, HubMachine};
+pub(crate) use machine::HubMachine;
 pub(crate) use messages::*;
 
 /// The time in which a family may end by itself before it is killed.
@@ -117,16 +117,6 @@ impl Hub {
                 for pump in self.routes.handles().into_iter().filter(|_| on) {
                     pump.send(pump::PumpEvent::Command(pump::PumpCommand::Picture));
                 }
-            }
-            HubEffect::MakeEventsFile(id) => {
-                let file = self.paths.events().join(id.as_str());
-                let messages = self.messages.clone();
-                in_background(move |disk| {
-                    if let Err(error) = agent_files::make(disk, &file) {
-                        tracing::warn!(terminal = %id, "the events of this agent will not be read: {error}");
-                    }
-                    let _ = messages.send(HubEvent::EventsFileMade(id));
-                });
             }
             HubEffect::RemoveEventsFile(id) => {
                 let file = self.paths.events().join(id.as_str());

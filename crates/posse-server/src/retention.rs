@@ -118,29 +118,11 @@ pub(crate) fn tidy_log(disk: &Disk, path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use posse_core::status::Exit;
     use std::fs;
 
     use super::*;
 
     use crate::disk::DISK;
-
-    #[test]
-    fn what_is_old_and_ended_goes() {
-        let day = 24 * 3600 * 1000;
-        let record = |number: u32, exit: Option<Exit>, last_active: i64| Record {
-            last_active: Wall(last_active),
-            exit,
-            ..Record::sample(number)
-        };
-        let records = [
-            record(1, Some(Exit::Code(0)), 0),
-            record(2, None, 0), // runs: never
-            record(3, Some(Exit::Lost), 10 * day),
-        ];
-        assert_eq!(expired(records.iter(), Wall(15 * day)), [TerminalId::from_random(1)]);
-        assert_eq!(expired(records.iter(), Wall(13 * day)), []);
-    }
 
     #[test]
     fn a_log_is_cut_and_its_end_kept() {

@@ -17,7 +17,7 @@ use crate::api::listen::{self, Place};
 use crate::api::{self, App};
 use crate::disk::{self, Disk};
 use crate::git;
-use crate::hub::{Hub, HubCommand, HubEvent, HubHost, HubMachine};
+use crate::hub::{Hub, HubCommand, HubEvent, HubMachine};
 use crate::keeper::{KeeperConnector, Routes};
 use crate::recording::{self, Word};
 use crate::store::{self, Found, StoreError, Writer};
@@ -91,11 +91,10 @@ async fn run(settings: Settings, store: Writer, found: Found) -> Result<(), Serv
     });
     git::guard::keep_in(paths.repositories());
     let files = WatchedFiles::start();
-    let app = App::new(messages.clone(), paths.clone(), files.clone(), executable.clone(), found.newest);
+    let app = App::new(messages.clone(), paths.clone(), files.clone(), executable, found.newest);
     let keeper = KeeperConnector { settings, routes: routes.clone(), hub: messages.clone() };
-    let host = HubHost { pid: std::process::id(), executable: executable.clone(), events_directory: paths.events() };
     let hub = Hub {
-        machine: HubMachine::new(found.terminals, found.inputs, host, crate::random()),
+        machine: HubMachine::new(found.terminals, found.inputs, std::process::id()),
         paths: paths.clone(),
         store,
         messages: messages.clone(),

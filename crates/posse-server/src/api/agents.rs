@@ -1,15 +1,23 @@
 //! Starts terminals, with an agent or a plain command.
 
-use posse_agents::launch::Launch;
+use posse_agents::Provider;
+use posse_agents::launch::{Launch, LaunchError, LaunchPlan, LaunchRequest};
 use posse_agents::profile::Profile;
-use posse_api::Create;
+use posse_agents::start::Confirmed;
+use posse_agents::version::Version;
+use posse_api::{COMMAND, Create, RING_BYTES};
+use posse_core::screen::Size;
+use posse_core::status::Life;
 use posse_files::providers;
+use posse_term::wire::ProgramSpec;
 
 use super::*;
-use crate::agent_files;
 use crate::first_starts::AgentHome;
-use crate::hub::{AgentStart, CreateError, KeeperSilent, NewTerminal};
+use crate::hub::{CreateError, KeeperSilent, NewTerminal};
 use crate::pump::{self, TextPart};
+use crate::record::Record;
+use crate::run::journal::Failed;
+use crate::{agent_files, environment};
 
 /// The time in which an agent must be ready if its manifest does not set one.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,6 +28,16 @@ const PROBE: Duration = Duration::from_secs(1);
 const RING_RANGE: std::ops::RangeInclusive<u32> = 64 << 10..=64 << 20;
 /// Rows of what it said before it ended: a message and where to look, not a whole backtrace.
 const LAST_WORDS: usize = 5;
+
+/// The agent of a request.
+pub(crate) struct AgentStart {
+    provider: Arc<Provider>,
+    profile: Option<Profile>,
+    /// The installed version, where the launch depends on it and it is known.
+    version: Option<Version>,
+    /// The directory of its hook files, if it has any and they could be written.
+    hook_files: Option<String>,
+}
 
 /// Finds the agent that a request names; `None` for a plain command.
 pub(crate) async fn find(app: &App, create: &Create) -> Result<Option<AgentStart>, ApiError> {
@@ -40,7 +58,12 @@ pub(crate) async fn find(app: &App, create: &Create) -> Result<Option<AgentStart
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
-pub(crate) async fn start(app: &App, mut create: Create, session: SessionChoice) -> Result<Terminal, ApiError> {
+pub(crate) async fn start(
+    app: &App,
+    create: Create,
+    choice: SessionChoice,
+    session: Name,
+) -> Result<Terminal, ApiError> {
     if create.provider.is_none() && create.command.first().is_none_or(String::is_empty) {
         return Err(ApiError::invalid("no command was given"));
     }
@@ -51,23 +74,123 @@ pub(crate) async fn start(app: &App, mut create: Create, session: SessionChoice)
         let (least, most) = (RING_RANGE.start(), RING_RANGE.end());
         return Err(ApiError::invalid(format!("ring_bytes must be from {least} to {most}")));
     }
-    if let Some(profile) = &create.profile {
-        create.agent_profile = Some(profile.name.clone());
-    }
     let agent = find(app, &create).await?;
-    let name = create.name.as_deref().map(str::parse).transpose()?;
     let directory = terminals::directory(&create.working_directory).await?;
-    start_checked(app, NewTerminal { create, agent, name, session, directory }).await
+    match agent {
+        Some(agent) => start_agent(app, create, agent, directory, choice, session).await,
+        None => {
+            let new = plan(app, &create, None, directory, choice, session)?;
+            Ok(app.ask(|reply| HubCommand::Create(Box::new(new), reply)).await??.into())
+        }
+    }
 }
 
-async fn start_checked(app: &App, mut new: NewTerminal) -> Result<Terminal, ApiError> {
-    let NewTerminal { create, agent: Some(agent), .. } = &mut new else {
-        return Ok(app.ask(|reply| HubCommand::Create(Box::new(new), reply)).await??.into());
+/// Lays out what is started.
+fn plan(
+    app: &App,
+    create: &Create,
+    agent: Option<&AgentStart>,
+    directory: PathBuf,
+    choice: SessionChoice,
+    session: Name,
+) -> Result<NewTerminal, ApiError> {
+    let id = TerminalId::from_random(crate::random() as u32);
+    let shown_directory = directory.to_string_lossy().into_owned();
+    let plan = match agent {
+        Some(agent) => launch(app, create, agent, &shown_directory, id)?,
+        None => LaunchPlan { command: create.command.clone(), ..LaunchPlan::default() },
     };
+    let agent_profile = create.profile.as_ref().map(|profile| &profile.name).or(create.agent_profile.as_ref());
+    let name = match &create.name {
+        Some(name) => name.parse()?,
+        None => {
+            let program = plan.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
+            Name::random_terminal(agent_profile.map_or(program, String::as_str), crate::random() as u16)
+        }
+    };
+    let mut environment = create.environment.clone();
+    environment.retain(|name, _| !plan.unset.contains(name));
+    for (name, value) in plan.unless_set {
+        environment.entry(name).or_insert(value);
+    }
+    let now = crate::now();
+    let confirmed = Confirmed { trusted: create.trusted, mode: create.mode.unwrap_or_default() };
+    let record = Record {
+        id,
+        name,
+        session,
+        confirmed: agent.map(|_| confirmed),
+        provider: create.provider.clone().unwrap_or_else(|| COMMAND.into()),
+        agent_profile: agent_profile.cloned(),
+        directory: shown_directory,
+        command: plan.command,
+        size: create.size.unwrap_or(Size::DEFAULT),
+        created: now,
+        last_active: now,
+        pid: None,
+        exit: None,
+        status: Life::starting(now).status().clone(),
+    };
+    let program = ProgramSpec {
+        arguments: record.command.iter().cloned().map(String::into_bytes).collect(),
+        environment: environment::for_program(environment, &plan.environment, id),
+        directory: directory.into_os_string().into_encoded_bytes(),
+        size: record.size,
+        ring: create.ring_bytes.unwrap_or(RING_BYTES),
+        label: serde_json::to_vec(&record).map_err(Failed::from)?,
+    };
+    let provider = agent.map(|agent| agent.provider.clone());
+    Ok(NewTerminal { record, choice, program, provider, at_once: create.wait == Some(false) })
+}
+
+fn launch(
+    app: &App,
+    create: &Create,
+    agent: &AgentStart,
+    directory: &str,
+    id: TerminalId,
+) -> Result<LaunchPlan, LaunchError> {
+    let manifest = &agent.provider.manifest;
+    let launch = manifest.launch.as_ref().ok_or_else(|| LaunchError::NotStartable(manifest.name.clone()))?;
+    let profile = agent.profile.as_ref();
+    let mcp = profile.and_then(|profile| profile.mcp_config(id.as_str()));
+    let hook_command = format!("{} hook", shell_quoted(&app.plans.services.executable.to_string_lossy()));
+    let events = agent.provider.writes_events().then(|| app.paths.events().join(id.as_str()));
+    let events = events.map(|file| file.to_string_lossy().into_owned());
+    let wish = LaunchRequest {
+        mode: create.mode.unwrap_or_default(),
+        version: agent.version.as_ref(),
+        model: create.model.as_deref().or_else(|| profile?.model.as_deref()),
+        profile: profile.map(|profile| (profile.name.as_str(), profile.text.as_str())),
+        mcp: mcp.as_deref(),
+        directory,
+        trusted: create.trusted,
+        hook_command: Some(&hook_command),
+        hook_files: agent.hook_files.as_deref(),
+        events: events.as_deref(),
+        more: &create.command,
+    };
+    launch.plan(&manifest.name, &wish)
+}
+
+/// A word for a shell: agents run their hooks through one.
+fn shell_quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+async fn start_agent(
+    app: &App,
+    create: Create,
+    mut agent: AgentStart,
+    directory: PathBuf,
+    choice: SessionChoice,
+    session: Name,
+) -> Result<Terminal, ApiError> {
     if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
         agent.version = app.versions.find(&launch.program, &create.environment).await;
     }
     agent.hook_files = agent_files::lay_out_hooks(&app.paths, agent.provider.clone()).await;
+    let new = plan(app, &create, Some(&agent), directory, choice, session)?;
     let variable = |name: &str| create.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));
@@ -79,6 +202,9 @@ async fn start_checked(app: &App, mut new: NewTerminal) -> Result<Terminal, ApiE
     // Whoever does not wait for it cannot be told when others may follow.
     let home = home.filter(|_| create.wait != Some(false));
     let created = async {
+        if agent.provider.writes_events() {
+            agent_files::make(&app.paths, new.record.id).await;
+        }
         let created = app.ask(|reply| HubCommand::Create(Box::new(new), reply));
         let created = tokio::select! {
             created = tokio::time::timeout(timeout, created) => created,

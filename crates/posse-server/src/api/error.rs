@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use posse_agents::launch::LaunchError;
 use posse_api::{Problem, ProblemKind};
 use posse_core::ids::{BadName, BadRunId, BadTerminalId, TerminalId};
 use posse_core::screen::BadSize;
@@ -127,6 +128,7 @@ plain_problems! {
     BadRunId => BadId,
     BadName => BadName,
     BadSize => BadSize,
+    LaunchError => Invalid,
     StoreError => Store,
     UserFileError => Invalid,
     ConfigFileError => Invalid,

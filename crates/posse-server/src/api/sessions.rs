@@ -15,8 +15,8 @@ pub(super) async fn create(
     State(app): State<App>,
     Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    let name = body.session_name.as_deref().map(Name::session).transpose()?;
-    start(&app, body, SessionChoice::New(name)).await
+    let name = body.session_name.as_deref().map_or_else(|| Ok(terminals::random_session()), Name::session)?;
+    start(&app, body, SessionChoice::New, name).await
 }
 
 /// List the sessions
@@ -75,7 +75,7 @@ pub(super) async fn add_terminal(
     Session(name): Session,
     Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    start(&app, body, SessionChoice::Existing(name)).await
+    start(&app, body, SessionChoice::Existing, name).await
 }
 
 /// List the terminals of a session
@@ -94,7 +94,8 @@ async fn of_session(app: &App, name: &Name) -> Result<Vec<TerminalSnapshot>, Api
 async fn start(
     app: &App,
     body: posse_api::CreateIn,
-    session: SessionChoice,
+    choice: SessionChoice,
+    session: Name,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     let Defaults { environment, directory } = app.listeners.defaults();
     let shell = || vec![environment.get("SHELL").cloned().unwrap_or_else(|| "/bin/sh".into())];
@@ -110,5 +111,5 @@ async fn start(
         environment,
         ..Create::default()
     };
-    Ok((StatusCode::CREATED, Json(agents::start(app, create, session).await?)))
+    Ok((StatusCode::CREATED, Json(agents::start(app, create, choice, session).await?)))
 }

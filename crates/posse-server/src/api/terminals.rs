@@ -49,11 +49,15 @@ pub(super) async fn create(
     State(app): State<App>,
     Params(create): Params<posse_api::Create>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
-    let session = match &create.session_name {
-        Some(name) => SessionChoice::Any(Name::session(name)?),
-        None => SessionChoice::New(None),
+    let (choice, session) = match &create.session_name {
+        Some(name) => (SessionChoice::Any, Name::session(name)?),
+        None => (SessionChoice::New, random_session()),
     };
-    Ok((StatusCode::CREATED, Json(agents::start(&app, create, session).await?)))
+    Ok((StatusCode::CREATED, Json(agents::start(&app, create, choice, session).await?)))
+}
+
+pub(super) fn random_session() -> Name {
+    Name::random_session(crate::random() as u32)
 }
 
 /// A directory to start in, resolved, so that what is shown and stored is where the program really runs.

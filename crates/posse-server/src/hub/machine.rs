@@ -10,7 +10,6 @@ mod ending;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
 
 use posse_api::{DeleteReason, EventBody, LogEvent, StatusView, VERSION};
 use posse_core::ids::TerminalId;
@@ -30,19 +29,11 @@ use creation::{PendingTerminal, StartingAgent};
 use ending::{ShutdownState, ShutdownStep};
 
 #[derive(Default)]
-pub(crate) struct HubHost {
-    pub(crate) pid: u32,
-    /// This program, which agents call in hooks.
-    pub(crate) executable: PathBuf,
-    pub(crate) events_directory: PathBuf,
-}
-
-#[derive(Default)]
 pub(crate) struct HubMachine {
-    host: HubHost,
+    /// The process of the daemon.
+    pid: u32,
     now: HubTime,
     effects: Vec<HubEffect>,
-    random: u64,
     terminals: BTreeMap<TerminalId, TerminalSnapshot>,
     /// There is none if the program ended before this daemon started, or its last screen is in a file.
     pumps: BTreeMap<TerminalId, PumpState>,
@@ -67,24 +58,18 @@ pub(crate) struct HubMachine {
 }
 
 impl HubMachine {
-    /// `seed` is where random ids and names begin.
-    pub(crate) fn new(
-        records: Vec<Record>,
-        known_inputs: Vec<(TerminalId, KnownInput)>,
-        host: HubHost,
-        seed: u64,
-    ) -> Self {
+    pub(crate) fn new(records: Vec<Record>, known_inputs: Vec<(TerminalId, KnownInput)>, pid: u32) -> Self {
         let mut inputs: HashMap<TerminalId, Vec<KnownInput>> = HashMap::new();
         for (id, input) in known_inputs {
             inputs.entry(id).or_default().push(input);
         }
         let terminals = records.into_iter().map(|record| (record.id, TerminalSnapshot::new(record))).collect();
-        Self { host, random: seed, terminals, inputs, ..Self::default() }
+        Self { pid, terminals, inputs, ..Self::default() }
     }
 
     pub(super) fn start(&mut self, now: HubTime) -> Vec<HubEffect> {
         self.now = now;
-        self.emit(self.event(EventBody::DaemonStarted { pid: self.host.pid, version: VERSION.into() }), vec![]);
+        self.emit(self.event(EventBody::DaemonStarted { pid: self.pid, version: VERSION.into() }), vec![]);
         self.tidy(TidyScope::Everything);
         std::mem::take(&mut self.effects)
     }
@@ -97,7 +82,6 @@ impl HubMachine {
             HubEvent::Keeper(report) => self.keeper_report(report),
             HubEvent::Stored(then, result) => then(self, result),
             HubEvent::RecordingsGrown => self.tidy_files(TidyScope::Recordings),
-            HubEvent::EventsFileMade(id) => self.events_file_made(id),
             HubEvent::TerminalLoaded { id, load, provider, emulator } => self.loaded(id, load, provider, emulator),
         }
         self.answer_finds();
@@ -127,15 +111,6 @@ impl HubMachine {
 
     fn tell_pump(&mut self, id: TerminalId, event: pump::PumpEvent) {
         self.push(HubEffect::ToPump(id, Box::new(event)));
-    }
-
-    /// The next random number (SplitMix64).
-    fn random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 
     fn event(&self, body: EventBody) -> LogEvent {
@@ -357,7 +332,7 @@ impl HubMachine {
         let leader =
             |entry: &TerminalSnapshot| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);
         let terminals = self.terminals.values().map(|entry| (entry.record.id, leader(entry))).collect();
-        Household { keeper: self.keeper_pid, daemon: self.host.pid as i32, terminals }
+        Household { keeper: self.keeper_pid, daemon: self.pid as i32, terminals }
     }
 
     fn snapshots(&self, which: impl Fn(&TerminalSnapshot) -> bool) -> Vec<TerminalSnapshot> {

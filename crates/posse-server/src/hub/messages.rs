@@ -1,14 +1,10 @@
 //! Events, commands and effects of the hub.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_agents::launch::LaunchError;
-use posse_agents::profile::Profile;
-use posse_agents::version::Version;
-use posse_api::{Create, EventBody, LogEvent, ProblemKind, StatusView, Terminal};
+use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
 use posse_core::ids::{Name, RunId, TerminalId};
 use posse_core::peer::Household;
 use posse_core::screen::Size;
@@ -17,7 +13,7 @@ use posse_core::status::{Exit, Status};
 use posse_core::time::{Mono, Wall};
 use posse_term::client::{KeeperLink, Untaken};
 use posse_term::emulator::Emulator;
-use posse_term::wire::{KeeperEvent, KeeperRequest, SpawnRefusal, TerminalSummary};
+use posse_term::wire::{KeeperEvent, KeeperRequest, ProgramSpec, SpawnRefusal, TerminalSummary};
 use tokio::sync::oneshot;
 
 use crate::api::{ApiProblem, hint};
@@ -35,8 +31,6 @@ pub(crate) enum HubEvent {
     Keeper(KeeperReport),
     Stored(AfterWrite, WriteResult),
     RecordingsGrown,
-    /// The file for an agent's events was made, as far as possible.
-    EventsFileMade(TerminalId),
     TerminalLoaded {
         id: TerminalId,
         load: u64,
@@ -77,7 +71,6 @@ pub(crate) enum HubEffect {
     DropPump(TerminalId),
     Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
     Record(bool),
-    MakeEventsFile(TerminalId),
     RemoveEventsFile(TerminalId),
     RemoveFiles(TerminalId),
     Tidy(TidyRequest),
@@ -144,30 +137,23 @@ pub(crate) enum KeeperReport {
     Silent(Option<String>),
 }
 
+/// Whether the session of a new terminal exists already.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum SessionChoice {
-    /// A session that must not exist yet. Without a name the hub makes one up.
-    New(Option<Name>),
-    Existing(Name),
-    Any(Name),
-}
-
-pub(crate) struct AgentStart {
-    pub(crate) provider: Arc<Provider>,
-    pub(crate) profile: Option<Profile>,
-    /// The installed version, where the launch depends on it and it is known.
-    pub(crate) version: Option<Version>,
-    /// The directory of its hook files, if it has any and they could be written.
-    pub(crate) hook_files: Option<String>,
+    New,
+    Existing,
+    Any,
 }
 
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct NewTerminal {
-    pub(crate) create: Create,
+    pub(crate) record: Record,
+    pub(crate) choice: SessionChoice,
+    pub(crate) program: ProgramSpec,
     /// `None` for a plain command.
-    pub(crate) agent: Option<AgentStart>,
-    pub(crate) name: Option<Name>,
-    pub(crate) session: SessionChoice,
-    pub(crate) directory: PathBuf,
+    pub(crate) provider: Option<Arc<Provider>>,
+    /// Reply when the record is written, without waiting for the program to run.
+    pub(crate) at_once: bool,
 }
 
 pub(crate) type CreateReply = oneshot::Sender<Result<TerminalSnapshot, CreateError>>;
@@ -267,10 +253,6 @@ pub(crate) enum CreateError {
     KeeperSilent(#[from] KeeperSilent),
     #[error("it was ended before it had started")]
     Ended,
-    #[error("{0}")]
-    Agent(#[from] LaunchError),
-    #[error("its record cannot be handed to the keeper: {0}")]
-    Record(#[from] serde_json::Error),
     #[error("{program} is not installed, or not in PATH")]
     NotInstalled { program: String, install: String },
     #[error("it ended while it was starting: {reason}")]
@@ -290,11 +272,10 @@ impl ApiProblem for CreateError {
             }
             Self::Refused(SpawnRefusal::NotExecutable, _) => (Kind::NotExecutable, None),
             Self::Refused(SpawnRefusal::LimitReached, _) => (Kind::LimitReached, None),
-            Self::Record(_) | Self::Refused(..) => (Kind::StartFailed, None),
+            Self::Refused(..) => (Kind::StartFailed, None),
             Self::Store(_) => (Kind::Disk, Some("free some space; nothing was started")),
             Self::KeeperSilent(_) => (Kind::KeeperSilent, Some(hint::KEEPER_SILENT)),
             Self::Ended => (Kind::Ended, None),
-            Self::Agent(_) => (Kind::Invalid, None),
             Self::NotInstalled { install, .. } => (Kind::NoProgram, Some(install)),
             Self::Failed { .. } => (Kind::StartFailed, Some("`posse ls` has it; `posse output` shows what it said")),
             Self::NoKeeper(_) => (Kind::NoKeeper, Some("try again in a moment")),

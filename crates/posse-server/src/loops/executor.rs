@@ -156,7 +156,7 @@ impl Executor<LoopWork> {
             environment: context.environment.clone(),
             ..Create::default()
         };
-        match agents::start(self.app(), create, SessionChoice::Any(self.spec.session.clone())).await {
+        match agents::start(self.app(), create, SessionChoice::Any, self.spec.session.clone()).await {
             Ok(terminal) => {
                 tracing::info!(run = %self.spec.id, "{role} is terminal {}", terminal.id);
                 Ok(terminal.id)

@@ -2,7 +2,7 @@ use std::fs;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex};
 
-use notify::event::{CreateKind, DataChange, Flag, RemoveKind};
+use notify::event::{CreateKind, DataChange, RemoveKind};
 
 use super::*;
 
@@ -78,24 +78,6 @@ fn each_scope_gets_the_hints_it_asked_for() {
         let event = Event::new(kind).add_path(of.into());
         assert_eq!(interest.hint(&event).map(Told::from), expected, "{scope:?} {path}: {kind:?} {of}");
     }
-}
-
-#[test]
-fn every_subscription_is_scanned_after_an_overflow() {
-    let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-    assert!(is_relevant(&overflow));
-    let directory = tempfile::tempdir().unwrap();
-    let files = WatchedFiles::start();
-    let (_file, file_hints) = watch(&files, &directory.path().join("file"), WatchScope::CompleteFile);
-    let (_all, all_hints) = watch(&files, directory.path(), WatchScope::Directory);
-    files.messages.send(WatcherMessage::Seen(Ok(overflow))).unwrap();
-    assert_eq!(file_hints.recv_timeout(PATIENCE), Ok(Told::Scan));
-    assert_eq!(all_hints.recv_timeout(PATIENCE), Ok(Told::Scan));
-    // The watches are in place again.
-    let file = directory.path().canonicalize().unwrap().join("file");
-    fs::write(&file, "x").unwrap();
-    wait_for(&file_hints, &Told::Changed(file.clone()));
-    wait_for(&all_hints, &Told::Changed(file));
 }
 
 /// Holds up the watcher's thread while the kernel's queue fills.

@@ -3,16 +3,10 @@
 use std::sync::Arc;
 
 use posse_agents::Provider;
-use posse_agents::launch::{LaunchError, LaunchPlan, LaunchRequest};
-use posse_agents::start::Confirmed;
-use posse_api::{COMMAND, Create, RING_BYTES};
-use posse_core::ids::Name;
-use posse_core::screen::Size;
 use posse_core::status::{Event as StatusEvent, Life, StatusKind};
 use posse_term::wire::{ProgramSpec, SpawnRefusal};
 
 use super::*;
-use crate::environment;
 use crate::hub::messages::*;
 use crate::pump::PumpBeginning;
 
@@ -33,147 +27,43 @@ pub(super) struct StartingAgent {
 }
 
 impl HubMachine {
-    pub(super) fn create(&mut self, request: NewTerminal, reply: CreateReply) {
+    pub(super) fn create(&mut self, new: NewTerminal, reply: CreateReply) {
         if self.shutdown.is_some() {
             return; // The caller learns it from the dropped `reply`.
         }
-        match self.prepare(request) {
-            Ok((record, mut pending)) => {
-                let id = record.id;
-                pending.reply = Some(reply);
-                let writes_events = pending.provider.as_ref().is_some_and(|provider| provider.writes_events());
-                self.terminals.insert(id, TerminalSnapshot::new(record));
-                self.pending.insert(id, pending);
-                if writes_events {
-                    self.push(HubEffect::MakeEventsFile(id));
-                } else {
-                    self.write_creation(id);
-                }
-            }
-            Err(error) => self.reply(reply, Err(error)),
+        if let Err(error) = self.check(&new) {
+            return self.reply(reply, Err(error));
         }
-    }
-
-    fn prepare(&mut self, request: NewTerminal) -> Result<(Record, PendingTerminal), CreateError> {
-        let NewTerminal { create, agent, name, session, directory } = request;
-        if let Some(why) = &self.problems.no_keeper {
-            return Err(CreateError::NoKeeper(why.clone()));
-        }
-        if let Some(name) = &name
-            && self.terminals.values().any(|entry| &entry.record.name == name)
-        {
-            return Err(CreateError::NameTaken(name.clone()));
-        }
-        let session = self.choose_session(session)?;
-        let id = loop {
-            let id = TerminalId::from_random(self.random() as u32);
-            if !self.terminals.contains_key(&id) {
-                break id;
-            }
-        };
-        let shown_directory = directory.to_string_lossy().into_owned();
-        let plan = match &agent {
-            Some(agent) => self.plan(agent, &create, &shown_directory, id)?,
-            None => LaunchPlan { command: create.command, ..LaunchPlan::default() },
-        };
-        let name = name.unwrap_or_else(|| {
-            let program = plan.command.first().map_or("", String::as_str).rsplit('/').next().unwrap_or("");
-            Name::random_terminal(create.agent_profile.as_deref().unwrap_or(program), self.random() as u16)
-        });
-        let mut environment = create.environment;
-        environment.retain(|name, _| !plan.unset.contains(name));
-        for (name, value) in plan.unless_set {
-            environment.entry(name).or_insert(value);
-        }
-        let now = self.now.wall;
-        let mode = create.mode.unwrap_or_default();
-        let record = Record {
-            id,
-            name,
-            session,
-            confirmed: agent.as_ref().map(|_| Confirmed { trusted: create.trusted, mode }),
-            provider: create.provider.unwrap_or_else(|| COMMAND.into()),
-            agent_profile: create.agent_profile,
-            directory: shown_directory,
-            command: plan.command,
-            size: create.size.unwrap_or(Size::DEFAULT),
-            created: now,
-            last_active: now,
-            pid: None,
-            exit: None,
-            status: Life::starting(now).status().clone(),
-        };
-        let program = ProgramSpec {
-            arguments: record.command.iter().cloned().map(String::into_bytes).collect(),
-            environment: environment::for_program(environment, &plan.environment, id),
-            directory: directory.into_os_string().into_encoded_bytes(),
-            size: record.size,
-            ring: create.ring_bytes.unwrap_or(RING_BYTES),
-            label: serde_json::to_vec(&record)?,
-        };
-        let at_once = create.wait == Some(false);
-        let provider = agent.map(|agent| agent.provider);
-        Ok((record, PendingTerminal { program, provider, reply: None, at_once, stored: false }))
-    }
-
-    fn choose_session(&mut self, choice: SessionChoice) -> Result<Name, CreateError> {
-        let exists = |name: &Name| self.terminals.values().any(|entry| &entry.record.session == name);
-        match choice {
-            SessionChoice::New(None) => Ok(Name::random_session(self.random() as u32)),
-            SessionChoice::New(Some(name)) if exists(&name) => Err(CreateError::SessionTaken(name)),
-            SessionChoice::Existing(name) if !exists(&name) => Err(CreateError::NoSession(name)),
-            SessionChoice::New(Some(name)) | SessionChoice::Existing(name) | SessionChoice::Any(name) => Ok(name),
-        }
-    }
-
-    fn plan(
-        &self,
-        agent: &AgentStart,
-        create: &Create,
-        directory: &str,
-        id: TerminalId,
-    ) -> Result<LaunchPlan, LaunchError> {
-        let manifest = &agent.provider.manifest;
-        let launch = manifest.launch.as_ref().ok_or_else(|| LaunchError::NotStartable(manifest.name.clone()))?;
-        let profile = agent.profile.as_ref();
-        let mcp = profile.and_then(|profile| profile.mcp_config(id.as_str()));
-        let hook_command = format!("{} hook", shell_quoted(&self.host.executable.to_string_lossy()));
-        let events = agent.provider.writes_events().then(|| self.host.events_directory.join(id.as_str()));
-        let events = events.map(|file| file.to_string_lossy().into_owned());
-        let wish = LaunchRequest {
-            mode: create.mode.unwrap_or_default(),
-            version: agent.version.as_ref(),
-            model: create.model.as_deref().or_else(|| profile?.model.as_deref()),
-            profile: profile.map(|profile| (profile.name.as_str(), profile.text.as_str())),
-            mcp: mcp.as_deref(),
-            directory,
-            trusted: create.trusted,
-            hook_command: Some(&hook_command),
-            hook_files: agent.hook_files.as_deref(),
-            events: events.as_deref(),
-            more: &create.command,
-        };
-        launch.plan(&manifest.name, &wish)
-    }
-
-    /// The record is written before the program is started: after a crash in between, the terminal is known to be missing.
-    fn write_creation(&mut self, id: TerminalId) {
-        let Some(record) = self.terminals.get(&id).map(|entry| entry.record.clone()) else { return };
+        let NewTerminal { record, program, provider, at_once, .. } = new;
+        let id = record.id;
         let created = EventBody::TerminalCreated {
             name: record.name.clone(),
             session: record.session.clone(),
             command: record.command.clone(),
         };
         let event = self.event_of(id, created);
-        let changes = vec![Change::Put(Box::new(record)), logged(&event)];
+        let changes = vec![Change::Put(Box::new(record.clone())), logged(&event)];
+        self.terminals.insert(id, TerminalSnapshot::new(record));
+        self.pending.insert(id, PendingTerminal { program, provider, reply: Some(reply), at_once, stored: false });
+        // The record is written before the program is started: after a crash in between, the terminal is known to be missing.
         self.write(changes, false, move |machine, result| machine.creation_stored(id, event, result));
     }
 
-    pub(super) fn events_file_made(&mut self, id: TerminalId) {
-        if self.pending.contains_key(&id) {
-            self.write_creation(id);
-        } else {
-            self.push(HubEffect::RemoveEventsFile(id));
+    fn check(&self, new: &NewTerminal) -> Result<(), CreateError> {
+        let Record { id, name, session, .. } = &new.record;
+        if let Some(why) = &self.problems.no_keeper {
+            return Err(CreateError::NoKeeper(why.clone()));
+        }
+        let mut others = self.terminals.values().map(|entry| &entry.record);
+        // An id is random, and hardly ever that of another terminal.
+        if others.clone().any(|other| other.name == *name || other.id == *id) {
+            return Err(CreateError::NameTaken(name.clone()));
+        }
+        let exists = others.any(|other| other.session == *session);
+        match new.choice {
+            SessionChoice::New if exists => Err(CreateError::SessionTaken(session.clone())),
+            SessionChoice::Existing if !exists => Err(CreateError::NoSession(session.clone())),
+            SessionChoice::New | SessionChoice::Existing | SessionChoice::Any => Ok(()),
         }
     }
 
@@ -292,9 +182,4 @@ impl HubMachine {
             self.reply(reply, Err(error));
         }
     }
-}
-
-/// A word for a shell: agents run their hooks through one.
-fn shell_quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 
 use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
-use posse_api::{COMMAND, Create};
+use posse_api::COMMAND;
 use posse_core::screen::Size;
 use posse_core::status::{Exit, Life};
 use posse_core::time::{Mono, Wall};
 use posse_term::client::{KeeperLink, Untaken};
-use posse_term::wire::{KeeperEvent, SpawnRefusal, TerminalSummary};
+use posse_term::wire::{KeeperEvent, ProgramSpec, SpawnRefusal, TerminalSummary};
 
 use super::*;
 use crate::pump::PumpBeginning;
@@ -41,9 +41,8 @@ struct Story {
 impl Story {
     /// A daemon that knows these terminals from before.
     fn begin(records: Vec<Record>) -> Self {
-        let host = HubHost { pid: 1, executable: "/bin/posse".into(), events_directory: "/events".into() };
         let mut story = Self {
-            machine: HubMachine::new(records, Vec::new(), host, 7),
+            machine: HubMachine::new(records, Vec::new(), 1),
             log: Vec::new(),
             writes: VecDeque::new(),
             loads: VecDeque::new(),
@@ -280,7 +279,6 @@ impl Story {
                     continue;
                 }
                 HubEffect::Record(on) => format!("record {on}"),
-                HubEffect::MakeEventsFile(_) => "make events file".into(),
                 HubEffect::RemoveEventsFile(_) => "remove events file".into(),
                 HubEffect::RemoveFiles(_) => "remove files".into(),
                 HubEffect::Tidy(tidy) => {
@@ -309,13 +307,18 @@ fn describe_change(change: &Change) -> String {
 }
 
 fn new_terminal(name: &str) -> NewTerminal {
-    NewTerminal {
-        create: Create { command: vec!["sleep".into(), "1".into()], ..Create::default() },
-        agent: None,
-        name: Some(name.parse().unwrap()),
-        session: SessionChoice::New(None),
-        directory: "/".into(),
-    }
+    let number = name.bytes().fold(1000, |number, byte| number * 31 + u32::from(byte));
+    let (name, session) = (name.parse().unwrap(), format!("posse-{name}").parse().unwrap());
+    let program = ProgramSpec {
+        arguments: vec![b"x-agent".to_vec()],
+        environment: Vec::new(),
+        directory: b"/".to_vec(),
+        size: Size::DEFAULT,
+        ring: 1 << 20,
+        label: Vec::new(),
+    };
+    let record = Record { name, session, pid: None, ..Record::sample(number) };
+    NewTerminal { record, choice: SessionChoice::New, program, provider: None, at_once: false }
 }
 
 const AGENT: &str = r#"
@@ -340,9 +343,9 @@ fn agent_provider() -> std::sync::Arc<posse_agents::Provider> {
 }
 
 fn new_agent(name: &str) -> NewTerminal {
-    let create = Create { provider: Some("x".into()), trusted: true, ..Create::default() };
-    let agent = Some(AgentStart { provider: agent_provider(), profile: None, version: None, hook_files: None });
-    NewTerminal { create, agent, ..new_terminal(name) }
+    let mut new = new_terminal(name);
+    new.record.confirmed = Some(Confirmed { trusted: true, mode: Mode::Ask });
+    NewTerminal { provider: Some(agent_provider()), ..new }
 }
 
 /// A terminal that an earlier daemon wrote down.

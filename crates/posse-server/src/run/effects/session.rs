@@ -209,7 +209,7 @@ impl Sessions {
             ring_bytes: Some(64 << 10),
             ..Create::default()
         };
-        Ok(agents::start(&self.app, create, SessionChoice::Any(order.group.clone())).await?.id)
+        Ok(agents::start(&self.app, create, SessionChoice::Any, order.group.clone()).await?.id)
     }
 
     /// Until it has ended, or has to be ended.

@@ -19,9 +19,7 @@ fn program_is_written_before_it_is_started_and_announced_after() {
 #[test]
 fn caller_that_does_not_wait_is_answered_when_the_record_is_written() {
     let mut story = Story::connected();
-    let mut request = new_terminal("a");
-    request.create.wait = Some(false);
-    story.create_with(request);
+    story.create_with(NewTerminal { at_once: true, ..new_terminal("a") });
     story.expect(&["write once: put + terminal_created"]);
     story.stored();
     story.expect(&["publish terminal_created", "reply: created a", "keeper: Spawn"]);
@@ -38,10 +36,7 @@ fn creator_of_an_agent_is_answered_when_the_agent_is_ready() {
     for (kind, answer) in cases {
         let mut story = Story::connected();
         story.create_with(new_agent("a"));
-        // The agent may write to its file as soon as it runs.
-        story.expect(&["make events file"]);
         let id = story.id("a");
-        story.send(HubEvent::EventsFileMade(id));
         story.expect(&["write once: put + terminal_created"]);
         story.stored();
         story.expect(&["publish terminal_created", "keeper: Spawn"]);
@@ -57,23 +52,22 @@ fn creator_of_an_agent_is_answered_when_the_agent_is_ready() {
 #[test]
 fn requests_that_cannot_be_met_change_nothing() {
     let (mut story, _) = Story::with_running();
-    let session = story.machine.terminals.values().next().unwrap().record.session.clone();
-    let other: posse_core::ids::Name = "posse-other".parse().unwrap();
-    let with = |session| NewTerminal { session, ..new_terminal("b") };
+    let with = |name, session: &str, choice| {
+        let mut new = new_terminal(name);
+        new.record.session = session.parse().unwrap();
+        NewTerminal { choice, ..new }
+    };
     let cases = [
-        (new_terminal("a"), "reply: not created: the name a is taken".to_owned()),
-        (
-            with(SessionChoice::New(Some(session.clone()))),
-            format!("reply: not created: there is a session {session} already"),
-        ),
-        (with(SessionChoice::Existing(other.clone())), format!("reply: not created: there is no session {other}")),
+        (new_terminal("a"), "reply: not created: the name a is taken"),
+        (with("b", "posse-a", SessionChoice::New), "reply: not created: there is a session posse-a already"),
+        (with("b", "posse-x", SessionChoice::Existing), "reply: not created: there is no session posse-x"),
     ];
     for (request, answer) in cases {
         story.create_with(request);
-        story.expect(&[&answer]);
+        story.expect(&[answer]);
     }
-    for (name, choice) in [("c", SessionChoice::Existing(session)), ("d", SessionChoice::Any(other))] {
-        story.create_with(NewTerminal { session: choice, ..new_terminal(name) });
+    for request in [with("c", "posse-a", SessionChoice::Existing), with("d", "posse-x", SessionChoice::Any)] {
+        story.create_with(request);
         story.expect(&["write once: put + terminal_created"]);
     }
 }
@@ -149,9 +143,6 @@ fn creation_fails_when_the_keeper_refuses_or_is_silent() {
         let mut story = Story::connected();
         story.create_with(request);
         let id = story.id("a");
-        if story.writes.is_empty() {
-            story.send(HubEvent::EventsFileMade(id));
-        }
         story.stored();
         story.log.clear();
         story.keeper(report(id));
@@ -187,7 +178,6 @@ fn agent_deleted_before_it_is_ready_answers_both_callers() {
     let mut story = Story::connected();
     story.create_with(new_agent("a"));
     let id = story.id("a");
-    story.send(HubEvent::EventsFileMade(id));
     story.stored();
     story.spawned(id);
     story.delete(id);
@@ -200,17 +190,6 @@ fn agent_deleted_before_it_is_ready_answers_both_callers() {
         "remove files",
         "write: drop + terminal_deleted, then forget",
     ]);
-}
-
-#[test]
-fn events_file_of_a_failed_creation_is_removed() {
-    let mut story = Story::connected();
-    story.create_with(new_agent("a"));
-    let id = story.id("a");
-    story.keeper(KeeperReport::Unreachable("gone".into()));
-    story.log.clear();
-    story.send(HubEvent::EventsFileMade(id));
-    story.expect(&["remove events file"]);
 }
 
 #[test]
