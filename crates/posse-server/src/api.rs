@@ -46,7 +46,7 @@ use crate::loops::Loops;
 use crate::notify::Notifier;
 use crate::plans::Plans;
 use crate::run::{LaunchContext, RunServices, SupervisorError, lock};
-use crate::store;
+use crate::store::{self, Change, StoreRefusal};
 use crate::versions::Versions;
 use crate::watched_files::WatchedFiles;
 use door::Door;
@@ -132,6 +132,13 @@ impl App {
             tracing::warn!("terminal {id} is not ended yet: {silent}");
             tokio::time::sleep(KEEPER_RETRY).await;
         }
+    }
+
+    /// Stores a setting, or removes it.
+    async fn set(&self, name: &'static str, value: Option<String>) -> Result<Result<(), StoreRefusal>, ApiError> {
+        let events = vec![EventBody::SettingChanged { name: name.into(), value: value.clone() }];
+        let change = Box::new(Change::Setting(name, value));
+        self.ask(|reply| HubCommand::Commit { change, events, reply }).await
     }
 
     /// Asks the hub and waits for its answer.

@@ -25,7 +25,7 @@ pub(super) async fn change_settings(
     requester.may(&app, "change settings of the daemon").await?;
     if let Some(on) = body.recordings {
         let value = (!on).then(|| "off".to_owned());
-        app.ask(|reply| HubCommand::Set { name: recording::SETTING, value, reply }).await??;
+        app.set(recording::SETTING, value).await??;
         let _ = app.hub.send(HubEvent::Command(HubCommand::Record(on)));
     }
     Ok(Json(posse_api::Success { success: true }))

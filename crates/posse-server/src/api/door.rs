@@ -1,7 +1,7 @@
 //! Who may come in over TCP. On the unix socket the kernel says who it is; here a token does, and a browser that was
 //! talked into asking on somebody's behalf is turned away.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -100,11 +100,6 @@ pub(crate) fn token(disk: &Disk, path: &Path) -> std::io::Result<String> {
     let token: String = (0..4).map(|_| format!("{:016x}", crate::random())).collect();
     disk.write_private(path, format!("{token}\n").as_bytes())?;
     Ok(token)
-}
-
-/// Only this machine may be listened to: everything else goes through ssh.
-pub(crate) fn is_allowed(address: SocketAddr) -> bool {
-    address.ip().is_loopback()
 }
 
 #[cfg(test)]

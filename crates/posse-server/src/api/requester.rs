@@ -63,14 +63,9 @@ impl FromRequestParts<App> for Requester {
 }
 
 impl Requester {
-    /// Returns whether the requester is a process that may answer only if the operator has allowed it.
-    fn is_held(self) -> bool {
-        matches!(self, Requester::Process(whereabouts) if whereabouts != Whereabouts::Outside)
-    }
-
     /// Refuses a process in a terminal, unless the operator has allowed such processes to answer.
     pub(super) async fn may(self, app: &App, what: &'static str) -> Result<(), ApiError> {
-        if self.is_held() && !allowed(app).await { Err(ApiError::from_terminal(what)) } else { Ok(()) }
+        if self.may_type(app).await { Ok(()) } else { Err(ApiError::from_terminal(what)) }
     }
 
     /// Refuses a process in a terminal that begins a run without its sandbox (`unconfined` says so) or brings a configuration
@@ -120,7 +115,8 @@ impl Requester {
 
     /// Returns whether keys of this requester may reach an agent.
     pub(super) async fn may_type(self, app: &App) -> bool {
-        !self.is_held() || allowed(app).await
+        let is_held = matches!(self, Requester::Process(whereabouts) if whereabouts != Whereabouts::Outside);
+        !is_held || operator(app).await.answers_from_terminals
     }
 
     /// Returns whether the requester certainly is a process of this terminal.
@@ -148,10 +144,6 @@ pub(super) async fn show(State(app): State<App>, requester: Requester) -> Json<p
         Requester::Process(whereabouts) => whereabouts.terminal(),
     };
     Json(posse_api::RequesterView { may_answer: requester.may_type(&app).await, terminal })
-}
-
-async fn allowed(app: &App) -> bool {
-    operator(app).await.answers_from_terminals
 }
 
 async fn operator(app: &App) -> Operator {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use posse_api::{Create, SessionStatus};
 
 use super::listen::Defaults;
-use super::params::Session;
 use super::*;
 
 /// Start a terminal in a session of its own
@@ -37,7 +36,7 @@ pub(super) async fn list(State(app): State<App>) -> Answer<Vec<posse_api::Sessio
 /// Show a session and its terminals
 #[utoipa::path(get, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The session and its terminals", body = posse_api::SessionDetail)))]
-pub(super) async fn show(State(app): State<App>, Session(name): Session) -> Answer<posse_api::SessionDetail> {
+pub(super) async fn show(State(app): State<App>, Id(name): Id<Name>) -> Answer<posse_api::SessionDetail> {
     let views = of_session(&app, &name).await?;
     let session = session(&name, views.iter().any(|view| view.watched));
     Ok(Json(posse_api::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
@@ -51,7 +50,7 @@ fn session(name: &Name, watched: bool) -> posse_api::Session {
 /// End a session with all its terminals
 #[utoipa::path(delete, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The session and its terminals are gone", body = Success)))]
-pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> Answer<Success> {
+pub(super) async fn delete(State(app): State<App>, Id(name): Id<Name>) -> Answer<Success> {
     let views = of_session(&app, &name).await?;
     // All at once: each may take its grace.
     let deletions = views.into_iter().map(|view| {
@@ -72,7 +71,7 @@ pub(super) async fn delete(State(app): State<App>, Session(name): Session) -> An
     responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn add_terminal(
     State(app): State<App>,
-    Session(name): Session,
+    Id(name): Id<Name>,
     Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     start(&app, body, SessionChoice::Existing, name).await
@@ -81,7 +80,7 @@ pub(super) async fn add_terminal(
 /// List the terminals of a session
 #[utoipa::path(get, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The terminals of the session", body = Vec<Terminal>)))]
-pub(super) async fn terminals_of(State(app): State<App>, Session(name): Session) -> Answer<Vec<Terminal>> {
+pub(super) async fn terminals_of(State(app): State<App>, Id(name): Id<Name>) -> Answer<Vec<Terminal>> {
     Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
 }
 

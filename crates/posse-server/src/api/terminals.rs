@@ -105,10 +105,6 @@ async fn snapshot(app: &App, id: TerminalId) -> Result<TerminalSnapshot, ApiErro
     app.ask(|reply| HubCommand::Show(id, reply)).await?.ok_or_else(|| ApiError::no_terminal(id))
 }
 
-async fn is_agent(app: &App, id: TerminalId) -> Result<bool, ApiError> {
-    Ok(snapshot(app, id).await?.record.confirmed.is_some())
-}
-
 /// What a terminal shows now
 #[utoipa::path(get, path = "/terminals/{id}/screen", tag = "terminals", params(("id" = String, Path)),
     responses((status = 200, description = "The screen of the terminal", body = Screen)))]
@@ -178,7 +174,7 @@ pub(super) async fn input(
     let pump = find(&app, id).await?;
     let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
     let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Touch(id)));
-    if !raw && enter && is_agent(&app, id).await? {
+    if !raw && enter && snapshot(&app, id).await?.record.confirmed.is_some() {
         let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
         let order =
             Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
@@ -328,9 +324,6 @@ async fn answer(
     [words, reason]: [Option<String>; 2],
 ) -> Result<posse_api::Answered, ApiError> {
     let pump = find(app, id).await?;
-    if !is_agent(app, id).await? {
-        return Err(InputError::NoAgent.into());
-    }
     let answerer = Answerer { reason, ..requester.answerer(app, id).await };
     let question = Some(question);
     let done = pump.ask(|reply| pump::PumpCommand::Answer { wish, question, words, answerer, reply });

@@ -167,8 +167,8 @@ impl HubMachine {
         self.publish(event);
     }
 
-    /// Publishes the events of a run. Nothing is published of a refused entry: the run asks again.
-    fn journaled(
+    /// Publishes events and answers the caller. Nothing is published if the disk refused.
+    fn committed(
         &mut self,
         events: Vec<LogEvent>,
         result: WriteResult,
@@ -299,29 +299,15 @@ impl HubMachine {
             HubCommand::ProbeKeeper(reply) => self.push(HubEffect::ProbeKeeper(reply)),
             HubCommand::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             HubCommand::Stop { all, reply } => self.stop(all, reply),
-            HubCommand::Set { name, value, reply } => {
-                let event = self.event(EventBody::SettingChanged { name: name.into(), value: value.clone() });
-                let changes = vec![Change::Setting(name, value), logged(&event)];
-                // Not tried again: the caller learns of it and may repeat the request.
-                self.write(changes, false, move |machine, result| {
-                    let done = result.as_ref().map(|_| ()).map_err(Clone::clone);
-                    machine.publish_stored(event, result);
-                    machine.reply(reply, done);
-                });
-            }
             HubCommand::Record(on) => self.push(HubEffect::Record(on)),
-            HubCommand::Journal { entry, reply } => {
-                let events: Vec<LogEvent> = entry.events.iter().map(|body| self.event(body.clone())).collect();
+            HubCommand::Commit { change, events, reply } => {
+                let events: Vec<LogEvent> = events.into_iter().map(|body| self.event(body)).collect();
                 let for_log = |event: &LogEvent| LogEvent { body: event.body.for_log(), ..event.clone() };
                 let mut changes: Vec<Change> =
                     events.iter().map(|event| Change::Event(Box::new(for_log(event)))).collect();
-                changes.push(Change::Journal(entry));
-                self.write(changes, false, |machine, result| machine.journaled(events, result, reply));
-            }
-            HubCommand::DropRun { run, reply } => {
-                let event = self.event(EventBody::RunDropped { run_id: run });
-                let changes = vec![logged(&event), Change::DropRun(run)];
-                self.write(changes, false, |machine, result| machine.journaled(vec![event], result, reply));
+                changes.push(*change);
+                // Not tried again: the caller learns of it and may repeat the request.
+                self.write(changes, false, |machine, result| machine.committed(events, result, reply));
             }
             HubCommand::Health(reply) => self.push(HubEffect::Health(self.problems.clone(), reply)),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use posse_agents::Provider;
 use posse_api::{EventBody, LogEvent, ProblemKind, StatusView, Terminal};
-use posse_core::ids::{Name, RunId, TerminalId};
+use posse_core::ids::{Name, TerminalId};
 use posse_core::peer::Household;
 use posse_core::screen::Size;
 use posse_core::signal::Signal;
@@ -20,7 +20,7 @@ use crate::api::{ApiProblem, hint};
 use crate::pump::{self, PumpHandle, PumpStart};
 use crate::record::Record;
 pub(crate) use crate::store::StoreRefusal;
-use crate::store::{self, JournalEntry, WriteResult};
+use crate::store::{self, WriteResult};
 
 use super::machine::HubMachine;
 
@@ -178,23 +178,13 @@ pub(crate) enum HubCommand {
         all: bool,
         reply: StopReply,
     },
-    /// Store a setting, or remove it. Answered when that is written.
-    Set {
-        name: &'static str,
-        value: Option<String>,
-        reply: oneshot::Sender<Result<(), StoreRefusal>>,
-    },
     Record(bool),
     /// The problem that keeps the daemon from working, in words.
     Health(oneshot::Sender<Option<String>>),
-    /// An entry of a run's journal. Answered when it is written, or cannot be.
-    Journal {
-        entry: Box<JournalEntry>,
-        reply: oneshot::Sender<Result<(), StoreRefusal>>,
-    },
-    /// Removes a run and its journal. Answered when both are gone, or cannot be removed.
-    DropRun {
-        run: RunId,
+    /// Writes a change and events together, and publishes the events. Answered when all is written, or cannot be.
+    Commit {
+        change: Box<store::Change>,
+        events: Vec<EventBody>,
         reply: oneshot::Sender<Result<(), StoreRefusal>>,
     },
 }

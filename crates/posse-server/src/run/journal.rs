@@ -22,7 +22,7 @@ use crate::api::App;
 use crate::api::{ApiProblem, hint};
 use crate::hub;
 use crate::notify::Notice;
-use crate::store::{JournalEntry, RunRow, StoreError};
+use crate::store::{Change, JournalEntry, RunRow, StoreError};
 
 /// The pause between two attempts to write to a disk that refuses.
 const DISK_RETRY: Duration = Duration::from_secs(1);
@@ -60,15 +60,17 @@ pub(crate) async fn write(app: &App, entry: serde_json::Result<JournalEntry>) ->
 }
 
 pub(crate) async fn remove(app: &App, run: RunId) -> Result<(), Failed> {
-    match app.ask(|reply| hub::HubCommand::DropRun { run, reply }).await {
-        Ok(removed) => Ok(removed?),
-        Err(_) => Err(Failed::Stopping),
-    }
+    commit(app, Change::DropRun(run), vec![EventBody::RunDropped { run_id: run }]).await
 }
 
-async fn write_entry(app: &App, entry: JournalEntry) -> Result<(), Failed> {
-    let entry = Box::new(entry);
-    match app.ask(|reply| hub::HubCommand::Journal { entry, reply }).await {
+async fn write_entry(app: &App, mut entry: JournalEntry) -> Result<(), Failed> {
+    let events = std::mem::take(&mut entry.events);
+    commit(app, Change::Journal(Box::new(entry)), events).await
+}
+
+async fn commit(app: &App, change: Change, events: Vec<EventBody>) -> Result<(), Failed> {
+    let change = Box::new(change);
+    match app.ask(|reply| hub::HubCommand::Commit { change, events, reply }).await {
         Ok(written) => Ok(written?),
         Err(_) => Err(Failed::Stopping),
     }

@@ -7,14 +7,16 @@ fn step_after_a_write_depends_on_its_result() {
     type Start = fn(&mut Story, TerminalId);
     let set = |story: &mut Story, _| {
         let show = |answer: Result<(), StoreRefusal>| format!("set {}", answer.is_ok());
-        story.ask(show, |reply| HubCommand::Set { name: "recordings", value: None, reply });
+        let events = vec![EventBody::SettingChanged { name: "recordings".into(), value: None }];
+        let change = Box::new(Change::Setting("recordings", None));
+        story.ask(show, |reply| HubCommand::Commit { change, events, reply });
     };
     let cases: [(Start, &str, &[&str], &[&str]); 2] = [
         (
             set,
-            "write once: setting + setting_changed",
+            "write once: setting_changed + setting",
             &["publish setting_changed", "reply: set true"],
-            &["publish setting_changed without number", "reply: set false"],
+            &["reply: set false"],
         ),
         (
             |story, id| story.pump(id, status(StatusKind::Idle)),
