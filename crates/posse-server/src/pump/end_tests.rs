@@ -74,3 +74,12 @@ async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
     let response = crate::api::ApiError::from(InputError::NotDelivered(failure)).into_response();
     assert_eq!(response.status().as_u16(), 500);
 }
+
+#[tokio::test]
+async fn message_that_cannot_be_stored_is_not_typed() {
+    let mut scene = scene(0);
+    let message = scene.message();
+    scene.store.recv().await.unwrap().tell(Err(crate::store::WriteError::ThreadEnded.into()));
+    assert_eq!(heard(message).await, Some(InputError::NotNoted));
+    scene.finish();
+}

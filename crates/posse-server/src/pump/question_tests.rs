@@ -394,6 +394,7 @@ async fn the_same_question_right_after_its_answer_is_told_anew() {
     let answered = played.answer(Some(&first.id));
     played.note(Some(1)).await;
     assert_eq!(played.keys().await.1, b"1");
+    while played.hub.try_recv().is_ok() {}
     let says = |state: &str| format!("\x1b]7501;state={state}:app=claude-code\x07");
     played.print(&format!("{}{}{}", says("working"), says("blocked:kind=permission"), dialog("ls")));
     played.note(Some(2)).await;
