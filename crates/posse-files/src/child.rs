@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::disk::Disk;
 
@@ -32,7 +32,6 @@ pub enum Leftovers {
     /// They may go on: git tidies its store in the background. Such a program is not interrupted at once either when nobody
     /// waits for it any more: a signal between making a lock file and noting it down makes git leave it behind for good.
     Stay,
-    EndInTime,
     End,
 }
 
@@ -111,7 +110,7 @@ pub async fn run_until(
         return Err(ChildError::Stopped { program });
     };
     let status = ended.map_err(|_| ChildError::Late { program: program.clone(), limit })?.map_err(broken)?;
-    family.settle(deadline);
+    family.settle();
     if out.len() > MOST {
         return Err(ChildError::TooMuch { program });
     }
@@ -195,19 +194,10 @@ impl Family {
         let _ = tokio::task::spawn_blocking(move || bury(child, group)).await;
     }
 
-    /// After its end: what is left of it lives on, or until then, or ends with it (by being dropped).
-    fn settle(mut self, deadline: Instant) {
-        match self.leftovers {
-            Leftovers::Stay => {
-                let _ = self.child.take().map(|mut child| child.wait());
-            }
-            Leftovers::End => {}
-            Leftovers::EndInTime => {
-                tokio::spawn(async move {
-                    sleep_until(deadline).await;
-                    drop(self);
-                });
-            }
+    /// After its end: reaps it, and lets what it left behind live on. Otherwise that ends when this is dropped.
+    fn settle(mut self) {
+        if self.leftovers == Leftovers::Stay {
+            let _ = self.child.take().map(|mut child| child.wait());
         }
     }
 }
@@ -238,11 +228,8 @@ impl Drop for Family {
     fn drop(&mut self) {
         let Some(child) = self.child.take() else { return };
         let group = self.group;
-        if self.leftovers == Leftovers::EndInTime {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
         let finishes = self.leftovers == Leftovers::Stay;
-        if self.leftovers == Leftovers::End {
+        if !finishes {
             let _ = kill_process_group(group, Signal::TERM);
         }
         // Nobody is to wait for that, least of all the runtime.
@@ -329,7 +316,7 @@ mod tests {
     async fn when_its_time_is_over_all_of_it_ends() {
         let directory = tempfile::tempdir().unwrap();
         for (leftovers, ignoring) in
-            [(Leftovers::Stay, ""), (Leftovers::Stay, "trap '' TERM;"), (Leftovers::EndInTime, "trap '' TERM;")]
+            [(Leftovers::Stay, ""), (Leftovers::Stay, "trap '' TERM;"), (Leftovers::End, "trap '' TERM;")]
         {
             let note = directory.path().join("pids");
             let mut command = sh(&format!("{ignoring} sleep 60 & echo $$ $! > \"$NOTE\"; wait"));
@@ -371,16 +358,7 @@ mod tests {
         assert_eq!(ended.status.code(), Some(4));
         let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
         tokio::task::spawn_blocking(move || wait_for_end(pid)).await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn leftovers_end_in_time() {
-        let command = sh("sleep 60 >/dev/null 2>&1 & echo $!; exit 4");
-        let ended = run(command, b"", Duration::from_millis(500), Leftovers::EndInTime).await.unwrap();
-        assert_eq!(ended.status.code(), Some(4));
-        let pid = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
-        tokio::task::spawn_blocking(move || wait_for_end(pid)).await.unwrap();
-        let killed = run(sh("kill -9 $$"), b"", Duration::from_secs(5), Leftovers::EndInTime).await.unwrap();
+        let killed = run(sh("kill -9 $$"), b"", Duration::from_secs(5), Leftovers::End).await.unwrap();
         assert_eq!(killed.status.signal(), Some(9));
     }
 }

@@ -177,9 +177,12 @@ pub(crate) fn watch_session(files: &WatchedFiles, file: &Path, pump: PumpHandle)
     files.watch(file, WatchScope::CompleteFile, move |disk, _| send_content(disk, &path, &pump))
 }
 
-/// Which file it is, for a running program: `{pid}`, and `{NAME}` for a variable of its environment. The first that
-/// can be filled in counts. `None` until its directory is there.
+/// Returns the session file of a running program. A pattern has `{pid}`, and `{NAME}` for a variable of its environment; the
+/// first that can be filled in counts.
 pub(crate) fn locate_session(disk: &Disk, patterns: &[String], pid: u32) -> Option<PathBuf> {
+    if patterns.is_empty() {
+        return None;
+    }
     let environment = disk.read(Path::new(&format!("/proc/{pid}/environ"))).ok()?;
     let value = |name: &str| match name {
         "pid" => Some(pid.to_string().into()),
@@ -189,8 +192,7 @@ pub(crate) fn locate_session(disk: &Disk, patterns: &[String], pid: u32) -> Opti
             variables.find_map(|variable| value(variable).filter(|value| !value.is_empty())).map(OsString::from_vec)
         }
     };
-    let path = patterns.iter().find_map(|pattern| fill(pattern, value))?;
-    disk.is_dir(path.parent()?).then_some(path)
+    patterns.iter().find_map(|pattern| fill(pattern, value))
 }
 
 fn send_content(disk: &Disk, file: &Path, pump: &PumpHandle) {

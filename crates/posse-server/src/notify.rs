@@ -170,7 +170,7 @@ async fn command(channels: &Notifications, notice: &Notice) -> Result<(), Notify
     for (name, value) in variables {
         command.env(name, shortened(&value.replace('\0', ""), VARIABLE));
     }
-    let ended = child::run(command, &serde_json::to_vec(notice)?, PATIENCE, Leftovers::EndInTime).await?;
+    let ended = child::run(command, &serde_json::to_vec(notice)?, PATIENCE, Leftovers::Stay).await?;
     if ended.status.success() {
         return Ok(());
     }

@@ -14,7 +14,7 @@ mod messages;
 mod text;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -91,7 +91,7 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
         pid: record.pid,
         files: settings.files,
         event_watch,
-        session_file: SessionFile::Unknown,
+        session_file: None,
         known_inputs,
         undelivered: HashMap::new(),
         agent,
@@ -130,21 +130,15 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
     handle
 }
 
-enum SessionFile {
-    Unknown,
-    /// A blocking thread looks for it.
-    Searched,
-    Watched(#[expect(dead_code, reason = "held until the program ends")] FileWatch),
-}
-
 struct Pump {
     id: TerminalId,
     /// To let other threads send events to this pump without keeping it alive.
     own_handle: mpsc::WeakUnboundedSender<PumpEvent>,
+    /// The process whose session file was not looked for yet.
     pid: Option<u32>,
     files: WatchedFiles,
     event_watch: Option<FileWatch>,
-    session_file: SessionFile,
+    session_file: Option<FileWatch>,
     known_inputs: Vec<KnownInput>,
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
@@ -223,7 +217,7 @@ impl Pump {
                     let said = self.signals().and_then(|signals| signals.session_file(&content));
                     self.said(said);
                 }
-                Some(PumpEvent::SessionFileLocated(file)) => self.watch_session_file(file),
+                Some(PumpEvent::SessionFileLocated(file)) => self.watch_session_file(&file),
                 Some(PumpEvent::Said(said, report)) => {
                     self.reported(report);
                     self.said(said);
@@ -542,19 +536,16 @@ impl Pump {
         }
     }
 
-    /// Looks for the agent's session file. It does not exist from the beginning, so each change of the status looks again.
+    /// Looks for the agent's session file, once. The file need not exist yet.
     fn locate_session_file(&mut self) {
-        let (SessionFile::Unknown, Some(pid), Some(agent)) = (&self.session_file, self.pid, &self.agent) else {
-            return;
+        let Some((pid, agent)) = self.pid.take().zip(self.agent.as_ref()) else { return };
+        let (patterns, tell) = (agent.provider.manifest.session_file.clone(), self.tell_later());
+        let locate = move |disk: &disk::Disk| {
+            if let Some(file) = agent_files::locate_session(disk, &patterns, pid) {
+                tell(PumpEvent::SessionFileLocated(file));
+            }
         };
-        let patterns = agent.session_file_patterns().to_vec();
-        if patterns.is_empty() {
-            return;
-        }
-        self.session_file = SessionFile::Searched;
-        let tell = self.tell_later();
-        let locate = move |disk: &disk::Disk| agent_files::locate_session(disk, &patterns, pid);
-        drop(crate::spawn(disk::run(move |disk| tell(PumpEvent::SessionFileLocated(locate(disk))))));
+        drop(crate::spawn(disk::run(locate)));
     }
 
     /// Sends an event to this pump, from any thread and without keeping the pump alive.
@@ -567,16 +558,10 @@ impl Pump {
         }
     }
 
-    fn watch_session_file(&mut self, file: Option<PathBuf>) {
-        if self.exit.is_some() {
-            return;
+    fn watch_session_file(&mut self, file: &Path) {
+        if let (None, Some(events)) = (self.exit, self.own_handle.upgrade()) {
+            self.session_file = Some(agent_files::watch_session(&self.files, file, PumpHandle { events }));
         }
-        self.session_file = match (file, self.own_handle.upgrade()) {
-            (Some(file), Some(events)) => {
-                SessionFile::Watched(agent_files::watch_session(&self.files, &file, PumpHandle { events }))
-            }
-            _ => SessionFile::Unknown,
-        };
     }
 }
 

@@ -54,7 +54,12 @@ pub(crate) async fn find(app: &App, create: &Create) -> Result<Option<AgentStart
         }
         (None, None) => None,
     };
-    Ok(Some(AgentStart { provider, profile, version: None, hook_files: None }))
+    let version = match provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
+        Some(launch) => app.versions.find(&launch.program, &create.environment).await,
+        None => None,
+    };
+    let hook_files = agent_files::lay_out_hooks(&app.paths, provider.clone()).await;
+    Ok(Some(AgentStart { provider, profile, version, hook_files }))
 }
 
 /// Starts a terminal and answers when it can be used, or, if it takes too long, that it does.
@@ -76,12 +81,10 @@ pub(crate) async fn start(
     }
     let agent = find(app, &create).await?;
     let directory = terminals::directory(&create.working_directory).await?;
+    let new = plan(app, &create, agent.as_ref(), directory, choice, session)?;
     match agent {
-        Some(agent) => start_agent(app, create, agent, directory, choice, session).await,
-        None => {
-            let new = plan(app, &create, None, directory, choice, session)?;
-            Ok(app.ask(|reply| HubCommand::Create(Box::new(new), reply)).await??.into())
-        }
+        Some(agent) => start_agent(app, &create, &agent, new).await,
+        None => Ok(app.ask(|reply| HubCommand::Create(Box::new(new), reply)).await??.into()),
     }
 }
 
@@ -178,19 +181,7 @@ fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-async fn start_agent(
-    app: &App,
-    create: Create,
-    mut agent: AgentStart,
-    directory: PathBuf,
-    choice: SessionChoice,
-    session: Name,
-) -> Result<Terminal, ApiError> {
-    if let Some(launch) = agent.provider.manifest.launch.as_ref().filter(|launch| !launch.since.is_empty()) {
-        agent.version = app.versions.find(&launch.program, &create.environment).await;
-    }
-    agent.hook_files = agent_files::lay_out_hooks(&app.paths, agent.provider.clone()).await;
-    let new = plan(app, &create, Some(&agent), directory, choice, session)?;
+async fn start_agent(app: &App, create: &Create, agent: &AgentStart, new: NewTerminal) -> Result<Terminal, ApiError> {
     let variable = |name: &str| create.environment.get(name).cloned();
     let start = agent.provider.manifest.start.as_ref();
     let timeout = start.map_or(PATIENCE, |start| start.timeout(variable));

@@ -316,7 +316,7 @@ pub(super) async fn merge_texts(ours: &str, base: &str, theirs: &str) -> Option<
         Some((directory, command))
     };
     let (_directory, command) = disk::run(write).await?;
-    let merged = child::run(command, b"", MERGE, Leftovers::EndInTime).await.ok()?;
+    let merged = child::run(command, b"", MERGE, Leftovers::Stay).await.ok()?;
     merged.status.success().then(|| String::from_utf8_lossy(&merged.stdout).into_owned())
 }
 

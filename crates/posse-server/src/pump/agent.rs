@@ -125,10 +125,6 @@ impl Agent {
         }
     }
 
-    pub(super) fn session_file_patterns(&self) -> &[String] {
-        &self.provider.manifest.session_file
-    }
-
     pub(super) fn reads(&self) -> Option<StatusKind> {
         self.reading.as_ref()?.status
     }

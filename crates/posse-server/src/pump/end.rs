@@ -9,7 +9,7 @@ impl Pump {
         }
         self.exit = Some(exit);
         self.event_watch = None;
-        self.session_file = SessionFile::Searched;
+        self.session_file = None;
         self.look();
         if self.tape.is_behind() {
             self.record_picture();

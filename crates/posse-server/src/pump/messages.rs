@@ -236,8 +236,7 @@ pub(crate) enum PumpEvent {
     Command(PumpCommand),
     Hook(serde_json::Value),
     SessionFile(serde_json::Value),
-    /// The path of the agent's session file; `None` if it does not exist yet.
-    SessionFileLocated(Option<PathBuf>),
+    SessionFileLocated(PathBuf),
     /// The meaning of a line in the agent's events: for its state, and about questions.
     Said(Option<(Source, Claim)>, Option<ReportEvent>),
     /// The store has written down that this message is about to be sent, or could not.
