@@ -96,7 +96,6 @@ pub enum EventBody {
         audit: i64,
         result: String,
     },
-    HangUp {},
     /// The size of the terminal while no viewer is attached was set.
     SizeSet {
         rows: u16,

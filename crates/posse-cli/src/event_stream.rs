@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn blocks_are_events_or_nothing() {
-        let block = "id: 7\ndata: {\"seq\":7,\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"hang_up\",\"data\":{}}\n\n";
+        let block =
+            "id: 7\ndata: {\"seq\":7,\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"keeper_answers\",\"data\":{}}\n\n";
         assert_eq!(parse(block.as_bytes()).unwrap().seq, Some(7));
         assert!(parse(b":\n\n").is_none());
         assert!(parse(b"data: nonsense\n\n").is_none());

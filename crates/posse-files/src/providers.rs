@@ -177,17 +177,12 @@ impl WrittenProfile {
             return Err(UserFileError::Name(name.chars().take(100).collect()));
         }
         let path = directory.join(format!("{name}.md"));
-        match text_file::read(&path) {
-            Ok(text) => Ok(Self { path: Some(path), text }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
-                let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
-                let unknown =
-                    || UserFileError::UnknownProfile { name: name.into(), known: profile_names(directory), path };
-                ours.ok_or_else(unknown)
-            }
-            Err(error) => Err(UserFileError::Unreadable { path, error }),
+        if let Some(text) = read(&path)? {
+            return Ok(Self { path: Some(path), text });
         }
+        let ours = BUILT_IN_PROFILES.iter().find(|(known, _)| *known == name);
+        let ours = ours.map(|(_, text)| Self { path: None, text: (*text).to_owned() });
+        ours.ok_or_else(|| UserFileError::UnknownProfile { name: name.into(), known: profile_names(directory), path })
     }
 
     pub fn read(&self) -> Result<Profile, UserFileError> {

@@ -70,7 +70,6 @@ const KEEPER_RETRY: Duration = Duration::from_secs(1);
 /// The answer to a request: a value, or why there is none.
 type Answer<T> = Result<Json<T>, ApiError>;
 
-/// The state shared by all handlers.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) hub: mpsc::UnboundedSender<HubEvent>,

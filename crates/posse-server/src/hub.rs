@@ -61,7 +61,7 @@ impl Hub {
             for effect in effects {
                 self.execute(effect);
             }
-            if self.machine.has_finished() {
+            if self.machine.finished {
                 return;
             }
             let Some(event) = queue.recv().await else { return };
@@ -104,8 +104,7 @@ impl Hub {
                 }
             }
             HubEffect::Reconnect => drop(self.reconnect.send(())),
-            HubEffect::ProbeKeeper(reply) => self.probe_keeper(reply),
-            HubEffect::HangUp(id, reply) => self.hang_up(id, reply),
+            HubEffect::Confirm(hang_up, reply) => self.confirm(hang_up, reply),
             HubEffect::Health(problems, reply) => drop(reply.send(self.health(problems))),
             HubEffect::LoadTerminal(load) => self.load_terminal(load),
             HubEffect::StartPump(start) => self.start_pump(*start),
@@ -181,32 +180,18 @@ impl Hub {
         self.routes.insert(id, pump::start(start, settings));
     }
 
-    /// Says whether the keeper answers. Without a connection there is none to ask.
-    fn probe_keeper(&self, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
+    /// Hangs up on a terminal, or only asks for a sign of life. Answers when the keeper has taken the request.
+    fn confirm(&self, hang_up: Option<TerminalId>, reply: KeeperReply) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.pid;
-        let alive = link.probe();
+        let taken = match hang_up {
+            Some(id) => link.confirm(KeeperRequest::HangUp { id }),
+            None => link.probe(),
+        };
         crate::spawn(async move {
-            // A connection that is lost meanwhile is not silence; the daemon connects again.
-            let silent = alive.await.is_ok_and(|alive| !alive);
-            let _ = reply.send(if silent { Err(KeeperSilent(client::silence(keeper))) } else { Ok(()) });
-        });
-    }
-
-    fn hang_up(&self, id: TerminalId, reply: oneshot::Sender<Result<(), KeeperSilent>>) {
-        let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
-        let keeper = link.pid;
-        let taken = link.confirm(KeeperRequest::HangUp { id });
-        let messages = self.messages.clone();
-        crate::spawn(async move {
-            let answer = if taken.await.unwrap_or(false) {
-                let report = PumpReport::Event(Box::new(posse_api::EventBody::HangUp {}));
-                let _ = messages.send(HubEvent::Pump(id, None, report));
-                Ok(())
-            } else {
-                Err(KeeperSilent(client::silence(keeper)))
-            };
-            let _ = reply.send(answer);
+            // A connection that is lost meanwhile is not silence: the daemon connects again. Nothing was hung up on, though.
+            let taken = taken.await.unwrap_or(hang_up.is_none());
+            let _ = reply.send(if taken { Ok(()) } else { Err(KeeperSilent(client::silence(keeper))) });
         });
     }
 

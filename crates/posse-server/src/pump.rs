@@ -323,7 +323,7 @@ impl Pump {
                 self.tell_hub(PumpReport::Size(self.emulator.size()));
             }
         }
-        if !self.watchers.is_empty() && self.watchers.tell(&Item::Output { offset, bytes }) {
+        if self.watchers.tell(&Item::Output { offset, bytes }) {
             self.fit_views();
         }
         self.account(end);
@@ -468,7 +468,7 @@ impl Pump {
                     self.answer(input.sequence, input.origin, Err(InputError::KeysFromTerminal));
                 }
                 // One writer at a time: what others type would mix with what is being delivered.
-                Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing().cloned())),
+                Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing.clone())),
                 _ => self.input(input),
             },
             PumpCommand::Message { order, answerer, writer, sequence, reply } => {

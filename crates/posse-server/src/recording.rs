@@ -102,7 +102,6 @@ pub(crate) enum Word {
 #[derive(Clone)]
 pub(crate) struct Recorder(Arc<Shared>);
 
-/// The thread, ended by `finish`.
 pub(crate) struct Thread {
     recorder: Recorder,
     thread: Option<JoinHandle<()>>,

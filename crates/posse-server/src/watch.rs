@@ -61,10 +61,6 @@ impl Watchers {
         self.all.remove(&watcher);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     /// Sends an item to all watchers and drops those that are too far behind. Returns whether one was dropped.
     pub(crate) fn tell(&mut self, item: &Item) -> bool {
         let before = self.all.len();

@@ -36,7 +36,6 @@ impl Connected<IncomingStream<'_, OwnerOnly>> for PeerProcess {
     }
 }
 
-/// Marks requests that came over TCP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OverTcp;
 

@@ -82,7 +82,6 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// Finds out what a run carries out.
 pub(super) async fn kind_of(app: &App, id: RunId) -> Result<RunKind, ApiError> {
     if lock(&app.plans.active).contains_key(&id) {
         return Ok(RunKind::Plan);

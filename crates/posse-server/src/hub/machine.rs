@@ -52,7 +52,8 @@ pub(crate) struct HubMachine {
     end_later: Vec<(TerminalId, u32)>,
     deleting: BTreeMap<TerminalId, Vec<DeleteReply>>,
     shutdown: Option<ShutdownState>,
-    finished: bool,
+    /// The daemon may exit. No event is handled after that.
+    pub(super) finished: bool,
     since_tidy: u64,
     loads: u64,
 }
@@ -90,11 +91,6 @@ impl HubMachine {
             self.say_farewell();
         }
         std::mem::take(&mut self.effects)
-    }
-
-    /// Returns whether the daemon may exit. No event is handled after that.
-    pub(super) fn has_finished(&self) -> bool {
-        self.finished
     }
 
     fn push(&mut self, effect: HubEffect) {
@@ -295,8 +291,8 @@ impl HubMachine {
                     entry.record.last_active = self.now.wall;
                 }
             }
-            HubCommand::HangUp(id, reply) => self.push(HubEffect::HangUp(id, reply)),
-            HubCommand::ProbeKeeper(reply) => self.push(HubEffect::ProbeKeeper(reply)),
+            HubCommand::HangUp(id, reply) => self.push(HubEffect::Confirm(Some(id), reply)),
+            HubCommand::ProbeKeeper(reply) => self.push(HubEffect::Confirm(None, reply)),
             HubCommand::Delete { id, grace_ms, reply } => self.delete(id, grace_ms, reply),
             HubCommand::Stop { all, reply } => self.stop(all, reply),
             HubCommand::Record(on) => self.push(HubEffect::Record(on)),

@@ -45,7 +45,6 @@ pub(crate) struct HubTime {
     pub(crate) mono: Mono,
 }
 
-/// An answer, ready to be sent to the caller that waits for it.
 pub(crate) type ReplyThunk = Box<dyn FnOnce() + Send>;
 
 /// An action of the hub. Actions are carried out in order.
@@ -62,8 +61,8 @@ pub(crate) enum HubEffect {
     Reply(ReplyThunk),
     Keeper(Box<KeeperRequest>),
     Reconnect,
-    ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
-    HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
+    /// Hang up on a terminal, or only ask the keeper for a sign of life.
+    Confirm(Option<TerminalId>, KeeperReply),
     Health(HubProblems, oneshot::Sender<Option<String>>),
     LoadTerminal(LoadTerminal),
     StartPump(Box<PumpStart>),
@@ -88,7 +87,6 @@ pub(crate) struct LoadTerminal {
     pub(crate) screen: bool,
 }
 
-/// Files to be removed if no terminal needs them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TidyRequest {
     pub(crate) scope: TidyScope,
@@ -167,8 +165,8 @@ pub(crate) enum HubCommand {
     Find(TerminalId, oneshot::Sender<Option<PumpHandle>>),
     Resize(TerminalId, Size),
     Touch(TerminalId),
-    HangUp(TerminalId, oneshot::Sender<Result<(), KeeperSilent>>),
-    ProbeKeeper(oneshot::Sender<Result<(), KeeperSilent>>),
+    HangUp(TerminalId, KeeperReply),
+    ProbeKeeper(KeeperReply),
     Delete {
         id: TerminalId,
         grace_ms: u32,
@@ -179,7 +177,6 @@ pub(crate) enum HubCommand {
         reply: StopReply,
     },
     Record(bool),
-    /// The problem that keeps the daemon from working, in words.
     Health(oneshot::Sender<Option<String>>),
     /// Writes a change and events together, and publishes the events. Answered when all is written, or cannot be.
     Commit {
@@ -278,18 +275,17 @@ impl ApiProblem for CreateError {
 #[error("{0}")]
 pub(crate) struct KeeperSilent(pub(crate) String);
 
+pub(crate) type KeeperReply = oneshot::Sender<Result<(), KeeperSilent>>;
+
 /// Answers a deletion with the number of processes that could not be ended; `None` if there is no such terminal.
 pub(crate) type DeleteReply = oneshot::Sender<Result<Option<u32>, KeeperSilent>>;
 
 pub(crate) type StopReply = oneshot::Sender<Result<StoppedDaemon, KeeperSilent>>;
 
-/// The terminals that remain when the daemon stops.
 #[derive(Debug)]
 pub(crate) struct StoppedDaemon {
     pub(crate) running: Vec<TerminalSnapshot>,
-    /// The keeper did not answer the farewell of the daemon.
     pub(crate) keeper_silent: Option<KeeperSilent>,
-    /// Why the disk refused the last changes.
     pub(crate) unsaved: Option<String>,
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Agent {
     plain: bool,
     /// Since when the input field has been on the screen, and what is known of the question there.
     composer_since: Option<Mono>,
-    showing: Option<Showing>,
+    pub(super) showing: Option<Showing>,
     reports: QuestionReports,
     work: Option<Work>,
     queue: VecDeque<Queued>,
@@ -64,7 +64,7 @@ pub(super) struct Agent {
     /// The last question that a process in a terminal tried to answer, and that terminal. The attempt is written down once.
     refused: Option<(String, Option<TerminalId>)>,
     /// The next job waits for a question to be drawn; when to see whether it still has to.
-    held: Option<Mono>,
+    pub(super) held: Option<Mono>,
 }
 
 impl Agent {
@@ -173,15 +173,6 @@ impl Agent {
         self.work.is_some()
     }
 
-    pub(super) fn showing(&self) -> Option<&Showing> {
-        self.showing.as_ref()
-    }
-
-    /// Returns whether a job waits for something that a look may show.
-    pub(super) fn holds(&self) -> bool {
-        self.held.is_some()
-    }
-
     /// A question of the start that the operator has answered in advance.
     pub(super) fn start_answer(&mut self) -> Option<Queued> {
         let dialog = self.reading.as_ref()?.dialog.as_ref()?;
@@ -277,7 +268,6 @@ impl Agent {
         reading.dialog.as_ref().map_or_else(|| self.reports.without_dialog(kind), |dialog| dialog.evidence)
     }
 
-    /// Nothing that waits will be begun.
     pub(super) fn refuse_all(&mut self, why: InputError) -> Vec<Do> {
         self.held = None;
         self.queue.drain(..).filter_map(|queued| queued.refused(why)).collect()

@@ -83,7 +83,7 @@ impl Pump {
     }
 
     fn next_job_if_held(&mut self) {
-        if self.agent.as_ref().is_some_and(Agent::holds) {
+        if self.agent.as_ref().is_some_and(|agent| agent.held.is_some()) {
             self.next_job();
         }
     }
@@ -105,7 +105,7 @@ impl Pump {
     /// Returns whether another question is open than this one, or is about to be. One that was answered in vain counts as
     /// another: the key may still be unread, and what comes after it would reach the next question.
     fn has_moved_on(&self, at: Option<&Showing>) -> bool {
-        let showing = self.agent.as_ref().and_then(Agent::showing);
+        let showing = self.agent.as_ref().and_then(|agent| agent.showing.as_ref());
         showing != at || (at.is_none() && self.life.about_to_ask(crate::mono()))
     }
 

@@ -17,7 +17,6 @@ pub(crate) fn head_path(database: &Path) -> PathBuf {
     database.with_file_name("audit.head")
 }
 
-/// Reads the head. A head that cannot be read counts as missing.
 fn read_head(disk: &Disk, database: &Path) -> Option<Head> {
     serde_json::from_slice(&disk.read(&head_path(database)).ok()?).ok()
 }

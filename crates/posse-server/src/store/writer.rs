@@ -299,7 +299,11 @@ impl Desk {
         // A key follows an entry of the audit. A power cut must not lose the entry and leave what the key did.
         self.connection.pragma_update(None, "synchronous", if audited { "full" } else { "normal" })?;
         let transaction = self.connection.transaction()?;
-        let numbers = fill(&transaction, group, &mut ahead)?;
+        let mut numbers = Vec::new();
+        for batch in group {
+            let written = batch.changes.iter().map(|change| apply(&transaction, &mut ahead, change));
+            numbers.push(written.filter_map(Result::transpose).collect::<Result<_, _>>()?);
+        }
         self.ledger.commit(ahead, || transaction.commit())?;
         Ok(numbers)
     }
@@ -309,18 +313,6 @@ impl Desk {
             tracing::info!("the database can be written again");
         }
     }
-}
-
-fn fill(transaction: &Transaction<'_>, group: &[Batch], chain: &mut Chain) -> Result<Vec<Vec<i64>>, WriteError> {
-    let mut numbers = Vec::new();
-    for batch in group {
-        let mut of_batch = Vec::new();
-        for change in &batch.changes {
-            of_batch.extend(apply(transaction, chain, change)?);
-        }
-        numbers.push(of_batch);
-    }
-    Ok(numbers)
 }
 
 /// Writes one change. Returns the number that the log or the audit gave to it.

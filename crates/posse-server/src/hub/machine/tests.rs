@@ -251,8 +251,7 @@ impl Story {
                 }
                 HubEffect::Keeper(request) => format!("keeper: {}", first_word(&format!("{request:?}"))),
                 HubEffect::Reconnect => "reconnect".into(),
-                HubEffect::ProbeKeeper(_) => "probe keeper".into(),
-                HubEffect::HangUp(..) => "hang up".into(),
+                HubEffect::Confirm(hang_up, _) => format!("confirm {}", hang_up.is_some()),
                 HubEffect::Health(problems, _) => format!("health {problems:?}"),
                 HubEffect::LoadTerminal(load) => {
                     let line = format!("load provider {} screen {}", load.provider.is_some(), load.screen);

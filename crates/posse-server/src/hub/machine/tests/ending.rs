@@ -52,10 +52,10 @@ fn daemon_stops_when_its_farewell_is_written_and_the_keeper_answers() {
     story.expect(&["write: daemon_stopped"]);
     story.stored();
     story.expect(&["publish daemon_stopped", "keeper: Rest"]);
-    assert!(!story.machine.has_finished());
+    assert!(!story.machine.finished);
     story.resting();
     story.expect(&["reply: stopped, 1 running"]);
-    assert!(story.machine.has_finished());
+    assert!(story.machine.finished);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn stop_of_all_fails_if_the_keeper_ends_nothing_and_may_be_repeated() {
     story.log.clear();
     story.untaken(Untaken::End { id });
     story.expect(&["reply: not stopped: it was stopped"]);
-    assert!(!story.machine.has_finished());
+    assert!(!story.machine.finished);
     story.stop(true);
     story.expect(&["keeper: End"]);
 }

@@ -66,8 +66,13 @@ async fn only_one_that_runs_takes_too_long() {
                         tokio::task::yield_now().await;
                         exit = Some(Exit::Code(0));
                         let at = jiff::Timestamp::now();
-                        let told =
-                            LogEvent { seq: None, at, terminal: Some(id), offset: None, body: EventBody::HangUp {} };
+                        let told = LogEvent {
+                            seq: None,
+                            at,
+                            terminal: Some(id),
+                            offset: None,
+                            body: EventBody::TerminalStarted { pid: 1 },
+                        };
                         let _ = sessions.app.events.send(Arc::new(told));
                     }
                     _ => panic!("nobody needs anything else"),
@@ -106,7 +111,7 @@ fn only_what_happens_to_it_wakes_a_session() {
     let (own, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
     let say = |terminal| {
         let at = jiff::Timestamp::now();
-        let event = LogEvent { seq: None, at, terminal, offset: None, body: EventBody::HangUp {} };
+        let event = LogEvent { seq: None, at, terminal, offset: None, body: EventBody::TerminalStarted { pid: 1 } };
         tell.send(Arc::new(event)).unwrap();
     };
     let mut woken = || heard_of(&mut events, own).now_or_never().is_some();
