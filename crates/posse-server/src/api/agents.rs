@@ -69,9 +69,6 @@ pub(crate) async fn start(
     choice: SessionChoice,
     session: Name,
 ) -> Result<Terminal, ApiError> {
-    if create.provider.is_none() && create.command.first().is_none_or(String::is_empty) {
-        return Err(ApiError::invalid("no command was given"));
-    }
     if create.command.iter().any(|argument| argument.contains('\0')) {
         return Err(ApiError::invalid("the command contains a NUL character"));
     }
@@ -80,6 +77,9 @@ pub(crate) async fn start(
         return Err(ApiError::invalid(format!("ring_bytes must be from {least} to {most}")));
     }
     let agent = find(app, &create).await?;
+    if agent.is_none() && create.command.first().is_none_or(String::is_empty) {
+        return Err(ApiError::invalid("no command was given"));
+    }
     let directory = terminals::directory(&create.working_directory).await?;
     let new = plan(app, &create, agent.as_ref(), directory, choice, session)?;
     match agent {
