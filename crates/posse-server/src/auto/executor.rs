@@ -18,7 +18,7 @@ use posse_files::backlog::{edit, text};
 use tokio::sync::watch;
 
 use super::briefing::{self, Briefing, Setting};
-use super::place::{self, Draft, Work, design_path, plan_path, work_area};
+use super::place::{self, Draft, Work, design_path, plan_path};
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::ArchiveError;
 use crate::backlog::checkout::why_away;
@@ -198,14 +198,14 @@ impl Executor<BacklogWork> {
     ) -> Result<StepAnswer, StepError> {
         let (subject, worktrees) = (self.subject_of(id, candidate).await?, self.worktrees(id).await?);
         let memory = pipeline.carried().items.get(&id.item).cloned().unwrap_or_default();
-        let area = work_area(&worktrees, Work::Plan, id.number).await?;
+        let area = worktrees.make(&Work::Plan.run(id.number)?).await?;
         let design = design_path(&self.spec, &id.item, begun(&memory));
         let plan = plan_path(&self.spec, &id.item);
         // Of a session that was begun nothing is changed.
         if let Some(repair) = &repair
             && !self.is_known(id).await
         {
-            let before = work_area(&worktrees, Work::Plan, repair.planner).await?;
+            let before = worktrees.make(&Work::Plan.run(repair.planner)?).await?;
             for path in [&design, &plan] {
                 let to = area.directory.join(path);
                 disk::at(before.directory.join(path), move |disk, from| copy(disk, from, &to)).await?;
@@ -262,7 +262,7 @@ impl Executor<BacklogWork> {
         stop: watch::Receiver<bool>,
     ) -> Result<StepAnswer, StepError> {
         let (subject, worktrees) = (self.subject_of(id, candidate).await?, self.worktrees(id).await?);
-        let area = work_area(&worktrees, Work::Verify, id.number).await?;
+        let area = worktrees.make(&Work::Verify.run(id.number)?).await?;
         let (_, commits) = self.plan_state(id).await.unwrap_or_default();
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();

@@ -46,7 +46,7 @@ impl Work {
     }
 
     /// The session of this number, as its work tree is called.
-    fn run(self, number: u32) -> Result<RunId, StepError> {
+    pub(super) fn run(self, number: u32) -> Result<RunId, StepError> {
         Ok(RunId { task: self.as_str().parse()?, start: number, part: Part::Work })
     }
 }
@@ -78,11 +78,6 @@ pub(super) fn item_in_project<'a>(spec: &'a AutoSpec, kind: Kind, slug: &'a Slug
 /// The work trees of one item.
 pub(super) async fn item_worktrees(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Worktrees, StepError> {
     Ok(Worktrees::open(worktrees_params(spec, state, Some(item))).await?)
-}
-
-/// The work tree of a session; made if it is not there yet.
-pub(super) async fn work_area(worktrees: &Worktrees, work: Work, number: u32) -> Result<TaskWorktree, StepError> {
-    Ok(worktrees.make(&work.run(number)?, &worktrees.tip().await?).await?)
 }
 
 /// The plan and the design of earlier planners go from their work trees. If nothing else is in one, all of it can go.
@@ -164,7 +159,7 @@ impl Draft<'_> {
     /// Looks at what the planner has written. If it is good it becomes the plan of the item. Nothing is taken away from the
     /// work tree, so that all of it can be done again after a crash.
     pub(super) async fn take(&self, disk: &Disk, worktrees: &Worktrees) -> Result<PlanFound, StepError> {
-        let area = work_area(worktrees, Work::Plan, self.number).await?;
+        let area = worktrees.make(&Work::Plan.run(self.number)?).await?;
         let relative = plan_path(self.spec, &self.item.slug);
         let Some(text) = own_file(disk, &area.directory, &relative)? else { return Ok(PlanFound::Missing) };
         let design = own_file(disk, &area.directory, self.design)?;
@@ -207,7 +202,7 @@ impl Draft<'_> {
 
     /// The design comes into the branch as the work of a task does, and nothing else with it.
     async fn bring_design(&self, disk: &Disk, worktrees: &Worktrees, text: &str) -> Result<(), StepError> {
-        let area = work_area(worktrees, Work::Design, self.number).await?;
+        let area = worktrees.make(&Work::Design.run(self.number)?).await?;
         let file = area.directory.join(self.design);
         if let Some(directory) = file.parent() {
             disk.create_dir_all(directory)?;

@@ -89,7 +89,7 @@ impl Attacked {
             write(&worktree.directory, &format!("of-area-{task}.txt"), "work\n");
             write(&worktree.directory, "b", content);
             assert!(worktrees.has_work(worktree).await.unwrap());
-            worktrees.work(worktree).await.unwrap();
+            worktrees.stat(worktree).await.unwrap();
             worktrees.commit_leftovers(worktree, &words(worktree)).await.unwrap();
             let merged = merge(&worktrees, worktree).await;
             assert!(matches!(merged, posse_core::plan::machine::MergeResult::Merged { .. }), "{merged:?}");

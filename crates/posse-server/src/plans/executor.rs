@@ -176,7 +176,7 @@ impl Executor<PlanWork> {
             Part::Work => String::new(),
             Part::Validation { .. } => {
                 worktrees.validator_begins().await?;
-                worktrees.work(&worktree).await?.stat
+                worktrees.stat(&worktree).await?
             }
         };
         let before = RunId { start: id.start.saturating_sub(1), ..id.clone() };

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use posse_core::finalize::{self, Change, GitPath, Snapshot, Status};
+use posse_core::finalize::{self, GitPath, Snapshot, Status};
 use posse_core::plan::fast_forward::{Difference, difference};
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{Part, RunId};
@@ -197,26 +197,6 @@ impl TaskWorktree {
     }
 }
 
-/// What was done in a work tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
-    /// Oldest first.
-    pub commits: Vec<String>,
-    /// Changed, new or deleted, committed or not.
-    pub files: Vec<GitPath>,
-    /// Of these, what is not committed.
-    pub dirty: Vec<GitPath>,
-    /// As `git diff --stat` tells it; new files that are not committed are not in it.
-    pub stat: String,
-}
-
-impl Work {
-    /// Evidence that something was done.
-    pub(crate) fn is_there(&self) -> bool {
-        !self.commits.is_empty() || !self.dirty.is_empty()
-    }
-}
-
 impl Worktrees {
     pub(crate) async fn open(params: WorktreesParams) -> Result<Self> {
         let WorktreesParams { directory, state, plan_slug, branch, make_branch, isolation, plan_file } = params;
@@ -299,7 +279,7 @@ impl Worktrees {
     /// Makes sure that a session has a place to work in, with all that is done so far.
     pub(crate) async fn begin(&self, run: &RunId, gates: &Gates) -> Result<TaskWorktree> {
         match self.isolation {
-            Isolation::Worktree => self.make_on(run, None).await,
+            Isolation::Worktree => self.make(run).await,
             Isolation::InPlace => self.begin_in_place(run, gates).await,
         }
     }
@@ -337,17 +317,19 @@ impl Worktrees {
 
     /// The work tree that has its root here, if it is one of this repository. A session may have put another repository there.
     async fn tree_in(&self, root: &Path) -> Result<Option<WorkTree>, GitError> {
-        Ok(WorkTree::find(root).await?.filter(|tree| tree.root == root && tree.shares_with(&self.home)))
+        Ok(WorkTree::find(root).await?.filter(|tree| tree.root == root && tree.common == self.home.common))
     }
 
     /// Whether there is evidence in a work tree that something was done.
     pub(crate) async fn has_work(&self, worktree: &TaskWorktree) -> Result<bool> {
         if self.isolation == Isolation::InPlace {
-            return Ok(self.work_in_place(worktree).await?.is_there());
+            return self.has_work_in_place(worktree).await;
         }
         let tree = self.tree(worktree).await?;
         let (status, draft) = tree.look().await?;
-        let is_dirty = !self.dirty(&tree, &status.changes).is_empty();
+        // Not what is posse's own.
+        let plan = finalize::plan(&status.changes, &nothing_of_the_users(&tree), None);
+        let is_dirty = !(plan.add.is_empty() && plan.remove.is_empty() && plan.quarantine.is_empty());
         let head = status.commit.clone();
         self.facts().seen = Some((tree.root.clone(), (status, draft)));
         match head {
@@ -357,41 +339,15 @@ impl Worktrees {
         }
     }
 
-    /// What is not committed, but for what is posse's own.
-    fn dirty(&self, tree: &WorkTree, changes: &[Change]) -> Vec<GitPath> {
-        let plan = finalize::plan(changes, &nothing_of_the_users(tree), None);
-        plan.add.into_iter().chain(plan.remove).chain(plan.quarantine).collect()
-    }
-
-    pub(crate) async fn work(&self, worktree: &TaskWorktree) -> Result<Work> {
-        if self.isolation == Isolation::InPlace {
-            return self.work_in_place(worktree).await;
-        }
-        let tree = self.tree(worktree).await?;
-        let (status, _) = tree.look().await?;
-        let head = status.commit.unwrap_or_else(|| worktree.base.clone());
-        let dirty = self.dirty(&tree, &status.changes);
-        self.work_between(&tree, worktree, &head, dirty, &[&worktree.base]).await
-    }
-
-    /// The work from the beginning of a session to this commit, with what is not committed. `shown` is a commit, or two, as
-    /// `git diff` takes them.
-    async fn work_between(
-        &self,
-        tree: &WorkTree,
-        worktree: &TaskWorktree,
-        head: &str,
-        dirty: Vec<GitPath>,
-        shown: &[&str],
-    ) -> Result<Work> {
-        let mut files = self.changed(&worktree.base, head).await?.paths;
-        files.extend(dirty.iter().cloned());
-        files.sort();
-        files.dedup();
-        let arguments = ["diff", "--no-ext-diff", "--no-textconv", git::NOT_INSIDE, "--no-color", "--stat=100"];
-        let stat = tree.hear(&[&arguments[..], shown, &["--"]].concat()).await?;
-        let stat = String::from_utf8_lossy(&stat).into_owned();
-        Ok(Work { commits: self.commits(&worktree.base, head).await?, files, dirty, stat })
+    /// The work of a session as `git diff --stat` tells it. New files that are not committed are not in it.
+    pub(crate) async fn stat(&self, worktree: &TaskWorktree) -> Result<String> {
+        let (tree, files) = match self.isolation {
+            Isolation::Worktree => (self.tree(worktree).await?, None),
+            Isolation::InPlace => self.files_in_place(worktree).await.map(|(tree, files)| (tree, Some(files)))?,
+        };
+        let mut arguments = vec!["diff", "--no-ext-diff", "--no-textconv", git::NOT_INSIDE, "--no-color", "--stat=100"];
+        arguments.extend([Some(worktree.base.as_str()), files.as_deref(), Some("--")].into_iter().flatten());
+        Ok(String::from_utf8_lossy(&tree.hear(&arguments).await?).into_owned())
     }
 
     /// The commits that the second has and the first has not, oldest first.

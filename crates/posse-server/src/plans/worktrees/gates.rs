@@ -18,9 +18,9 @@ use posse_core::secrets::masked;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::merge::at_fault;
+use super::merge::{PlannedMerge, at_fault};
 use super::outlived_checks::CHECK_OF;
-use super::record::{self, PlannedMerge};
+use super::record;
 use super::{Result, TaskWorktree, WorktreeError, Worktrees, text};
 use crate::disk::{self, Disk};
 use crate::git;

@@ -22,7 +22,7 @@ use super::after_plan::BEFORE;
 use super::gates::{Base, Place};
 use super::make::NAMES;
 use super::record::WorktreeRecord;
-use super::{Gates, Result, TaskWorktree, Work, WorktreeError, Worktrees, obstacle, record};
+use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees, obstacle, record};
 use crate::disk::{self, Disk};
 use crate::finalize::{TreeEntryKind, inspect, named, of_kind, on_disk, snapshot_of};
 use crate::git::{self, WorkTree};
@@ -353,14 +353,11 @@ impl Worktrees {
             let error = WorktreeError::Rewritten { branch: self.branch().to_owned(), saved: start.saved.clone() };
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
         }
-        let mut commits = self.commits(&worktree.base, head).await?;
-        commits.extend(self.commits(&worktree.base, tip).await?);
-        commits.sort_unstable();
-        commits.dedup();
+        let commits = self.home.ask(&["rev-list", head, tip, &format!("^{}", worktree.base), "--"]).await?;
         let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();
-        for commit in commits {
+        for commit in commits.lines() {
             let arguments =
-                ["diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--name-only", "--no-renames", &commit];
+                ["diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--name-only", "--no-renames", commit];
             let written: Vec<GitPath> = git::paths(&self.home.hear(&arguments).await?).collect();
             let taken = in_the_way(&written, &guarded, &[]);
             if let Some(first) = taken.first() {
@@ -377,23 +374,35 @@ impl Worktrees {
         Ok(None)
     }
 
-    /// What this attempt did; what was there before it is no evidence.
-    pub(super) async fn work_in_place(&self, worktree: &TaskWorktree) -> Result<Work> {
-        let start = self.start(&worktree.run).await?;
-        let tree = self.checkout().await?;
-        let head = tree.head().await?.unwrap_or_else(|| worktree.base.clone());
-        let (now, changes) = self.uncommitted(&tree).await?;
-        let before = |was: &Was| start.before.dirty.iter().find(|before| before.path == was.path);
-        let new = |was: &&Was| match before(was) {
+    /// What this attempt has left uncommitted, and all changes. What was there before it is no evidence.
+    async fn left_by(&self, start: &Start, tree: &WorkTree) -> Result<(Vec<GitPath>, Vec<Change>)> {
+        let (now, changes) = self.uncommitted(tree).await?;
+        let is_new = |was: &Was| match start.before.dirty.iter().find(|before| before.path == was.path) {
             None => true,
             Some(before) => start.own.contains(&was.path) && before.content != was.content,
         };
-        let repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
-        let dirty = now.dirty.iter().filter(new).map(|was| was.path.clone());
-        let dirty: Vec<GitPath> = dirty.filter(|path| !repository(path)).collect();
-        let shown: Vec<GitPath> = dirty.iter().chain(&start.own).cloned().collect();
-        let shown = self.tree_with(&tree, &shown, &changes).await?;
-        self.work_between(&tree, worktree, &head, dirty, &[&worktree.base, &shown]).await
+        let is_repository = |path: &GitPath| changes.iter().any(|change| change.repository && change.path == *path);
+        let new = now.dirty.into_iter().filter(is_new).map(|was| was.path);
+        let new = new.filter(|path| !is_repository(path)).collect();
+        Ok((new, changes))
+    }
+
+    pub(super) async fn has_work_in_place(&self, worktree: &TaskWorktree) -> Result<bool> {
+        let (start, tree) = (self.start(&worktree.run).await?, self.checkout().await?);
+        if !self.left_by(&start, &tree).await?.0.is_empty() {
+            return Ok(true);
+        }
+        let head = tree.head().await?.unwrap_or_else(|| worktree.base.clone());
+        Ok(!self.commits(&worktree.base, &head).await?.is_empty())
+    }
+
+    /// The checkout, and the tree of what is committed there with what sessions of the task have left.
+    pub(super) async fn files_in_place(&self, worktree: &TaskWorktree) -> Result<(WorkTree, String)> {
+        let (start, tree) = (self.start(&worktree.run).await?, self.checkout().await?);
+        let (mut left, changes) = self.left_by(&start, &tree).await?;
+        left.extend(start.own);
+        let files = self.tree_with(&tree, &left, &changes).await?;
+        Ok((tree, files))
     }
 
     /// Commits what sessions of the task have left, by explicit paths, past the user's index.

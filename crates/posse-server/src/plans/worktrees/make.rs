@@ -14,22 +14,14 @@ use crate::git::GitError;
 pub(super) const NAMES: u32 = 100;
 
 impl Worktrees {
-    /// Makes the work tree of a session, with the files of this commit. A second call returns the same work tree, also for another commit.
-    pub(crate) async fn make(&self, run: &RunId, base: &str) -> Result<TaskWorktree> {
-        self.make_on(run, Some(base)).await
-    }
-
-    /// On this commit, or on the last one of the branch that gathers the results.
-    pub(super) async fn make_on(&self, run: &RunId, base: Option<&str>) -> Result<TaskWorktree> {
+    /// Makes the work tree of a session, with the files of the branch that gathers the results. A second call returns the same
+    /// work tree.
+    pub(crate) async fn make(&self, run: &RunId) -> Result<TaskWorktree> {
         let _list = self.list.lock().await;
         let mut record = match self.record(run).await? {
             Some(record) => record,
             None => {
-                let base = match base {
-                    Some(base) => base.to_owned(),
-                    None => self.tip().await?,
-                };
-                let record = self.unused(run, &base).await?;
+                let record = self.unused(run, &self.tip().await?).await?;
                 self.write_record(&record).await?;
                 record
             }

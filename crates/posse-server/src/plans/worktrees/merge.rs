@@ -11,7 +11,6 @@ use posse_core::plan::fast_forward::{AheadBehind, Difference, ahead_behind, in_t
 use posse_core::plan::file::Isolation;
 use posse_core::plan::machine::{GateFailure, MergeResult};
 
-use super::record::PlannedMerge;
 use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees};
 use crate::disk::{self, Disk};
 use crate::finalize::{TreeEntryKind, inspect, named, of_kind};
@@ -26,6 +25,12 @@ enum FastForward {
     /// The branch has moved meanwhile.
     Moved,
     NotNow(String),
+}
+
+/// What the user's branch is about to become.
+pub(super) struct PlannedMerge {
+    pub(super) onto: String,
+    pub(super) result: String,
 }
 
 /// What two sides give.
@@ -59,36 +64,23 @@ impl Worktrees {
             let tip = self.tip().await?;
             let ahead_behind = self.ahead_behind(&tip, &final_commit).await?;
             if ahead_behind.ahead.is_empty() {
-                return Ok(MergeResult::Merged { commits: self.merged_commits(worktree, &tip, &final_commit).await? });
+                // It is merged already: by us before a crash, or by the user.
+                return Ok(MergeResult::Merged { commits: self.commits(&worktree.base, &final_commit).await? });
             }
-            let mut record = self.known_record(&worktree.run).await?;
-            let (planned, difference) = match record.planned.take() {
-                // An earlier attempt was interrupted, and has perhaps written half of it.
-                Some(planned) if planned.onto == tip => {
-                    let difference = self.changed(&planned.onto, &planned.result).await?;
-                    (planned, difference)
+            let (result, difference) = match self.join(&tip, &final_commit, &ahead_behind, message).await? {
+                Joined::Conflict(paths) => {
+                    return Ok(MergeResult::Conflict { paths: paths.iter().map(ToString::to_string).collect() });
                 }
-                _ => match self.join(&tip, &final_commit, &ahead_behind, message).await? {
-                    Joined::Conflict(paths) => {
-                        let paths = paths.iter().map(ToString::to_string).collect();
-                        return Ok(MergeResult::Conflict { paths });
-                    }
-                    Joined::Commit(result, difference) => (PlannedMerge { onto: tip, result }, difference),
-                },
+                Joined::Commit(result, difference) => (result, difference),
             };
+            let planned = PlannedMerge { onto: tip, result };
             if let Some(failure) = self.check_result(&planned, gates).await? {
                 return Ok(MergeResult::RedTogether(failure));
             }
-            record.planned = Some(planned.clone());
-            self.write_record(&record).await?;
             match self.fast_forward(worktree, &planned, &difference).await? {
                 FastForward::Yes => {
                     self.remember_simple(&planned, &difference);
-                    let commits = match planned.result == final_commit {
-                        true => ahead_behind.ahead,
-                        false => self.commits(&planned.onto, &planned.result).await?,
-                    };
-                    return Ok(MergeResult::Merged { commits });
+                    return Ok(MergeResult::Merged { commits: ahead_behind.ahead });
                 }
                 FastForward::Moved => {}
                 FastForward::NotNow(why) => return Ok(MergeResult::NotNow { why }),
@@ -107,16 +99,6 @@ impl Worktrees {
         let both = format!("{tip}...{final_commit}");
         let arguments = ["rev-list", "--left-right", "--reverse", "--topo-order", &both, "--"];
         Ok(ahead_behind(&self.home.ask(&arguments).await?).ok_or_else(|| GitError::unexpected("rev-list"))?)
-    }
-
-    /// The commits of a merge that is done already: by us before a crash, or by the user.
-    async fn merged_commits(&self, worktree: &TaskWorktree, tip: &str, final_commit: &str) -> Result<Vec<String>> {
-        match self.known_record(&worktree.run).await?.planned {
-            Some(planned) if self.has(tip, &planned.result).await? => {
-                self.commits(&planned.onto, &planned.result).await
-            }
-            _ => self.commits(&worktree.base, final_commit).await,
-        }
     }
 
     /// The commit that has both. Where one side has all of the other already, that is the commit itself.
@@ -202,7 +184,7 @@ impl Worktrees {
 
     /// The work tree at this path, and whether the user's branch is checked out in it.
     async fn checkout_at(&self, path: &Path) -> Result<Option<(WorkTree, bool)>, GitError> {
-        let found = WorkTree::find(path).await?.filter(|tree| tree.shares_with(&self.home));
+        let found = WorkTree::find(path).await?.filter(|tree| tree.common == self.home.common);
         let Some(tree) = found else { return Ok(None) };
         let branch = tree.branch().await?;
         Ok(Some((tree, branch.as_deref() == Some(self.branch()))))

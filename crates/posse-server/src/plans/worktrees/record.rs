@@ -19,22 +19,14 @@ pub(super) struct WorktreeRecord {
     pub(super) ready: bool,
     /// The last commit of the work. What comes after it is not merged.
     pub(super) final_commit: Option<String>,
-    /// What the user's branch is about to become, or has become.
-    pub(super) planned: Option<PlannedMerge>,
     /// Set if the session works in the user's checkout.
     pub(super) in_place: Option<Start>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PlannedMerge {
-    pub(super) onto: String,
-    pub(super) result: String,
 }
 
 impl WorktreeRecord {
     pub(super) fn new(run: &RunId, branch: String, directory: PathBuf, base: String) -> Self {
         let worktree = TaskWorktree { run: work_of(run), directory, branch, base };
-        Self { worktree, ready: false, final_commit: None, planned: None, in_place: None }
+        Self { worktree, ready: false, final_commit: None, in_place: None }
     }
 
     /// The ref that holds the work; in the user's checkout, the ref of what was there before.
@@ -43,11 +35,6 @@ impl WorktreeRecord {
             Some(start) => start.saved.clone(),
             None => format!("refs/heads/{}", self.worktree.branch),
         }
-    }
-
-    /// Until something of the user's is at stake, all of it can be found out again or done anew.
-    fn needs_sync(&self) -> bool {
-        self.planned.is_some() || self.in_place.is_some()
     }
 }
 
@@ -69,9 +56,10 @@ impl Worktrees {
         self.record(run).await?.ok_or_else(|| WorktreeError::NotMade(run.to_string()))
     }
 
+    /// Without anything of the user's at stake, what is lost when the power goes can be found out again or done anew.
     pub(super) async fn write_record(&self, record: &WorktreeRecord) -> Result<()> {
         let (path, record) = (self.record_path(&record.worktree.run), record.clone());
-        disk::at(path, move |disk, path| write(disk, path, &record, record.needs_sync())).await
+        disk::at(path, move |disk, path| write(disk, path, &record, record.in_place.is_some())).await
     }
 
     /// Returns a function that takes over a work tree of an earlier run, if there is one, in the user's checkout or not as this
@@ -85,7 +73,7 @@ impl Worktrees {
         move |disk, run| {
             let known: Option<WorktreeRecord> = read(disk, &path_in(&earlier, run))?;
             match known.filter(|record| record.ready && record.in_place.is_some() == in_place) {
-                Some(record) => write(disk, &path_in(&state, run), &record, record.needs_sync()).map(|()| true),
+                Some(record) => write(disk, &path_in(&state, run), &record, record.in_place.is_some()).map(|()| true),
                 None => Ok(false),
             }
         }

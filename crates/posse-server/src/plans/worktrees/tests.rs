@@ -49,8 +49,7 @@ pub(crate) fn gates(commands: &[&str]) -> Gates {
 }
 
 pub(crate) async fn begin(worktrees: &Worktrees, task: &str) -> TaskWorktree {
-    let base = worktrees.tip().await.unwrap();
-    worktrees.make(&run(task, 1), &base).await.unwrap()
+    worktrees.make(&run(task, 1)).await.unwrap()
 }
 
 pub(crate) async fn merge(worktrees: &Worktrees, worktree: &TaskWorktree) -> MergeResult {
@@ -180,27 +179,25 @@ async fn unfit_checkouts_are_refused() {
     repo.git(&["update-index", "--add", "--cacheinfo", &format!("160000,{head},vendor/lib")]);
     repo.git(&["commit", "--quiet", "-m", "a submodule"]);
     let worktrees = repo.worktrees().await;
-    let refused = worktrees.make(&run("1", 1), &worktrees.tip().await.unwrap()).await.unwrap_err();
+    let refused = worktrees.make(&run("1", 1)).await.unwrap_err();
     assert!(refused.to_string().starts_with("vendor/lib is a repository within this one"), "{refused}");
 }
 
 #[tokio::test]
-async fn work_lists_commits_and_uncommitted_files() {
+async fn work_is_what_was_committed_or_left() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
-    let worktree = begin(&worktrees, "1").await;
-    assert_eq!(worktrees.work(&worktree).await.unwrap(), Work::default());
-    write(&worktree.directory, ".posse/state", "no work\n");
-    assert!(!worktrees.work(&worktree).await.unwrap().is_there());
-    write(&worktree.directory, "new file", "x\n");
-    write(&worktree.directory, "a", "1\n");
-    git_in(&worktree.directory, &["commit", "--quiet", "-m", "by the session", "a"]);
-    fs::remove_file(worktree.directory.join("b")).unwrap();
-    let work = worktrees.work(&worktree).await.unwrap();
-    let names = |paths: &[GitPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-    assert_eq!((work.commits.len(), names(&work.files).as_str()), (1, "a b \"new file\""));
-    assert!(work.is_there() && work.stat.contains("2 files changed"), "{}", work.stat);
-    assert_eq!(names(&work.dirty), "\"new file\" b");
+    let (one, two) = (begin(&worktrees, "1").await, begin(&worktrees, "2").await);
+    write(&one.directory, ".posse/state", "no work\n");
+    assert!(!worktrees.has_work(&one).await.unwrap());
+    write(&one.directory, "a", "1\n");
+    git_in(&one.directory, &["commit", "--quiet", "-m", "by the session", "a"]);
+    assert!(worktrees.has_work(&one).await.unwrap());
+    fs::remove_file(one.directory.join("b")).unwrap();
+    let stat = worktrees.stat(&one).await.unwrap();
+    assert!(stat.contains("2 files changed"), "{stat}");
+    write(&two.directory, "new file", "x\n");
+    assert!(worktrees.has_work(&two).await.unwrap());
 }
 
 #[tokio::test]
@@ -268,7 +265,7 @@ async fn broken_work_tree_does_not_lead_to_the_users_checkout() {
     write(&repo.root, "a", "the user's\n");
     let worktree = begin(&worktrees, "1").await;
     fs::remove_file(worktree.directory.join(".git")).unwrap();
-    let broken = worktrees.work(&worktree).await.unwrap_err();
+    let broken = worktrees.has_work(&worktree).await.unwrap_err();
     assert!(broken.to_string().ends_with("is not a work area any more; its branch is plan/p-1/1/1"), "{broken}");
     assert!(matches!(merge(&worktrees, &worktree).await, MergeResult::RedTogether(_)));
     assert_eq!(repo.git(&["rev-list", "--count", "HEAD"]), "1");
