@@ -1,13 +1,11 @@
 //! Plans: tasks, each carried out by a headless session of its own. `posse_core::plan` decides; the driver of runs drives it.
 
-mod adopt;
 pub(crate) mod begin;
 pub(crate) mod briefing;
 mod driver;
 pub(crate) mod executor;
 mod keep;
 mod messages;
-mod place;
 pub(crate) mod plan_file;
 mod report;
 mod view;

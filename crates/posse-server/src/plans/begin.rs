@@ -5,22 +5,26 @@ use std::path::Path;
 
 use posse_agents::headless::{Dialect, agent_file};
 use posse_api::{GitRules, PlanIn, PlanSpec, SessionRules};
+use posse_core::engine::Machine;
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::budget::BacklogCap;
-use posse_core::plan::file::{DEFAULT_VALIDATOR, Task};
+use posse_core::plan::file::{DEFAULT_VALIDATOR, Isolation, Task};
+use posse_core::plan::isolation::choose;
+use posse_core::plan::machine::{Part, RunId as SessionId, resume};
 use posse_core::plan::select::{Limits, select};
 use posse_core::plan::settings::{Given, Settings};
 use posse_core::plan::{Plan, Record, State, TaskId, TaskStatus};
 use posse_files::providers::prompt_templates;
 use posse_files::versions;
 
-use super::PlanLedger;
-use super::{briefing, read};
+use super::worktrees::{self, Earlier, WorktreeError, Worktrees};
+use super::{PlanLedger, Plans, briefing, read};
 use crate::api::App;
-use crate::disk::Disk;
-use crate::run::LaunchContext;
-use crate::run::SupervisorError;
+use crate::disk::{self, Disk};
+use crate::environment::Environment;
+use crate::git;
+use crate::run::{LaunchContext, SupervisorError, lock};
 
 /// A request for a run of a plan.
 pub(crate) struct PlanParams {
@@ -35,6 +39,91 @@ pub(crate) struct ItemLimits {
     pub(crate) item: String,
     pub(crate) limit_usd: Option<f64>,
     pub(crate) backlog: Option<BacklogCap>,
+}
+
+impl Plans {
+    /// Finds the place, makes sure that it is fit, and enters into the spec what was found. `last` is the run before.
+    pub(super) async fn find_place(
+        &self,
+        spec: &mut PlanSpec,
+        plan: &Plan,
+        last: Option<&PlanLedger>,
+    ) -> Result<Worktrees, SupervisorError> {
+        let unused = git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(WorktreeError::from)?;
+        spec.remarks.extend(unused.iter().map(|what| format!("not used by posse's git: {what}")));
+        let said = spec.config.isolation(plan);
+        let obstacle = match said {
+            Some(Isolation::InPlace) => None,
+            _ => worktrees::obstacle(spec.directory.as_ref()).await?,
+        };
+        let chosen = choose(said, obstacle.as_ref(), spec.settings.workers)?;
+        spec.git.isolation = chosen.0;
+        spec.remarks.extend(chosen.1);
+        let worktrees = self.worktrees(spec, plan).await?;
+        worktrees.knows_who_commits().await?;
+        if spec.git.isolation == Isolation::InPlace {
+            self.nobody_is_there(&worktrees)?;
+        }
+        let done = |last: &PlanLedger| last.machine.outcome().is_some_and(|(outcome, _)| outcome.is_success());
+        let unfinished = last.filter(|last| !done(last));
+        let earlier = last.map(|last| Earlier { state: self.state_of(last.spec.id), unfinished: !done(last) });
+        worktrees.may_begin(spec.git.allow_dirty, earlier.as_ref()).await?;
+        // Whatever is checked out later, this is the branch of the run.
+        spec.sessions.branch = Some(worktrees.branch().to_owned());
+        spec.git.base = match unfinished.and_then(|last| last.spec.git.base.clone()) {
+            Some(base) => Some(base),
+            None => Some(worktrees.tip().await?),
+        };
+        Ok(worktrees)
+    }
+
+    /// Two runs in one checkout could not tell whose is what.
+    fn nobody_is_there(&self, worktrees: &Worktrees) -> Result<(), SupervisorError> {
+        let in_place = lock(&self.services.in_place);
+        match in_place.iter().find(|(_, root)| *root == worktrees.root()) {
+            None => Ok(()),
+            Some((run, root)) => Err(SupervisorError::Wrong(format!(
+                "run {run} of another plan works in {}; wait until it is over, or stop it",
+                root.display()
+            ))),
+        }
+    }
+
+    /// What an earlier run left done but not judged, or not merged, is continued and not done again: its work trees become this
+    /// run's too. A task whose work tree is gone is done again, as if it had not been tried.
+    /// May be interrupted: the records of the earlier run stay.
+    pub(super) async fn adopt(
+        &self,
+        worktrees: &Worktrees,
+        spec: &mut PlanSpec,
+        plan: Plan,
+        last: Option<&PlanLedger>,
+    ) -> Result<(), SupervisorError> {
+        let same_branch = last.is_some_and(|last| last.spec.branch == spec.branch);
+        let in_place = spec.git.isolation == Isolation::InPlace;
+        let adoption =
+            last.filter(|_| same_branch).map(|last| worktrees.adoption(self.state_of(last.spec.id), in_place));
+        let last = last.map(|last| last.machine.clone());
+        let starts = spec.starts.clone();
+        let mut state = spec.state.clone();
+        let resume = move |disk: &Disk| {
+            let there = |task: &TaskId| match (&adoption, starts.get(task)) {
+                (Some(adoption), Some(&start)) => {
+                    adoption(disk, &SessionId { task: task.clone(), start, part: Part::Work })
+                }
+                _ => Ok(false),
+            };
+            let resumed = resume(&plan, &mut state, last.as_ref(), there)?;
+            Ok::<_, WorktreeError>((state, resumed))
+        };
+        let (state, resumed) = disk::run(resume).await?;
+        spec.state = state;
+        spec.left = resumed.left;
+        spec.remarks.extend(resumed.gone.iter().map(|task| {
+            format!("task {task} was done, but its work is not there for this run any more; it is done again")
+        }));
+        Ok(())
+    }
 }
 
 /// Everything the run goes by, and the plan. `last` is the run of this plan before.
