@@ -5,7 +5,6 @@
 pub(crate) mod guard;
 mod index;
 pub(crate) mod outlived;
-mod places;
 mod refs;
 
 use std::collections::BTreeMap;
@@ -133,6 +132,19 @@ const UNDER_WAY: [(&str, &str); 7] = [
 ];
 
 impl WorkTree {
+    /// The work tree that this directory is in. Git is not asked: it would obey what a session wrote there.
+    pub(crate) async fn find(directory: &Path) -> Result<Option<Self>, GitError> {
+        Self::find_in(&Environment::default(), directory).await
+    }
+
+    /// The same, in this environment; what is done there later is done in it too.
+    pub(crate) async fn find_in(environment: &Environment, directory: &Path) -> Result<Option<Self>, GitError> {
+        Ok(match disk::at(directory, guard::resolve).await? {
+            Found::Tree(places) => Some(Self { places, environment: environment.clone() }),
+            Found::Bare | Found::Nothing => None,
+        })
+    }
+
     /// What the user has begun and not finished: a commit now would become part of it.
     pub(crate) async fn under_way(&self) -> Option<&'static str> {
         let look = |disk: &Disk, directory: &Path| {
