@@ -7,7 +7,7 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
@@ -21,7 +21,6 @@ use posse_core::plan::limits::{QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::{Ended, Evidence};
 use posse_core::status::Exit;
 use posse_core::time::Wall;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
@@ -33,8 +32,7 @@ use crate::disk::{self, Disk};
 use crate::hub::{self, SessionChoice};
 use crate::plans::briefing::PROMPT;
 use crate::pump;
-use crate::run::LaunchContext;
-use crate::run::StepError;
+use crate::run::{LaunchContext, StepError, lock};
 use crate::watched_files::{WatchScope, WatchedFiles};
 
 /// The time that a session has to tidy up before it is killed (spec §4.4).
@@ -117,11 +115,6 @@ impl Over {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Note {
-    ended: Ended,
-}
-
 #[derive(Clone)]
 pub(crate) struct Sessions {
     pub(crate) app: App,
@@ -139,12 +132,13 @@ impl Sessions {
         mut heard: impl FnMut(&Event),
     ) -> Over {
         let note = order.files.join(NOTE);
-        let known = disk::at(&note, Disk::read).await.ok().and_then(|text| serde_json::from_slice::<Note>(&text).ok());
-        if let Some(Note { ended }) = known {
+        let known = disk::at(&note, Disk::read).await.ok().and_then(|text| serde_json::from_slice::<Ended>(&text).ok());
+        if let Some(ended) = known {
             if let Some(terminal) = self.find(&order.name).await {
                 self.end(terminal, &ended).await;
             }
-            let (stream, _) = Stream::open(&order).await.read(&mut heard).await;
+            let stream = Stream::open(&order).await;
+            stream.read(&mut heard).await;
             return stream.over(ended, &order).await;
         }
         let terminal = match self.find(&order.name).await {
@@ -158,9 +152,9 @@ impl Sessions {
             },
         };
         let stream = Stream::open(&order).await;
-        let (ended, stream) = self.follow(terminal, &order, stream, &mut stop, &mut heard).await;
+        let ended = self.follow(terminal, &order, &stream, &mut stop, &mut heard).await;
         // Before it goes: one that is gone without a note would be started again.
-        let written = match serde_json::to_vec(&Note { ended: ended.clone() }) {
+        let written = match serde_json::to_vec(&ended) {
             Ok(text) => disk::at(&note, move |disk, note| disk.write_private_unsynced(note, &text)).await,
             Err(error) => Err(error.into()),
         };
@@ -168,7 +162,7 @@ impl Sessions {
             tracing::warn!("the end of session {} is not written down: {error}", order.name);
         }
         self.end(terminal, &ended).await;
-        let (stream, _) = stream.read(&mut heard).await;
+        stream.read(&mut heard).await;
         stream.over(ended, &order).await
     }
 
@@ -217,63 +211,50 @@ impl Sessions {
         &self,
         terminal: TerminalId,
         order: &Order,
-        mut stream: Stream,
+        stream: &Stream,
         stop: &mut watch::Receiver<bool>,
         heard: &mut impl FnMut(&Event),
-    ) -> (Ended, Stream) {
+    ) -> Ended {
         let mut events = self.app.events.subscribe();
         let (tell, mut grown) = mpsc::unbounded_channel();
-        let _watch = self.files.watch(&stream.path, WatchScope::GrowingFile, move |_, _| {
+        let _watch = self.files.watch(&lock(&stream.0).path, WatchScope::GrowingFile, move |_, _| {
             let _ = tell.send(());
         });
         // The watch begins with a scan.
         let _ = grown.recv().await;
-        (stream, _) = stream.read(heard).await;
+        stream.read(heard).await;
         let mut spoke = Instant::now();
         loop {
-            let view = self.app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await;
-            match view {
+            let record = match self.app.ask(|reply| hub::HubCommand::Show(terminal, reply)).await {
                 // The daemon stops; the session continues, and the next daemon follows it.
                 Err(_) => std::future::pending().await,
-                Ok(None) => return (Ended::Lost, stream),
-                Ok(Some(view)) => match view.record.exit {
-                    Some(Exit::Code(code)) => return (Ended::Exited(code), stream),
-                    Some(Exit::Signal(signal)) => return (Ended::Killed(signal), stream),
-                    Some(Exit::Lost) => return (Ended::Lost, stream),
-                    None => {
-                        // The time while no daemon ran counts too.
-                        let ran =
-                            Duration::from_millis(u64::try_from(crate::now().0 - view.record.created.0).unwrap_or(0));
-                        let late = Instant::now() + order.timeout.saturating_sub(ran);
-                        let silent = spoke + order.idle;
-                        tokio::select! {
-                            () = heard_of(&mut events, terminal) => {}
-                            Some(()) = grown.recv() => {
-                                let grew;
-                                (stream, grew) = stream.read(heard).await;
-                                if grew {
-                                    spoke = Instant::now();
-                                }
-                            }
-                            () = asked_to_stop(stop) => return (Ended::Stopped, stream),
-                            () = self.runs_still(terminal, late) => return (Ended::TimedOut, stream),
-                            () = self.runs_still(terminal, silent) => {
-                                let grew;
-                                (stream, grew) = stream.read(heard).await;
-                                if !grew {
-                                    return (Ended::Stalled, stream);
-                                }
-                                spoke = Instant::now();
-                            }
-                        }
-                    }
-                },
+                Ok(None) => return Ended::Lost,
+                Ok(Some(view)) => view.record,
+            };
+            match record.exit {
+                Some(Exit::Code(code)) => return Ended::Exited(code),
+                Some(Exit::Signal(signal)) => return Ended::Killed(signal),
+                Some(Exit::Lost) => return Ended::Lost,
+                None => {}
+            }
+            // The time while no daemon ran counts too.
+            let ran = Duration::from_millis(u64::try_from(crate::now().0 - record.created.0).unwrap_or(0));
+            let late = Instant::now() + order.timeout.saturating_sub(ran);
+            let is_silent = tokio::select! {
+                () = heard_of(&mut events, terminal) => continue,
+                Some(()) = grown.recv() => false,
+                () = asked_to_stop(stop) => return Ended::Stopped,
+                () = self.runs_still(terminal, late) => return Ended::TimedOut,
+                () = self.runs_still(terminal, spoke + order.idle) => true,
+            };
+            if stream.read(heard).await {
+                spoke = Instant::now();
+            } else if is_silent {
+                return Ended::Stalled;
             }
         }
     }
-}
 
-impl Sessions {
     /// Comes then, if the program is known to run. One that ended while no daemon was there is not too late: its end is told
     /// when the keeper has been heard out.
     async fn runs_still(&self, terminal: TerminalId, then: Instant) {
@@ -323,8 +304,10 @@ async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     }
 }
 
-/// The output of a session, read from its file.
-struct Stream {
+/// The output of a session.
+struct Stream(Arc<Mutex<StreamFile>>);
+
+struct StreamFile {
     path: PathBuf,
     read: u64,
     reader: Reader,
@@ -336,25 +319,44 @@ impl Stream {
     async fn open(order: &Order) -> Self {
         let path = order.files.join("stream.jsonl");
         let said = disk::at(&order.files, SaidLog::open).await;
-        Self { path, read: 0, reader: Reader::new(order.texts.clone()), facts: Facts::default(), said }
+        let (reader, facts) = (Reader::new(order.texts.clone()), Facts::default());
+        Self(Arc::new(Mutex::new(StreamFile { path, read: 0, reader, facts, said })))
     }
 
     /// Reads new output. Reports whether there was any.
-    async fn read(mut self, heard: &mut impl FnMut(&Event)) -> (Self, bool) {
+    async fn read(&self, heard: &mut impl FnMut(&Event)) -> bool {
+        let file = self.0.clone();
         let read_new = move |disk: &Disk| {
-            let before = self.read;
-            let events = self.new_events(disk).unwrap_or_default();
-            let grew = self.read > before;
-            (self, events, grew)
+            let mut file = lock(&file);
+            let before = file.read;
+            (file.new_events(disk).unwrap_or_default(), file.read > before)
         };
-        let (mut stream, events, grew) = disk::run(read_new).await;
+        let (events, grew) = disk::run(read_new).await;
         for event in events {
             heard(&event);
-            stream.facts.add(event);
+            lock(&self.0).facts.add(event);
         }
-        (stream, grew)
+        grew
     }
 
+    async fn over(self, ended: Ended, order: &Order) -> Over {
+        let read_last = move |disk: &Disk, errors: &Path| {
+            let mut file = lock(&self.0);
+            let stderr = end_of(disk, errors);
+            let said_at = last_written(disk, &[&file.path, errors]);
+            let mut last = file.reader.stderr(stderr.as_bytes());
+            last.extend(file.reader.finish());
+            for event in last {
+                file.said.add(disk, &event);
+                file.facts.add(event);
+            }
+            Over { ended, facts: std::mem::take(&mut file.facts), stderr, said_at }
+        };
+        disk::at(order.files.join("stderr.log"), read_last).await
+    }
+}
+
+impl StreamFile {
     fn new_events(&mut self, disk: &Disk) -> std::io::Result<Vec<Event>> {
         let mut file = disk.open_regular(&self.path)?;
         file.seek(SeekFrom::Start(self.read))?;
@@ -366,21 +368,6 @@ impl Stream {
         }
         events.iter().for_each(|event| self.said.add(disk, event));
         Ok(events)
-    }
-
-    async fn over(mut self, ended: Ended, order: &Order) -> Over {
-        let read_last = move |disk: &Disk, errors: &Path| {
-            let stderr = end_of(disk, errors);
-            let said_at = last_written(disk, &[&self.path, errors]);
-            let mut last = self.reader.stderr(stderr.as_bytes());
-            last.extend(self.reader.finish());
-            for event in last {
-                self.said.add(disk, &event);
-                self.facts.add(event);
-            }
-            Over { ended, facts: self.facts, stderr, said_at }
-        };
-        disk::at(order.files.join("stderr.log"), read_last).await
     }
 }
 

@@ -83,7 +83,7 @@ async fn only_one_that_runs_takes_too_long() {
         let stream = Stream::open(&order).await;
         let mut heard = |_: &Event| {};
         tokio::select! {
-            ended = sessions.follow(id, &order, stream, &mut stop, &mut heard) => assert_eq!(ended.0, expected),
+            ended = sessions.follow(id, &order, &stream, &mut stop, &mut heard) => assert_eq!(ended, expected),
             () = hub => panic!("the hub does not end"),
         }
     }
