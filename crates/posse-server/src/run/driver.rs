@@ -10,15 +10,16 @@ use posse_api::{EventBody, RunEntry};
 use posse_core::engine::{Control, Machine, StopHow};
 use posse_core::turn::Level;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::effects::session::Sessions;
 use super::executor::Signal;
 use super::journal::{self, journal_entry};
 use super::ledger::RunLedger;
 use super::messages;
 use super::shared_limits::{LimitsChange, LimitsHandle};
 use super::stop_file::{StopFile, StopWatch};
-use super::supervisor::{ActiveRuns, Supervisor};
+use super::supervisor::{ActiveRuns, RunServices, Supervisor};
 use super::{EffectOf, Effects, EntryOf, Executor, InputOf, Stopping, Workflow};
 use crate::api::App;
 use crate::notify::Notice;
@@ -51,41 +52,58 @@ pub(crate) struct Driver<W: Workflow> {
     pub(crate) local: W::Local,
 }
 
-pub(crate) struct DriverParams<W: Workflow> {
-    pub(crate) ledger: RunLedger<W>,
-    pub(crate) seq: i64,
-    pub(crate) executor: Executor<W>,
-    pub(crate) signals: UnboundedReceiver<Signal<W>>,
-    pub(crate) commands: UnboundedReceiver<Command<W>>,
-    pub(crate) local: W::Local,
-}
-
-impl<W: Workflow> Driver<W> {
-    pub(crate) fn new(supervisor: &Supervisor<W>, app: &App, params: DriverParams<W>) -> Self {
-        let DriverParams { ledger, seq, executor, signals, commands, local } = params;
-        let fields = W::fields(&ledger.spec);
-        let stop_files = &supervisor.services.stop_files;
-        let stop_files = stop_files.watch(fields.directory.as_ref(), fields.stop_files, fields.id, fields.asked);
-        let mut driver = Self {
-            limits: supervisor.services.limits.join(&fields, W::title(&ledger)),
-            stop_files,
+impl<W: Workflow> Supervisor<W> {
+    /// Drives a run in a task of its own.
+    pub(crate) fn drive(
+        &self,
+        app: &App,
+        ledger: RunLedger<W>,
+        seq: i64,
+        (work, local): (W, W::Local),
+        context: Option<LaunchContext>,
+    ) {
+        let spec = ledger.spec.clone();
+        let fields = W::fields(&spec);
+        let id = fields.id;
+        let (sender, commands) = self.enter(id);
+        let (signal, signals) = mpsc::unbounded_channel();
+        let RunServices { files, executable, limits, stop_files, .. } = self.services.clone();
+        let mut driver = Driver {
+            limits: limits.join(&fields, W::title(&ledger)),
+            stop_files: stop_files.watch(fields.directory.as_ref(), fields.stop_files, id, fields.asked),
             seq,
             app: app.clone(),
-            executor,
+            executor: Executor {
+                spec: spec.clone(),
+                sessions: Sessions { app: app.clone(), files, executable },
+                context,
+                state: self.state_of(id),
+                signals: signal,
+                work,
+            },
             signals,
             commands,
-            active: supervisor.active.clone(),
+            active: self.active.clone(),
             stops: BTreeMap::new(),
             waiting: Vec::new(),
             local,
             ledger: Arc::new(ledger),
         };
         driver.update(|_| ());
-        driver
+        let (supervisor, app) = (self.clone(), app.clone());
+        crate::spawn(async move {
+            if driver.drive().await.is_ok() {
+                supervisor.leave(id, &sender);
+                W::ended(&app, &spec).await;
+                super::retention::tidy(&app).await;
+            }
+        });
     }
+}
 
+impl<W: Workflow> Driver<W> {
     /// Drives the run until it has an outcome.
-    pub(crate) async fn drive(mut self) -> Result<(), Stopping> {
+    async fn drive(mut self) -> Result<(), Stopping> {
         // A new run has none.
         let mut effects: VecDeque<EffectOf<W>> = self.ledger.machine.outstanding().iter().cloned().collect();
         effects.extend(W::begin(&mut self).await?);

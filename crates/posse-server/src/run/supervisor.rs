@@ -13,13 +13,12 @@ use posse_core::time::Wall;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 
-use super::driver::{Command, Driver, DriverParams};
-use super::effects::session::Sessions;
+use super::driver::Command;
 use super::journal::{self, Failed, journal_entry};
 use super::ledger::RunLedger;
 use super::shared_limits::SharedLimits;
 use super::stop_file::StopFiles;
-use super::{EntryOf, Executor, InputOf, SpecFields, SupervisorError, Workflow, lock};
+use super::{EntryOf, InputOf, SpecFields, SupervisorError, Workflow, lock};
 use crate::api::App;
 use crate::disk::{self, Disk};
 use crate::run::LaunchContext;
@@ -226,14 +225,14 @@ impl<W: Workflow> Supervisor<W> {
         sent && answer.await.is_ok()
     }
 
-    fn enter(&self, id: RunId) -> (UnboundedSender<Command<W>>, UnboundedReceiver<Command<W>>) {
+    pub(super) fn enter(&self, id: RunId) -> (UnboundedSender<Command<W>>, UnboundedReceiver<Command<W>>) {
         let (commands, inbox) = mpsc::unbounded_channel();
         lock(&self.active).insert(id, ActiveRun { ledger: None, commands: commands.clone() });
         (commands, inbox)
     }
 
     /// Removes a driver that has ended. A new driver of the same run stays.
-    fn leave(&self, id: RunId, commands: &UnboundedSender<Command<W>>) {
+    pub(super) fn leave(&self, id: RunId, commands: &UnboundedSender<Command<W>>) {
         let mut active = lock(&self.active);
         if active.get(&id).is_some_and(|run| run.commands.same_channel(commands)) {
             active.remove(&id);
@@ -361,41 +360,6 @@ impl<W: Workflow> Supervisor<W> {
     /// The usage of sessions, oldest first.
     pub(crate) async fn usage(&self, of: UsageOf) -> Result<Vec<Line>, SupervisorError> {
         self.read(move |disk, database| store::usage(disk, database, &of)).await
-    }
-
-    /// Drives a run in a task of its own.
-    pub(crate) fn drive(
-        &self,
-        app: &App,
-        ledger: RunLedger<W>,
-        seq: i64,
-        opened: (W, W::Local),
-        context: Option<LaunchContext>,
-    ) {
-        let (work, local) = opened;
-        let id = W::fields(&ledger.spec).id;
-        let (sender, commands) = self.enter(id);
-        let (signal, signals) = mpsc::unbounded_channel();
-        let RunServices { files, executable, .. } = self.services.clone();
-        let spec = ledger.spec.clone();
-        let executor = Executor {
-            spec: spec.clone(),
-            sessions: Sessions { app: app.clone(), files, executable },
-            context,
-            state: self.state_of(id),
-            signals: signal,
-            work,
-        };
-        let params = DriverParams { ledger, seq, executor, signals, commands, local };
-        let driver = Driver::new(self, app, params);
-        let (supervisor, app) = (self.clone(), app.clone());
-        crate::spawn(async move {
-            if driver.drive().await.is_ok() {
-                supervisor.leave(id, &sender);
-                W::ended(&app, &spec).await;
-                super::retention::tidy(&app).await;
-            }
-        });
     }
 }
 
