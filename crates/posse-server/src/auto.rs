@@ -1,8 +1,8 @@
 //! Backlog pipelines: from items to archived work. `posse_core::auto` decides; the driver of runs drives it. A project has one
 //! active pipeline at most.
 
+mod agents;
 mod begin;
-mod briefing;
 mod driver;
 mod executor;
 pub(crate) mod log_file;

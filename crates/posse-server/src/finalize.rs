@@ -9,14 +9,13 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Display;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use posse_core::finalize::{self, Change, CommitPlan, GitPath, LeftBecause, Snapshot, Status, Step, Was};
-use sha2::{Digest, Sha256};
 
 pub use crate::git::GitError;
 
@@ -28,8 +27,8 @@ use posse_files::child::{self, ChildError, Leftovers};
 
 /// For `openspec archive`.
 const ARCHIVE: Duration = Duration::from_secs(120);
-/// How much of what is dirty is compared by its content, which takes a second at most; the rest by size and time.
-const HASHED: u64 = 64 << 20;
+/// A larger file is compared by its size and time.
+const HASHED: u64 = 16 << 20;
 /// How often the user may commit at the same moment.
 const TRIES: usize = 5;
 /// How many paths are named in a text.
@@ -105,17 +104,8 @@ pub(crate) async fn snapshot_of(tree: &WorkTree) -> Result<(Snapshot, Vec<Change
     let (changes, ignored) = tree.status_and_ignored().await?;
     let paths: BTreeSet<GitPath> = changes.iter().map(|change| change.path.clone()).collect();
     let root = tree.root.clone();
-    let dirty = disk::run(move |disk| {
-        let mut left_to_hash = HASHED;
-        let was = |path: GitPath| {
-            let file = on_disk(&root, &path);
-            let length = disk.symlink_metadata(&file).map_or(0, |found| found.len());
-            let rest = left_to_hash.checked_sub(length);
-            left_to_hash = rest.unwrap_or(left_to_hash);
-            Was { path, content: content(disk, &file, if rest.is_some() { By::Hash } else { By::SizeAndTime }) }
-        };
-        paths.into_iter().map(was).collect()
-    });
+    let was = move |disk: &Disk, path: GitPath| Was { content: content(disk, &on_disk(&root, &path)), path };
+    let dirty = disk::run(move |disk| paths.into_iter().map(|path| was(disk, path)).collect());
     Ok((Snapshot { root: git_path(&tree.root), dirty: dirty.await, ignored }, changes))
 }
 
@@ -282,7 +272,7 @@ async fn tell_what_is_left(tree: &WorkTree, plan: &CommitPlan, before: &Snapshot
     let users = before.dirty.iter().filter(|was| plan.left.get(&was.path) == Some(&LeftBecause::UsersWork));
     let (users, root) = (users.cloned().collect::<Vec<Was>>(), tree.root.clone());
     let changed_again = move |disk: &Disk| -> Vec<Was> {
-        let now = |was: &Was| content(disk, &on_disk(&root, &was.path), By::of(&was.content));
+        let now = |was: &Was| content(disk, &on_disk(&root, &was.path));
         users.into_iter().filter(|was| now(was) != was.content).collect()
     };
     let changed_again = disk::run(changed_again).await;
@@ -369,52 +359,23 @@ pub(crate) async fn inspect(root: &Path, paths: Vec<GitPath>) -> TreeEntries {
     disk::at(root, inspect).await
 }
 
-/// How contents are compared.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Hash,
-    SizeAndTime,
-}
-
-/// Between size and time, where there is no hash.
-const SIZED: &str = " bytes of ";
-
-impl By {
-    fn of(content: &str) -> Self {
-        if content.contains(SIZED) { By::SizeAndTime } else { By::Hash }
-    }
-}
-
 /// Something that changes when the content does.
-fn content(disk: &Disk, path: &Path, by: By) -> String {
+fn content(disk: &Disk, path: &Path) -> String {
     let Ok(found) = disk.symlink_metadata(path) else { return "absent".into() };
     if found.is_symlink() {
         let target = disk.read_link(path).unwrap_or_default();
-        return format!("link {}", hex(&Sha256::digest(target.as_os_str().as_bytes())));
+        return format!("link {}", crate::sha256(target.as_os_str().as_bytes()));
     }
     if !found.is_file() {
         return "no file".into();
     }
-    if by == By::Hash
-        && let Ok(hash) = hash(disk, path)
+    if found.len() <= HASHED
+        && let Ok(bytes) = disk.read_bounded(path, HASHED)
     {
-        return hash;
+        return crate::sha256(&bytes);
     }
     let modified = found.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    format!("{}{SIZED}{}", found.len(), modified.unwrap_or_default().as_nanos())
-}
-
-fn hash(disk: &Disk, path: &Path) -> io::Result<String> {
-    let mut file = disk.open_regular(path)?;
-    let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
-    while let length @ 1.. = file.read(&mut piece)? {
-        hasher.update(&piece[..length]);
-    }
-    Ok(hex(&hasher.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{} bytes of {}", found.len(), modified.unwrap_or_default().as_nanos())
 }
 
 #[cfg(test)]

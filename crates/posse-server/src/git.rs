@@ -97,6 +97,24 @@ impl GitError {
     }
 }
 
+/// A git without the variables that speak of another repository.
+fn bare_git(environment: &Environment) -> Command {
+    let mut command = Command::new("git");
+    if let Some(variables) = environment.variables() {
+        command.env_clear();
+        command.envs(variables.iter().filter(|(name, _)| !speaks_of_another_repository(OsStr::new(name))));
+    } else {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_of_another_repository(name)) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn failed(what: &'static str) -> impl Fn(io::Error) -> GitError {
+    move |error| GitError::Io { what, error }
+}
+
 impl From<ChildError> for GitError {
     fn from(error: ChildError) -> Self {
         match error {
@@ -264,16 +282,8 @@ impl WorkTree {
             Ok::<_, GitError>((guarded, users_hooks))
         })
         .await?;
-        let mut command = Command::new("git");
+        let mut command = bare_git(&self.environment);
         command.current_dir(&self.root);
-        if let Some(variables) = self.environment.variables() {
-            command.env_clear();
-            command.envs(variables.iter().filter(|(name, _)| !speaks_of_another_repository(OsStr::new(name))));
-        } else {
-            for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_of_another_repository(name)) {
-                command.env_remove(name);
-            }
-        }
         // No person is there to answer. Reads must not take locks that other gits need.
         command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", ":").env("SSH_ASKPASS_REQUIRE", "never");
         command.env("GIT_OPTIONAL_LOCKS", "0");

@@ -56,6 +56,12 @@ fn spawn(future: impl Future<Output = ()> + Send + 'static) -> tokio::task::Join
     tokio::spawn(future)
 }
 
+/// The SHA-256 of some bytes, in hexadecimal digits.
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn now() -> posse_core::time::Wall {
     posse_core::time::Wall(jiff::Timestamp::now().as_millisecond())
 }

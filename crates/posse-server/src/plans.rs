@@ -26,6 +26,7 @@ use tokio::sync::watch;
 
 use crate::api::App;
 use crate::disk::{self, Disk};
+use crate::project_files::real_path;
 use crate::run::LaunchContext;
 use crate::run::journal::{self, journal_entry};
 use crate::run::{RunLedger, StepError, Supervisor, SupervisorError, Workflow, lock};
@@ -201,12 +202,9 @@ async fn show_status(file: &str, task: &TaskId, state: &State) {
     }
 }
 
-/// The file itself, whatever links lead to it: one plan, one name.
 pub(crate) async fn real_file(path: &str) -> Result<String, SupervisorError> {
     let unreadable = |error| SupervisorError::Unreadable { path: path.to_owned(), error };
-    let real = disk::at(path, Disk::canonicalize).await.map_err(unreadable)?;
-    let no_text = |path: std::ffi::OsString| SupervisorError::Wrong(format!("{} is not valid UTF-8", path.display()));
-    real.into_os_string().into_string().map_err(no_text)
+    disk::at(path, real_path).await.map_err(unreadable)
 }
 
 fn read(disk: &Disk, file: &Path) -> Result<String, SupervisorError> {

@@ -6,6 +6,12 @@ use std::path::Path;
 
 use crate::disk::Disk;
 
+/// The path itself, whatever links lead to it: one project or plan, one name.
+pub(crate) fn real_path(disk: &Disk, path: &Path) -> io::Result<String> {
+    let real = disk.canonicalize(path)?.into_os_string().into_string();
+    real.map_err(|path| io::Error::other(format!("{} is not valid UTF-8", path.display())))
+}
+
 /// Makes a directory below a project, and those on the way to it. A link in place of one of them is an error.
 pub(crate) fn make_directory(disk: &Disk, project: &Path, below: &Path) -> io::Result<()> {
     let mut path = project.to_owned();

@@ -21,7 +21,7 @@ use crate::git::{self, WorkTree};
 use crate::plans::begin::{agents, program};
 use crate::plans::briefing;
 use crate::plans::worktrees::{WorktreeError, Worktrees};
-use crate::project_files::make_directory;
+use crate::project_files::{make_directory, real_path};
 use crate::run::LaunchContext;
 use crate::run::SupervisorError;
 use posse_files::providers::prompt_templates;
@@ -29,12 +29,8 @@ use posse_files::providers::prompt_templates;
 /// How long a daemon before us may take to be gone for good.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The project itself, whatever links lead to it: one project, one name.
 pub(super) async fn project(directory: &Path) -> Result<String, SupervisorError> {
-    let wrong = |why: String| SupervisorError::Wrong(format!("{}: {why}", directory.display()));
-    let real =
-        disk::at(directory, Disk::canonicalize).await.map_err(|error| SupervisorError::Wrong(error.to_string()))?;
-    real.into_os_string().into_string().map_err(|_| wrong("its name is not valid UTF-8".into()))
+    disk::at(directory, real_path).await.map_err(SupervisorError::wrong)
 }
 
 /// Everything the pipeline goes by. `last` is the one before in this project.
@@ -62,9 +58,9 @@ pub(super) fn spec(
     }
     let agents = agents(disk, &Path::new(&directory).join(&config.agents_dir))?;
     let (program, _) = program(disk, app, &sessions, context)?;
-    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(SupervisorError::wrong)?;
     for name in ["planner", "verifier"] {
-        briefing::agent(&agents, name).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+        briefing::agent(&agents, name).map_err(SupervisorError::wrong)?;
     }
     Ok(AutoSpec {
         id: RunId::from_random(crate::random() as u32),
@@ -115,8 +111,7 @@ fn inside(path: &str) -> Result<(), SupervisorError> {
 /// The branch in which results are gathered, and the one whose backlog it is, for as long as the pipeline goes on and
 /// whatever is checked out meanwhile.
 pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), SupervisorError> {
-    let git = |error: crate::git::GitError| SupervisorError::Wrong(error.to_string());
-    git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(git)?;
+    git::begin(&Environment::default(), spec.directory.as_ref()).await.map_err(SupervisorError::wrong)?;
     let worktrees = Worktrees::open(worktrees_params(spec, state, None)).await?;
     if worktrees.root() != Path::new(&spec.directory) {
         let text = format!("a pipeline works in the root of a repository; run it in {}", worktrees.root().display());
@@ -124,8 +119,8 @@ pub(super) async fn branches(spec: &mut AutoSpec, state: &Path) -> Result<(), Su
     }
     spec.sessions.branch = Some(worktrees.branch().to_owned());
     spec.settings.branch.clone_from(&spec.sessions.branch);
-    let checked_out = match WorkTree::find(worktrees.root()).await.map_err(git)? {
-        Some(tree) => tree.branch().await.map_err(git)?,
+    let checked_out = match WorkTree::find(worktrees.root()).await.map_err(SupervisorError::wrong)? {
+        Some(tree) => tree.branch().await.map_err(SupervisorError::wrong)?,
         None => None,
     };
     spec.home = Some(checked_out.ok_or_else(|| WorktreeError::Detached(worktrees.root().to_owned()))?);
@@ -137,8 +132,7 @@ pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lo
     let (directory, state) = (directory.to_owned(), state.to_owned());
     let purpose = format!("a pipeline of the posse in {}", home.display());
     let locked = disk::run(move |disk| {
-        let wrong = |error: std::io::Error| SupervisorError::Wrong(error.to_string());
-        make_directory(disk, Path::new(&directory), Path::new(&state)).map_err(wrong)?;
+        make_directory(disk, Path::new(&directory), Path::new(&state)).map_err(SupervisorError::wrong)?;
         let state = Path::new(&directory).join(state);
         match disk.lock(&purpose, &state.join("auto.lock"), LOCK_PATIENCE) {
             Ok(lock) => Ok(lock),
@@ -146,7 +140,7 @@ pub(super) async fn lock(directory: &str, state: &str, home: &Path) -> Result<Lo
                 by: holder.and_then(|holder| holder.purpose).unwrap_or_else(|| "somebody else".into()),
                 directory,
             }),
-            Err(error) => Err(SupervisorError::Wrong(error.to_string())),
+            Err(error) => Err(SupervisorError::wrong(error)),
         }
     });
     locked.await

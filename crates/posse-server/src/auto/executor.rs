@@ -7,6 +7,7 @@ mod plan_run;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use posse_agents::headless::AgentFile;
 use posse_core::auto::messages::{Author, Candidate, Intake, PlanFound, Repair, Step, StepAnswer, StepId};
 use posse_core::auto::{Memory, Pipeline};
 use posse_core::backlog::edit::{append_verification, ask};
@@ -17,12 +18,13 @@ use posse_core::plan::verdict::Judgement;
 use posse_files::backlog::{edit, text};
 use tokio::sync::watch;
 
-use super::briefing::{self, Briefing, Setting};
+use super::agents::catalogue;
 use super::place::{self, Draft, Work, design_path, plan_path};
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::ArchiveError;
 use crate::backlog::checkout::why_away;
 use crate::disk::{self, Disk};
+use crate::plans::briefing::{ReportPlace, SessionOutline, agent};
 use crate::plans::executor::read_report;
 use crate::plans::worktrees::Worktrees;
 use crate::run::effects::session::Over;
@@ -96,7 +98,7 @@ impl Executor<BacklogWork> {
                     // The file shows only how the tasks stand. The same plan, carried out again, is another one.
                     let file = plan_file(&self.spec, &id.item);
                     let (_, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
-                    *hash = place::hash(&format!("{hash} {state:?}"));
+                    *hash = crate::sha256(format!("{hash} {state:?}").as_bytes());
                 }
                 Ok(StepAnswer::PlanChecked(plan))
             }
@@ -213,7 +215,7 @@ impl Executor<BacklogWork> {
         }
         let problems: Option<Vec<String>> = repair.map(|repair| repair.problems.lines().map(str::to_owned).collect());
         let gates = self.spec.gates();
-        let agents = briefing::catalogue(&self.spec);
+        let agents = catalogue(&self.spec);
         let mut conventions = self.spec.conventions.clone();
         let existing = move |disk: &Disk, area: &Path| {
             conventions.retain(|path| disk.exists(&area.join(path)));
@@ -223,7 +225,7 @@ impl Executor<BacklogWork> {
         let full = |path: &str| area.directory.join(path).to_string_lossy().into_owned();
         let writes = vec![full(&plan), full(&design)];
         let (before, spec) = (memory.before, self.spec.clone());
-        let prompt = move |role: &posse_agents::headless::AgentFile, report: &Path, nonce: &str| {
+        let prompt = move |role: &AgentFile, report: &Path, nonce: &str| {
             let report = report.to_string_lossy();
             let brief = planner::PlannerBrief {
                 role: &role.text,
@@ -242,11 +244,9 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (self.spec.config.pipeline.plan_timeout, pipeline.left(&id.item));
-        let (over, briefing) =
-            self.session(id, Work::Plan, &area.directory, writes.clone(), bounds, stop, prompt).await?;
-        let report = disk::at(&briefing.report.file, read_report).await;
-        let mut outcome = self.outcome(&over, planner::TASK, &briefing, report.as_deref(), &writes, pipeline)?;
+        let timeout = self.spec.config.pipeline.plan_timeout;
+        let (over, mut outcome) =
+            self.session(id, Work::Plan, &area.directory, writes, timeout, pipeline, stop, prompt).await?;
         // Without a report its plan is looked at, unless it could not do what it wanted to.
         if over.facts.denials().is_empty() {
             outcome = outcome.without_report(planner::TASK, "");
@@ -267,7 +267,7 @@ impl Executor<BacklogWork> {
         let diff = self.changes(&commits).await;
         let gates = self.spec.gates();
         let (item, spec) = (subject.item.clone(), self.spec.clone());
-        let prompt = move |role: &posse_agents::headless::AgentFile, _: &Path, nonce: &str| {
+        let prompt = move |role: &AgentFile, _: &Path, nonce: &str| {
             let brief = verifier::VerifierBrief {
                 role: &role.text,
                 item: &subject.item,
@@ -279,11 +279,10 @@ impl Executor<BacklogWork> {
             };
             brief.render(&spec.prompts)
         };
-        let bounds = (self.spec.config.task.timeout, pipeline.left(&id.item));
-        let (over, briefing) =
-            self.session(id, Work::Verify, &area.directory, Vec::new(), bounds, stop, prompt).await?;
+        let timeout = self.spec.config.task.timeout;
+        let (over, outcome) =
+            self.session(id, Work::Verify, &area.directory, Vec::new(), timeout, pipeline, stop, prompt).await?;
         let words = over.facts.last_words().unwrap_or_default();
-        let outcome = self.outcome(&over, verifier::TASK, &briefing, None, &[], pipeline)?;
         let outcome = outcome.without_report(verifier::TASK, words);
         let judgement = match &outcome {
             Outcome::Done(report) => verifier::judge(report.verdict.is_some().then_some(report), words, &item),
@@ -293,23 +292,8 @@ impl Executor<BacklogWork> {
         Ok(StepAnswer::SessionEnded { outcome: outcome.into(), judgement: Some(judgement), usage: over.usage() })
     }
 
-    fn outcome(
-        &self,
-        over: &Over,
-        task: &str,
-        briefing: &Briefing,
-        report: Option<&str>,
-        deliverables: &[String],
-        pipeline: &Pipeline,
-    ) -> Result<Outcome, StepError> {
-        let task = task.parse()?;
-        let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
-        let outcome = decide(&Evidence { deliverables, ..over.evidence(&task, &briefing.report.nonce, report, limit) });
-        // Not its fault: what it may spend is what is left of the budget.
-        Ok(if over.spent_all() && !matches!(outcome, Outcome::Done(_)) { Outcome::Interrupted } else { outcome })
-    }
-
-    /// Runs a session to its end, or goes on with it.
+    /// Runs a session to its end, or resumes it, and says what came of it. `writes`: what it has to write in its work tree, in
+    /// full. One that writes nothing reports in its last words.
     #[allow(clippy::too_many_arguments)] // All of it is one session.
     async fn session(
         &self,
@@ -317,30 +301,48 @@ impl Executor<BacklogWork> {
         work: Work,
         area: &Path,
         writes: Vec<String>,
-        (timeout, max_budget_usd): (Duration, Option<f64>),
+        timeout: Duration,
+        pipeline: &Pipeline,
         stop: watch::Receiver<bool>,
-        prompt: impl FnOnce(&posse_agents::headless::AgentFile, &Path, &str) -> String + Send + 'static,
-    ) -> Result<(Over, Briefing), StepError> {
+        prompt: impl FnOnce(&AgentFile, &Path, &str) -> String + Send + 'static,
+    ) -> Result<(Over, Outcome), StepError> {
         let (provider, texts) = self.provider().await?;
         let files = self.session_files(id)?;
-        let (spec, of, area) = (self.spec.clone(), id.clone(), area.to_owned());
-        let write = move |disk: &Disk| {
-            let (spec, provider, id, area, files) = (&*spec, &*provider, &of, &*area, &*files);
-            let setting = Setting { spec, provider, id, work, area, files, writes, max_budget_usd };
-            briefing::write(disk, &setting, prompt)
+        let (spec, item, worktree) = (self.spec.clone(), id.item.clone(), area.to_owned());
+        let (wanted, max_budget_usd) = (writes.clone(), pipeline.left(&id.item));
+        let prepare = move |disk: &Disk| {
+            // The project's own agent of that name, else ours.
+            let role = agent(&spec.agents, work.agent())?;
+            // By the name of the work, not by what the agent's file says: a project's own planner may not do more than ours.
+            let profile = spec.policy().grant_work(work.agent(), &role)?;
+            let report = ReportPlace::make(disk, &files)?;
+            let outline = SessionOutline {
+                rules: &spec.sessions,
+                program: &spec.program,
+                provider: &provider,
+                profile: &profile,
+                worktree: &worktree,
+                files: &files,
+                task: work.as_str(),
+                item: Some(item.as_str()),
+                model: role.model.as_deref(),
+                max_budget_usd,
+                writes: wanted,
+            };
+            let spawn = outline.spawn(disk, &report, &prompt(&role, &report.file, &report.nonce));
+            let (agent, profile, model) = (role.name, profile.name, role.model);
+            Ok::<_, StepError>((SessionSetup { spawn, texts, timeout, agent, profile, model, attempt: None }, report))
         };
-        let briefing = disk::run(write).await?;
-        let setup = SessionSetup {
-            spawn: briefing.spawn.clone(),
-            texts,
-            timeout,
-            agent: briefing.agent.clone(),
-            profile: briefing.profile.name.clone(),
-            model: briefing.model.clone(),
-            attempt: None,
-        };
+        let (setup, report) = disk::run(prepare).await?;
         let over = self.run_session(id, setup, stop).await?;
-        Ok((over, briefing))
+        let text = if writes.is_empty() { None } else { disk::at(&report.file, read_report).await };
+        let task = work.as_str().parse()?;
+        let limit = over.limit(pipeline.quota().probes(), &self.spec.config.rate_limit);
+        let evidence = over.evidence(&task, &report.nonce, text.as_deref(), limit);
+        let outcome = decide(&Evidence { deliverables: &writes, ..evidence });
+        // Not its fault: what it may spend is what is left of the budget.
+        let is_out_of_money = over.spent_all() && !matches!(outcome, Outcome::Done(_));
+        Ok((over, if is_out_of_money { Outcome::Interrupted } else { outcome }))
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use posse_agents::headless::agent_file;
 use posse_api::AutoSpec;
@@ -26,6 +25,7 @@ use crate::git::WorkTree;
 use crate::plans::worktrees::{Gates, TaskWorktree, Worktrees, WorktreesParams};
 use crate::quarantine::put_aside;
 use crate::run::StepError;
+use crate::sha256;
 
 /// What a session is for, and what its work tree is called by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,13 @@ impl Work {
             Self::Plan => planner::TASK,
             Self::Verify => posse_core::backlog::verifier::TASK,
             Self::Design => "design",
+        }
+    }
+
+    pub(super) fn agent(self) -> &'static str {
+        match self {
+            Self::Verify => "verifier",
+            Self::Plan | Self::Design => "planner",
         }
     }
 
@@ -135,14 +142,9 @@ pub(super) fn existing(disk: &Disk, spec: &AutoSpec, item: &Slug) -> Result<Plan
             let problems = "`meta.gates` is not set by a planner: gates come from your own configuration".to_owned();
             PlanFound::Invalid { problems }
         }
-        Ok(_) => PlanFound::Valid { hash: hash(&text) },
+        Ok(_) => PlanFound::Valid { hash: sha256(text.as_bytes()) },
         Err(problems) => PlanFound::Invalid { problems: problems.to_string() },
     })
-}
-
-pub(super) fn hash(text: &str) -> String {
-    use sha2::Digest;
-    sha2::Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A planner's work: which item it is for, and where things go.
@@ -169,7 +171,7 @@ impl Draft<'_> {
         }
         self.bring_design(disk, worktrees, &design.unwrap_or_default()).await?;
         self.place(disk, &text)?;
-        Ok(PlanFound::Valid { hash: hash(&text) })
+        Ok(PlanFound::Valid { hash: sha256(text.as_bytes()) })
     }
 
     fn place(&self, disk: &Disk, text: &str) -> Result<(), StepError> {
@@ -213,9 +215,8 @@ impl Draft<'_> {
         let (slug, task) = (self.item.slug.to_string(), &area.run.task);
         let run = format!("{}/{slug}-{}", self.spec.id, self.number);
         let message = commit_message(&slug, (task, &format!("design for {slug}")), &run, 1);
-        let gates = Gates { commands: Vec::new(), limit: Duration::ZERO, environment: Default::default(), stop: None };
         let not_merged = |why: &str| StepError::because(format!("the design is not merged: {why}"));
-        match worktrees.merge(&area, &message, &gates).await {
+        match worktrees.merge(&area, &message, &Gates::default()).await {
             MergeResult::Merged { .. } => Ok(()),
             MergeResult::Conflict { paths } => Err(not_merged(&paths.join(", "))),
             MergeResult::RedTogether(failure) => Err(not_merged(&failure.message)),

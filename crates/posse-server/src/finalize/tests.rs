@@ -369,20 +369,20 @@ async fn a_commit_that_was_cut_short_is_finished() {
     assert_eq!((repo.head(), repo.status()), (head, "M  b".to_owned()));
 }
 
-#[tokio::test]
-async fn large_files_are_compared_by_size_and_time() {
+#[test]
+fn content_is_told_apart_by_hash_or_by_size_and_time() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a");
-    assert_eq!(content(DISK, &path, By::Hash), "absent");
-    fs::write(&path, "x").unwrap();
-    for by in [By::Hash, By::SizeAndTime] {
-        let first = content(DISK, &path, by);
-        assert!(By::of(&first) == by && content(DISK, &path, by) == first);
-        fs::write(&path, [first.as_bytes(), b"y"].concat()).unwrap();
-        assert_ne!(content(DISK, &path, by), first);
+    assert_eq!(content(DISK, &path), "absent");
+    for length in [1, HASHED + 1] {
+        fs::write(&path, vec![b'x'; length as usize]).unwrap();
+        let first = content(DISK, &path);
+        assert_eq!(content(DISK, &path), first);
+        fs::File::options().append(true).open(&path).unwrap().set_len(length + 1).unwrap();
+        assert_ne!(content(DISK, &path), first);
     }
     symlink("a", place.path().join("l")).unwrap();
-    assert!(content(DISK, &place.path().join("l"), By::Hash).starts_with("link "));
+    assert!(content(DISK, &place.path().join("l")).starts_with("link "));
 }
 
 /// A program in place of openspec.

@@ -20,11 +20,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use posse_core::git_config::{self, Entry};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::{GitError, speaks_of_another_repository};
+use super::{GitError, bare_git, failed};
 use crate::disk::Disk;
 use crate::environment::Environment;
+use crate::sha256 as digest;
 
 /// Entries of the common directory that posse has its own version of, or that mean nothing to git.
 const OWN: [&str; 10] = [
@@ -95,20 +95,12 @@ pub(crate) fn keep_in(directory: PathBuf) {
 }
 
 fn key(path: &Path) -> String {
-    Sha256::digest(path.as_os_str().as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::sha256(path.as_os_str().as_bytes())[..32].to_owned()
 }
 
 /// The directory for what is known of a repository. Only tests have no home: there it lies in the repository.
 fn home(common: &Path) -> PathBuf {
     HOME.get().map_or_else(|| common.join("posse"), |home| home.join(key(common)))
-}
-
-fn failed(what: &'static str) -> impl Fn(io::Error) -> GitError {
-    move |error| GitError::Io { what, error }
 }
 
 impl Places {
@@ -258,7 +250,8 @@ fn owned(disk: &Disk, root: &Path, common: &Path) -> Result<(), GitError> {
     if disk.metadata(common).is_ok_and(|found| found.uid() == us) {
         return Ok(());
     }
-    succeed(disk, bare_git(None).current_dir(root).args(["rev-parse", "--git-dir"]), "rev-parse").map(drop)
+    succeed(disk, bare_git(&Environment::default()).current_dir(root).args(["rev-parse", "--git-dir"]), "rev-parse")
+        .map(drop)
 }
 
 fn succeed(disk: &Disk, command: &mut Command, name: &str) -> Result<Vec<u8>, GitError> {
@@ -270,23 +263,9 @@ fn succeed(disk: &Disk, command: &mut Command, name: &str) -> Result<Vec<u8>, Gi
     Err(GitError::Failed { command: name.into(), words })
 }
 
-/// A git without the variables that speak of another repository.
-fn bare_git(environment: Option<&Environment>) -> Command {
-    let mut command = Command::new("git");
-    if let Some(variables) = environment.and_then(Environment::variables) {
-        command.env_clear().envs(variables);
-    }
-    let inherited: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).collect();
-    for name in inherited.iter().filter(|name| speaks_of_another_repository(name)) {
-        command.env_remove(name);
-    }
-    command.env("LC_ALL", "C").stdin(std::process::Stdio::null());
-    command
-}
-
 /// What the user's own configuration says, without any repository.
 fn users_configuration(disk: &Disk, environment: &Environment) -> Result<Vec<Entry>, GitError> {
-    let mut command = bare_git(Some(environment));
+    let mut command = bare_git(environment);
     command.current_dir("/").env("GIT_DIR", "/dev/null/none").args(["config", "--list", "-z"]);
     let output = disk.output(&mut command).map_err(failed("cannot run git"))?;
     // Without a repository and without a file of the user's git has nothing to list.
@@ -298,7 +277,7 @@ fn entries(disk: &Disk, file: &Path) -> Result<Vec<Entry>, GitError> {
     if read_file(disk, file).is_none() {
         return Ok(Vec::new());
     }
-    let mut command = bare_git(None);
+    let mut command = bare_git(&Environment::default());
     command.current_dir("/").env("GIT_DIR", "/dev/null/none");
     command.args(["config", "--no-includes", "--list", "-z", "--file"]).arg(file);
     Ok(git_config::read(&succeed(disk, &mut command, "config")?))

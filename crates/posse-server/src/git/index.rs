@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use posse_core::finalize::{Change, GitPath, Status, changes, ignored};
 
-use super::{GitError, NOT_INSIDE, WorkTree};
+use super::{GitError, NOT_INSIDE, WorkTree, failed};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::watched_files::gone_within;
 
@@ -34,10 +34,6 @@ impl Draft {
 /// Paths in the form that git reads on standard input.
 fn joined<'a>(paths: impl IntoIterator<Item = &'a GitPath>) -> Vec<u8> {
     paths.into_iter().flat_map(|path| [path.0.as_slice(), b"\0"].concat()).collect()
-}
-
-fn failed(what: &'static str) -> impl Fn(io::Error) -> GitError {
-    move |error| GitError::Io { what, error }
 }
 
 impl WorkTree {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::guard::{Places, read_file};
-use super::{GitError, WorkTree, as_line};
+use super::{GitError, WorkTree, as_line, failed};
 use crate::disk::{self, Disk};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl WorkTree {
             let _ = disk.remove_dir_all(&trash);
             Ok(())
         };
-        disk::run(remove).await.map_err(|error| GitError::Io { what: "cannot remove a work area", error })
+        disk::run(remove).await.map_err(failed("cannot remove a work area"))
     }
 }
 

@@ -103,23 +103,20 @@ impl RunFiles {
     /// Moves the response file to the archive under this number, and says under which name; `None` if there is none.
     pub(super) async fn keep(&self, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
         let files = self.clone();
-        disk::run(move |disk| files.keep_on(disk, key, number, suffix)).await
-    }
-
-    fn keep_on(&self, disk: &Disk, key: Key, number: u32, suffix: Option<Suffix>) -> io::Result<Option<String>> {
-        let from = self.response(key);
-        if disk.symlink_metadata(&from).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            return Ok(None);
-        }
-        self.prepare(disk)?;
-        let taken = |name: &str| disk.symlink_metadata(&self.archive.join(name)).is_ok();
-        let name = files::archive_name(number, key.as_str(), suffix, &taken);
-        match disk.rename(&from, &self.archive.join(&name)) {
-            // Somebody else took it away in between.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-            Ok(()) => Ok(Some(name)),
-        }
+        let keep = move |disk: &Disk, from: &Path| {
+            if disk.symlink_metadata(from).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                return Ok(None);
+            }
+            files.prepare(disk)?;
+            let taken = |name: &str| disk.symlink_metadata(&files.archive.join(name)).is_ok();
+            let name = files::archive_name(number, key.as_str(), suffix, &taken);
+            match disk.rename(from, &files.archive.join(&name)) {
+                // Somebody else took it away in between.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                moved => moved.map(|()| Some(name)),
+            }
+        };
+        disk::at(self.response(key), keep).await
     }
 
     /// As `keep`, for an answer that is in the journal already, or came too late: if it cannot be moved it is left where it is.

@@ -149,7 +149,7 @@ pub(super) fn spec(
     check_mentions(disk, &file, &plan, &agents, project)?;
     replace_missing_validators(&plan, &mut agents);
     let (program, tells_costs) = program(disk, app, &sessions, context)?;
-    let prompts = prompt_templates(&app.paths.prompts()).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+    let prompts = prompt_templates(&app.paths.prompts()).map_err(SupervisorError::wrong)?;
     let state = state(&plan, last, &request.reset)?;
     let given = Given {
         workers: request.workers,
@@ -192,7 +192,7 @@ pub(super) fn spec(
     };
     let policy = spec.policy();
     for name in plan.tasks().map(Task::agent).chain(plan.meta.validation.validators.iter().map(String::as_str)) {
-        let agent = briefing::agent(&spec.agents, name).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+        let agent = briefing::agent(&spec.agents, name).map_err(SupervisorError::wrong)?;
         // A profile that does not exist is found now, not when its first session is due.
         policy.grant(name, Some(&agent)).map_err(|error| SupervisorError::Wrong(format!("agent {name}: {error}")))?;
         if let Some(model) = agent.model {
@@ -268,8 +268,7 @@ pub(crate) fn program(
     sessions: &SessionRules,
     context: &LaunchContext,
 ) -> Result<(String, bool), SupervisorError> {
-    let provider =
-        app.providers.load(disk, &sessions.provider).map_err(|error| SupervisorError::Wrong(error.to_string()))?;
+    let provider = app.providers.load(disk, &sessions.provider).map_err(SupervisorError::wrong)?;
     let manifest = &provider.manifest;
     let (Some(launch), Some(_)) = (&manifest.launch, &manifest.headless) else {
         return Err(SupervisorError::Wrong(format!("{} cannot be used without a terminal", manifest.name)));

@@ -16,6 +16,7 @@ use posse_core::plan::write_set;
 
 use super::driver::PlanWake;
 use crate::disk::{self, Disk};
+use crate::project_files::real_path;
 use crate::run::StepError;
 
 /// As much of a backlog item as goes into a prompt; sessions are told where the file is.
@@ -280,13 +281,10 @@ impl SessionOutline<'_> {
         put(disk, &self.files.join(PROMPT), prompt)?;
         let SessionRules { config, sandbox, .. } = self.rules;
         let dialect = self.provider.manifest.headless.as_ref().ok_or_else(StepError::needs_terminal)?.dialect;
-        let real = |path: &Path| -> Result<String, StepError> {
-            let path = disk.canonicalize(path)?;
-            path.into_os_string()
-                .into_string()
-                .map_err(|path| StepError::because(format!("{} is not valid UTF-8", path.display())))
+        let scope = Scope {
+            directory: real_path(disk, self.worktree)?,
+            results: Some(real_path(disk, &self.files.join("result"))?),
         };
-        let scope = Scope { directory: real(self.worktree)?, results: Some(real(&self.files.join("result"))?) };
         let policy = self.rules.policy();
         let request = Request { dialect, sandbox: *sandbox, profile: self.profile, scope: &scope, policy: &policy };
         let model = self.model.map(|model| config.model(model));
@@ -306,7 +304,7 @@ impl SessionOutline<'_> {
             true => Deliverables::Files(&files),
             false => Deliverables::LastWords,
         };
-        let real = |directory: &str| Some(disk.canonicalize(Path::new(directory)).ok()?.to_str()?.to_owned());
+        let real = |directory: &str| real_path(disk, Path::new(directory)).ok();
         check_flags(&spawn.argv[1..], &request, deliverables, real)?;
         Ok(spawn)
     }

@@ -72,6 +72,12 @@ pub(crate) enum SupervisorError {
     Journal(#[from] Failed),
 }
 
+impl SupervisorError {
+    pub(crate) fn wrong(error: impl std::fmt::Display) -> Self {
+        Self::Wrong(error.to_string())
+    }
+}
+
 impl ApiProblem for SupervisorError {
     fn problem(&self) -> (ProblemKind, Option<&str>) {
         use ProblemKind as Kind;

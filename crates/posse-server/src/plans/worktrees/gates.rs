@@ -15,7 +15,6 @@ use posse_core::plan::file::{Gate, GateWhen, Isolation};
 use posse_core::plan::gates::{GateResult, GateRun, GateVerdict, compare};
 use posse_core::plan::machine::GateFailure;
 use posse_core::secrets::masked;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use super::merge::{PlannedMerge, at_fault};
@@ -32,7 +31,7 @@ const KEPT: usize = 1 << 20;
 /// A check of the whole plan that cannot be made (its server does not run, for example) exits with this, as test suites do.
 const NOT_RUN: i32 = 77;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Gates {
     pub commands: Vec<Gate>,
     /// For one command.
@@ -194,7 +193,7 @@ impl Worktrees {
     }
 
     fn kept_at(&self, tree: &str, gate: &Gate) -> PathBuf {
-        let command: String = Sha256::digest(&gate.command).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let command = crate::sha256(gate.command.as_bytes());
         self.state.join("gates").join(format!("{tree}-{command}.json"))
     }
 

@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use super::after_plan::BEFORE;
 use super::gates::{Base, Place};
-use super::make::NAMES;
 use super::record::WorktreeRecord;
 use super::{Gates, Result, TaskWorktree, WorktreeError, Worktrees, obstacle, record};
 use crate::disk::{self, Disk};
@@ -194,10 +193,9 @@ impl Worktrees {
         let Some(base) = tree.head().await? else { return Err(WorktreeError::NoCommit(tree.root.clone())) };
         self.small_enough(&before).await?;
         let own = loose_of(&self.state).await?.of(&run.task);
-        let saved = match self.record(run).await?.and_then(|record| record.in_place) {
-            Some(start) => start.saved,
-            None => self.unused_ref(run).await?,
-        };
+        // No other run has this name.
+        let state = self.state.file_name().unwrap_or_default().to_string_lossy();
+        let saved = format!("refs/posse/{}/{state}/{run}", self.plan_slug);
         let mut record = WorktreeRecord::new(run, self.branch().to_owned(), tree.root.clone(), base.clone());
         record.in_place = Some(Start { before: before.clone(), guarded, own, saved: saved.clone(), files, end: None });
         // Not ready yet, but after a crash the ref is known to be ours.
@@ -206,17 +204,6 @@ impl Worktrees {
         record.ready = true;
         self.write_record(&record).await?;
         Ok(record.worktree)
-    }
-
-    async fn unused_ref(&self, run: &RunId) -> Result<String> {
-        for number in 1..=NAMES {
-            let end = if number == 1 { String::new() } else { format!("-{number}") };
-            let name = format!("refs/posse/{}/{run}{end}", self.plan_slug);
-            if self.home.last_of(&name).await?.is_none() {
-                return Ok(name);
-            }
-        }
-        Err(WorktreeError::NoName(run.to_string()))
     }
 
     /// Keeps all that is not committed, in the files and in the index, in a commit that no branch has.

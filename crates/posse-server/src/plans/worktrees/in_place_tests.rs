@@ -185,7 +185,8 @@ async fn commits_that_were_there_before_are_not_rewritten() {
     let MergeResult::NotNow { why } = merge(&worktrees, &worktree).await else { panic!("merged") };
     assert!(why.contains(&saved(&worktrees, &worktree).await), "{why}");
     assert!(
-        repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"]).starts_with("refs/posse/p-1/1-1")
+        repo.git(&["for-each-ref", "--contains", &theirs, "--format=%(refname)"])
+            .starts_with("refs/posse/p-1/state/1-1")
     );
     let state = verified("1", "1970-01-01T00:00:00Z");
     let failed = Keeping { state: &State::default(), keep: Duration::ZERO, now: Wall(i64::MAX) };

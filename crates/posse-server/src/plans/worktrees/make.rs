@@ -11,7 +11,7 @@ use crate::disk::{self, Disk};
 use crate::git::GitError;
 
 /// How many names are tried for one work tree; then something else is wrong.
-pub(super) const NAMES: u32 = 100;
+const NAMES: u32 = 100;
 
 impl Worktrees {
     /// Makes the work tree of a session, with the files of the branch that gathers the results. A second call returns the same

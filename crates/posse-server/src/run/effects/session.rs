@@ -21,7 +21,6 @@ use posse_core::plan::limits::{QuotaWaits, Signs, detect};
 use posse_core::plan::outcome::{Ended, Evidence};
 use posse_core::status::Exit;
 use posse_core::time::Wall;
-use sha2::{Digest, Sha256};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::Instant;
 
@@ -283,10 +282,9 @@ async fn heard_of(events: &mut broadcast::Receiver<Arc<LogEvent>>, terminal: Ter
 
 /// Writes how the session was started, for people: the names of the environment's variables, the hash of the prompt.
 async fn write_command<'a>(files: &Path, spawn: &Spawn, variables: impl Iterator<Item = &'a String>) {
-    let hash: String = Sha256::digest(spawn.prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let told = serde_json::json!({
         "argv": spawn.argv,
-        "prompt": format!("sha256:{hash}"),
+        "prompt": format!("sha256:{}", crate::sha256(spawn.prompt.as_bytes())),
         "directory": spawn.directory,
         "environment": variables.collect::<Vec<_>>(),
     });
