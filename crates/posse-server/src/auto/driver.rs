@@ -237,7 +237,7 @@ impl Workflow for BacklogWork {
         let mut effects = Vec::new();
         // The cost of its sessions is in the usage table by now, and decides what follows.
         if let Event::Answered { answer: StepAnswer::PlanEnded { .. }, .. } = &input {
-            effects.extend(driver.look_at_limits(true).await?);
+            effects.extend(driver.look_at_limits().await?);
         }
         effects.extend(driver.apply(input).await?);
         Ok(effects)

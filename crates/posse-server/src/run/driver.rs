@@ -17,7 +17,7 @@ use super::executor::Signal;
 use super::journal::{self, journal_entry};
 use super::ledger::RunLedger;
 use super::messages;
-use super::shared_limits::{LimitsChange, LimitsHandle};
+use super::shared_limits::LimitsHandle;
 use super::stop_file::{StopFile, StopWatch};
 use super::supervisor::{ActiveRuns, RunServices, Supervisor};
 use super::{EffectOf, Effects, EntryOf, Executor, InputOf, Stopping, Workflow};
@@ -107,7 +107,7 @@ impl<W: Workflow> Driver<W> {
         // A new run has none.
         let mut effects: VecDeque<EffectOf<W>> = self.ledger.machine.outstanding().iter().cloned().collect();
         effects.extend(W::begin(&mut self).await?);
-        effects.extend(self.look_at_limits(true).await?);
+        effects.extend(self.look_at_limits().await?);
         if !W::is_started(&self.ledger) {
             effects.extend(self.apply(Control::Started.into()).await?);
         }
@@ -172,10 +172,7 @@ impl<W: Workflow> Driver<W> {
             },
             command = self.commands.recv() => self.obey(command.ok_or(Stopping)?).await,
             wake = W::wait(&mut self.local, &self.ledger) => W::woken(self, wake).await,
-            change = self.limits.changes.recv() => {
-                let change = change.ok_or(Stopping)?;
-                self.look_at_limits(change == LimitsChange::Money).await
-            }
+            Some(()) = self.limits.changes.recv() => self.look_at_limits().await,
             (file, how) = self.stop_files.next() => self.stop_file_found(&file, how).await,
             () = due => self.apply(Control::Tick.into()).await,
         }
@@ -214,10 +211,10 @@ impl<W: Workflow> Driver<W> {
         Ok(effects)
     }
 
-    /// Tells the machine what other runs hold and have spent, if that is news. `money`: sums are read from the usage table.
-    pub(crate) async fn look_at_limits(&mut self, money: bool) -> Effects<W> {
+    /// Tells the machine what other runs hold and have spent, if that is news.
+    pub(crate) async fn look_at_limits(&mut self) -> Effects<W> {
         let mut spent = Vec::new();
-        for level in self.ledger.machine.levels().iter().filter(|level| money && level.of.is_shared()) {
+        for level in self.ledger.machine.levels().iter().filter(|level| level.of.is_shared()) {
             match self.app.plans.spent(level, &W::fields(&self.ledger.spec)).await {
                 Ok(total) => spent.push((level.name.clone(), total)),
                 Err(error) => tracing::warn!("cannot read what other runs have spent: {error}"),

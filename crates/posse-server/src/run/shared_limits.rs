@@ -13,13 +13,6 @@ use tokio::sync::mpsc;
 
 use super::{RunLedger, SpecFields, Workflow, lock};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitsChange {
-    Resources,
-    Money,
-    Hold,
-}
-
 #[derive(Clone, Default)]
 pub(crate) struct SharedLimits {
     inner: Arc<Mutex<LimitsState>>,
@@ -30,7 +23,7 @@ struct LimitsState {
     held: Vec<HeldResource>,
     /// By provider: no session is started before then.
     holds: HashMap<String, Hold>,
-    runs: HashMap<RunId, mpsc::UnboundedSender<LimitsChange>>,
+    runs: HashMap<RunId, mpsc::UnboundedSender<()>>,
 }
 
 /// A resource that a task has. Resources belong to a project: two projects may each have a database.
@@ -84,7 +77,7 @@ impl SharedLimits {
         let mut inner = lock(&self.inner);
         if inner.holds.get(provider).is_none_or(|known| known.until < hold.until) {
             inner.holds.insert(provider.to_owned(), hold.clone());
-            inner.publish(None, LimitsChange::Hold);
+            inner.publish(None);
         }
     }
 }
@@ -100,9 +93,10 @@ impl LimitsState {
         }
     }
 
-    fn publish(&self, besides: Option<RunId>, change: LimitsChange) {
+    /// Wakes the runs.
+    fn publish(&self, besides: Option<RunId>) {
         for (_, send) in self.runs.iter().filter(|(run, _)| Some(**run) != besides) {
-            let _ = send.send(change);
+            let _ = send.send(());
         }
     }
 }
@@ -114,7 +108,7 @@ pub(crate) struct LimitsHandle {
     project: String,
     title: String,
     provider: String,
-    pub(super) changes: mpsc::UnboundedReceiver<LimitsChange>,
+    pub(super) changes: mpsc::UnboundedReceiver<()>,
 }
 
 impl LimitsHandle {
@@ -131,7 +125,7 @@ impl LimitsHandle {
             inner.put(&self.project, name, self.run, task, &self.title);
         }
         if !resources.is_empty() {
-            inner.publish(Some(self.run), LimitsChange::Resources);
+            inner.publish(Some(self.run));
         }
         Ok(())
     }
@@ -142,7 +136,7 @@ impl LimitsHandle {
         let before = inner.held.len();
         inner.held.retain(|held| held.run != self.run || tasks.contains(&held.task));
         if inner.held.len() < before {
-            inner.publish(Some(self.run), LimitsChange::Resources);
+            inner.publish(Some(self.run));
         }
     }
 
@@ -167,7 +161,7 @@ impl LimitsHandle {
 
     /// Publishes that this run has spent money.
     pub(super) fn spent(&self) {
-        lock(&self.shared.inner).publish(Some(self.run), LimitsChange::Money);
+        lock(&self.shared.inner).publish(Some(self.run));
     }
 }
 
@@ -212,7 +206,7 @@ mod tests {
         one.keep(&BTreeSet::from([&task]));
         assert!(two.changes.try_recv().is_err(), "nothing has changed");
         one.keep(&BTreeSet::new());
-        assert_eq!(two.changes.try_recv(), Ok(LimitsChange::Resources));
+        assert_eq!(two.changes.try_recv(), Ok(()));
         assert_eq!(two.acquire(&task, &both), Ok(()), "all or nothing: the port was not kept from others");
         drop(two);
         assert_eq!(one.acquire(&task, &both), Ok(()), "who goes lets go of everything");
@@ -227,11 +221,11 @@ mod tests {
         one.hold(&hold(100));
         one.hold(&hold(100));
         one.hold(&hold(50));
-        assert_eq!((two.changes.try_recv(), two.changes.try_recv().is_err()), (Ok(LimitsChange::Hold), true));
+        assert_eq!((two.changes.try_recv(), two.changes.try_recv().is_err()), (Ok(()), true));
         assert_eq!(two.held(Wall(99)), Some(hold(100)));
         assert_eq!((two.held(Wall(100)), codex.held(Wall(0))), (None, None));
         two.spent();
-        assert_eq!(codex.changes.try_recv(), Ok(LimitsChange::Hold));
-        assert_eq!(codex.changes.try_recv(), Ok(LimitsChange::Money));
+        assert_eq!(codex.changes.try_recv(), Ok(()));
+        assert_eq!(codex.changes.try_recv(), Ok(()));
     }
 }

@@ -94,7 +94,7 @@ impl Driver {
             return Ok(Vec::new());
         }
         // What was spent some time ago may count no more.
-        let mut effects = self.look_at_limits(true).await?;
+        let mut effects = self.look_at_limits().await?;
         effects.extend(self.apply(event).await?);
         Ok(effects)
     }
