@@ -4,7 +4,6 @@
 //! only the plan and the design are taken, and only if the plan is valid: the design comes into the branch like the work of a
 //! task, the plan to where the project keeps its plans.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use posse_agents::headless::agent_file;
@@ -110,7 +109,7 @@ pub(super) async fn clear_planners(worktrees: &Worktrees, disk: &Disk, files: [&
 
 /// Work trees in which nothing was left go.
 pub(super) async fn remove_empty(worktrees: &Worktrees) {
-    if let Err(error) = worktrees.tidy(&BTreeSet::new()).await {
+    if let Err(error) = worktrees.tidy().await {
         tracing::warn!("work areas are left behind: {error}");
     }
 }

@@ -277,7 +277,7 @@ impl Workflow for PlanWork {
 
     async fn close(driver: &mut Driver) -> Result<(), Stopping> {
         driver.write_last().await?;
-        let kept = driver.executor.tidy(driver.ledger.machine.sessions_left()).await;
+        let kept = driver.executor.tidy(driver.ledger.machine.state()).await;
         let path = driver.executor.state.join("report.md");
         let text = report::markdown(&driver.ledger, &kept);
         let written = disk::at(&path, move |disk, path| disk.write_private(path, text.as_bytes())).await;

@@ -1,14 +1,15 @@
 //! Carries out the effects of a run of a plan.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use posse_agents::headless::HeadlessRules;
+use posse_core::plan::State;
 use posse_core::plan::budget::Usage;
 use posse_core::plan::file::Isolation;
+use posse_core::plan::keep::Fate;
 use posse_core::plan::machine::{Effect, Event, Launch, MergeResult, Part, PlanCheck, Run, RunId};
 use posse_core::plan::names::commit_message;
 use posse_core::plan::outcome::{Evidence, FailedHow, Failure, Outcome, decide};
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 
 use super::briefing::{self, Briefing};
 use super::messages;
-use super::worktrees::{Gates, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
+use super::worktrees::{Gates, Keeping, Sweep, TaskWorktree, WorktreeError, Worktrees, at_fault, not_made};
 use crate::disk::{self, Disk, ScratchDir};
 use crate::run::effects::session::Over;
 use crate::run::executor::{SessionSetup, Signal};
@@ -115,16 +116,13 @@ impl Executor<PlanWork> {
         Gates { commands: self.spec.gates(run.plan()), limit: GATE, environment, stop }
     }
 
-    /// What can go of the work trees, goes, but for what is left of these tasks. What is kept, and why.
-    pub(super) async fn tidy(&self, left: BTreeSet<RunId>) -> Vec<String> {
-        // Work trees that are not merged stay in any case, and are told of.
-        let in_use = if self.spec.git.isolation == Isolation::InPlace { left } else { BTreeSet::new() };
-        match &self.work.worktrees {
-            Ok(worktrees) => match worktrees.tidy(&in_use).await {
-                Ok(kept) => kept.iter().map(messages::kept).collect(),
-                Err(error) => vec![error.to_string()],
-            },
-            Err(_) => Vec::new(),
+    /// Removes the work trees that nobody needs. Returns what is kept, and why.
+    pub(super) async fn tidy(&self, state: &State) -> Vec<String> {
+        let Ok(worktrees) = &self.work.worktrees else { return Vec::new() };
+        let keeping = Keeping { state, keep: self.spec.config.git.keep_failed, now: crate::now() };
+        match worktrees.clean(&keeping, Sweep::Remove).await {
+            Ok(all) => all.iter().filter(|kept| kept.fate != Fate::Goes).map(messages::kept).collect(),
+            Err(error) => vec![error.to_string()],
         }
     }
 

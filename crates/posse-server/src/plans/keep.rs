@@ -67,5 +67,5 @@ impl Plans {
 fn kept_work(view: &PlanView, kept: Kept) -> (CleanItem, bool) {
     let name = format!("{} (branch {})", kept.directory.display(), kept.branch);
     let (run, file) = (view.id, view.file.clone());
-    (CleanItem { what: CleanWhat::WorkTree, name, run, file, why: kept.why }, kept.fate == Some(Fate::Goes))
+    (CleanItem { what: CleanWhat::WorkTree, name, run, file, why: kept.why }, kept.fate == Fate::Goes)
 }

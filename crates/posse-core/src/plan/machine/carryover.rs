@@ -1,10 +1,10 @@
 //! Work that a run leaves unvalidated or unmerged. The next run of the plan continues with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Flight, Part, Run, RunId, Stage};
+use super::{Event, Flight, Run, Stage};
 use crate::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 
 /// What a task whose work is done still needs.
@@ -44,16 +44,6 @@ impl Run {
             Stage::Area | Stage::Session | Stage::Gates => None,
         });
         left.collect()
-    }
-
-    /// The sessions whose work is done but not merged.
-    pub fn sessions_left(&self) -> BTreeSet<RunId> {
-        let session = |task: TaskId| RunId {
-            start: self.memory.get(&task).map_or(0, |memory| memory.starts),
-            task,
-            part: Part::Work,
-        };
-        self.left().into_keys().map(session).collect()
     }
 
     /// The number of starts of each task, including earlier runs.

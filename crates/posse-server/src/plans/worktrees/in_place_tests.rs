@@ -60,7 +60,7 @@ async fn work_is_committed_where_it_was_done() {
     // Asked again after a crash.
     let again = Worktrees::open(in_place(&repo)).await.unwrap();
     assert_eq!(merged(&merge(&again, &worktree).await), commits);
-    assert_eq!(again.tidy(&BTreeSet::new()).await.unwrap(), []);
+    assert_eq!(again.tidy().await.unwrap(), []);
     assert_eq!(repo.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main", "nothing is left behind");
 }
 
@@ -132,7 +132,7 @@ async fn t47_what_the_user_has_begun_stays_as_it_is() {
     for (what, expected) in [(":a", "and changed again"), (":loose", "of the user"), ("^2:a", "staged by the user")] {
         assert_eq!(repo.git(&["show", &format!("{saved}{what}")]), expected);
     }
-    let kept = worktrees.tidy(&BTreeSet::new()).await.unwrap();
+    let kept = worktrees.tidy().await.unwrap();
     assert_eq!((kept.len(), kept[0].branch.as_str()), (1, saved.as_str()));
 }
 
@@ -190,9 +190,9 @@ async fn commits_that_were_there_before_are_not_rewritten() {
     );
     let state = verified("1", "1970-01-01T00:00:00Z");
     let failed = Keeping { state: &State::default(), keep: Duration::ZERO, now: Wall(i64::MAX) };
-    assert_eq!(worktrees.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Needed));
+    assert_eq!(worktrees.clean(&failed, Sweep::Remove).await.unwrap()[0].fate, Fate::Needed);
     let done = Keeping { state: &state, ..failed };
-    assert_eq!(worktrees.clean(&done, Sweep::Remove).await.unwrap()[0].fate, Some(Fate::Goes));
+    assert_eq!(worktrees.clean(&done, Sweep::Remove).await.unwrap()[0].fate, Fate::Goes);
     assert_eq!(repo.git(&["for-each-ref", "refs/posse"]), "");
 }
 
@@ -387,8 +387,8 @@ async fn work_of_failed_attempts_goes_when_its_time_is_over() {
     let in_days = |days: i64| Wall(now.0 + days * 24 * 60 * 60 * 1000);
     let told = |kept: &[Kept]| -> Vec<String> {
         let fate = |kept: &Kept| match kept.fate {
-            Some(Fate::Until(_)) => "later".to_owned(),
-            fate => format!("{:?}", fate.unwrap()).to_lowercase(),
+            Fate::Until(_) => "later".to_owned(),
+            fate => format!("{fate:?}").to_lowercase(),
         };
         kept.iter().map(|kept| format!("{} {}", kept.branch.split('/').nth(2).unwrap(), fate(kept))).collect()
     };

@@ -1,6 +1,5 @@
 //! Merging back: what others did stays, what the user has not committed stays, and after a crash it goes on.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -76,7 +75,7 @@ async fn t80_a_conflict_merges_nothing_and_loses_nothing() {
     assert_eq!(merge(&worktrees, &worktree).await, MergeResult::Conflict { paths: vec!["a".into()] });
     assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.status()), (head, String::new()));
     assert_eq!(repo.git(&["show", "plan/p-1/1/1:a"]), "mine");
-    assert_eq!(worktrees.tidy(&BTreeSet::new()).await.unwrap()[0].why, "its work is not merged");
+    assert_eq!(worktrees.tidy().await.unwrap()[0].why, "its work is not merged; its task is not verified");
 }
 
 #[tokio::test]
@@ -202,7 +201,7 @@ async fn t83_green_alone_and_red_together() {
     assert_eq!((failure.message.as_str(), failure.output.as_str()), ("exited with 3", "together"));
     assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
     assert_eq!(repo.git(&["worktree", "list"]).lines().count(), 4, "the bench is one");
-    worktrees.tidy(&BTreeSet::new()).await.unwrap();
+    worktrees.tidy().await.unwrap();
     assert!(!worktrees.state.join("scratch").exists());
 }
 

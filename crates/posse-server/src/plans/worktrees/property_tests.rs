@@ -7,7 +7,7 @@ use std::time::Duration;
 use posse_core::plan::machine::MergeResult;
 use proptest::prelude::*;
 
-use super::tests::{begin, merge, run, words};
+use super::tests::{begin, merge, words};
 use crate::git::test_repo::{Edit, Has, State, TestRepo, apply, edit, state, wait_for_gits};
 
 /// Some of them cannot be there together.
@@ -102,10 +102,7 @@ async fn play(acts: &[Act]) {
                     _ => {}
                 }
             }
-            Act::Tidy => {
-                let in_use = TASKS.iter().filter(|_| commits.is_empty()).map(|task| run(task, 1)).collect();
-                worktrees.tidy(&in_use).await.unwrap();
-            }
+            Act::Tidy => _ = worktrees.tidy().await.unwrap(),
             Act::Restart => worktrees = repo.worktrees().await,
             Act::Work(..) | Act::Seal(_) | Act::Merge(..) => {}
         }

@@ -1,6 +1,5 @@
 //! With the real git, in repositories of the tests' own.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -269,7 +268,7 @@ async fn broken_work_tree_does_not_lead_to_the_users_checkout() {
     assert!(broken.to_string().ends_with("is not a work area any more; its branch is plan/p-1/1/1"), "{broken}");
     assert!(matches!(merge(&worktrees, &worktree).await, MergeResult::RedTogether(_)));
     assert_eq!(repo.git(&["rev-list", "--count", "HEAD"]), "1");
-    assert_eq!(worktrees.tidy(&BTreeSet::new()).await.unwrap().len(), 1, "it is kept");
+    assert_eq!(worktrees.tidy().await.unwrap().len(), 1, "it is kept");
 }
 
 #[tokio::test]
@@ -304,7 +303,7 @@ async fn unfinished_merge_and_refused_commit_are_reported() {
 async fn only_merged_and_clean_work_trees_are_removed() {
     let repo = TestRepo::new();
     let worktrees = repo.worktrees().await;
-    for task in ["merged", "dirty", "unmerged", "uncommitted", "used"] {
+    for task in ["merged", "dirty", "unmerged", "uncommitted"] {
         let worktree = begin(&worktrees, task).await;
         write(&worktree.directory, task, "x\n");
         match task {
@@ -316,21 +315,19 @@ async fn only_merged_and_clean_work_trees_are_removed() {
     let empty = begin(&worktrees, "empty").await;
     let dirty = worktrees.find(&run("dirty", 1)).await.unwrap();
     write(&dirty.directory, "later", "x\n");
-    let used = BTreeSet::from([run("used", 1)]);
     for _ in 0..2 {
-        let kept = worktrees.tidy(&used).await.unwrap();
+        let kept = worktrees.tidy().await.unwrap();
         let shown: Vec<String> = kept.iter().map(|kept| format!("{}: {}", kept.branch, kept.why)).collect();
         assert_eq!(
             shown,
             [
-                "plan/p-1/dirty/1: it has changes that are not committed: later",
-                "plan/p-1/uncommitted/1: it has changes that are not committed: uncommitted",
-                "plan/p-1/unmerged/1: its work is not merged",
+                "plan/p-1/dirty/1: it has changes that are not committed: later; its task is not verified",
+                "plan/p-1/uncommitted/1: it has changes that are not committed: uncommitted; its task is not verified",
+                "plan/p-1/unmerged/1: its work is not merged; its task is not verified",
             ]
         );
     }
     let branches = repo.git(&["branch", "--list", "--format=%(refname:short)", "plan/*"]);
-    assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1\nplan/p-1/used/1");
+    assert_eq!(branches, "plan/p-1/dirty/1\nplan/p-1/uncommitted/1\nplan/p-1/unmerged/1");
     assert!(!empty.directory.exists() && dirty.directory.join("later").exists());
-    assert!(worktrees.find(&run("used", 1)).await.unwrap().directory.join("used").exists());
 }

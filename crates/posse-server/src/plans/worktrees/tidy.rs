@@ -3,7 +3,6 @@
 //!
 //! Any removal may be cut off and repeated: the record goes last.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +24,7 @@ pub(crate) struct Kept {
     pub directory: PathBuf,
     pub branch: String,
     pub why: String,
-    /// What becomes of it later, if that was asked.
-    pub fate: Option<Fate>,
+    pub fate: Fate,
 }
 
 /// What is known of the plan, and for how long work is kept that is not merged.
@@ -38,7 +36,12 @@ pub(crate) struct Keeping<'a> {
     pub now: Wall,
 }
 
-impl Keeping<'_> {
+impl<'a> Keeping<'a> {
+    /// Nothing is known of the tasks: what is not merged stays.
+    fn of_unknown(state: &'a State) -> Self {
+        Self { state, keep: Duration::ZERO, now: crate::now() }
+    }
+
     /// Whether the next run needs to know what was done in the user's checkout: git does not tell.
     fn waits(&self, record: &WorktreeRecord) -> Option<Why> {
         record.in_place.as_ref()?;
@@ -83,81 +86,73 @@ pub(crate) enum Sweep {
 }
 
 impl Worktrees {
-    /// Removes what is done with. What these sessions use stays.
-    pub(crate) async fn tidy(&self, in_use: &BTreeSet<RunId>) -> Result<Vec<Kept>> {
-        self.sweep(in_use, None, Sweep::Remove).await
+    /// Removes what is merged. Returns the rest.
+    pub(crate) async fn tidy(&self) -> Result<Vec<Kept>> {
+        let mut kept = self.clean(&Keeping::of_unknown(&State::default()), Sweep::Remove).await?;
+        kept.retain(|kept| kept.fate != Fate::Goes);
+        Ok(kept)
     }
 
-    /// The work trees of a run that is over, and what becomes of them. Those with `Fate::Goes` are gone, or may go.
+    /// The work trees in which no session works any more, and what becomes of them. Those with `Fate::Goes` are gone, or may go.
     pub(crate) async fn clean(&self, keeping: &Keeping<'_>, sweep: Sweep) -> Result<Vec<Kept>> {
-        self.sweep(&BTreeSet::new(), Some(keeping), sweep).await
-    }
-
-    async fn sweep(&self, in_use: &BTreeSet<RunId>, keeping: Option<&Keeping<'_>>, sweep: Sweep) -> Result<Vec<Kept>> {
-        let used: BTreeSet<PathBuf> = in_use.iter().map(|run| self.record_path(run)).collect();
         let tip = self.tip().await?;
-        let mut kept = Vec::new();
-        for (file, record) in self.records().await?.into_iter().filter(|(file, _)| !used.contains(file)) {
+        let mut all = Vec::new();
+        for (file, record) in self.records().await? {
             let _list = self.list.lock().await;
             // A merged work tree may have been removed while this sweep waited for the lock.
             if disk::at(&file, Disk::exists).await {
-                kept.extend(self.remove_or_keep(record, &tip, keeping, sweep).await?);
+                all.push(self.remove_or_keep(record, &tip, keeping, sweep, true).await?);
             }
         }
         let scratch = self.scratch_directory();
-        if sweep == Sweep::Remove && in_use.is_empty() && disk::at(&scratch, Disk::exists).await {
+        if sweep == Sweep::Remove && disk::at(&scratch, Disk::exists).await {
             let _scratch = self.scratch.lock().await;
             // By force: no session works there, and commands always leave something.
             self.remove_by_git(&scratch).await?;
         }
-        Ok(kept)
+        Ok(all)
     }
 
     /// Removes the work tree of a session whose work is merged, while others may be at work. Returns it if it stays.
     pub(crate) async fn done_with(&self, run: &RunId) -> Result<Option<Kept>> {
         let _list = self.list.lock().await;
-        match self.record(run).await? {
-            // The user's checkout is swept at the end of the run, when no session works there.
-            Some(record) if record.in_place.is_none() => {
-                self.remove_or_keep(record, &self.tip().await?, None, Sweep::Remove).await
-            }
-            _ => Ok(None),
-        }
+        // The user's checkout is swept at the end of the run, when no session works there.
+        let Some(record) = self.record(run).await?.filter(|record| record.in_place.is_none()) else { return Ok(None) };
+        let (tip, state) = (self.tip().await?, State::default());
+        let kept = self.remove_or_keep(record, &tip, &Keeping::of_unknown(&state), Sweep::Remove, false).await?;
+        Ok((kept.fate != Fate::Goes).then_some(kept))
     }
 
-    /// Removes a work tree that may go, and its record. Returns it if it stays, and for `keeping` also if it goes.
+    /// Removes a work tree that may go, and its record.
     async fn remove_or_keep(
         &self,
         record: WorktreeRecord,
         tip: &str,
-        keeping: Option<&Keeping<'_>>,
+        keeping: &Keeping<'_>,
         sweep: Sweep,
-    ) -> Result<Option<Kept>> {
+        with_files: bool,
+    ) -> Result<Kept> {
         // Before it is looked at: what comes on top meanwhile is not removed.
         let last = self.home.last_of(&record.kept_at()).await?;
-        let mut why = self.why_kept(&record, last.as_deref(), tip, keeping.is_some()).await?;
-        let mut fate = None;
-        if let Some(keeping) = keeping {
-            why = why.or_else(|| keeping.waits(&record));
-            fate = Some(match &why {
-                Some(why) => self.fate(&record, why, keeping, sweep).await?,
-                None => Fate::Goes,
-            });
-        }
-        let mut goes = fate.map_or(why.is_none(), |fate| fate == Fate::Goes);
-        let later = fate.filter(|_| !goes).map(|fate| format!("; {fate}")).unwrap_or_default();
-        if goes
+        let why = self.why_kept(&record, last.as_deref(), tip, with_files).await?;
+        let mut why = why.or_else(|| keeping.waits(&record));
+        let mut fate = match &why {
+            Some(why) => self.fate(&record, why, keeping, sweep).await?,
+            None => Fate::Goes,
+        };
+        if fate == Fate::Goes
             && sweep == Sweep::Remove
             && let Some(refused) = self.remove(&record, last.as_deref()).await?
         {
-            fate = fate.map(|_| Fate::Needed);
-            why = Some(refused);
-            goes = false;
+            (why, fate) = (Some(refused), Fate::Needed);
         }
-        let why = why.map_or_else(|| "it is merged".into(), |why| format!("{why}{later}"));
+        let why = match why {
+            None => "it is merged".into(),
+            Some(why) if fate == Fate::Goes => why.to_string(),
+            Some(why) => format!("{why}; {fate}"),
+        };
         let branch = if record.in_place.is_some() { record.kept_at() } else { record.worktree.branch };
-        let kept = Kept { directory: record.worktree.directory, branch, why, fate };
-        Ok((!goes || keeping.is_some()).then_some(kept))
+        Ok(Kept { directory: record.worktree.directory, branch, why, fate })
     }
 
     /// Why a work tree stays. `with_files`: also for what is not committed in a merged one, which `remove` finds in any case.
