@@ -19,7 +19,7 @@ use posse_files::backlog::{edit, text};
 use tokio::sync::watch;
 
 use super::agents::catalogue;
-use super::place::{self, Draft, Work, design_path, plan_path};
+use super::place::{self, Draft, Work, design_path, plan_path, worktrees_params};
 use crate::auto::scan::plan_file;
 use crate::backlog::archive::ArchiveError;
 use crate::backlog::checkout::why_away;
@@ -140,7 +140,7 @@ impl Executor<BacklogWork> {
     }
 
     async fn worktrees(&self, id: &StepId) -> Result<Worktrees, StepError> {
-        place::item_worktrees(&self.spec, &self.state, &id.item).await
+        Ok(Worktrees::open(worktrees_params(&self.spec, &self.state, Some(&id.item))).await?)
     }
 
     fn subject(&self, disk: &Disk, candidate: &Candidate) -> Result<Subject, StepError> {

@@ -81,11 +81,6 @@ pub(super) fn item_in_project<'a>(spec: &'a AutoSpec, kind: Kind, slug: &'a Slug
     ItemPlace { project, shelves: &spec.shelves, slug, kind, source, home }
 }
 
-/// The work trees of one item.
-pub(super) async fn item_worktrees(spec: &AutoSpec, state: &Path, item: &Slug) -> Result<Worktrees, StepError> {
-    Ok(Worktrees::open(worktrees_params(spec, state, Some(item))).await?)
-}
-
 /// The plan and the design of earlier planners go from their work trees. If nothing else is in one, all of it can go.
 pub(super) async fn clear_planners(worktrees: &Worktrees, disk: &Disk, files: [&str; 2], before: u32) {
     for number in 1..before {

@@ -33,8 +33,13 @@ impl Plans {
             if !disk::at(self.state_of(view.id), has_records).await {
                 continue;
             }
+            let work = |kept: Kept| {
+                let name = format!("{} (branch {})", kept.directory.display(), kept.branch);
+                let (run, file) = (view.id, view.file.clone());
+                (CleanItem { what: CleanWhat::WorkTree, name, run, file, why: kept.why }, kept.fate == Fate::Goes)
+            };
             match self.left_by(view, state, sweep).await {
-                Ok(kept) => works.extend(kept.into_iter().map(|kept| kept_work(view, kept))),
+                Ok(kept) => works.extend(kept.into_iter().map(work)),
                 // The project is gone, or on a disk that is not there: another time.
                 Err(error) => tracing::debug!(run = %view.id, "what it left cannot be looked at: {error}"),
             }
@@ -61,11 +66,4 @@ impl Plans {
         let keeping = Keeping { state, keep: spec.config.git.keep_failed, now: crate::now() };
         Ok(worktrees.clean(&keeping, sweep).await?)
     }
-}
-
-/// Work that a run has left behind, and whether it may go, or is gone.
-fn kept_work(view: &PlanView, kept: Kept) -> (CleanItem, bool) {
-    let name = format!("{} (branch {})", kept.directory.display(), kept.branch);
-    let (run, file) = (view.id, view.file.clone());
-    (CleanItem { what: CleanWhat::WorkTree, name, run, file, why: kept.why }, kept.fate == Fate::Goes)
 }

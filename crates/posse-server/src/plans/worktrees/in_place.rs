@@ -341,7 +341,9 @@ impl Worktrees {
             return Ok(Some(format!("{error}; `git log {}` shows it, and `git merge` brings it back", start.saved)));
         }
         let commits = self.home.ask(&["rev-list", head, tip, &format!("^{}", worktree.base), "--"]).await?;
-        let guarded: Vec<Change> = start.guarded.iter().map(|path| as_change(path.clone())).collect();
+        let change =
+            |path| Change { path, new: false, present: true, tracked: true, repository: false, unmerged: false };
+        let guarded: Vec<Change> = start.guarded.iter().cloned().map(change).collect();
         for commit in commits.lines() {
             let arguments =
                 ["diff-tree", "-r", "-z", "-m", "--root", "--no-commit-id", "--name-only", "--no-renames", commit];
@@ -479,8 +481,4 @@ fn changed_since(start: &Start, now: &Snapshot) -> Option<String> {
         named(&changed),
         start.saved
     ))
-}
-
-fn as_change(path: GitPath) -> Change {
-    Change { path, new: false, present: true, tracked: true, repository: false, unmerged: false }
 }

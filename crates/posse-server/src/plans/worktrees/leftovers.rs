@@ -1,8 +1,6 @@
 //! The end of the work on a task. What the session left uncommitted is committed for it, and the last commit is written
 //! down: what checks, validators or curious people leave in the work tree afterwards does not become part of the result.
 
-use std::path::Path;
-
 use posse_core::finalize::{Snapshot, Status, Step};
 use posse_core::plan::file::Isolation;
 
@@ -62,7 +60,9 @@ impl Worktrees {
     pub(super) async fn commit_in_worktree(&self, worktree: &TaskWorktree, message: &str) -> Result<String> {
         let tree = self.tree(worktree).await?;
         self.settle(&tree).await;
-        let (nothing, seen) = (nothing_of_the_users(&tree), self.take_seen(&tree.root));
+        // The status when the session ended counts once.
+        let seen = self.facts().seen.take_if(|(root, _)| *root == tree.root).map(|(_, seen)| seen);
+        let nothing = nothing_of_the_users(&tree);
         let committed = self.commit_changes(&tree, worktree, message, &nothing, seen).await?;
         // Nothing was committed, for an unknown reason.
         let head = committed.head.ok_or_else(|| worktree.broken())?;
@@ -74,11 +74,6 @@ impl Worktrees {
             self.lead_branch(worktree, &head).await?;
         }
         Ok(head)
-    }
-
-    /// The status of a work tree when its session ended. Returned once.
-    fn take_seen(&self, root: &Path) -> Option<(Status, Draft)> {
-        self.facts().seen.take_if(|(of, _)| of.as_path() == root).map(|(_, seen)| seen)
     }
 
     /// A session may have gone to a branch of its own, or to none. Ours then follows, so that it holds all of the work.
