@@ -56,7 +56,7 @@ pub struct LoopView {
     pub terminals: BTreeMap<Role, TerminalId>,
     /// Permissions are accepted by posse itself.
     pub auto_accept: bool,
-    /// The cause of a stop: `asked`, `start`, `turn`, `alone` or `stuck`. `reason` says why.
+    /// The cause of a stop: `asked`, `start`, `turn` or `alone`. `reason` says why.
     pub stop: Option<Stop>,
     pub steps: Vec<StepView>,
     pub state_file: String,

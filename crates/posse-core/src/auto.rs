@@ -7,7 +7,7 @@
 //! - `messages` has its events and effects, `settings` what it goes by.
 //! - `memory` is what it knows of each item, across restarts, with the reason of every decision.
 //! - `evidence` is the gate before the archive: it names what is missing.
-//! - `guards` bound retries and failures.
+//! - `guards` bounds the starts of items.
 
 pub mod evidence;
 pub mod guards;

@@ -6,7 +6,7 @@
 //! - `intake` says whether there is enough in an item to begin, and what to ask if not.
 //! - `edit` is everything that we ever change in the file of an item: its status, our log, our questions, the outcome.
 //! - `names` are the names of the files, and the numbers in them.
-//! - `planner` and `verifier` are what the sessions around a plan are told, `report` what people read afterwards.
+//! - `planner` and `verifier` are what the sessions around a plan are told, `message` what people are told afterwards.
 //!
 //! What an item says is data, written by anybody. It never becomes an instruction of ours, and what we append to it cannot
 //! be mistaken for something its author wrote.
@@ -18,6 +18,7 @@ mod edit_tests;
 pub mod intake;
 mod item;
 mod markdown;
+pub mod message;
 pub mod names;
 pub mod planner;
 #[cfg(test)]
@@ -28,7 +29,6 @@ mod queue_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
-pub mod report;
 pub mod verifier;
 
 pub use dirs::BacklogDirs;

@@ -6,7 +6,7 @@
 //!
 //! Nothing here believes more than it was told. An approval counts only when the gate lets it through, a test has passed
 //! only when the tester said so plainly (`verdict`), and every way through the phases ends: cycles and rounds are
-//! counted, and a phase that was left empty-handed is repeated once.
+//! counted. An answer is never blank: a turn without one has failed.
 
 mod condense;
 pub mod config;
@@ -51,8 +51,6 @@ words! {
 pub enum Next {
     Turn(Key),
     Over(Final),
-    /// It cannot go on by itself; this is why.
-    Stuck(String),
 }
 
 /// How a run ends.
@@ -124,8 +122,6 @@ pub struct Rounds {
     next: Next,
     /// Whose terminal knows the whole task already.
     told: BTreeSet<Role>,
-    /// Phases that were gone back to because they had left nothing. Each once.
-    repeated: Vec<Phase>,
 }
 
 impl Rounds {
@@ -142,8 +138,7 @@ impl Rounds {
     }
 
     fn new(rules: Rules, prompt: Prompt, progress: LoopProgress) -> Rounds {
-        let (told, repeated) = (BTreeSet::new(), Vec::new());
-        Rounds { rules, prompt, progress, next: Next::Turn(Key::Analyst), told, repeated }
+        Rounds { rules, prompt, progress, next: Next::Turn(Key::Analyst), told: BTreeSet::new() }
     }
 
     pub fn next(&self) -> Next {
@@ -287,13 +282,16 @@ impl Rounds {
         notes
     }
 
-    /// Begins a phase, unless the one before it has left nothing to go on.
+    /// Begins a phase; if a state file has nothing to begin it with, the one before it.
     fn enter(&mut self, phase: Phase) -> Vec<Note> {
-        if let Some(missing) = self.missing_for(phase) {
-            return self.repeat(missing.phase(), phase);
-        }
-        self.start_phase(phase);
-        Vec::new()
+        let Some(missing) = self.missing_for(phase) else {
+            self.start_phase(phase);
+            return Vec::new();
+        };
+        let empty = missing.phase();
+        let mut notes = vec![Note::warning(format!("the {empty} left nothing; that phase is repeated"))];
+        notes.extend(self.enter(empty));
+        notes
     }
 
     /// The output that a phase needs, if it is blank.
@@ -304,19 +302,6 @@ impl Rounds {
             Phase::Analyst | Phase::Done => return None,
         };
         self.output(needed).trim().is_empty().then_some(needed)
-    }
-
-    fn repeat(&mut self, empty: Phase, wanted: Phase) -> Vec<Note> {
-        if self.repeated.contains(&empty) {
-            let why = format!("the {empty} left nothing, twice, so the {wanted} has nothing to go on");
-            self.progress.phase = wanted;
-            self.next = Next::Stuck(why.clone());
-            return vec![Note::warning(why)];
-        }
-        self.repeated.push(empty);
-        let mut notes = vec![Note::warning(format!("the {empty} left nothing; that phase is repeated, once"))];
-        notes.extend(self.enter(empty));
-        notes
     }
 
     fn start_phase(&mut self, phase: Phase) {

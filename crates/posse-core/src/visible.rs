@@ -108,6 +108,15 @@ fn is_joined_script(c: char) -> bool {
     !is_unseen(c) && !c.is_numeric() && matches!(u32::from(c), 0x600..=0xdff)
 }
 
+/// A duration for people.
+pub fn lasted(duration: std::time::Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

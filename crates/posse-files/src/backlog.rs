@@ -11,8 +11,8 @@ use std::path::Path;
 
 use posse_core::backlog::edit::NotEdited;
 use posse_core::backlog::names::{new_slug, next_number};
-use posse_core::backlog::queue::{Archived, Backlog, Queue, queue};
-use posse_core::backlog::{BacklogDirs, BadSlug, Item, Kind, Slug, Status, read};
+use posse_core::backlog::queue::{Archived, Backlog, QueueEntry, queue};
+use posse_core::backlog::{BacklogDirs, BadSlug, Item, Kind, Slug, read};
 use posse_core::file_problem::FileProblem;
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ pub struct Other {
 
 impl Scan {
     /// Returns the items in the order of work. `unfinished` and `parked`: see [`Backlog`].
-    pub fn queue(&self, unfinished: &BTreeSet<Slug>, parked: &BTreeMap<Slug, String>) -> Queue {
+    pub fn queue(&self, unfinished: &BTreeSet<Slug>, parked: &BTreeMap<Slug, String>) -> Vec<QueueEntry> {
         let items: Vec<Item> = self.items.iter().map(|found| found.item.clone()).collect();
         let unreadable: Vec<Slug> = self.others.iter().filter_map(|other| other.slug.clone()).collect();
         let archived = &self.archived;
@@ -77,8 +77,7 @@ pub fn scan(disk: &Disk, project: &Path, shelves: &BacklogDirs) -> Scan {
             // What cannot be read proves nothing.
             let status = text(disk, &project.join(&path))
                 .ok()
-                .and_then(|text| read(&slug, Kind::Defect, &path, &text).ok().map(|(item, _)| item.status));
-            let status = status.unwrap_or_else(|| Status::Unknown("unreadable".into()));
+                .and_then(|text| read(&slug, Kind::Defect, &path, &text).ok()?.0.status);
             scan.archived.push(Archived { slug, status, shelf });
         }
     }

@@ -6,24 +6,17 @@ use crate::backlog::Kind;
 use crate::plan::TaskStatus;
 use crate::plan::verdict::Verdict;
 
-/// What was found when somebody looked: the plan's file, the history of the branch, the backlog.
+/// What was found when somebody looked: the plan's file, the history of the branch, the backlog. Part of the journal, so the
+/// reason of a failure is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The tasks of its plan.
-    pub plan: Finding<Vec<(String, TaskStatus)>>,
+    pub plan: Result<Vec<(String, TaskStatus)>, String>,
     /// What its tasks have committed, and of this what is not in the branch that gathers the results.
     pub commits: Vec<String>,
-    pub unreachable: Finding<Vec<String>>,
+    pub unreachable: Result<Vec<String>, String>,
     /// The item is in the backlog, and nowhere else.
     pub item: Place,
-}
-
-/// The result of a look. It is part of the journal, so the reason of a failure is text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Finding<T> {
-    Found(T),
-    Unknown { why: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +33,9 @@ pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec
     let mut missing = Vec::new();
     let mut add = |miss: String| missing.push(miss);
     match &evidence.plan {
-        Finding::Unknown { why } => add(format!("its plan does not load: {why}")),
-        Finding::Found(tasks) if tasks.is_empty() => add("its plan has no tasks".into()),
-        Finding::Found(tasks) => {
+        Err(why) => add(format!("its plan does not load: {why}")),
+        Ok(tasks) if tasks.is_empty() => add("its plan has no tasks".into()),
+        Ok(tasks) => {
             let done = |status| matches!(status, TaskStatus::Verified | TaskStatus::Skipped | TaskStatus::Completed);
             let open = tasks.iter().filter(|(_, status)| !done(*status));
             open.for_each(|(task, status)| add(format!("task {task} is {status}")));
@@ -53,9 +46,9 @@ pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec
         add("no session left a commit, and nobody has verified that none is needed".into());
     }
     match &evidence.unreachable {
-        Finding::Unknown { why } => add(format!("whether its work is in the branch could not be told: {why}")),
-        Finding::Found(commits) if !commits.is_empty() => add(format!("not in the branch: {}", commits.join(", "))),
-        Finding::Found(_) => {}
+        Err(why) => add(format!("whether its work is in the branch could not be told: {why}")),
+        Ok(commits) if !commits.is_empty() => add(format!("not in the branch: {}", commits.join(", "))),
+        Ok(_) => {}
     }
     match (kind, verdict) {
         (_, Some(verdict @ (Verdict::Fail | Verdict::Error))) => add(format!("the last verdict is {verdict:?}")),
@@ -72,7 +65,6 @@ pub fn missing(evidence: &Evidence, kind: Kind, verdict: Option<Verdict>) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::Finding::{Found, Unknown};
     use super::*;
     use crate::auto::tests::good;
 
@@ -80,9 +72,9 @@ mod tests {
     fn every_miss_has_its_reason() {
         use Kind::{Defect, Feature};
         use Verdict::{Error, Fail, Pass, Warn};
-        let task = |status| Evidence { plan: Found(vec![("1".into(), status)]), ..good() };
+        let task = |status| Evidence { plan: Ok(vec![("1".into(), status)]), ..good() };
         let bare = || Evidence { commits: Vec::new(), ..good() };
-        let unknown = || Unknown { why: "git".to_owned() };
+        let unknown = || Err("git".to_owned());
         for (evidence, kind, verdict, expected) in [
             (good(), Feature, None, ""),
             (task(TaskStatus::Skipped), Defect, Some(Pass), ""),
@@ -96,8 +88,8 @@ mod tests {
             (task(TaskStatus::Failed), Feature, None, "task 1 is failed"),
             (task(TaskStatus::Pending), Feature, None, "task 1 is pending"),
             (task(TaskStatus::Suspended), Feature, None, "task 1 is suspended"),
-            (Evidence { plan: Found(Vec::new()), ..good() }, Feature, None, "its plan has no tasks"),
-            (Evidence { unreachable: Found(vec!["c".into()]), ..good() }, Feature, None, "not in the branch: c"),
+            (Evidence { plan: Ok(Vec::new()), ..good() }, Feature, None, "its plan has no tasks"),
+            (Evidence { unreachable: Ok(vec!["c".into()]), ..good() }, Feature, None, "not in the branch: c"),
             (
                 Evidence { item: Place::Archived, ..good() },
                 Feature,
@@ -105,7 +97,7 @@ mod tests {
                 "an item of this name is in the archive already",
             ),
             (
-                Evidence { plan: Unknown { why: "x".into() }, unreachable: unknown(), item: Place::Gone, ..bare() },
+                Evidence { plan: Err("x".into()), unreachable: unknown(), item: Place::Gone, ..bare() },
                 Defect,
                 Some(Error),
                 "its plan does not load: x; no session left a commit, and nobody has verified that none is needed; \

@@ -1,6 +1,4 @@
-//! Bounds of a pipeline: starts per hour, and consecutive failures. The counters survive restarts.
-
-use std::collections::BTreeSet;
+//! The bound on starts per hour. The counter survives restarts.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +7,6 @@ use crate::plan::config::PipelineLimits;
 use crate::time::Wall;
 
 const HOUR: i64 = 3_600_000;
-/// The run ends when this many items in a row fail at once or without spending anything.
-const STREAK: usize = 3;
 
 /// The starts of items within the last hour.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,34 +29,6 @@ impl Starts {
         let all = recent().count();
         (all >= limits.items_per_hour as usize)
             .then(|| format!("loop guard: items were begun {all} times within an hour"))
-    }
-}
-
-/// Items in a row that failed at once or without spending anything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Streak(BTreeSet<Slug>);
-
-impl Streak {
-    pub fn failed(&mut self, item: &Slug) {
-        self.0.insert(item.clone());
-    }
-
-    /// Ends the streak.
-    pub fn broken(&mut self) {
-        self.0.clear();
-    }
-
-    pub fn has(&self, item: &Slug) -> bool {
-        self.0.contains(item)
-    }
-
-    /// Returns why no item may start.
-    pub fn too_long(&self) -> Option<String> {
-        (self.0.len() >= STREAK).then(|| {
-            let items: Vec<&str> = self.0.iter().map(Slug::as_str).collect();
-            format!("{} items in a row failed at once or for nothing: {}", items.len(), items.join(", "))
-        })
     }
 }
 
@@ -98,18 +66,5 @@ mod tests {
         assert!(starts.too_many(&slug("new"), &settings, Wall(30)).is_some());
         starts.note(&slug("x"), Wall(2 * HOUR));
         assert_eq!(starts.0.len(), 1, "what is past is forgotten");
-    }
-
-    #[test]
-    fn a_streak_is_of_different_items() {
-        let mut streak = Streak::default();
-        for item in ["a", "a", "b", "b"] {
-            streak.failed(&slug(item));
-        }
-        assert_eq!(streak.too_long(), None);
-        streak.failed(&slug("c"));
-        assert!(streak.too_long().unwrap().ends_with("a, b, c"));
-        streak.broken();
-        assert_eq!(streak.too_long(), None);
     }
 }

@@ -8,9 +8,8 @@ mod money;
 mod phases;
 mod show;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::guards::Streak;
 use super::memory::{Carried, Memory, Parked, ParkedWhy};
 use super::messages::{Candidate, Effect, Event, Notice, NoticeKind, Step, StepId};
 use super::settings::Settings;
@@ -22,9 +21,6 @@ use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::ids::RunId;
 use crate::plan::budget::{self, Total, set_sums};
 use crate::time::Wall;
-use crate::turn::Level;
-
-pub use show::Why;
 
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
@@ -35,13 +31,12 @@ pub struct Pipeline {
     jobs: BTreeMap<Slug, Job>,
     /// The number of the last step of each item in this run, so that no name is used twice.
     steps: BTreeMap<Slug, u32>,
-    streak: Streak,
+    /// Items in a row that failed at once or without spending anything.
+    streak: BTreeSet<Slug>,
     /// Items that ended in this run.
     handled: Vec<(Slug, ItemOutcome)>,
     /// Items that were parked in this run.
     parked: Vec<Slug>,
-    /// With `once`: the item it is.
-    once: Option<Slug>,
     /// The backlog was scanned at least once.
     looked: bool,
     /// The backlog may have changed since the last scan was requested.
@@ -72,10 +67,8 @@ pub struct Job {
     next_entry: u32,
     /// What this attempt has used.
     spent: Total,
-    /// Consecutive failures that are not the item's fault.
+    /// Consecutive failures of this step that are not the item's fault.
     infra: u32,
-    /// Consecutive verifiers without a verdict.
-    errors: u32,
     /// The hash of the plan's file when it was last checked.
     plan: Option<String>,
     /// The run of its plan, while it is active.
@@ -195,13 +188,13 @@ impl Pipeline {
     /// Whether the checkout is what it was when the pipeline began. `Some`: why not.
     fn checkout_is(&mut self, away: Option<String>) {
         let notice = match (&self.away, &away) {
-            (None, Some(why)) => Some((NoticeKind::CheckoutAway, Level::Warning, why.clone())),
-            (Some(_), None) => Some((NoticeKind::Step, Level::Info, "the checkout is as it was: going on".into())),
+            (None, Some(why)) => Some((NoticeKind::CheckoutAway, why.clone())),
+            (Some(_), None) => Some((NoticeKind::Step, "the checkout is as it was: going on".into())),
             _ => None,
         };
         self.away = away;
-        let Some((what, level, text)) = notice else { return };
-        self.tell(what, level, text.clone());
+        let Some((what, text)) = notice else { return };
+        self.tell(what, text.clone());
         let now = self.progress.now;
         for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
             self.memory(&item).note(now, text.clone());
@@ -234,7 +227,7 @@ impl Pipeline {
             Some(ParkedWhy::ArchiveFailed) => {}
             _ => memory.anew(),
         }
-        self.say(NoticeKind::Step, Level::Info, item, "taken up again: a person asked for it".into());
+        self.step(item, "taken up again: a person asked for it");
         self.stale = true;
     }
 
@@ -243,24 +236,19 @@ impl Pipeline {
     }
 
     /// Notifies people of what concerns no single item.
-    fn tell(&mut self, what: NoticeKind, level: Level, text: String) {
-        self.progress.request(Effect::Tell(Notice { what, level, item: None, text, message: None }));
+    fn tell(&mut self, what: NoticeKind, text: String) {
+        self.progress.request(Effect::Tell(Notice { what, item: None, text, message: None }));
     }
 
     /// Notifies people, and keeps the text in the item's history.
-    fn say(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String) {
-        self.say_with(what, level, item, text, None);
-    }
-
-    /// The same; who is not looking is told in other words.
-    fn say_with(&mut self, what: NoticeKind, level: Level, item: &Slug, text: String, message: Option<String>) {
-        let now = self.progress.now;
+    fn say(&mut self, what: NoticeKind, item: &Slug, text: impl Into<String>, message: Option<String>) {
+        let (now, text) = (self.progress.now, text.into());
         self.memory(item).note(now, text.clone());
-        self.progress.request(Effect::Tell(Notice { what, level, item: Some(item.clone()), text, message }));
+        self.progress.request(Effect::Tell(Notice { what, item: Some(item.clone()), text, message }));
     }
 
     fn step(&mut self, item: &Slug, text: impl Into<String>) {
-        self.say(NoticeKind::Step, Level::Info, item, text.into());
+        self.say(NoticeKind::Step, item, text, None);
     }
 
     /// Starts the step of an item in progress.
@@ -275,7 +263,7 @@ impl Pipeline {
     /// Makes this the item's next step.
     fn ready(&mut self, item: &Slug, step: Step) {
         if let Some(job) = self.jobs.get_mut(item) {
-            (job.step, job.state) = (step, JobState::Ready);
+            (job.step, job.state, job.infra) = (step, JobState::Ready, 0);
         }
     }
 
@@ -300,7 +288,7 @@ impl Pipeline {
             ParkedWhy::ArchiveFailed => NoticeKind::NotArchived,
             _ => NoticeKind::ItemParked,
         };
-        self.say(what, Level::Warning, item, format!("{why}: {reason}"));
+        self.say(what, item, format!("{why}: {reason}"), None);
         self.memory(item).parked = Some(Parked { why, reason, hash, limit_usd });
         self.parked.push(item.clone());
         self.leave(item);
@@ -314,14 +302,14 @@ impl Pipeline {
         let Some(pause) = Backoff::default().infra_pause(job.infra) else { return false };
         job.state = JobState::Resting(now.after(pause));
         let word = job.step.word();
-        self.step(item, format!("{word} could not be tried, again in {} s: {why}", pause.as_secs()));
+        self.step(item, format!("{word} came to nothing, again in {} s: {why}", pause.as_secs()));
         true
     }
 
     /// A session of this item has found out that the quota is used up.
     fn hold_begins(&mut self, item: &Slug, hold: Hold) {
         let text = format!("no session is started for now: {}", hold.reason);
-        self.say(NoticeKind::HoldBegins, Level::Warning, item, text);
+        self.say(NoticeKind::HoldBegins, item, text, None);
         self.carried.quota.limited(hold);
     }
 }

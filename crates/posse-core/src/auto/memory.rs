@@ -52,8 +52,8 @@ pub struct Memory {
     /// The completed phases and their inputs. A phase is skipped while its input is unchanged. A plan exists for the text with this
     /// hash.
     pub planned: Option<String>,
-    pub executed: Option<Executed>,
-    pub verified: Option<Verified>,
+    pub executed: Option<PhaseResult<RunOutcome>>,
+    pub verified: Option<PhaseResult<Verdict>>,
     /// The branch that has its work.
     pub branch: Option<String>,
     /// How the previous attempt failed, for the next planner.
@@ -75,21 +75,13 @@ pub struct Leaving {
     pub hash: String,
 }
 
-/// This plan was carried out for this text of the item.
+/// What came of a phase, and for which text of the item and which plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Executed {
+pub struct PhaseResult<T> {
     pub item: String,
-    /// The hash of the plan's file after the run. Unknown until it is checked.
+    /// The hash of the plan's file. Unknown until it is checked after the run.
     pub plan: Option<String>,
-    pub outcome: RunOutcome,
-}
-
-/// The result was verified.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
-    pub item: String,
-    pub plan: Option<String>,
-    pub verdict: Verdict,
+    pub result: T,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -289,7 +289,6 @@ impl Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     pub what: NoticeKind,
-    pub level: Level,
     pub item: Option<Slug>,
     pub text: String,
     /// The text for messages, if it differs.
@@ -317,6 +316,13 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
+    pub fn level(self) -> Level {
+        match self {
+            Self::Step | Self::ItemStarted | Self::ItemPlanned | Self::ItemFinished | Self::HoldEnds => Level::Info,
+            _ => Level::Warning,
+        }
+    }
+
     /// As in the log files of a pipeline.
     pub fn word(self) -> &'static str {
         match self {

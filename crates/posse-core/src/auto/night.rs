@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::evidence::{Evidence, Finding, Place};
+use super::evidence::{Evidence, Place};
 use super::memory::Standing;
 use super::messages::{Candidate, Effect, Event, Intake, PlanFound, Step, StepAnswer, StepId};
 use super::settings::{Mode, Settings};
@@ -234,15 +234,15 @@ impl Outside {
                 let thing = self.thing(item);
                 let evidence = match &thing.plan {
                     None => Evidence {
-                        plan: Finding::Unknown { why: "there is none".into() },
+                        plan: Err("there is none".into()),
                         commits: Vec::new(),
-                        unreachable: Finding::Found(Vec::new()),
+                        unreachable: Ok(Vec::new()),
                         item: Place::InBacklog,
                     },
                     Some(plan) => Evidence {
-                        plan: Finding::Found(vec![("1".into(), plan.tasks)]),
+                        plan: Ok(vec![("1".into(), plan.tasks)]),
                         commits: plan.commits.clone(),
-                        unreachable: Finding::Found(if plan.merged { Vec::new() } else { plan.commits.clone() }),
+                        unreachable: Ok(if plan.merged { Vec::new() } else { plan.commits.clone() }),
                         item: Place::InBacklog,
                     },
                 };
@@ -407,23 +407,19 @@ impl Night {
         let again = self.read_back(&self.journal);
         let looked = self.journal.iter().any(|(event, _)| matches!(event, Event::Scanned { .. }));
         for (item, thing) in self.world.things.iter().filter(|_| looked) {
-            let why = pipeline.why(item).unwrap();
-            assert_eq!(again.why(item), Some(why.clone()));
-            assert!(!why.reason.is_empty(), "{item}");
-            match thing.place {
-                Shelf::Archive | Shelf::Failed => {
-                    assert_eq!(why.standing, Standing::Ended, "{why:?}");
-                    assert_eq!(thing.moves, 1, "{item}");
-                    let last = &why.history.last().unwrap().text;
-                    assert!(last.starts_with(&why.reason), "{why:?}");
-                }
-                Shelf::Backlog => {
-                    assert!(!matches!(why.standing, Standing::Ended | Standing::Gone), "{item} is lost: {why:?}");
-                    if why.standing == Standing::Parked {
-                        let last = &why.history.last().unwrap().text;
-                        assert!(last.starts_with(&why.reason), "{why:?}");
-                    }
-                }
+            let (standing, reason) = pipeline.why(item).unwrap();
+            assert_eq!(again.why(item), Some((standing, reason.clone())));
+            assert!(!reason.is_empty(), "{item}");
+            let is_ended = thing.place != Shelf::Backlog;
+            assert_eq!(
+                is_ended,
+                matches!(standing, Standing::Ended | Standing::Gone),
+                "{item}: {standing:?}, {reason}"
+            );
+            assert_eq!(thing.moves, u32::from(is_ended), "{item}");
+            if is_ended || standing == Standing::Parked {
+                let last = &pipeline.carried().items[item].history.last().unwrap().text;
+                assert!(last.starts_with(&reason), "{item}: {last}, {reason}");
             }
         }
     }
@@ -511,8 +507,8 @@ fn all_night(parallel: u32, seeds: std::ops::Range<u64>, ends: [&str; 2]) {
             if is_through(&pipeline) {
                 let left = night.world.backlog();
                 for candidate in &left {
-                    let why = pipeline.why(&candidate.item).unwrap();
-                    assert!(matches!(why.standing, Standing::Parked | Standing::Held), "{why:?}");
+                    let (standing, why) = pipeline.why(&candidate.item).unwrap();
+                    assert!(matches!(standing, Standing::Parked | Standing::Held), "{why}");
                 }
                 // What waits for people gets its answer, a few times. Then it may wait.
                 asked += 1;

@@ -7,8 +7,8 @@ mod people;
 mod together;
 mod way;
 
-use super::evidence::{Evidence, Finding, Place};
-use super::memory::Standing;
+use super::evidence::{Evidence, Place};
+use super::memory::{Memory, Standing};
 use super::messages::{Candidate, Effect, Event, Intake, PlanFound, Step, StepAnswer, StepId};
 use super::settings::{Mode, Settings};
 use super::{Carried, Pipeline};
@@ -71,9 +71,9 @@ pub(super) fn judgement(verdict: Verdict) -> Judgement {
 
 pub(super) fn good() -> Evidence {
     Evidence {
-        plan: Finding::Found(vec![("1".into(), TaskStatus::Verified)]),
+        plan: Ok(vec![("1".into(), TaskStatus::Verified)]),
         commits: vec!["c".into()],
-        unreachable: Finding::Found(Vec::new()),
+        unreachable: Ok(Vec::new()),
         item: Place::InBacklog,
     }
 }
@@ -107,6 +107,33 @@ impl Bench {
             let scanned = self.pipeline.difference(self.backlog.clone(), None);
             self.effects.extend(self.pipeline.handle(scanned, Wall(self.clock)));
         }
+    }
+
+    /// The backlog has changed.
+    fn rescan(&mut self) {
+        let scanned = self.pipeline.difference(self.backlog.clone(), None);
+        self.tell(scanned);
+    }
+
+    /// The next run.
+    fn next_run(self, settings: Settings) -> Self {
+        Self::carried(settings, self.backlog, self.pipeline.carried().for_the_next(), self.clock)
+    }
+
+    /// Waits for the next timer, if there is one.
+    fn wait(&mut self) {
+        if let Some(deadline) = self.pipeline.deadline() {
+            self.clock = deadline.0;
+            self.tell(Event::Time);
+        }
+    }
+
+    fn memory(&self, item: &str) -> &Memory {
+        &self.pipeline.carried().items[&slug(item)]
+    }
+
+    fn history(&self, item: &str) -> Vec<&str> {
+        self.memory(item).history.iter().map(|line| line.text.as_str()).collect()
     }
 
     fn turn_to(&mut self, item: &str) {
@@ -189,20 +216,38 @@ impl Bench {
         self.answer(StepAnswer::Retired { place: "there".into(), message: "it is done".into() });
     }
 
+    /// Up to its planner.
+    #[track_caller]
+    fn begun(&mut self) {
+        self.intake();
+        self.checked(PlanFound::Missing);
+    }
+
+    /// From its planner to a valid plan.
+    #[track_caller]
+    fn plans(&mut self) {
+        self.planner(over());
+        self.checked(valid());
+    }
+
     /// Up to a valid plan.
     #[track_caller]
     fn planned(&mut self) {
-        self.intake();
-        self.checked(PlanFound::Missing);
-        self.planner(over());
+        self.begun();
+        self.plans();
+    }
+
+    /// Its plan is carried out.
+    #[track_caller]
+    fn carried_out(&mut self) {
+        self.executed(RunOutcome::Verified);
         self.checked(valid());
     }
 
     /// From its execution to the end of a feature.
     #[track_caller]
     fn done(&mut self) {
-        self.executed(RunOutcome::Verified);
-        self.checked(valid());
+        self.carried_out();
         self.gathered(good());
         self.retired(ItemOutcome::Completed);
     }
@@ -216,9 +261,9 @@ impl Bench {
 
     #[track_caller]
     fn why(&self, item: &str, standing: Standing, reason: &str) {
-        let why = self.pipeline.why(&slug(item)).unwrap();
-        assert_eq!(why.standing, standing, "{why:?}");
-        assert!(why.reason.contains(reason), "{why:?}");
+        let (found, why) = self.pipeline.why(&slug(item)).unwrap();
+        assert_eq!(found, standing, "{why}");
+        assert!(why.contains(reason), "{why}");
     }
 }
 

@@ -5,11 +5,12 @@
 
 use std::fmt::Write as _;
 
-use super::read::{Parts, take_apart};
-use super::{Clarification, Item, ItemEnd, ItemOutcome, Kind, Status, read};
+use super::item::{plain_title, says_something};
+use super::read::{Parts, STATUS, take_apart};
+use super::{Clarification, Item, ItemEnd, ItemOutcome, Kind, LogEntry, Status, read};
 use crate::file_problem::{FileProblems, ProblemList};
 use crate::plan::edit::Edits;
-use crate::plan::verdict::Verdict;
+use crate::plan::verdict::Judgement;
 use crate::visible::{capitalised, shortened, words_of};
 
 /// Titles of the sections that are ours, in small letters.
@@ -35,19 +36,6 @@ pub enum NotEdited {
     NotAsked,
 }
 
-/// What a verification came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verification {
-    /// From 1; `Item::next_verification` says it.
-    pub number: u32,
-    /// As people read it: `2026-02-10 14:05`.
-    pub at: String,
-    pub verdict: Verdict,
-    /// What was tried, and whether it held.
-    pub checks: Vec<(bool, String)>,
-    pub findings: Vec<String>,
-}
-
 /// What is written when the work on an item is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutcomeBlock {
@@ -65,56 +53,54 @@ pub struct OutcomeBlock {
 }
 
 /// Gives the item another status.
-pub fn set_status(text: &str, status: &Status) -> Result<String, NotEdited> {
+pub fn set_status(text: &str, status: Status) -> Result<String, NotEdited> {
     let edited = with_status(text, status)?;
-    proven(text, edited, "the status", |before, after| {
-        before.status = status.clone();
-        after.status == *status
-    })
+    proven(text, edited, "the status", |before, _| before.status = Some(status))
 }
 
-fn with_status(text: &str, status: &Status) -> Result<String, NotEdited> {
+fn with_status(text: &str, status: Status) -> Result<String, NotEdited> {
     let parts = parts(text)?;
     let mut edits = Edits { text, splices: Vec::new() };
-    if let Some(value) = parts.status() {
-        edits.splices.push((value.at.start..value.at.end, heading_word(status)));
-    }
-    if let Some((node, fence)) = &parts.front {
-        match node.get("status") {
+    let headings = &parts.values[STATUS];
+    edits.splices.extend(headings.iter().map(|value| (value.at.start..value.at.end, heading_word(status))));
+    match &parts.front {
+        Some((node, fence)) => match node.get("status") {
             Some(entry) => {
                 let replaced = edits.replace(entry, status.as_str());
                 replaced.ok_or(NotEdited::WouldChangeMore("the status"))?;
             }
-            None if parts.status().is_some() => {}
+            None if !headings.is_empty() => {}
             None => {
-                let line = format!("status: {}{}", status.as_str(), line_end(text));
+                let line = format!("status: {status}{}", line_end(text));
                 edits.splices.push((fence.start..fence.start, line));
             }
-        }
-    } else if parts.status().is_none() {
-        let end = line_end(text);
-        let line = format!("## Status: {}", heading_word(status));
-        match parts.title.map(|title| parts.lines[title].at.end) {
-            Some(at) => edits.splices.push((at..at, format!("{end}{end}{line}"))),
-            None => edits.splices.push((0..0, format!("{line}{end}{end}"))),
+        },
+        None if !headings.is_empty() => {}
+        None => {
+            let end = line_end(text);
+            let line = format!("## Status: {}", heading_word(status));
+            match parts.title.map(|title| parts.lines[title].at.end) {
+                Some(at) => edits.splices.push((at..at, format!("{end}{end}{line}"))),
+                None => edits.splices.push((0..0, format!("{line}{end}{end}"))),
+            }
         }
     }
     Ok(edits.apply())
 }
 
 /// `In Progress`, as headings have it.
-fn heading_word(status: &Status) -> String {
+fn heading_word(status: Status) -> String {
     status.as_str().split('_').map(capitalised).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes an entry into the verification log. One of this number that is there already stays as it is.
-pub fn append_verification(text: &str, verification: &Verification) -> Result<String, NotEdited> {
-    let item = item(text)?;
-    if item.log.iter().any(|entry| entry.number == verification.number) {
+/// Writes a judgement into the verification log, unless the log has an entry of this number. `at` is the time as people read
+/// it; `Item::next_verification` says the number.
+pub fn append_verification(text: &str, number: u32, at: &str, judgement: &Judgement) -> Result<String, NotEdited> {
+    if item(text)?.log.iter().any(|entry| entry.number == number) {
         return Ok(text.to_owned());
     }
-    let mut entry = format!("### Verification #{} - {}\n\n", verification.number, one_line(&verification.at));
-    let _ = writeln!(entry, "**Verdict: {}**\n", verification.verdict);
+    let verdict = judgement.verdict;
+    let mut entry = format!("### Verification #{number} - {}\n\n**Verdict: {verdict}**\n\n", one_line(at));
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             let left = lines.len().saturating_sub(LINES_MAX);
@@ -126,17 +112,19 @@ pub fn append_verification(text: &str, verification: &Verification) -> Result<St
             entry.push('\n');
         }
     };
-    let check = |(held, what): &(bool, String)| format!("- [{}] {}\n", if *held { "x" } else { " " }, one_line(what));
-    list("Checks performed:", verification.checks.iter().map(check).collect());
-    list("Findings:", verification.findings.iter().map(|finding| format!("- {}\n", one_line(finding))).collect());
+    let check = |finding: &String| {
+        ["[PASS]", "[WARN]", "[FAIL]"].into_iter().find_map(|mark| {
+            let what = finding.trim().strip_prefix(mark)?;
+            Some(format!("- [{}] {}\n", if mark == "[PASS]" { "x" } else { " " }, one_line(what)))
+        })
+    };
+    list("Checks performed:", judgement.findings.iter().filter_map(check).collect());
+    let open = judgement.findings.iter().filter(|finding| !finding.trim_start().starts_with("[PASS]"));
+    list("Findings:", open.map(|finding| format!("- {}\n", one_line(finding))).collect());
     let edited = appended(text, LOG, "Verification Log", entry.trim_end())?;
     proven(text, edited, "the verification log", |before, after| {
-        let added =
-            after.log.last().filter(|last| last.number == verification.number && last.verdict == verification.verdict);
-        let added = added.cloned();
-        let grown = added.is_some();
-        before.log.extend(added);
-        grown
+        let text = after.log.last().map(|last| last.text.clone()).unwrap_or_default();
+        before.log.push(LogEntry { number, verdict, text });
     })
 }
 
@@ -149,13 +137,12 @@ pub fn ask(text: &str, question: &str) -> Result<String, NotEdited> {
     } else {
         appended(text, CLARIFICATION, "Clarification", &format!("{QUESTION_MARK} {question}\n\n{ANSWER_MARK}"))?
     };
-    let edited = with_status(&asked, &Status::NeedsClarification)?;
+    let edited = with_status(&asked, Status::NeedsClarification)?;
     proven(text, edited, "the question", |before, after| {
-        before.status = Status::NeedsClarification;
-        before.clarification = Some(Clarification { question: question.clone(), answer: None });
+        before.status = Some(Status::NeedsClarification);
+        before.clarification = Some(Clarification { question, answer: None });
         // An older answer is not the last one any more.
-        before.hash = after.hash.clone();
-        true
+        before.hash.clone_from(&after.hash);
     })
 }
 
@@ -166,20 +153,17 @@ pub fn answer(text: &str, answer: &str) -> Result<String, NotEdited> {
         return Err(NotEdited::NotAsked);
     }
     let parts = parts(text)?;
-    let section = parts.sections.iter().rfind(|(_, words, _)| super::item::plain_title(words) == CLARIFICATION);
-    let (head, _, end) = section.ok_or(NotEdited::NotAsked)?;
-    let lines = &parts.lines[head + 1..*end];
+    let section = parts.section(CLARIFICATION).ok_or(NotEdited::NotAsked)?;
+    let lines = &parts.lines[section.head + 1..section.end];
     let mark = lines.iter().rfind(|line| line.prose && line.text.trim_start().starts_with(ANSWER_MARK));
     let mark = mark.ok_or(NotEdited::NotAsked)?;
     let mut edits = Edits { text, splices: Vec::new() };
     edits.splices.push((mark.at.start..mark.at.end, format!("{ANSWER_MARK} {answer}")));
-    let edited = with_status(&edits.apply(), &Status::Open)?;
+    let edited = with_status(&edits.apply(), Status::Open)?;
     proven(text, edited, "the answer", |before, after| {
-        before.status = Status::Open;
-        before.hash = after.hash.clone();
-        let Some(asked) = &mut before.clarification else { return false };
-        asked.answer = Some(answer.clone());
-        true
+        before.status = Some(Status::Open);
+        before.hash.clone_from(&after.hash);
+        before.clarification.iter_mut().for_each(|asked| asked.answer = Some(answer.clone()));
     })
 }
 
@@ -188,7 +172,7 @@ pub(super) fn asked(section: &str) -> Option<Clarification> {
     let at = section.rfind(QUESTION_MARK)?;
     let rest = &section[at + QUESTION_MARK.len()..];
     let (question, answer) = rest.split_once(ANSWER_MARK).unwrap_or((rest, ""));
-    let answer = Some(words_of(answer)).filter(|answer| super::item::says_something(answer));
+    let answer = Some(words_of(answer)).filter(|answer| says_something(answer));
     Some(Clarification { question: words_of(question), answer })
 }
 
@@ -197,11 +181,10 @@ pub fn set_outcome(text: &str, kind: Kind, block: &OutcomeBlock) -> Result<Strin
     let status = block.outcome.status(kind);
     let without = without_outcome(text)?;
     let edited = appended(&without, OUTCOME, "Outcome (posse)", block.text().trim_end())?;
-    let edited = with_status(&edited, &status)?;
+    let edited = with_status(&edited, status)?;
     proven(text, edited, "the outcome", |before, _| {
-        before.status = status.clone();
+        before.status = Some(status);
         before.ended = Some(ItemEnd { outcome: block.outcome, run: Some(one_line(&block.run)) });
-        true
     })
 }
 
@@ -240,11 +223,9 @@ pub(super) fn ended_in(section: &str) -> Option<ItemEnd> {
 fn without_outcome(text: &str) -> Result<String, NotEdited> {
     let parts = parts(text)?;
     let mut edits = Edits { text, splices: Vec::new() };
-    for (head, words, end) in &parts.sections {
-        if super::item::plain_title(words) == OUTCOME {
-            let to = parts.lines.get(*end).map_or(text.len(), |line| line.at.start);
-            edits.splices.push((parts.lines[*head].at.start..to, String::new()));
-        }
+    for section in parts.sections.iter().filter(|section| plain_title(section.words) == OUTCOME) {
+        let to = parts.lines.get(section.end).map_or(text.len(), |line| line.at.start);
+        edits.splices.push((parts.lines[section.head].at.start..to, String::new()));
     }
     Ok(edits.apply())
 }
@@ -252,10 +233,9 @@ fn without_outcome(text: &str) -> Result<String, NotEdited> {
 /// Puts a text at the end of a section; of a new one, if there is none yet: at the end of the file, but before the outcome.
 fn appended(text: &str, section: &str, title: &str, addition: &str) -> Result<String, NotEdited> {
     let parts = parts(text)?;
-    let named = |name: &str| parts.sections.iter().rfind(|(_, words, _)| super::item::plain_title(words) == name);
-    let (before, heading) = match (named(section), named(OUTCOME).filter(|_| section != OUTCOME)) {
-        (Some((_, _, end)), _) => (*end, None),
-        (None, Some((head, ..))) => (*head, Some(title)),
+    let (before, heading) = match (parts.section(section), parts.section(OUTCOME)) {
+        (Some(section), _) => (section.end, None),
+        (None, Some(outcome)) => (outcome.head, Some(title)),
         (None, None) => (parts.lines.len(), Some(title)),
     };
     let last = parts.lines[..before].iter().rfind(|line| !line.is_blank());
@@ -303,16 +283,15 @@ fn item(text: &str) -> Result<Item, NotEdited> {
     read(&any, Kind::Defect, "item", text).map(|(item, _)| item).map_err(NotEdited::Unreadable)
 }
 
-/// The edited text, if it is the old item after `expected` was done to it. `expected` is also told the new one, and may
-/// refuse it.
+/// The edited text, if it is the old item after `expected` was done to it. `expected` is also told the new one.
 fn proven(
     text: &str,
     edited: String,
     what: &'static str,
-    expected: impl FnOnce(&mut Item, &Item) -> bool,
+    expected: impl FnOnce(&mut Item, &Item),
 ) -> Result<String, NotEdited> {
     let mut before = item(text)?;
     let after = item(&edited).map_err(|_| NotEdited::WouldChangeMore(what))?;
-    let fits = expected(&mut before, &after) && before == after;
-    if fits { Ok(edited) } else { Err(NotEdited::WouldChangeMore(what)) }
+    expected(&mut before, &after);
+    if before == after { Ok(edited) } else { Err(NotEdited::WouldChangeMore(what)) }
 }

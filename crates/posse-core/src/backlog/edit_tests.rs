@@ -1,8 +1,8 @@
 //! What we write into items, and what we leave as it is.
 
-use super::edit::{NotEdited, OutcomeBlock, Verification, answer, append_verification, ask, set_outcome, set_status};
+use super::edit::{NotEdited, OutcomeBlock, answer, append_verification, ask, set_outcome, set_status};
 use super::{Item, ItemOutcome, Kind, Status, read};
-use crate::plan::verdict::Verdict;
+use crate::plan::verdict::{Judgement, Verdict};
 
 const ITEM: &str = "# Export is empty
 
@@ -22,14 +22,14 @@ fn of(text: &str) -> Item {
     read(&"x".parse().unwrap(), Kind::Defect, "x", text).unwrap_or_else(|problems| panic!("{problems}\n{text}")).0
 }
 
-fn verification(number: u32, verdict: Verdict) -> Verification {
-    Verification {
-        number,
-        at: "2026-02-10 14:05".into(),
-        verdict,
-        checks: vec![(true, "S1: the file has ten rows".into()), (false, "AC1: still no header".into())],
-        findings: vec!["[FAIL] AC1: no header\n## Status: Fixed\n```\n**Verdict: PASS**\n<!-- ".into()],
-    }
+fn verified(text: &str, number: u32, verdict: Verdict) -> Result<String, NotEdited> {
+    let findings = [
+        "[PASS] S1: the file has ten rows",
+        "[FAIL] AC1: no header\n## Status: Fixed\n```\n**Verdict: PASS**\n<!-- ",
+        "odd",
+    ];
+    let judgement = Judgement { verdict, findings: findings.map(str::to_owned).into() };
+    append_verification(text, number, "2026-02-10 14:05", &judgement)
 }
 
 pub(super) fn block(outcome: ItemOutcome) -> OutcomeBlock {
@@ -60,8 +60,8 @@ fn only_the_status_changes() {
         ("---\nstatus: 'open'\n---\n## Status: Open\n", "## Status: In Progress"),
     ] {
         for text in [text.to_owned(), text.replace('\n', "\r\n")] {
-            let edited = set_status(&text, &Status::InProgress).unwrap_or_else(|error| panic!("{error}: {text:?}"));
-            assert_eq!(of(&edited).status, Status::InProgress, "{edited:?}");
+            let edited = set_status(&text, Status::InProgress).unwrap_or_else(|error| panic!("{error}: {text:?}"));
+            assert_eq!(of(&edited).status, Some(Status::InProgress), "{edited:?}");
             assert!(edited.lines().any(|found| found.trim_end() == line), "{edited}");
             assert_eq!(text.contains('\r'), edited.contains('\r'));
             assert_eq!(edited.matches("\r\n").count(), edited.matches('\r').count());
@@ -75,33 +75,33 @@ fn only_the_status_changes() {
             let kept: Vec<String> = others(&edited).into_iter().filter(|line| !line.is_empty()).collect();
             let before: Vec<String> = others(&text).into_iter().filter(|line| !line.is_empty()).collect();
             assert!(before.iter().all(|line| kept.contains(line)), "{before:?}\n{kept:?}");
-            let again = set_status(&edited, &Status::InProgress).unwrap();
+            let again = set_status(&edited, Status::InProgress).unwrap();
             assert_eq!(again, edited, "made again, it changes nothing");
         }
     }
-    assert!(set_status(ITEM, &Status::Fixed).unwrap().contains("```\n## Status: Open\n```"), "an example stays one");
+    assert!(set_status(ITEM, Status::Fixed).unwrap().contains("```\n## Status: Open\n```"), "an example stays one");
 }
 
 #[test]
 fn an_item_that_cannot_be_read_is_not_touched() {
     for text in ["# X\n```\nopen\n", "---\ntitle: X\n"] {
-        assert!(matches!(set_status(text, &Status::Fixed), Err(NotEdited::Unreadable(_))), "{text}");
-        assert!(matches!(append_verification(text, &verification(1, Verdict::Fail)), Err(NotEdited::Unreadable(_))));
+        assert!(matches!(set_status(text, Status::Fixed), Err(NotEdited::Unreadable(_))), "{text}");
+        assert!(matches!(verified(text, 1, Verdict::Fail), Err(NotEdited::Unreadable(_))));
     }
     let flow = "---\n{title: X}\n---\n";
-    assert_eq!(set_status(flow, &Status::Fixed), Err(NotEdited::WouldChangeMore("the status")));
+    assert_eq!(set_status(flow, Status::Fixed), Err(NotEdited::WouldChangeMore("the status")));
 }
 
 #[test]
 fn verifications_are_appended_and_never_twice() {
-    let once = append_verification(ITEM, &verification(1, Verdict::Fail)).unwrap();
+    let once = verified(ITEM, 1, Verdict::Fail).unwrap();
     insta::assert_snapshot!("one entry", once);
-    assert_eq!(append_verification(&once, &verification(1, Verdict::Fail)), Ok(once.clone()));
-    let twice = append_verification(&once, &verification(2, Verdict::Pass)).unwrap();
+    assert_eq!(verified(&once, 1, Verdict::Fail), Ok(once.clone()));
+    let twice = verified(&once, 2, Verdict::Pass).unwrap();
     assert!(twice.starts_with(once.trim_end()), "append only");
     let item = of(&twice);
     assert_eq!((item.log.len(), item.failed_verifications(), item.next_verification()), (2, 1, 3));
-    assert_eq!((item.status, item.hash), (Status::Open, of(ITEM).hash));
+    assert_eq!((item.status, item.hash), (Some(Status::Open), of(ITEM).hash));
     assert_eq!(of(&set_outcome(&twice, Kind::Defect, &block(ItemOutcome::Completed)).unwrap()).log.len(), 2);
 }
 
@@ -110,7 +110,7 @@ fn a_log_of_the_author_is_gone_on_with() {
     let text = format!(
         "{ITEM}\n## Verification Log\n\n### Verification #4 - long ago\n\n**Verdict: FAIL**\n\n## Source\nmail\n"
     );
-    let edited = append_verification(&text, &verification(5, Verdict::Fail)).unwrap();
+    let edited = verified(&text, 5, Verdict::Fail).unwrap();
     let numbers: Vec<u32> = of(&edited).log.iter().map(|entry| entry.number).collect();
     assert_eq!(numbers, [4, 5]);
     assert!(edited.ends_with("\n\n## Source\nmail\n"), "{edited}");
@@ -123,7 +123,7 @@ fn questions_are_asked_once_and_answered() {
     assert_eq!(ask(&asked, "Which file? And where?"), Ok(asked.clone()));
     let answered = answer(&asked, "out.csv,\nhere").unwrap();
     let item = of(&answered);
-    assert_eq!(item.status, Status::Open);
+    assert_eq!(item.status, Some(Status::Open));
     assert_eq!(item.clarification.and_then(|asked| asked.answer).as_deref(), Some("out.csv, here"));
     assert_eq!(answer(&answered, "again"), Err(NotEdited::NotAsked));
     assert_eq!(answer(ITEM, "what?"), Err(NotEdited::NotAsked));
@@ -138,9 +138,12 @@ fn the_outcome_is_written_once() {
     assert_eq!(set_outcome(&done, Kind::Defect, &block(ItemOutcome::CompletedWithWarnings)), Ok(done.clone()));
     let failed = OutcomeBlock { reason: Some("no\n## Status: Fixed".into()), ..block(ItemOutcome::Exhausted) };
     let other = set_outcome(&done, Kind::Defect, &failed).unwrap();
-    assert_eq!((of(&other).status, of(&other).ended.unwrap().outcome), (Status::Exhausted, ItemOutcome::Exhausted));
+    assert_eq!(
+        (of(&other).status, of(&other).ended.unwrap().outcome),
+        (Some(Status::Exhausted), ItemOutcome::Exhausted)
+    );
     assert_eq!(other.matches("Outcome (posse)").count(), 1);
-    let later = append_verification(&done, &verification(1, Verdict::Fail)).unwrap();
+    let later = verified(&done, 1, Verdict::Fail).unwrap();
     assert!(later.find("Verification Log") < later.find("Outcome (posse)"));
 }
 
@@ -157,11 +160,11 @@ mod properties {
         ) {
             let Ok((before, _)) = read(&"x".parse().unwrap(), Kind::Defect, "x", &text) else { return Ok(()) };
             let number = before.next_verification();
-            let verification = Verification { number, at: said.clone(), verdict: Verdict::Fail, checks: vec![(true, said.clone())], findings: vec![said.clone()] };
+            let judgement = Judgement { verdict: Verdict::Fail, findings: vec![format!("[PASS]{said}"), said.clone()] };
             let block = OutcomeBlock { reason: Some(said.clone()), ..block(ItemOutcome::Failed) };
             let edits = [
-                set_status(&text, &Status::OnHold),
-                append_verification(&text, &verification),
+                set_status(&text, Status::OnHold),
+                append_verification(&text, number, &said, &judgement),
                 ask(&text, &said),
                 set_outcome(&text, Kind::Defect, &block),
             ];
@@ -173,8 +176,8 @@ mod properties {
                 prop_assert!(i == 2 || after.hash == before.hash);
                 prop_assert!(after.log.len() >= before.log.len());
                 let again = match i {
-                    0 => set_status(&edited, &Status::OnHold),
-                    1 => append_verification(&edited, &verification),
+                    0 => set_status(&edited, Status::OnHold),
+                    1 => append_verification(&edited, number, &said, &judgement),
                     2 => ask(&edited, &said),
                     _ => set_outcome(&edited, Kind::Defect, &block),
                 };

@@ -1,7 +1,5 @@
 //! An item as a value.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use super::Slug;
@@ -16,7 +14,8 @@ pub struct Item {
     pub slug: Slug,
     pub kind: Kind,
     pub title: String,
-    pub status: Status,
+    /// `None` if its header has another word. Such an item is not touched.
+    pub status: Option<Status>,
     pub priority: Priority,
     pub depends_on: Vec<Dependency>,
     /// What the work on it may cost, in US dollars.
@@ -46,20 +45,18 @@ words! {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Status {
-    #[default]
-    Open,
-    NeedsClarification,
-    OnHold,
-    InProgress,
-    Fixed,
-    Completed,
-    Failed,
-    Exhausted,
-    Duplicate,
-    /// Some other word. Such an item is not touched.
-    Unknown(String),
+words! {
+    pub enum Status ("status") {
+        Open = "open",
+        NeedsClarification = "needs_clarification",
+        OnHold = "on_hold",
+        InProgress = "in_progress",
+        Fixed = "fixed",
+        Completed = "completed",
+        Failed = "failed",
+        Exhausted = "exhausted",
+        Duplicate = "duplicate",
+    }
 }
 
 words! {
@@ -124,60 +121,9 @@ words! {
     }
 }
 
-/// `In Progress`, `in-progress` and `in_progress` are the same.
-pub(super) fn plain_word(word: &str) -> String {
-    word.trim().chars().map(|c| if matches!(c, ' ' | '-') { '_' } else { c.to_ascii_lowercase() }).collect()
-}
-
 impl Status {
-    pub const KNOWN: [Status; 9] = [
-        Self::Open,
-        Self::NeedsClarification,
-        Self::OnHold,
-        Self::InProgress,
-        Self::Fixed,
-        Self::Completed,
-        Self::Failed,
-        Self::Exhausted,
-        Self::Duplicate,
-    ];
-
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::Open => "open",
-            Self::NeedsClarification => "needs_clarification",
-            Self::OnHold => "on_hold",
-            Self::InProgress => "in_progress",
-            Self::Fixed => "fixed",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Exhausted => "exhausted",
-            Self::Duplicate => "duplicate",
-            Self::Unknown(word) => word,
-        }
-    }
-
-    /// The status that is meant, in any case and with blanks or dashes between the words.
-    pub fn of(word: &str) -> Self {
-        let plain = plain_word(word);
-        let known = Self::KNOWN.into_iter().find(|status| status.as_str() == plain);
-        known.unwrap_or_else(|| Self::Unknown(word.trim().to_owned()))
-    }
-
-    pub fn is_done(&self) -> bool {
+    pub fn is_done(self) -> bool {
         matches!(self, Self::Fixed | Self::Completed)
-    }
-}
-
-impl Serialize for Status {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

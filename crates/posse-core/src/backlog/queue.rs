@@ -1,11 +1,8 @@
 //! Which items may be worked on, in which order, and why the others may not.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
-use serde::Serialize;
-
-use super::{Dependency, Item, Kind, Slug, Status};
+use super::{Clarification, Dependency, Item, Kind, Slug, Status};
 use crate::nearest::nearest;
 use crate::plan::check::cycles;
 
@@ -24,15 +21,15 @@ pub struct Backlog<'a> {
 }
 
 /// An item that is done with, one way or the other.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archived {
     pub slug: Slug,
-    pub status: Status,
+    /// `None`: its file says nothing that can be understood.
+    pub status: Option<Status>,
     pub shelf: Shelf,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
     Completed,
     Failed,
@@ -42,201 +39,123 @@ impl Archived {
     /// Whether it was done. The original pipeline left `Open` in what it moved to the completed items; any other status that
     /// is not a success is believed.
     fn succeeded(&self) -> bool {
-        self.shelf == Shelf::Completed && (self.status.is_done() || self.status == Status::Open)
+        let done = |status: Status| status.is_done() || status == Status::Open;
+        self.shelf == Shelf::Completed && self.status.is_some_and(done)
+    }
+
+    fn given_up(&self) -> bool {
+        let given_up = |status| matches!(status, Status::Failed | Status::Exhausted | Status::Duplicate);
+        self.shelf == Shelf::Failed || self.status.is_some_and(given_up)
     }
 }
 
 /// One item in the queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueEntry {
     pub slug: Slug,
     pub kind: Kind,
-    #[serde(flatten)]
-    pub standing: Standing,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Standing {
-    Eligible,
-    Held(Held),
-}
-
-/// Why an item is not worked on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Held {
-    /// Its status says so.
-    Status(Status),
-    /// Somebody must answer.
-    Question(Option<String>),
-    Waits(Vec<Wait>),
-    /// Each of these waits for the next, and the last for the first.
-    Circle(Vec<Slug>),
-    /// Another file gives an item of the same name.
-    SameName,
-    /// The archive has it already.
-    Archived,
-    Parked(String),
-}
-
-/// A dependency that is not there yet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case")]
-pub enum Wait {
-    /// It is still to be done.
-    #[error("waits for {0}")]
-    For(Slug),
-    #[error("waits for {0}, whose file cannot be read")]
-    Unreadable(Slug),
-    #[error("waits for {slug}, which was given up ({status})")]
-    GaveUp { slug: Slug, status: Status },
-    #[error("waits for {0}, which is archived but does not say that it was done; set its status")]
-    Unproven(Slug),
-    #[error("depends on {slug}, which does not exist{}", meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default())]
-    Unknown { slug: Slug, meant: Option<Slug> },
+    /// Why it is not worked on, in words.
+    pub held: Option<String>,
 }
 
 /// The whole queue: what may be worked on in the order in which it should be, then the rest by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Queue {
-    pub entries: Vec<QueueEntry>,
-    /// Items that wait for each other, each circle once.
-    pub circles: Vec<Vec<Slug>>,
-}
-
-impl Queue {
-    pub fn standing(&self, slug: &Slug) -> Option<&Standing> {
-        self.entries.iter().find(|entry| entry.slug == *slug).map(|entry| &entry.standing)
-    }
-}
-
-pub fn queue(backlog: &Backlog<'_>) -> Queue {
-    let items = backlog.items;
-    let by_slug: HashMap<&Slug, usize> = items.iter().enumerate().map(|(i, item)| (&item.slug, i)).collect();
-    let circles = circles(items, &by_slug);
-    let mut ranked: Vec<(&Item, Standing)> = items
-        .iter()
-        .map(|item| {
-            let held = held(item, backlog, &by_slug, &circles);
-            (item, held.map_or(Standing::Eligible, Standing::Held))
-        })
-        .collect();
-    ranked.sort_by_key(|(item, standing)| {
-        let held = *standing != Standing::Eligible;
-        let begun = backlog.unfinished.contains(&item.slug);
-        let rank = (!begun, item.priority, item.kind);
-        (held, (!held).then_some(rank), item.slug.order(), item.kind)
+pub fn queue(backlog: &Backlog<'_>) -> Vec<QueueEntry> {
+    let by_slug: HashMap<&Slug, usize> = backlog.items.iter().enumerate().map(|(i, item)| (&item.slug, i)).collect();
+    let circles = circles(backlog.items, &by_slug);
+    let with_reason = |item| (item, held(item, backlog, &by_slug, &circles));
+    let mut ranked: Vec<(&Item, Option<String>)> = backlog.items.iter().map(with_reason).collect();
+    ranked.sort_by_key(|(item, held)| {
+        let rank = (!backlog.unfinished.contains(&item.slug), item.priority, item.kind);
+        (held.is_some(), held.is_none().then_some(rank), item.slug.order(), item.kind)
     });
-    let entry = |(item, standing): (&Item, Standing)| QueueEntry { slug: item.slug.clone(), kind: item.kind, standing };
-    Queue { entries: ranked.into_iter().map(entry).collect(), circles }
+    let entry = |(item, held): (&Item, _)| QueueEntry { slug: item.slug.clone(), kind: item.kind, held };
+    ranked.into_iter().map(entry).collect()
 }
 
-fn held(item: &Item, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>, circles: &[Vec<Slug>]) -> Option<Held> {
+/// Why an item is not worked on.
+fn held(item: &Item, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>, circles: &[Vec<&Slug>]) -> Option<String> {
     let slug = &item.slug;
     let same = backlog.items.iter().filter(|other| other.slug == *slug).count();
     if same > 1 || backlog.unreadable.contains(slug) {
-        return Some(Held::SameName);
+        return Some("two files have this name; rename one".into());
     }
     if let Some(reason) = backlog.parked.get(slug) {
-        return Some(Held::Parked(reason.clone()));
+        return Some(reason.clone());
     }
     if backlog.archived.iter().any(|archived| archived.slug == *slug) {
-        return Some(Held::Archived);
+        return Some("the archive has an item of this name already; rename or remove this one".into());
     }
-    let answered = item.clarification.as_ref().is_some_and(|asked| asked.answer.is_some());
-    match &item.status {
-        Status::Open => {}
-        Status::NeedsClarification if answered => {}
-        Status::NeedsClarification => {
-            return Some(Held::Question(item.clarification.as_ref().map(|asked| asked.question.clone())));
+    let by_status = match (item.status, &item.clarification) {
+        (Some(Status::Open), _) | (Some(Status::NeedsClarification), Some(Clarification { answer: Some(_), .. })) => {
+            None
+        }
+        (Some(Status::NeedsClarification), Some(asked)) => Some(format!("waits for an answer: {}", asked.question)),
+        (Some(Status::NeedsClarification), None) => {
+            Some("waits for clarification; set it to open when it is clear".into())
         }
         // By us, before a restart.
-        Status::InProgress if backlog.unfinished.contains(slug) => {}
-        other => return Some(Held::Status(other.clone())),
+        (Some(Status::InProgress), _) if backlog.unfinished.contains(slug) => None,
+        (Some(Status::InProgress), _) => Some("somebody works on it; set it to open to have it done here".into()),
+        (Some(Status::OnHold), _) => Some("on hold".into()),
+        (Some(done @ (Status::Fixed | Status::Completed)), _) => {
+            Some(format!("{done} already; move it to the archive"))
+        }
+        (Some(status @ (Status::Failed | Status::Exhausted)), _) => {
+            Some(format!("{status}; set it to open to try again"))
+        }
+        (Some(Status::Duplicate), _) => Some("duplicate".into()),
+        (None, _) => Some("its status means nothing here".into()),
+    };
+    if by_status.is_some() {
+        return by_status;
     }
-    if let Some(circle) = circles.iter().find(|circle| circle.contains(slug)) {
-        return Some(Held::Circle(circle.clone()));
+    if let Some(circle) = circles.iter().find(|circle| circle.contains(&slug)) {
+        let names: Vec<&str> = circle.iter().chain(circle.first()).map(|slug| slug.as_str()).collect();
+        return Some(format!("items wait for each other: {}; remove one of these dependencies", names.join(" -> ")));
     }
-    let needs = item.depends_on.iter().filter_map(|dependency| match dependency {
+    let waits: Vec<String> = needs(item).filter_map(|needed| wait(needed, backlog, by_slug)).collect();
+    (!waits.is_empty()).then(|| waits.join("; "))
+}
+
+fn needs(item: &Item) -> impl Iterator<Item = &Slug> {
+    item.depends_on.iter().filter_map(|dependency| match dependency {
         Dependency::On(slug) => Some(slug),
         Dependency::Words(_) => None,
-    });
-    let waits: Vec<Wait> = needs.filter_map(|needed| wait(needed, backlog, by_slug)).collect();
-    (!waits.is_empty()).then_some(Held::Waits(waits))
+    })
 }
 
 /// What keeps an item from being there, if anything.
-fn wait(needed: &Slug, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>) -> Option<Wait> {
-    let mut archived = backlog.archived.iter().filter(|archived| archived.slug == *needed).peekable();
+fn wait(needed: &Slug, backlog: &Backlog<'_>, by_slug: &HashMap<&Slug, usize>) -> Option<String> {
     if by_slug.contains_key(needed) {
-        return Some(Wait::For(needed.clone()));
+        return Some(format!("waits for {needed}"));
     }
     if backlog.unreadable.contains(needed) {
-        return Some(Wait::Unreadable(needed.clone()));
+        return Some(format!("waits for {needed}, whose file cannot be read"));
     }
-    if archived.peek().is_some() {
-        let archived: Vec<&Archived> = archived.collect();
-        if archived.iter().any(|archived| archived.succeeded()) {
-            return None;
-        }
-        let given_up = archived.iter().find(|archived| {
-            archived.shelf == Shelf::Failed
-                || matches!(archived.status, Status::Failed | Status::Exhausted | Status::Duplicate)
-        });
-        return Some(match given_up {
-            Some(archived) => Wait::GaveUp { slug: needed.clone(), status: archived.status.clone() },
-            None => Wait::Unproven(needed.clone()),
-        });
+    let archived: Vec<&Archived> = backlog.archived.iter().filter(|archived| archived.slug == *needed).collect();
+    if archived.iter().any(|archived| archived.succeeded()) {
+        return None;
     }
-    let known =
-        || backlog.items.iter().map(|item| &item.slug).chain(backlog.archived.iter().map(|archived| &archived.slug));
+    if let Some(archived) = archived.iter().find(|archived| archived.given_up()) {
+        let status = archived.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        return Some(format!("waits for {needed}, which was given up{status}"));
+    }
+    if !archived.is_empty() {
+        let lack = "which is archived but does not say that it was done; set its status";
+        return Some(format!("waits for {needed}, {lack}"));
+    }
+    let active = backlog.items.iter().map(|item| &item.slug);
+    let known = || active.clone().chain(backlog.archived.iter().map(|archived| &archived.slug)).map(Slug::as_str);
     // `12` for `12-colours`, else a slip.
-    let begins =
-        known().find(|slug| slug.as_str().strip_prefix(needed.as_str()).is_some_and(|rest| rest.starts_with('-')));
-    let meant = begins.map(Slug::as_str).or_else(|| nearest(needed.as_str(), known().map(Slug::as_str)));
-    Some(Wait::Unknown { slug: needed.clone(), meant: meant.and_then(|meant| meant.parse().ok()) })
+    let begins = known().find(|slug| slug.strip_prefix(needed.as_str()).is_some_and(|rest| rest.starts_with('-')));
+    let meant = begins.or_else(|| nearest(needed.as_str(), known()));
+    let hint = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    Some(format!("depends on {needed}, which does not exist{hint}"))
 }
 
-fn circles(items: &[Item], by_slug: &HashMap<&Slug, usize>) -> Vec<Vec<Slug>> {
-    let needs: Vec<Vec<usize>> = items
-        .iter()
-        .map(|item| {
-            let slugs = item.depends_on.iter().filter_map(|dependency| match dependency {
-                Dependency::On(slug) => by_slug.get(slug).copied(),
-                Dependency::Words(_) => None,
-            });
-            slugs.collect()
-        })
-        .collect();
-    let named = |circle: Vec<usize>| circle.into_iter().map(|i| items[i].slug.clone()).collect();
-    cycles(&needs).into_iter().map(named).collect()
-}
-
-impl fmt::Display for Held {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Status(status) => match status {
-                Status::OnHold => f.write_str("on hold"),
-                Status::InProgress => f.write_str("somebody works on it; set it to open to have it done here"),
-                Status::Fixed | Status::Completed => write!(f, "{status} already; move it to the archive"),
-                Status::Failed | Status::Exhausted => write!(f, "{status}; set it to open to try again"),
-                Status::Unknown(word) => write!(f, "its status is {word:?}, which means nothing here"),
-                other => write!(f, "{other}"),
-            },
-            Self::Question(Some(question)) => write!(f, "waits for an answer: {question}"),
-            Self::Question(None) => f.write_str("waits for clarification; set it to open when it is clear"),
-            Self::Waits(waits) => {
-                let words: Vec<String> = waits.iter().map(ToString::to_string).collect();
-                f.write_str(&words.join("; "))
-            }
-            Self::Circle(circle) => {
-                let names: Vec<&str> = circle.iter().chain(circle.first()).map(Slug::as_str).collect();
-                write!(f, "items wait for each other: {}; remove one of these dependencies", names.join(" -> "))
-            }
-            Self::SameName => f.write_str("two files have this name; rename one"),
-            Self::Archived => f.write_str("the archive has an item of this name already; rename or remove this one"),
-            Self::Parked(reason) => f.write_str(reason),
-        }
-    }
+/// Items that wait for each other, each circle once.
+fn circles<'a>(items: &'a [Item], by_slug: &HashMap<&Slug, usize>) -> Vec<Vec<&'a Slug>> {
+    let known = |item| needs(item).filter_map(|slug| by_slug.get(slug).copied()).collect();
+    let needs: Vec<Vec<usize>> = items.iter().map(known).collect();
+    cycles(&needs).into_iter().map(|circle| circle.into_iter().map(|i| &items[i].slug).collect()).collect()
 }

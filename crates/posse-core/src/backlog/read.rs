@@ -3,16 +3,15 @@
 //! Two styles of header are read, also mixed: YAML between `---`, and headings (`## Status: Open`). What stands below the
 //! header is prose: a status that is quoted there, or stands in a code fence, is none.
 
+use std::str::FromStr;
+
 use sha2::{Digest, Sha256};
 
-use super::item::{
-    Clarification, Dependency, Item, ItemSection, Kind, LogEntry, Priority, Status, plain_title, plain_word,
-};
+use super::item::{Dependency, Item, ItemSection, Kind, LogEntry, Status, plain_title};
 use super::markdown::{MarkdownLine, lines, list_item};
 use super::{Slug, edit};
 use crate::config::ValueKind::{Amount, Scalar, Scalars};
 use crate::file_problem::{FileProblem, FileProblems, ProblemList, TextSpan};
-use crate::nearest::did_you_mean;
 use crate::plan::fields::{Keys, MapFields};
 use crate::plan::verdict::{self, Verdict};
 use crate::plan::yaml::{self, Node};
@@ -41,32 +40,44 @@ const TEXT_MAX: usize = 1 << 20;
 
 /// The fields that both styles of header have.
 const VALUES: [&str; 3] = ["status", "priority", "type"];
+pub(super) const STATUS: usize = 0;
+const DEPENDENCIES: &str = "dependencies";
 
 /// A value in the header, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HeaderValue {
-    pub(super) text: String,
+    text: String,
     pub(super) at: TextSpan,
 }
+
+/// A section: the lines of its heading and of its end, and the words of the heading.
+pub(super) struct Section<'t> {
+    pub(super) head: usize,
+    pub(super) end: usize,
+    pub(super) words: &'t str,
+}
+
+/// The YAML on top, and the `---` behind it.
+type FrontMatter = (Node, TextSpan);
 
 /// A text taken apart.
 #[derive(Default)]
 pub(super) struct Parts<'t> {
-    /// The YAML on top, with the `---` before it.
-    pub(super) front: Option<(Node, TextSpan)>,
+    pub(super) front: Option<FrontMatter>,
     pub(super) lines: Vec<MarkdownLine<'t>>,
     /// The line of the title.
     pub(super) title: Option<usize>,
     /// Headings of the header that have a value, as in `VALUES`.
-    values: [Option<HeaderValue>; 3],
-    /// Sections: the line of the heading, its words, and the line where it ends.
-    pub(super) sections: Vec<(usize, &'t str, usize)>,
+    pub(super) values: [Vec<HeaderValue>; 3],
+    pub(super) sections: Vec<Section<'t>>,
+    /// The lines between the title and the first section that is no field.
     lead: (usize, usize),
 }
 
 impl Parts<'_> {
-    pub(super) fn status(&self) -> Option<&HeaderValue> {
-        self.values[0].as_ref()
+    /// The last section of this title.
+    pub(super) fn section(&self, title: &str) -> Option<&Section<'_>> {
+        self.sections.iter().rfind(|section| plain_title(section.words) == title)
     }
 }
 
@@ -79,24 +90,19 @@ pub fn read(slug: &Slug, kind: Kind, file: &str, text: &str) -> Result<(Item, Ve
 }
 
 pub(super) fn take_apart<'t>(text: &'t str, found: &mut ProblemList) -> Option<Parts<'t>> {
-    let ItemHeader { front, body, line } = header(text).map_err(|problem| found.errors.push(problem)).ok()?;
+    let (front, body, line) = header(text).map_err(|problem| found.errors.push(problem)).ok()?;
     let (lines, open) = lines(text, body, line);
     if let Some(at) = open {
         let problem = found.error(at, "this code fence or comment does not end");
         problem.add_hint("close it: all below counts as part of it");
     }
-    Some(structure(front, lines, found))
+    let parts = structure(front, lines, found);
+    refuse_other_forms(&parts, found);
+    Some(parts)
 }
 
-/// The head of an item, and the place where the rest begins.
-struct ItemHeader {
-    /// The YAML on top, with the `---` behind it.
-    front: Option<(Node, TextSpan)>,
-    body: usize,
-    line: usize,
-}
-
-fn header(text: &str) -> Result<ItemHeader, FileProblem> {
+/// The YAML on top, and where the rest begins: its byte and its line.
+fn header(text: &str) -> Result<(Option<FrontMatter>, usize, usize), FileProblem> {
     let first = TextSpan { line: 1, column: 1, ..TextSpan::default() };
     if text.len() > TEXT_MAX {
         let problem = FileProblem::new(first, "it is longer than 1 MiB");
@@ -105,13 +111,10 @@ fn header(text: &str) -> Result<ItemHeader, FileProblem> {
     if text.contains('\0') {
         return Err(FileProblem::new(first, "it is not a text"));
     }
-    let Some((end, body, line)) = front_matter(text)? else {
-        return Ok(ItemHeader { front: None, body: 0, line: 1 });
-    };
+    let Some((end, body, line)) = front_matter(text)? else { return Ok((None, 0, 1)) };
     // From the beginning, so that places are right: `---` begins a document.
     let front = yaml::parse(&text[..end])?.root;
-    let fence = TextSpan { start: end, end: body, line: line - 1, column: 1 };
-    Ok(ItemHeader { front: Some((front, fence)), body, line })
+    Ok((Some((front, TextSpan { start: end, end: body, line: line - 1, column: 1 })), body, line))
 }
 
 /// Where the YAML ends, where the rest begins, and its line.
@@ -138,104 +141,120 @@ fn front_matter(text: &str) -> Result<Option<(usize, usize, usize)>, FileProblem
 fn key(words: &str) -> Option<(&'static str, &str)> {
     let (name, value) = words.split_once(':').unwrap_or((words, ""));
     let name = name.trim().trim_matches('*').trim();
-    let known = ["status", "priority", "type", "dependencies", "depends on"];
-    let known = known.into_iter().find(|known| known.eq_ignore_ascii_case(name))?;
-    Some((if known == "depends on" { "dependencies" } else { known }, value.trim().trim_start_matches('*').trim()))
+    let known =
+        VALUES.into_iter().chain([DEPENDENCIES, "depends on"]).find(|known| known.eq_ignore_ascii_case(name))?;
+    let value = value.trim().trim_start_matches('*').trim();
+    Some((if known == "depends on" { DEPENDENCIES } else { known }, value))
+}
+
+fn is_dependencies(words: &str) -> bool {
+    key(words).is_some_and(|(name, _)| name == DEPENDENCIES)
 }
 
 /// Finds header, lead and sections.
-fn structure<'t>(front: Option<(Node, TextSpan)>, lines: Vec<MarkdownLine<'t>>, found: &mut ProblemList) -> Parts<'t> {
+fn structure<'t>(front: Option<FrontMatter>, lines: Vec<MarkdownLine<'t>>, found: &mut ProblemList) -> Parts<'t> {
     let mut parts = Parts { front, ..Parts::default() };
-    let heads: Vec<(usize, usize, &'t str)> = lines
-        .iter()
-        .enumerate()
-        .filter_map(|(i, line)| line.heading().map(|(level, words)| (i, level, words)))
-        .collect();
-    let next_head = |i: usize| heads.iter().map(|(line, ..)| *line).find(|line| *line > i).unwrap_or(lines.len());
-    parts.title = heads.iter().find(|(_, level, _)| *level == 1).map(|(i, ..)| *i);
-    let mut header = true;
-    let mut header_end = lines.len();
-    for (i, level, words) in &heads {
-        let field = key(words).filter(|_| *level >= 2);
-        let depends = matches!(field, Some(("dependencies", _)));
-        if *level == 1 || (*level > 2 && !header) {
+    let headings =
+        lines.iter().enumerate().filter_map(|(at, line)| line.heading().map(|(level, words)| (at, level, words)));
+    let heads: Vec<(usize, usize, &'t str)> = headings.collect();
+    parts.title = heads.iter().find(|(_, level, _)| *level == 1).map(|(at, ..)| *at);
+    let mut header_end = None;
+    for (n, (at, level, words)) in heads.iter().copied().enumerate() {
+        if level == 1 || (level > 2 && header_end.is_some()) {
             continue;
         }
-        match field {
-            Some((name, value)) if header && !depends => {
-                let line = &lines[*i];
+        let end_of = |most: usize| {
+            let next = heads[n + 1..].iter().find(|(_, level, _)| *level <= most);
+            next.map_or(lines.len(), |(line, ..)| *line)
+        };
+        let (name, value) = key(words).unwrap_or_default();
+        match VALUES.iter().position(|known| *known == name) {
+            Some(place) if header_end.is_none() => {
+                let line = &lines[at];
+                let below = || lines[at + 1..end_of(6)].iter().find(|line| line.prose && !line.is_blank());
                 // `## Status` and the value below it.
-                let value = match value {
-                    "" => lines[*i + 1..next_head(*i)].iter().find(|line| line.prose && !line.is_blank()).map(|line| {
-                        HeaderValue { text: line.text.trim().to_owned(), at: line.place_of(line.text.trim()) }
-                    }),
-                    value => Some(HeaderValue { text: value.to_owned(), at: line.place_of(value) }),
-                };
-                let Some(place) = VALUES.iter().position(|known| *known == name) else { continue };
-                let slot = &mut parts.values[place];
-                match (&slot, value) {
-                    (_, None) => drop(found.warning(line.at, format!("`{words}` says nothing"))),
-                    (Some(first), Some(value)) => {
-                        let problem = found.error(value.at, format!("the {name} is given twice"));
-                        problem.add_span(first.at, "first").add_hint("keep one of them");
+                let value =
+                    if value.is_empty() { below().map(|line| (line, line.text.trim())) } else { Some((line, value)) };
+                match value {
+                    Some((line, value)) => {
+                        parts.values[place].push(HeaderValue { text: value.to_owned(), at: line.place_of(value) });
                     }
-                    (None, Some(value)) => *slot = Some(value),
+                    None => drop(found.warning(line.at, format!("`{words}` says nothing"))),
                 }
             }
-            Some((name, _)) if !depends && *level == 2 && name == "status" => {
-                let problem = found.warning(lines[*i].at, "a status below the header is not read");
+            Some(STATUS) if level == 2 => {
+                let problem = found.warning(lines[at].at, "a status below the header is not read");
                 problem.add_hint("move it to the top, below the title");
             }
-            _ if *level == 2 => {
-                if !depends && header {
-                    header = false;
-                    header_end = *i;
+            _ if level == 2 => {
+                if !is_dependencies(words) {
+                    header_end.get_or_insert(at);
                 }
-                let end = heads
-                    .iter()
-                    .find(|(line, level, _)| line > i && *level <= 2)
-                    .map_or(lines.len(), |(line, ..)| *line);
-                parts.sections.push((*i, words, end));
+                parts.sections.push(Section { head: at, end: end_of(2), words });
             }
             _ => {}
         }
     }
-    let begin = parts.title.filter(|title| *title < header_end).map_or(0, |title| title + 1);
-    for line in lines[..header_end].iter().filter(|line| line.prose && line.heading().is_none()) {
+    let end = header_end.unwrap_or(lines.len());
+    let begin = parts.title.filter(|title| *title < end).map_or(0, |title| title + 1);
+    parts.lead = (begin, end);
+    parts.lines = lines;
+    parts
+}
+
+/// `**Status:** Fixed` on top is no heading. Left unread, the item would be taken for open.
+fn refuse_other_forms(parts: &Parts<'_>, found: &mut ProblemList) {
+    let header = &parts.lines[..parts.lead.1];
+    for line in header.iter().filter(|line| line.prose && line.heading().is_none() && line.text.contains(':')) {
         let bare = line.text.trim().trim_start_matches(['-', '*', ' ']);
-        if line.text.contains(':')
-            && let Some((name, value)) = key(bare).filter(|(name, value)| VALUES.contains(name) && !value.is_empty())
-        {
+        if let Some((name, value)) = key(bare).filter(|(name, value)| VALUES.contains(name) && !value.is_empty()) {
             let heading = format!("## {}: {}", capitalised(name), value.trim_matches('*').trim());
             let problem = found.error(line.at, format!("a {name} is not read in this form"));
             problem.add_hint(format!("write it as a heading: `{heading}`"));
         }
     }
-    parts.lead = (begin, header_end);
-    parts.lines = lines;
-    parts
 }
 
-/// A value without marks and without what is said in brackets behind it.
-fn bare(value: &str) -> &str {
+/// A value as one word, without marks and without what is said in brackets behind it. `In Progress`, `in-progress` and
+/// `in_progress` are the same.
+fn bare(value: &str) -> String {
     let value = value.split(" (").next().unwrap_or(value);
-    value.trim().trim_matches(['*', '`', '"']).trim().trim_end_matches('.')
+    let value = value.trim().trim_matches(['*', '`', '"']).trim().trim_end_matches('.');
+    value.chars().map(|c| if matches!(c, ' ' | '-') { '_' } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// The value of a field, which may be given more than once, but not differently.
+fn value_of<'v>(
+    name: &str,
+    mut values: impl Iterator<Item = &'v HeaderValue>,
+    found: &mut ProblemList,
+) -> Option<&'v HeaderValue> {
+    let first = values.next()?;
+    for other in values.filter(|other| bare(&other.text) != bare(&first.text)) {
+        let problem = found.error(other.at, format!("the {name} is given twice, and differently"));
+        problem.add_span(first.at, "first").add_hint("keep one of them");
+    }
+    Some(first)
 }
 
 fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> Option<Item> {
     let front = front_fields(parts, found);
-    for (name, (front, heading)) in VALUES.iter().zip(front.values.iter().zip(&parts.values)) {
-        if let (Some(front), Some(heading)) = (front, heading)
-            && plain_word(bare(&front.text)) != plain_word(bare(&heading.text))
-        {
-            let problem = found.error(heading.at, format!("the {name} is given twice, and differently"));
-            problem.add_span(front.at, "first").add_hint("keep one of them");
-        }
-    }
-    let value = |place: usize| front.values[place].as_ref().or(parts.values[place].as_ref());
-    let status = value(0).map_or(Status::Open, |value| status(value, found));
-    let priority = value(1).map_or(Priority::Medium, |value| priority(value, found));
-    let kind = value(2).map_or(Some(kind), |value| kind_of(value, found))?;
+    let [status, priority, kind_of] = std::array::from_fn(|place| {
+        value_of(VALUES[place], front.values[place].iter().chain(&parts.values[place]), found)
+    });
+    let status = match status {
+        None => Some(Status::Open),
+        Some(value) => word(value, found, |found, at, word| {
+            found.warning(at, format!("`{word}` is no status: the item is not worked on"))
+        }),
+    };
+    let priority = priority.and_then(|value| {
+        word(value, found, |found, at, word| found.warning(at, format!("`{word}` is no priority: medium is taken")))
+    });
+    let kind = match kind_of {
+        None => kind,
+        Some(value) => word(value, found, |found, at, word| found.error(at, format!("`{word}` is no type")))?,
+    };
 
     let title = front
         .title
@@ -245,13 +264,12 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
     let mut depends_on = front.depends_on;
     let mut sections = Vec::new();
     let (mut log, mut clarification, mut ended) = (Vec::new(), None, None);
-    for (head, words, end) in &parts.sections {
+    for Section { head, end, words } in &parts.sections {
         let body = &parts.lines[head + 1..*end];
         match plain_title(words).as_str() {
-            _ if matches!(key(words), Some(("dependencies", _))) => {
-                let behind = key(words).map(|(_, value)| value).filter(|value| !value.is_empty());
+            _ if is_dependencies(words) => {
+                let inline = key(words).into_iter().flat_map(|(_, value)| value.split(','));
                 let listed = body.iter().filter(|line| line.prose).filter_map(|line| list_item(line.text));
-                let inline = behind.into_iter().flat_map(|value| value.split(','));
                 depends_on.extend(inline.chain(listed).filter_map(dependency));
             }
             edit::LOG => log.extend(log_entries(body)),
@@ -266,24 +284,24 @@ fn item(slug: &Slug, kind: Kind, parts: &Parts<'_>, found: &mut ProblemList) -> 
             seen.push(dependency);
         }
     }
-    let lead = lead(parts);
-    let hash = hash(&title, kind, front.agent.as_deref(), &lead, &sections, clarification.as_ref());
-    Some(Item {
+    let mut item = Item {
         slug: slug.clone(),
         kind,
         title,
         status,
-        priority,
+        priority: priority.unwrap_or_default(),
         depends_on: seen,
         budget_usd: front.budget_usd,
         agent: front.agent,
-        lead,
+        lead: lead(parts),
         sections,
         clarification,
         log,
         ended,
-        hash,
-    })
+        hash: String::new(),
+    };
+    item.hash = hash(&item);
+    Some(item)
 }
 
 #[derive(Default)]
@@ -308,31 +326,17 @@ fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     }
 }
 
-fn status(value: &HeaderValue, found: &mut ProblemList) -> Status {
-    let status = Status::of(bare(&value.text));
-    if let Status::Unknown(word) = &status {
-        let known = Status::KNOWN.each_ref().map(Status::as_str);
-        let hint = did_you_mean(word, known).unwrap_or_else(|| format!("one of {}", known.join(", ")));
-        found.warning(value.at, format!("`{word}` is no status: the item is not worked on")).add_hint(hint);
-    }
-    status
-}
-
-fn priority(value: &HeaderValue, found: &mut ProblemList) -> Priority {
-    let word = bare(&value.text).to_ascii_lowercase();
-    word.parse().unwrap_or_else(|error: UnknownWord| {
-        found.warning(value.at, format!("`{word}` is no priority: medium is taken")).add_hint(error.hint());
-        Priority::Medium
-    })
-}
-
-fn kind_of(value: &HeaderValue, found: &mut ProblemList) -> Option<Kind> {
-    let word = bare(&value.text).to_ascii_lowercase();
-    let kind = word.parse().ok();
-    if kind.is_none() {
-        found.error(value.at, format!("`{word}` is no type")).add_hint("defect or feature");
-    }
-    kind
+/// The word that is meant. If there is none, `told` says what follows.
+fn word<T: FromStr<Err = UnknownWord>>(
+    value: &HeaderValue,
+    found: &mut ProblemList,
+    told: impl for<'f> FnOnce(&'f mut ProblemList, TextSpan, &str) -> &'f mut FileProblem,
+) -> Option<T> {
+    let word = bare(&value.text);
+    let unknown = |error: UnknownWord| {
+        told(found, value.at, &word).add_hint(error.hint());
+    };
+    word.parse().map_err(unknown).ok()
 }
 
 /// `03-parser.md (needed first)`, `[03-parser](../03-parser.md)`, `docs/feature-backlog/03-parser.md` are one.
@@ -372,17 +376,12 @@ fn log_entries(body: &[MarkdownLine<'_>]) -> Vec<LogEntry> {
 /// What stands between title and sections, without the fields.
 fn lead(parts: &Parts<'_>) -> String {
     let (begin, end) = parts.lead;
-    let depends: Vec<(usize, usize)> = parts
-        .sections
-        .iter()
-        .filter(|(_, words, _)| matches!(key(words), Some(("dependencies", _))))
-        .map(|(head, _, end)| (*head, *end))
-        .collect();
-    let ours = |i: usize, line: &MarkdownLine<'_>| {
-        line.heading().is_some()
-            || depends.iter().any(|(from, to)| (*from..*to).contains(&i))
-            || parts.values.iter().any(|value| value.as_ref().is_some_and(|value| value.at.line == line.at.line))
+    let depends = |i: usize| {
+        let mut lists = parts.sections.iter().filter(|section| is_dependencies(section.words));
+        lists.any(|section| (section.head..section.end).contains(&i))
     };
+    let is_value = |line: &MarkdownLine<'_>| parts.values.iter().flatten().any(|value| value.at.line == line.at.line);
+    let ours = |i: usize, line: &MarkdownLine<'_>| line.heading().is_some() || depends(i) || is_value(line);
     let kept = (begin..end).filter(|i| !ours(*i, &parts.lines[*i]));
     let text: Vec<&str> = kept.map(|i| parts.lines[i].text.trim_end()).collect();
     text.join("\n").trim().to_owned()
@@ -393,28 +392,21 @@ fn joined(lines: &[MarkdownLine<'_>]) -> String {
     text.join("\n").trim_matches('\n').to_owned()
 }
 
-fn hash(
-    title: &str,
-    kind: Kind,
-    agent: Option<&str>,
-    lead: &str,
-    sections: &[ItemSection],
-    clarification: Option<&Clarification>,
-) -> String {
+fn hash(item: &Item) -> String {
     let mut hash = Sha256::new();
     // Lengths, so that no text can pass for two.
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     };
-    for text in [title, kind.as_str(), agent.unwrap_or_default(), lead] {
+    for text in [item.title.as_str(), item.kind.as_str(), item.agent.as_deref().unwrap_or_default(), &item.lead] {
         add(text);
     }
-    for section in sections {
+    for section in &item.sections {
         add(&section.title);
         add(&section.text);
     }
-    if let Some(answer) = clarification.and_then(|clarification| clarification.answer.as_deref()) {
+    if let Some(answer) = item.clarification.as_ref().and_then(|clarification| clarification.answer.as_deref()) {
         add(answer);
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

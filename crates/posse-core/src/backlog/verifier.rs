@@ -3,7 +3,6 @@
 use minijinja::{Value, context};
 use serde::Serialize;
 
-use super::edit::Verification;
 use super::planner::{item_values, lines, numbered};
 use super::{Item, Kind};
 use crate::plan::report::Report;
@@ -71,21 +70,4 @@ pub fn judge(report: Option<&Report>, last_message: &str, item: &Item) -> Judgem
 /// `AC1` is not in `AC12`.
 fn mentions(text: &str, id: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(id))
-}
-
-/// The entry for the log of the item.
-pub fn entry(number: u32, at: &str, judgement: &Judgement) -> Verification {
-    let mark = |finding: &String| {
-        ["[PASS]", "[WARN]", "[FAIL]"]
-            .iter()
-            .find_map(|mark| Some((*mark == "[PASS]", finding.trim().strip_prefix(mark)?.trim().to_owned())))
-    };
-    let open = |finding: &&String| !finding.trim_start().starts_with("[PASS]");
-    Verification {
-        number,
-        at: at.to_owned(),
-        verdict: judgement.verdict,
-        checks: judgement.findings.iter().filter_map(mark).collect(),
-        findings: judgement.findings.iter().filter(open).cloned().collect(),
-    }
 }

@@ -5,18 +5,14 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Role;
 use crate::config::keys::{AGENT_KEYS, AUTO_ACCEPT};
-use crate::config::{
-    ConfigError, ConfigFormat, ConfigLayer, KEYS, LayerSource, Setting, ValueOrigin, resolve, tree_of,
-};
+use crate::config::{ConfigError, ConfigFormat, ConfigLayer, LayerSource, Setting, ValueOrigin, resolve, tree_of};
 
 /// The value of every key of a run. The keys and their meaning are declared in `config::keys`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,33 +165,6 @@ pub struct ResolvedRun {
     pub warnings: Vec<String>,
 }
 
-/// The JSON file that is named when a run is to be resumed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedFile {
-    None,
-    /// The one with which the run began, byte by byte: it sets nothing new.
-    TheSame,
-    Another,
-}
-
-/// A key whose value in a run is not the one that is set now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunDifference {
-    pub path: &'static str,
-    pub of_run: Value,
-    pub wanted: Value,
-}
-
-impl fmt::Display for RunDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is {} there, and not {}", self.path, self.of_run, self.wanted)
-    }
-}
-
-/// Keys that say where a run is or how it begins, or that have no effect. Prompts are compared as prompts.
-const NOT_COMPARED: [&str; 8] =
-    ["api", "wd", "prompt", "prompt_file", "start_agent", "resume", "state_file", "limits.poll_seconds"];
-
 impl ResolvedRun {
     /// Merges the environment over the JSON file (name, text) over the user's layer. `providers` are the known agents.
     pub fn new(
@@ -246,43 +215,6 @@ impl ResolvedRun {
         // Every value was checked for its key; a test sets all of them.
         let config = serde_json::from_value(whole).expect("the keys are those of the configuration");
         Self { config, settings, warnings: Vec::new() }
-    }
-
-    /// The differences between what is set now and what a run began with. Keys that nothing sets now do not differ.
-    pub fn differences(&self, of_run: &LoopConfig, named: NamedFile) -> Vec<RunDifference> {
-        let [of_run, wanted] = [of_run, &self.config].map(|config| serde_json::to_value(config).unwrap_or_default());
-        let mut differences: Vec<RunDifference> = Vec::new();
-        for setting in &self.settings {
-            let Some(path) = KEYS.iter().find(|key| key.path == setting.key).and_then(|key| key.run) else {
-                continue;
-            };
-            if !is_set_now(setting, named) || NOT_COMPARED.contains(&path) {
-                continue;
-            }
-            // The environment's value never was the run's.
-            let place = if setting.key == AUTO_ACCEPT { "handoff.auto_accept_configured" } else { path };
-            let at = |tree: &Value| tree.pointer(&format!("/{}", place.replace('.', "/"))).cloned().unwrap_or_default();
-            let difference = RunDifference { path, of_run: at(&of_run), wanted: at(&wanted) };
-            // What differs for all roles is not repeated for each.
-            let name = path.rsplit('.').next().unwrap_or_default();
-            let repeated = differences.iter().any(|known| {
-                known.path == name && known.of_run == difference.of_run && known.wanted == difference.wanted
-            });
-            if difference.of_run != difference.wanted && !repeated {
-                differences.push(difference);
-            }
-        }
-        differences
-    }
-}
-
-fn is_set_now(setting: &Setting, named: NamedFile) -> bool {
-    match setting.origin {
-        // A person who resumes a run decides anew whether permissions are accepted.
-        ValueOrigin::Variable(_) => setting.key != AUTO_ACCEPT,
-        // A file that leaves a key out asks for the default.
-        ValueOrigin::RunFile(_) | ValueOrigin::Default => named == NamedFile::Another,
-        _ => false,
     }
 }
 

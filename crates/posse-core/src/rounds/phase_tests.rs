@@ -216,29 +216,6 @@ fn s_187_a_start_at_the_peer_skips_the_first_turn_of_the_primary_only() {
 }
 
 #[test]
-fn a_phase_that_left_nothing_is_repeated_once() {
-    let mut rounds = begin(Role::Analyst);
-    let blank = [(Key::Analyst, " \n"), (Key::AnalystReview, APPROVED)];
-    let notes = play(&mut rounds, &blank);
-    assert!(notes.last().unwrap().text.contains("the analyst left nothing; that phase is repeated"), "{notes:?}");
-    assert_eq!((rounds.next(), rounds.round(), rounds.cycle()), (Next::Turn(Key::Analyst), 1, 1));
-    assert_eq!(rounds.output(Key::AnalystReview), "");
-    let mut twice = rounds.clone();
-    play(&mut twice, &blank);
-    let Next::Stuck(why) = twice.next() else { panic!("{:?}", twice.next()) };
-    assert!(why.contains("the analyst left nothing, twice"), "{why}");
-    assert_eq!(twice.phase(), Phase::Programmer);
-
-    play(&mut rounds, &to_tester()[..2]);
-    let blank = [(Key::Programmer, ""), (Key::ProgrammerReview, APPROVED)];
-    play(&mut rounds, &blank);
-    assert_eq!((rounds.next(), rounds.round()), (Next::Turn(Key::Programmer), 1), "each phase once");
-    play(&mut rounds, &blank);
-    assert!(matches!(rounds.next(), Next::Stuck(_)));
-    assert_eq!(rounds.phase(), Phase::Tester);
-}
-
-#[test]
 fn an_answer_of_another_system_reads_the_same() {
     let mut rounds = begin(Role::Tester);
     play(&mut rounds, &[(Key::Tester, "\u{feff}EVIDENCE:\r\n- a\r\nRESULT: PASS\r\n")]);

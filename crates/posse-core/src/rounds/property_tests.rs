@@ -2,14 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::config::{LoopLimits, ResolvedRun};
+use super::config::LoopLimits;
 use super::phase_tests::{APPROVED, FAIL, PASS, REVISE, prompt, rules};
 use super::*;
-use crate::config::{ConfigLayer, LayerSource};
 
 fn answer() -> impl Strategy<Value = String> {
-    let known =
-        [APPROVED, REVISE, PASS, FAIL, "", "RESULT: PASS|FAIL", "RESULT: FAIL\nRESULT: PASS", "Files changed: x"];
+    let known = [APPROVED, REVISE, PASS, FAIL, "RESULT: PASS|FAIL", "RESULT: FAIL\nRESULT: PASS", "Files changed: x"];
     let line = prop::sample::select(vec![
         "RESULT: PASS",
         "RESULT: FAIL",
@@ -29,6 +27,7 @@ fn answer() -> impl Strategy<Value = String> {
         1 => prop::collection::vec(line, 0..8).prop_map(|lines| lines.join("\n")),
         1 => "\\PC{0,80}",
     ]
+    .prop_filter("an answer is never blank", |text| !text.trim().is_empty())
 }
 
 fn limits() -> impl Strategy<Value = LoopLimits> {
@@ -44,11 +43,9 @@ fn limits() -> impl Strategy<Value = LoopLimits> {
     })
 }
 
-/// The most turns there can be: each round with both reviews in full and the test, the first round with an analyst, and
-/// each of the two phases once more in vain.
+/// The most turns there can be: each round with both reviews in full and the test.
 fn most_turns(limits: &LoopLimits) -> u32 {
-    let review = 2 * limits.max_review_cycles;
-    limits.max_rounds * (2 * review + 1) + 2 * review
+    limits.max_rounds * (4 * limits.max_review_cycles + 1)
 }
 
 proptest! {
@@ -104,10 +101,8 @@ proptest! {
         let file = state::StateFile::read(&rounds.to_state().write().unwrap()).unwrap();
         prop_assert_eq!(&file, &rounds.to_state());
         let (mut resumed, _) = Rounds::from_state(&file, rules);
-        if !matches!(rounds.next(), Next::Stuck(_)) {
-            prop_assert_eq!(resumed.phase(), rounds.phase());
-            prop_assert_eq!((resumed.round(), resumed.cycle()), (rounds.round(), rounds.cycle()));
-        }
+        prop_assert_eq!(resumed.phase(), rounds.phase());
+        prop_assert_eq!((resumed.round(), resumed.cycle()), (rounds.round(), rounds.cycle()));
         let mut turns = 0;
         for answer in after.iter().cycle() {
             let Next::Turn(key) = resumed.next() else { break };
@@ -116,79 +111,4 @@ proptest! {
             prop_assert!(turns <= most_turns(&limits), "{} turns", turns);
         }
     }
-
-    #[test]
-    fn no_configuration_and_no_state_file_is_too_odd_to_be_answered(
-        entries in prop::collection::vec((json_key(), json()), 0..6),
-        variable in "[01a -]{0,3}",
-    ) {
-        let mut object = serde_json::json!({});
-        if variable.is_empty() {
-            object["final_status"] = "RUNNING".into();
-        }
-        for (key, value) in &entries {
-            match key.split_once('.') {
-                Some((section, name)) if object[section].is_object() => object[section][name] = value.clone(),
-                Some((section, name)) => object[section] = serde_json::json!({ name: value }),
-                None => object[key] = value.clone(),
-            }
-        }
-        let text = object.to_string();
-        let env = |name: &str| name.len().is_multiple_of(7).then(|| variable.clone());
-        let user = ConfigLayer::empty(LayerSource::User);
-        if let Ok(ResolvedRun { config, .. }) = ResolvedRun::new(Some(("c", &text)), &env, &user, &["codex"]) {
-            prop_assert_eq!(config.agents.len(), 5);
-            prop_assert!(config.limits.max_rounds >= 1 && config.limits.max_review_cycles >= 1);
-        }
-        object["prompt"] = prompt().to_string().into();
-        let status = object["final_status"].as_str().unwrap_or_default().to_owned();
-        if let Ok(state) = state::StateFile::read(&object.to_string()) {
-            prop_assert_eq!(status, "RUNNING");
-            let (rounds, _) = Rounds::from_state(&state, rules());
-            prop_assert!(rounds.next() != Next::Over(Final::Pass));
-            prop_assert_eq!(state::StateFile::read(&state.write().unwrap()), Ok(state));
-        }
-    }
-}
-
-fn json() -> impl Strategy<Value = serde_json::Value> {
-    use serde_json::{Value, json};
-    prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        (-3..300i64).prop_map(Value::from),
-        (-9..9i8).prop_map(|number| json!(f64::from(number) / 2.0)),
-        prop::sample::select(vec!["codex", "tester", "ask", "", "RUNNING", "x"]).prop_map(Value::from),
-        Just(json!([])),
-        Just(json!({"provider": "codex"})),
-        Just(json!({"tester": {"mode": "ask"}, "analyst": "0000000a"})),
-    ]
-}
-
-/// Keys of a configuration and of a state file.
-fn json_key() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "agents",
-        "agents.tester",
-        "limits",
-        "limits.max_rounds",
-        "limits.max_review_cycles",
-        "handoff",
-        "handoff.max_file_reminders",
-        "notifications.command",
-        "provider",
-        "wd",
-        "mode",
-        "start_agent",
-        "resume",
-        "version",
-        "final_status",
-        "current_phase",
-        "current_round",
-        "outputs",
-        "outputs.analyst",
-        "terminals",
-        "in_flight",
-        "strange",
-    ])
 }

@@ -128,6 +128,4 @@ pub enum Stop {
     Turn,
     /// A terminal is to be started, and no client provides the environment.
     Alone,
-    /// It goes round in circles, or the journal makes no sense.
-    Stuck,
 }

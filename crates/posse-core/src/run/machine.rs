@@ -52,9 +52,7 @@ pub(super) enum Live {
     Waiting(Box<Turn>),
     /// Time is up. What the agent has written by now is being kept; then the turn fails.
     KeepingLate(TurnError),
-    /// The terminal is gone; perhaps the answer is there.
-    Salvaging,
-    /// A turn failed before the run stopped; perhaps its agent is at it all the same.
+    /// A turn failed, or its terminal is gone; perhaps its agent is at it all the same, or its answer is there.
     Reconsidering,
     Archiving,
     Parked {
@@ -379,7 +377,6 @@ impl Run {
                 self.tell(Entry::Decided { verdict });
                 self.after();
             }
-            Next::Stuck(why) => self.stop(Stop::Stuck, &why),
         }
     }
 

@@ -41,7 +41,7 @@ impl Run {
         let Some(record) = &self.record else {
             return if self.verdict().is_some() { self.after() } else { self.look_again() };
         };
-        let (turn, key, terminal) = (record.turn, record.key, record.terminal);
+        let (key, terminal) = (record.key, record.terminal);
         let (dispatching, sent) = (record.dispatching.is_some(), record.sent.is_some());
         match alive.contains(&terminal) {
             _ if record.answered => self.archive(),
@@ -52,8 +52,9 @@ impl Run {
             }
             true => self.settle_at(terminal),
             false if dispatching => {
-                self.live = Live::Salvaging;
-                self.out.push(Effect::LookAtFile { turn, key });
+                let message = format!("the terminal of the {} is gone", key.role());
+                self.break_off(TurnError::new(Cause::Gone, message));
+                self.look_again();
             }
             // Nothing of it was ever sent.
             false => {
@@ -85,7 +86,10 @@ impl Run {
     /// Goes on from between two turns. If the last one failed, its agent may be at it all the same, or its answer may be
     /// there: an agent that is asked a second time might do it twice, and what it wrote would be lost.
     pub(super) fn look_again(&mut self) {
-        let asked = |failed: &&Failed| failed.record.sent.is_some() || failed.cause == Cause::Uncertain;
+        let asked = |Failed { record, cause, .. }: &&Failed| {
+            let perhaps = matches!(cause, Cause::Uncertain | Cause::Gone) && record.dispatching.is_some();
+            record.sent.is_some() || perhaps
+        };
         let Some(Failed { record, .. }) = self.failed.as_ref().filter(asked) else {
             return self.go_between();
         };
@@ -140,30 +144,18 @@ impl Run {
         self.say(Level::Info, why);
     }
 
-    /// Judges the response file of a turn that is not waited for: its terminal is gone, or it failed. If the answer is there
-    /// all the same, it counts.
+    /// Judges the response file of a turn that failed. If the answer is there all the same, it counts.
     pub(super) fn looked(&mut self, look: Look) {
-        let salvaging = matches!(self.live, Live::Salvaging);
-        let failed = self.failed.as_ref().map(|failed| &failed.record);
-        let Some(record) = (if salvaging { self.turn() } else { failed }) else { return self.go_between() };
-        let (turn, key, role) = (record.turn, record.key, record.key.role());
+        let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
+        let (turn, key) = (record.turn, record.key);
         match look {
             Look::Ready(text) => {
-                if salvaging {
-                    self.say(Level::Info, format!("the {role} is gone, but its answer is there and is used"));
-                } else {
-                    self.reopen(format!("the answer of the {role} has come after all"));
-                }
+                self.reopen(format!("the answer of the {} has come after all", key.role()));
                 // As its turn would have: without what is around it.
                 self.answered(text.trim().to_owned(), AnswerFrom::File);
             }
             // It may still be written.
             Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
-            _ if salvaging => {
-                let message = format!("the terminal of the {role} is gone");
-                self.break_off(TurnError::new(Cause::Gone, message.clone()));
-                if self.can_start { self.go_between() } else { self.stop(Stop::Turn, &message) }
-            }
             _ => self.go_between(),
         }
     }

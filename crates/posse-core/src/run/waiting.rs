@@ -1,7 +1,5 @@
 //! A turn whose prompt was taken, until its answer.
 
-use std::time::Duration;
-
 use super::machine::{Failed, Live, Run};
 use super::park::parking;
 use super::{Effect, Entry, Stop};
@@ -11,6 +9,7 @@ use crate::rounds::Role;
 use crate::time::Mono;
 use crate::turn::files::{self, Suffix};
 use crate::turn::{self, AcceptFailure, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Turn, TurnError};
+use crate::visible::lasted;
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
@@ -43,7 +42,7 @@ impl Run {
 
     /// Something about the turn.
     pub(super) fn turn_event(&mut self, event: Event) {
-        if let (Live::Salvaging | Live::Reconsidering, Event::File(look)) = (&self.live, &event) {
+        if let (Live::Reconsidering, Event::File(look)) = (&self.live, &event) {
             return self.looked(look.clone());
         }
         // It went away between being found alive and being watched.
@@ -182,21 +181,12 @@ impl Run {
         let Some(until) = parking(failure, *times, resets, self.wall) else { return self.stop(Stop::Turn, &reason) };
         *times += 1;
         let wait = until.since(self.wall);
-        let text = format!("{reason}\nTried again in {} (time {times}).", in_words(wait));
+        let text = format!("{reason}\nTried again in {} (time {times}).", lasted(wait));
         self.say(Level::Warning, text.clone());
         let notice = Notice { priority: 3, title: format!("run {} is parked", self.spec.id), text };
         self.out.push(Effect::Notify { event: "parked", notice });
         self.mirror_due = true;
         self.hold = Some(Hold { until, reason, known: resets.is_some() });
         self.live = Live::Parked { until: self.now + wait };
-    }
-}
-
-fn in_words(wait: Duration) -> String {
-    let seconds = wait.as_secs();
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds / 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }

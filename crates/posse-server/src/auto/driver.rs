@@ -172,7 +172,8 @@ impl Workflow for BacklogWork {
             Effect::StopPlan { id, how } => return driver.stop_plan(&id, how).await,
             Effect::Tell(notice) => {
                 driver.notify(messages::notification(&notice, &driver.ledger));
-                let Notice { what, level, item, text, .. } = notice;
+                let Notice { what, item, text, .. } = notice;
+                let level = what.level();
                 driver.record(AutoEntry::Said { level, item: item.clone(), text: text.clone() }).await?;
                 let state = &driver.executor.state;
                 log_file::append(state, crate::now(), what, level, item.as_ref(), &masked(&text)).await;

@@ -115,8 +115,9 @@ impl Executor<BacklogWork> {
             }
             Step::Log { number, judgement } => {
                 let at = crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system());
-                let entry = verifier::entry(number, &at.strftime("%F %H:%M").to_string(), &judgement);
-                edit(disk, &self.project(&candidate.path), |text| append_verification(text, &entry))?;
+                let at = at.strftime("%F %H:%M").to_string();
+                let append = |text: &str| append_verification(text, number, &at, &judgement);
+                edit(disk, &self.project(&candidate.path), append)?;
                 Ok(StepAnswer::Logged)
             }
             Step::Gather => Ok(StepAnswer::Gathered(self.gather(disk, &id, &candidate).await)),

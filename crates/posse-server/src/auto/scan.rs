@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use posse_api::AutoSpec;
 use posse_core::auto::Pipeline;
 use posse_core::auto::messages::Candidate;
-use posse_core::backlog::queue::{Held, Standing};
 use posse_core::backlog::{Priority, Slug};
 use posse_core::plan::{Plan, TaskStatus};
 use posse_files::backlog::{FoundItem, scan};
@@ -21,15 +20,10 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
     let unfinished: BTreeSet<Slug> =
         memory.iter().filter(|(_, memory)| memory.planned.is_some()).map(|(item, _)| item.clone()).collect();
     let queue = found.queue(&unfinished, &BTreeMap::new());
+    let mut held: BTreeMap<Slug, Option<String>> = queue.into_iter().map(|entry| (entry.slug, entry.held)).collect();
     let mut candidates: BTreeMap<Slug, Candidate> = BTreeMap::new();
     for FoundItem { item, path, .. } in &found.items {
         let archived = item_in_project(spec, item.kind, &item.slug, path).is_archived(disk);
-        let held = match queue.standing(&item.slug) {
-            Some(Standing::Eligible) => None,
-            Some(Standing::Held(Held::Archived)) if archived => None,
-            Some(Standing::Held(held)) => Some(held.to_string()),
-            None => Some("it is not in the queue".into()),
-        };
         let candidate = Candidate {
             item: item.slug.clone(),
             path: path.clone(),
@@ -37,7 +31,8 @@ pub(super) fn candidates(disk: &Disk, spec: &AutoSpec, pipeline: &Pipeline) -> V
             priority: item.priority,
             title: item.title.clone(),
             hash: item.hash.clone(),
-            held,
+            // What is done only has to leave the backlog, whatever its status says.
+            held: held.remove(&item.slug).flatten().filter(|_| !archived),
             archived,
             asks: asks(disk, &plan_file(spec, &item.slug)),
             limit_usd: item.budget_usd,

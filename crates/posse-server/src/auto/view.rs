@@ -63,8 +63,9 @@ fn item(ledger: &AutoLedger, item: Slug, standing: Standing, reason: String) -> 
 }
 
 pub(super) fn why(ledger: &AutoLedger, slug: &Slug) -> Option<WhyView> {
-    let why = ledger.machine.why(slug)?;
-    let line = |line: posse_core::auto::memory::Line| WhyLine { at: line.at.timestamp(), text: line.text };
-    let item = item(ledger, slug.clone(), why.standing, why.reason);
-    Some(WhyView { run: Some(ledger.spec.id), item, history: why.history.into_iter().map(line).collect() })
+    let (standing, reason) = ledger.machine.why(slug)?;
+    let memory = ledger.machine.carried().items.get(slug);
+    let lines = memory.into_iter().flat_map(|memory| &memory.history);
+    let history = lines.map(|line| WhyLine { at: line.at.timestamp(), text: line.text.clone() }).collect();
+    Some(WhyView { run: Some(ledger.spec.id), item: item(ledger, slug.clone(), standing, reason), history })
 }

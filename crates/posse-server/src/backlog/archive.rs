@@ -9,10 +9,9 @@ use std::path::Path;
 
 use posse_core::backlog::edit::{OutcomeBlock, set_outcome};
 use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::{BacklogDirs, Item, Kind, Slug, read};
+use posse_core::backlog::{BacklogDirs, Item, Kind, Slug, Status, read};
 use posse_core::finalize::GitPath;
 use posse_files::backlog::{EditError, TRIES, edit, text};
-use posse_files::replace::replace;
 
 use super::checkout::away;
 use crate::disk::Disk;
@@ -40,8 +39,6 @@ pub(crate) struct ItemPlace<'a> {
 pub(crate) struct ArchiveRequest<'a> {
     pub(crate) place: ItemPlace<'a>,
     pub(crate) block: &'a OutcomeBlock,
-    /// Writes the report that goes beside the archived item. A report that is there stays.
-    pub(crate) report: &'a (dyn Fn(&Item) -> String + Sync),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,17 +94,9 @@ pub(crate) async fn archive(disk: &Disk, request: &ArchiveRequest<'_>) -> Result
             request.move_in(disk, &source, &mut warnings)?
         }
     };
-    let report = format!("{}.report.md", path.strip_suffix(".md").unwrap_or(&path));
-    let file = place.project.join(&report);
-    if !disk.exists(&file)
-        && let Some(item) = place.item(disk, &path)
-    {
-        replace(disk, &file, &(request.report)(&item)).map_err(failed(&report))?;
-    }
     let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
-    let add: Vec<&str> = [path.as_str()].into_iter().chain(disk.exists(&file).then_some(report.as_str())).collect();
-    let gone: Vec<&str> = if disk.exists(&source) { Vec::new() } else { vec![place.source] };
-    let commit = place.commit(&tree, &path, (&add, &gone), &request.message(&path)).await?;
+    let gone = (!disk.exists(&source)).then_some(place.source);
+    let commit = place.commit(&tree, &path, gone, &request.message(&path)).await?;
     Ok(Done { path, commit, warnings })
 }
 
@@ -138,7 +127,7 @@ impl ArchiveRequest<'_> {
             let outcome = self.block.outcome;
             let known = match &there.ended {
                 Some(ended) => ended.outcome == outcome || (ended.outcome.is_success() && outcome.is_success()),
-                None => there.status.is_done() && outcome.is_success(),
+                None => there.status.is_some_and(Status::is_done) && outcome.is_success(),
             };
             let ours = there.ended.and_then(|ended| ended.run).as_deref() == Some(self.block.run.as_str());
             if known && (ours || self.place.is_archived_as(disk, &path)) {
@@ -195,7 +184,8 @@ impl ItemPlace<'_> {
     /// Whether the item is in the archive as done, too, with the same words. Then it only has to leave the backlog.
     pub(crate) fn is_archived(&self, disk: &Disk) -> bool {
         let path = format!("{}/{}", self.shelves.archive(self.kind, Shelf::Completed), self.slug.file_name());
-        self.item(disk, &path).is_some_and(|there| there.status.is_done()) && self.is_archived_as(disk, &path)
+        self.item(disk, &path).is_some_and(|there| there.status.is_some_and(Status::is_done))
+            && self.is_archived_as(disk, &path)
     }
 
     /// Whether nothing is lost if the item in the backlog goes and this archived one stays.
@@ -206,24 +196,21 @@ impl ItemPlace<'_> {
         items.is_some_and(same)
     }
 
-    /// Commits what was added and removed, and nothing else. What git ignores stays out of it. The item is at `path`.
+    /// Commits the item at `path` and that it is `gone` from its old place, and nothing else. What git ignores stays out of it.
     async fn commit(
         &self,
         tree: &WorkTree,
         path: &str,
-        (add, gone): (&[&str], &[&str]),
+        gone: Option<&str>,
         message: &str,
     ) -> Result<Option<String>, ArchiveError> {
         let not_committed = |error| ArchiveError::NotCommitted { path: path.to_owned(), error };
         let within = |path: &str| tree.path_of(&self.project.join(path)).map_err(not_committed);
-        let mut added: Vec<GitPath> = Vec::new();
-        for path in add {
-            let path = within(path)?;
-            if !tree.ignores(&path).await.map_err(not_committed)? {
-                added.push(path);
-            }
+        let mut added: Vec<GitPath> = vec![within(path)?];
+        if tree.ignores(&added[0]).await.map_err(not_committed)? {
+            added.clear();
         }
-        let gone: Vec<GitPath> = gone.iter().map(|path| within(path)).collect::<Result<_, _>>()?;
+        let gone: Vec<GitPath> = gone.into_iter().map(within).collect::<Result<_, _>>()?;
         let _alone = tree.alone().await;
         let mut commit = Err(GitError::Moved);
         for _ in 0..TRIES {

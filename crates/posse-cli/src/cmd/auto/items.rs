@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use posse_core::auto;
-use posse_core::backlog::queue::{Queue, Standing};
+use posse_core::backlog::queue::QueueEntry;
 use posse_core::backlog::{BacklogDirs, Dependency, Item, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
 use posse_files::backlog::{FoundItem, Scan};
@@ -65,10 +65,10 @@ impl PipelineKnowledge {
         })
     }
 
-    pub(super) fn queue(&self, scan: &Scan) -> Queue {
+    pub(super) fn queue(&self, scan: &Scan) -> Vec<QueueEntry> {
         let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
         // The file of an item is newer than the pipeline's knowledge: the item may be asked about, or answered.
-        let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Status::Open);
+        let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Some(Status::Open));
         let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
         let parked = self.parked.iter().filter(|(slug, why)| !asked(slug) && !was_asked(why));
         scan.queue(&unfinished, &parked.map(|(slug, why)| (slug.clone(), why.clone())).collect())
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let mut rows = rows(&found, &queue);
     rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
     let archived = found.archived.len();
-    let answer = json!({ "items": rows, "others": found.others, "circles": queue.circles, "archived": archived });
+    let answer = json!({ "items": rows, "others": found.others, "archived": archived });
     ui.answer(&answer, || draw::items(&rows, &found.others, ui));
     if rows.is_empty() && found.others.is_empty() {
         let BacklogDirs { defects, features, .. } = args.place.shelves()?;
@@ -92,21 +92,18 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 }
 
 /// In the order of the queue.
-pub(super) fn rows<'a>(scan: &'a Scan, queue: &Queue) -> Vec<ItemRow<'a>> {
+pub(super) fn rows<'a>(scan: &'a Scan, queue: &[QueueEntry]) -> Vec<ItemRow<'a>> {
     let mut left: Vec<&FoundItem> = scan.items.iter().collect();
     let mut place = 0;
     let mut rows = Vec::new();
-    for entry in &queue.entries {
+    for entry in queue {
         // Two files may have one name.
         let Some(at) = left.iter().position(|found| found.item.slug == entry.slug && found.item.kind == entry.kind)
         else {
             continue;
         };
         let found = left.remove(at);
-        let why = match &entry.standing {
-            Standing::Eligible => None,
-            Standing::Held(held) => Some(held.to_string()),
-        };
+        let why = entry.held.clone();
         place += usize::from(why.is_none());
         rows.push(row(found, why.is_none().then_some(place), why));
     }
@@ -122,7 +119,7 @@ fn row(found: &FoundItem, place: Option<usize>, why: Option<String>) -> ItemRow<
         title: &item.title,
         kind: item.kind.as_str(),
         priority: item.priority.as_str(),
-        status: item.status.as_str(),
+        status: item.status.map_or("unknown", Status::as_str),
         place,
         why,
         doing: None,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use posse_api::{ItemView, ProblemKind, WhyView};
 use posse_core::auto::Standing;
-use posse_core::backlog::{Slug, queue};
+use posse_core::backlog::Slug;
 
 use super::{Where, draw, no_item, slug};
 use crate::client::{self, Client};
@@ -45,10 +45,9 @@ fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
     let scan = place.scan()?;
     let found = scan.find(slug);
     let other = scan.others.iter().find(|other| other.slug.as_ref() == Some(slug));
-    let held = match scan.queue(&BTreeSet::new(), &BTreeMap::new()).standing(slug) {
-        Some(queue::Standing::Held(held)) => Some(held.to_string()),
-        _ => other.map(|other| other.why.clone()),
-    };
+    let queue = scan.queue(&BTreeSet::new(), &BTreeMap::new());
+    let held = queue.into_iter().find(|entry| entry.slug == *slug).and_then(|entry| entry.held);
+    let held = held.or(other.map(|other| other.why.clone()));
     if found.is_none() && other.is_none() {
         return Err(no_item(slug));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use posse_api::{EntryView, JournalView, LoopView, ProblemKind};
 use posse_core::ids::RunId;
 use posse_core::prompts::PromptTemplates;
-use posse_core::rounds::config::{LoopConfig, NamedFile};
+use posse_core::rounds::config::LoopConfig;
 use posse_core::rounds::state::{FinalStatus, StateFile};
 use posse_core::rounds::{Final, Next, Rounds, Rules};
 use posse_core::run::{Entry, Spec};
@@ -94,7 +94,7 @@ impl FoundState {
         }
         match rounds.next() {
             Next::Over(verdict) => Some(verdict),
-            Next::Turn(_) | Next::Stuck(_) => None,
+            Next::Turn(_) => None,
         }
     }
 }
@@ -120,16 +120,13 @@ pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &Wanted
     )))
 }
 
-fn differences(spec: &Spec, wanted: &WantedRun) -> Vec<String> {
-    let named = match &wanted.config_hash {
-        None => NamedFile::None,
-        hash if *hash == spec.config_hash => NamedFile::TheSame,
-        Some(_) => NamedFile::Another,
-    };
+fn differences(spec: &Spec, wanted: &WantedRun) -> Vec<&'static str> {
     let prompt = wanted.prompt.as_ref().is_some_and(|given| *given != spec.prompt);
-    let prompt = prompt.then(|| "its prompt is another one".to_owned());
-    let config = wanted.resolved.differences(&spec.config, named);
-    prompt.into_iter().chain(config.iter().map(ToString::to_string)).collect()
+    // A file that says `resume` is written for the resume.
+    let config =
+        wanted.config_hash.is_some() && wanted.config_hash != spec.config_hash && !wanted.resolved.config.resume;
+    let named = [(prompt, "its prompt is another one"), (config, "its configuration file is another one")];
+    named.into_iter().filter_map(|(differs, what)| differs.then_some(what)).collect()
 }
 
 /// Reads the first entry of the run's journal.

@@ -9,14 +9,18 @@ use crate::auto::settings::Mode;
 use crate::backlog::{ItemOutcome, Slug};
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::{Total, exhausted};
-use crate::turn::Level;
+
+/// The run ends when this many items in a row fail at once or without spending anything.
+const STREAK: usize = 3;
 
 impl Pipeline {
     pub(super) fn schedule(&mut self) {
         if self.carried.quota.lift_if_over(self.progress.now) {
-            self.tell(NoticeKind::HoldEnds, Level::Info, "sessions may be started again".into());
+            self.tell(NoticeKind::HoldEnds, "sessions may be started again".into());
         }
-        if let Some(reason) = self.streak.too_long() {
+        if self.streak.len() >= STREAK {
+            let items = join(self.streak.iter());
+            let reason = format!("{} items in a row failed at once or for nothing: {items}", self.streak.len());
             self.close(RunOutcome::CircuitOpen, reason);
         }
         for item in self.jobs.keys().cloned().collect::<Vec<_>>() {
@@ -100,7 +104,7 @@ impl Pipeline {
             } else if let Some(reason) = exhausted(self.levels()) {
                 self.close(RunOutcome::BudgetExhausted, reason);
             } else if let Some(reason) = self.carried.starts.too_many(&item, &self.settings.limits, self.progress.now) {
-                self.say(NoticeKind::Step, Level::Warning, &item, reason.clone());
+                self.step(&item, reason.clone());
                 self.close(RunOutcome::InternalError, reason);
             } else {
                 self.start(&item);
@@ -138,7 +142,14 @@ impl Pipeline {
             let unfinished = memory.is_some_and(Memory::is_begun);
             let (number, name) = candidate.item.order();
             // An item that failed at once comes after the others.
-            (self.streak.has(&candidate.item), Reverse(unfinished), candidate.priority, candidate.kind, number, name)
+            (
+                self.streak.contains(&candidate.item),
+                Reverse(unfinished),
+                candidate.priority,
+                candidate.kind,
+                number,
+                name,
+            )
         });
         queue
     }
@@ -152,22 +163,16 @@ impl Pipeline {
 
     /// Returns why an item of the backlog may not start.
     pub(super) fn in_the_way(&self, candidate: &Candidate) -> Option<String> {
-        let other = |only: &Slug| *only != candidate.item;
-        let not_this = match (self.settings.item.as_ref().is_some_and(other), self.once.as_ref().is_some_and(other)) {
-            (true, _) => Some("another item was asked for"),
-            (false, true) => Some("only one item was asked for"),
-            (false, false) => None,
-        };
-        if let Some(not_this) = not_this {
+        if self.settings.item.as_ref().is_some_and(|only| *only != candidate.item) {
             // What the backlog says holds also without us.
-            return Some(candidate.held.clone().unwrap_or_else(|| not_this.into()));
+            return Some(candidate.held.clone().unwrap_or_else(|| "another item was asked for".into()));
         }
         if let Some(parked) = self.carried.items.get(&candidate.item).and_then(|memory| memory.parked.as_ref())
             && !released(parked, candidate)
         {
             return Some(format!("{}: {}", parked.why, parked.reason));
         }
-        if self.settings.mode == Mode::Once && self.handled.iter().any(|(item, _)| *item == candidate.item) {
+        if self.settings.item.is_some() && self.handled.iter().any(|(item, _)| *item == candidate.item) {
             return Some("one item was asked for, and it is done".into());
         }
         let memory = self.carried.items.get(&candidate.item).filter(|memory| memory.is_begun());
@@ -187,7 +192,7 @@ impl Pipeline {
         let now = self.progress.now;
         self.carried.starts.note(item, now);
         if self.settings.mode == Mode::Once {
-            self.once = Some(item.clone());
+            self.settings.item = Some(item.clone());
         }
         let memory = self.memory(item);
         let mut why = "";
@@ -222,20 +227,18 @@ impl Pipeline {
             next_entry: 1,
             spent: Total::default(),
             infra: 0,
-            errors: 0,
             plan: None,
             run: None,
         };
         self.jobs.insert(item.clone(), job);
         let max = self.settings.pipeline.max_item_attempts;
-        self.say(NoticeKind::ItemStarted, Level::Info, item, format!("begun, attempt {attempt} of {max}{why}"));
+        self.say(NoticeKind::ItemStarted, item, format!("begun, attempt {attempt} of {max}{why}"), None);
         self.begin(item);
     }
 
     /// Refunds the attempts of a streak: nothing works, so no item is at fault.
     fn forgive(&mut self) {
-        let failed: Vec<Slug> = self.carried.items.keys().filter(|item| self.streak.has(item)).cloned().collect();
-        for item in failed {
+        for item in std::mem::take(&mut self.streak) {
             let memory = self.memory(&item);
             memory.attempts = memory.attempts.saturating_sub(1);
             memory.leaving = None;
@@ -245,19 +248,16 @@ impl Pipeline {
 
     /// Ends the run because no item is left.
     fn through(&mut self) {
-        let done = self.handled.iter().filter(|(_, outcome)| outcome.is_success()).count();
-        let failed: Vec<&str> =
-            self.handled.iter().filter(|(_, outcome)| !outcome.is_success()).map(|(item, _)| item.as_str()).collect();
+        let (done, failed): (Vec<_>, Vec<_>) = self.handled.iter().partition(|(_, outcome)| outcome.is_success());
         let mut words = Vec::new();
-        if done > 0 {
-            words.push(format!("{done} done"));
+        if !done.is_empty() {
+            words.push(format!("{} done", done.len()));
         }
         if !failed.is_empty() {
-            words.push(format!("failed: {}", failed.join(", ")));
+            words.push(format!("failed: {}", join(failed.iter().map(|(item, _)| item))));
         }
         if !self.parked.is_empty() {
-            let parked: Vec<&str> = self.parked.iter().map(Slug::as_str).collect();
-            words.push(format!("waiting for a person: {}", parked.join(", ")));
+            words.push(format!("waiting for a person: {}", join(self.parked.iter())));
         }
         let warned = self.handled.iter().any(|(_, outcome)| *outcome == ItemOutcome::CompletedWithWarnings);
         let asked = self.settings.item.as_ref().filter(|_| words.is_empty());
@@ -289,6 +289,10 @@ impl Pipeline {
         self.progress.settle(|_| true);
         self.progress.finish(outcome, reason.clone(), Effect::Finish { outcome, reason });
     }
+}
+
+fn join<'a>(items: impl Iterator<Item = &'a Slug>) -> String {
+    items.map(Slug::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a parked item may start again.

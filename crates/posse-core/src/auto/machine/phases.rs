@@ -2,20 +2,25 @@
 
 use std::time::Duration;
 
-use super::{JobState, Pipeline};
-use crate::auto::evidence::{Evidence, Finding, Place, missing};
-use crate::auto::memory::{Executed, Leaving, ParkedWhy, Verified};
+use super::{Job, Pipeline};
+use crate::auto::evidence::{Evidence, Place, missing};
+use crate::auto::memory::{Leaving, ParkedWhy, PhaseResult};
 use crate::auto::messages::{Author, Intake, NoticeKind, PlanFound, Repair, Step, StepAnswer};
 use crate::backlog::{ItemOutcome, Kind, Slug};
-use crate::engine::retry::Backoff;
 use crate::engine::{Machine, RunOutcome, StopHow};
 use crate::plan::budget::exhausted;
 use crate::plan::outcome::Outcome;
-use crate::plan::verdict::{Judgement, VALIDATOR_RETRIES, Verdict};
-use crate::turn::Level;
+use crate::plan::verdict::{Judgement, Verdict};
 
 /// A failure within this time counts as at once.
 const AT_ONCE: Duration = Duration::from_secs(60);
+
+impl<T> PhaseResult<T> {
+    /// Whether it is of the item and the plan as they are now.
+    fn is_of(&self, job: &Job) -> bool {
+        self.item == job.hash && self.plan.is_some() && self.plan == job.plan
+    }
+}
 
 impl Pipeline {
     /// Handles the answer to the current step of an item.
@@ -125,7 +130,7 @@ impl Pipeline {
                 let branch = self.settings.branch.clone();
                 let memory = self.memory(item);
                 (memory.planned, memory.branch) = (Some(hash), branch);
-                self.say(NoticeKind::ItemPlanned, Level::Info, item, "planned".into());
+                self.say(NoticeKind::ItemPlanned, item, "planned", None);
                 self.ready(item, Step::Execute);
             }
             (Author::Planner { number, repairs: false }, PlanFound::Invalid { problems }) => {
@@ -185,8 +190,7 @@ impl Pipeline {
                 self.ready(item, Step::Mark { question });
             }
             (step, Outcome::Done(_)) => {
-                let Some(job) = self.jobs.get_mut(item) else { return };
-                job.infra = 0;
+                let Some(job) = self.jobs.get(item) else { return };
                 let (number, repairs) = (job.number, step != Step::Plan { repair: None });
                 self.ready(item, Step::Check { by: Author::Planner { number, repairs } });
             }
@@ -208,24 +212,16 @@ impl Pipeline {
     }
 
     fn no_verdict(&mut self, item: &Slug, why: &str) {
-        let now = self.progress.now;
-        let Some(job) = self.jobs.get_mut(item) else { return };
-        job.errors += 1;
-        let errors = job.errors;
-        if errors > VALIDATOR_RETRIES {
-            return self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {errors} tries: {why}"));
+        if !self.infra(item, why) {
+            let tries = self.jobs.get(item).map_or(0, |job| job.infra);
+            self.park(item, ParkedWhy::NeedsAttention, format!("no verdict in {tries} tries: {why}"));
         }
-        job.state = JobState::Resting(now.after(Backoff::default().pause(errors)));
-        self.step(item, format!("the verifier gave no verdict, it is asked again: {why}"));
     }
 
     fn after_plan(&mut self, item: &Slug) {
         let Some(job) = self.jobs.get(item) else { return };
         let executed = self.carried.items.get(item).and_then(|memory| memory.executed.as_ref());
-        let fresh = executed.is_some_and(|done| {
-            done.outcome.is_success() && done.item == job.hash && done.plan.is_some() && done.plan == job.plan
-        });
-        if fresh {
+        if executed.is_some_and(|done| done.is_of(job) && done.result.is_success()) {
             self.step(item, "its plan was carried out already");
             self.after_execution(item);
         } else {
@@ -236,9 +232,8 @@ impl Pipeline {
     fn after_execution(&mut self, item: &Slug) {
         let Some(job) = self.jobs.get(item) else { return };
         let verified = self.carried.items.get(item).and_then(|memory| memory.verified.as_ref());
-        let fresh = verified.is_some_and(|done| done.item == job.hash && done.plan.is_some() && done.plan == job.plan);
         match job.kind {
-            Kind::Defect if fresh => {
+            Kind::Defect if verified.is_some_and(|done| done.is_of(job)) => {
                 self.step(item, "it was verified already");
                 self.ready(item, Step::Gather);
             }
@@ -253,7 +248,7 @@ impl Pipeline {
         let hash = job.hash.clone();
         match outcome {
             RunOutcome::Verified | RunOutcome::CompletedWithWarnings => {
-                self.memory(item).executed = Some(Executed { item: hash, plan: None, outcome });
+                self.memory(item).executed = Some(PhaseResult { item: hash, plan: None, result: outcome });
                 self.step(item, format!("its plan is carried out: {reason}"));
                 self.ready(item, Step::Check { by: Author::Run });
             }
@@ -285,12 +280,12 @@ impl Pipeline {
 
     fn logged(&mut self, item: &Slug, number: u32, judgement: &Judgement) {
         let Some(job) = self.jobs.get_mut(item) else { return };
-        (job.errors, job.next_entry) = (0, number + 1);
+        job.next_entry = number + 1;
         let (hash, plan) = (job.hash.clone(), job.plan.clone());
         let found = judgement.findings.join("; ");
         match judgement.verdict {
             verdict @ (Verdict::Pass | Verdict::Warn) => {
-                self.memory(item).verified = Some(Verified { item: hash, plan, verdict });
+                self.memory(item).verified = Some(PhaseResult { item: hash, plan, result: verdict });
                 self.step(item, format!("verification {number}: {verdict:?}"));
                 self.ready(item, Step::Gather);
             }
@@ -301,7 +296,7 @@ impl Pipeline {
                 let wanting = memory.wanting;
                 let max = self.settings.pipeline.max_verification_cycles;
                 self.step(item, format!("verification {number} failed ({wanting} of {max}): {found}"));
-                self.streak.broken();
+                self.streak.clear();
                 if wanting >= max {
                     self.retire(
                         item,
@@ -318,16 +313,14 @@ impl Pipeline {
     fn judged(&mut self, item: &Slug, evidence: &Evidence) {
         let Some(job) = self.jobs.get(item) else { return };
         let memory = self.carried.items.get(item).cloned().unwrap_or_default();
-        let of_now = |item: &str, plan: &Option<String>| item == job.hash && plan.is_some() && *plan == job.plan;
-        let verified = memory.verified.filter(|done| of_now(&done.item, &done.plan));
-        let executed = memory.executed.filter(|done| of_now(&done.item, &done.plan));
-        let verdict = verified.map(|verified| verified.verdict);
+        let executed = memory.executed.filter(|done| done.is_of(job));
+        let verdict = memory.verified.filter(|done| done.is_of(job)).map(|verified| verified.result);
         let missing = missing(evidence, job.kind, verdict);
         if evidence.item == Place::Gone {
             self.step(item, "it is not in the backlog any more");
             return self.leave(item);
         }
-        if missing.len() == 1 && matches!(evidence.unreachable, Finding::Unknown { .. }) {
+        if missing.len() == 1 && evidence.unreachable.is_err() {
             if !self.infra(item, &missing[0]) {
                 self.park(item, ParkedWhy::NeedsAttention, missing.concat());
             }
@@ -339,7 +332,7 @@ impl Pipeline {
         if !missing.is_empty() {
             return self.attempt_failed(item, format!("it says it is done, but {}", missing.join("; ")));
         }
-        let warned = verdict == Some(Verdict::Warn) || executed.outcome == RunOutcome::CompletedWithWarnings;
+        let warned = verdict == Some(Verdict::Warn) || executed.result == RunOutcome::CompletedWithWarnings;
         let outcome = if warned { ItemOutcome::CompletedWithWarnings } else { ItemOutcome::Completed };
         self.step(item, "all evidence is there");
         self.retire(item, outcome, "every task is done, and its work is in the branch".into());
@@ -354,14 +347,14 @@ impl Pipeline {
     }
 
     fn retired(&mut self, item: &Slug, outcome: ItemOutcome, text: String, message: Option<String>) {
-        let (what, level) = match outcome {
-            ItemOutcome::Completed | ItemOutcome::CompletedWithWarnings => (NoticeKind::ItemFinished, Level::Info),
-            ItemOutcome::Exhausted => (NoticeKind::ItemExhausted, Level::Warning),
-            ItemOutcome::Failed | ItemOutcome::Deadlocked => (NoticeKind::ItemFailed, Level::Warning),
+        let what = match outcome {
+            ItemOutcome::Completed | ItemOutcome::CompletedWithWarnings => NoticeKind::ItemFinished,
+            ItemOutcome::Exhausted => NoticeKind::ItemExhausted,
+            ItemOutcome::Failed | ItemOutcome::Deadlocked => NoticeKind::ItemFailed,
         };
-        self.say_with(what, level, item, text, message);
+        self.say(what, item, text, message);
         if outcome.is_success() {
-            self.streak.broken();
+            self.streak.clear();
         }
         let memory = self.memory(item);
         memory.leaving = None;
@@ -381,9 +374,9 @@ impl Pipeline {
         let Some(job) = self.jobs.get(item) else { return };
         let at_once = self.progress.now < job.since.after(AT_ONCE) || job.spent.cost_usd <= 0.0;
         if at_once {
-            self.streak.failed(item);
+            self.streak.insert(item.clone());
         } else {
-            self.streak.broken();
+            self.streak.clear();
         }
         self.forget_plan(item);
         let memory = self.memory(item);

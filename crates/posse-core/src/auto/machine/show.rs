@@ -2,25 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::{Job, JobState, Pipeline};
-use crate::auto::memory::{Carried, Line, Standing};
+use crate::auto::memory::{Carried, Standing};
 use crate::auto::messages::{Candidate, Effect, Event};
 #[cfg(test)]
 use crate::auto::settings::Settings;
 use crate::backlog::Slug;
 use crate::engine::hold::Quota;
 use crate::plan::budget::Total;
-
-/// The state of an item, the reason, and its history.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Why {
-    pub item: Slug,
-    pub standing: Standing,
-    pub reason: String,
-    pub history: Vec<Line>,
-}
 
 impl Pipeline {
     #[cfg(test)]
@@ -82,33 +71,25 @@ impl Pipeline {
 
     /// All known items: those in progress, those that may start, in order, then the others.
     pub fn standings(&self) -> Vec<(Slug, Standing, String)> {
-        let queue: Vec<&Slug> = self.queue().into_iter().map(|candidate| &candidate.item).collect();
-        let places: BTreeMap<&Slug, usize> = queue.iter().enumerate().map(|(i, item)| (*item, i)).collect();
+        let queue = self.queue();
+        let queued = queue.iter().map(|candidate| &candidate.item);
         let mut seen = BTreeSet::new();
-        let worked_on = self.jobs.keys();
-        let all = worked_on.chain(queue.iter().copied()).chain(self.backlog.keys()).chain(self.carried.items.keys());
+        let all = self.jobs.keys().chain(queued).chain(self.backlog.keys()).chain(self.carried.items.keys());
         all.filter(|item| seen.insert(*item))
             .map(|item| {
-                let (standing, reason) = self.stands(item, |item| places.get(item).copied());
+                let (standing, reason) = self.stands(item, &queue);
                 (item.clone(), standing, reason)
             })
             .collect()
     }
 
-    /// Explains the state of an item. `None` if it is unknown.
-    pub fn why(&self, item: &Slug) -> Option<Why> {
-        let memory = self.carried.items.get(item);
-        if !self.backlog.contains_key(item) && memory.is_none() {
-            return None;
-        }
-        let place = |item: &Slug| self.queue().iter().position(|other| other.item == *item);
-        let (standing, reason) = self.stands(item, place);
-        let history = memory.map(|memory| memory.history.clone()).unwrap_or_default();
-        Some(Why { item: item.clone(), standing, reason, history })
+    /// The state of an item and the reason. `None` if it is unknown.
+    pub fn why(&self, item: &Slug) -> Option<(Standing, String)> {
+        let is_known = self.backlog.contains_key(item) || self.carried.items.contains_key(item);
+        is_known.then(|| self.stands(item, &self.queue()))
     }
 
-    /// `place` returns an item's position in the queue.
-    fn stands(&self, item: &Slug, place: impl Fn(&Slug) -> Option<usize>) -> (Standing, String) {
+    fn stands(&self, item: &Slug, queue: &[&Candidate]) -> (Standing, String) {
         if let Some(job) = self.jobs.get(item) {
             return (Standing::InProgress, self.progress(job));
         }
@@ -123,7 +104,8 @@ impl Pipeline {
             let parked = memory.is_some_and(|memory| memory.parked.is_some());
             return (if parked { Standing::Parked } else { Standing::Held }, reason);
         }
-        let turn = match place(item).unwrap_or(0) {
+        let before = queue.iter().take_while(|other| other.item != *item).count();
+        let turn = match before {
             0 => "it is next".to_owned(),
             1 => "one item is before it".to_owned(),
             n => format!("{n} items are before it"),

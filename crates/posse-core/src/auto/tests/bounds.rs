@@ -8,8 +8,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
     let backlog: Vec<Candidate> = (0..50).map(|n| candidate(&format!("{n}-x"), Kind::Feature)).collect();
     let mut bench = Bench::new(drain(), backlog);
     for _ in 0..3 {
-        bench.intake();
-        bench.checked(PlanFound::Missing);
+        bench.begun();
         // Three tries each: an empty answer is no answer.
         for _ in 0..3 {
             let (id, step) = bench.step();
@@ -19,10 +18,7 @@ fn t98_when_nothing_works_it_stops_and_nothing_is_lost() {
                 id,
                 answer: StepAnswer::SessionEnded { outcome: end.into(), judgement: None, usage: Usage::default() },
             });
-            if let Some(deadline) = bench.pipeline.deadline() {
-                bench.clock = deadline.0;
-                bench.tell(Event::Time);
-            }
+            bench.wait();
         }
     }
     bench.ended(RunOutcome::CircuitOpen, "3 items in a row failed at once or for nothing: 0-x, 1-x, 2-x");
@@ -50,12 +46,11 @@ fn t100_an_item_that_comes_back_again_and_again_stops_everything() {
 fn t71_a_limit_holds_everything_and_costs_nothing() {
     let hold = Hold { until: Wall(2 * 3_600_000), reason: "You've hit your limit".into(), known: true };
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.planner(Outcome::Limited(hold.clone()));
     assert_eq!(bench.pipeline.deadline(), Some(hold.until));
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
-    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    assert_eq!(bench.memory("1-a").attempts, 0);
     // Another run honours it.
     let carried = bench.pipeline.carried().for_the_next();
     let mut other = Bench::carried(drain(), feature("1-a"), carried.clone(), bench.clock);
@@ -68,8 +63,7 @@ fn t71_a_limit_holds_everything_and_costs_nothing() {
     // And this one goes on where it was.
     bench.clock = hold.until.0;
     bench.tell(Event::Time);
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     bench.done();
     bench.ended(RunOutcome::Verified, "1 done");
 }
@@ -89,20 +83,15 @@ fn money_is_counted_over_all_items_and_on_every_level() {
     // What plans spend is in the ledger, and who reads that tells it, before it is told how the plan ended.
     bench.tell(Event::Spent { levels: vec![("week".into(), used(1.5)), ("day".into(), used(1.5))] });
     bench.done();
-    bench.intake();
-    bench.checked(PlanFound::Missing);
-    bench.planner(over());
-    bench.checked(valid());
+    bench.planned();
     bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD of 2.00 USD are spent");
     // By somebody else, on the other one.
     let mut bench = Bench::new(Settings { levels: windows(), ..drain() }, backlog.clone());
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     assert!(!bench.pipeline.knows(&[("week".into(), used(20.0))]));
     bench.tell(Event::Spent { levels: vec![("week".into(), used(20.0))] });
     assert!(bench.pipeline.knows(&[("week".into(), used(20.0))]));
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     bench.ended(RunOutcome::BudgetExhausted, "week: 20.50 USD of 20.00 USD are spent");
     // Before it began.
     let spent = Level { spent: used(2.0), ..level("day", 2.0) };
@@ -118,8 +107,7 @@ fn money_is_counted_over_all_items_and_on_every_level() {
     let mut bench =
         Bench::carried(Settings::default(), vec![backlog[0].clone()], bench.pipeline.carried().for_the_next(), 0);
     bench.tell(Event::Retry { item: slug("1-a") });
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.why("1-a", Standing::Parked, "budget_exhausted");
 }
 
@@ -130,7 +118,7 @@ fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
     bench.tell(Event::Spent { levels: vec![("day".into(), used(2.0))] });
     bench.executed(RunOutcome::BudgetExhausted);
     bench.ended(RunOutcome::BudgetExhausted, "day: 2.00 USD");
-    let memory = &bench.pipeline.carried().items[&slug("1-a")];
+    let memory = bench.memory("1-a");
     assert_eq!((memory.attempts, &memory.parked), (0, &None), "it goes on from here");
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned();
@@ -145,34 +133,27 @@ fn a_plan_that_ran_out_of_money_is_the_items_matter_or_everyones() {
     bench.executed(RunOutcome::BudgetExhausted);
     assert!(bench.pipeline.is_idle());
     bench.backlog[0].limit_usd = Some(50.0);
-    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
-    bench.tell(scanned);
+    bench.rescan();
     bench.intake();
 }
 
 #[test]
 fn a_session_that_had_spent_what_was_left_costs_no_attempt() {
     let mut bench = Bench::new(Settings { levels: vec![level("day", 0.5)], ..drain() }, feature("1-a"));
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(0.5));
     bench.planner(Outcome::Interrupted);
     bench.ended(RunOutcome::BudgetExhausted, "day: 0.50 USD");
-    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    assert_eq!(bench.memory("1-a").attempts, 0);
     // If its tool is wrong about that, not for ever.
     let mut bench = Bench::new(Settings { levels: vec![level("day", 50.0)], ..drain() }, feature("1-a"));
     bench.backlog[0].limit_usd = Some(40.0);
-    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
-    bench.tell(scanned);
+    bench.rescan();
     assert_eq!(bench.pipeline.left(&slug("1-a")), Some(40.0), "the tightest");
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     while bench.pipeline.outcome().is_none() {
         bench.planner(Outcome::Interrupted);
-        if let Some(deadline) = bench.pipeline.deadline() {
-            bench.clock = deadline.0;
-            bench.tell(Event::Time);
-        }
+        bench.wait();
     }
     bench.why("1-a", Standing::Parked, "needs_attention: its sessions are ended by somebody, or what is left");
 }

@@ -35,23 +35,21 @@ fn everything_waits_until_the_user_is_back() {
     bench.gathered(good());
     bench.retired(ItemOutcome::Completed);
     assert_eq!(bench.step().0.item, slug("2-b"));
-    let why = bench.pipeline.why(&slug("1-a")).unwrap();
-    assert!(why.history.iter().any(|line| line.text == AWAY), "{why:?}");
+    assert!(bench.history("1-a").contains(&AWAY));
 }
 
 #[test]
 fn who_finds_out_in_the_middle_of_it_does_it_later() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     bench.gathered(good());
     let (id, first) = bench.step();
     let effects = bench
         .pipeline
         .handle(Event::Answered { id, answer: StepAnswer::NotNow { why: AWAY.into() } }, Wall(bench.clock));
     assert!(effects.contains(&Effect::Scan), "they may be back already: {effects:?}");
-    let memory = &bench.pipeline.carried().items[&slug("1-a")];
+    let memory = bench.memory("1-a");
     assert_eq!((memory.attempts, &memory.parked), (0, &None));
     bench.checks_out(None);
     assert_eq!(bench.step().1, first, "what it has done of it, it knows again");

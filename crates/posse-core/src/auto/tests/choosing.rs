@@ -50,8 +50,7 @@ fn as_many_items_as_were_asked_for() {
     // One that fails is tried again, and no other meanwhile.
     let mut bench = Bench::new(Settings { mode: Mode::Once, ..Settings::default() }, backlog());
     for _ in 0..2 {
-        bench.intake();
-        bench.checked(PlanFound::Missing);
+        bench.begun();
         bench.planner(failed("boom"));
     }
     bench.retired(ItemOutcome::Failed);
@@ -64,8 +63,7 @@ fn an_idle_pipeline_wants_nothing_and_wakes_for_what_is_new() {
     assert!(bench.pipeline.is_idle());
     assert_eq!((bench.pipeline.deadline(), bench.pipeline.outstanding()), (None, &[][..]));
     bench.backlog = feature("1-a");
-    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
-    bench.tell(scanned);
+    bench.rescan();
     bench.planned();
     bench.done();
     assert!(bench.pipeline.is_idle());

@@ -6,25 +6,18 @@ use super::*;
 fn t97_no_verdict_costs_no_verification_and_ends() {
     let mut bench = Bench::new(drain(), defect("1-a"));
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     for _ in 0..3 {
         bench.verifier(failed("the session took too long"), Verdict::Pass);
-        // The pause before it is asked again.
-        if let Some(deadline) = bench.pipeline.deadline() {
-            bench.clock = deadline.0;
-            bench.tell(Event::Time);
-        }
+        bench.wait();
     }
     bench.ended(RunOutcome::Suspended, "waiting for a person: 1-a");
     bench.why("1-a", Standing::Parked, "needs_attention: no verdict in 3 tries: the session took too long");
-    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].wanting, 0);
+    assert_eq!(bench.memory("1-a").wanting, 0);
     // Parked it stays, also for the next run, until a person says so.
-    let carried = bench.pipeline.carried().for_the_next();
-    let mut bench = Bench::carried(drain(), bench.backlog, carried, bench.clock);
+    let bench = bench.next_run(drain());
     bench.ended(RunOutcome::Verified, "nothing to do");
-    let carried = bench.pipeline.carried().for_the_next();
-    bench = Bench::carried(Settings::default(), bench.backlog, carried, bench.clock);
+    let mut bench = bench.next_run(Settings::default());
     assert!(bench.pipeline.is_idle());
     bench.tell(Event::Retry { item: slug("1-a") });
     bench.intake();
@@ -46,8 +39,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
             }
             bench.ended(RunOutcome::Stopped, "on request");
             // The next run plans nothing again, and does not carry out what is.
-            let mut bench =
-                Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+            let mut bench = bench.next_run(drain());
             bench.intake();
             bench.checked(valid());
             match outcome {
@@ -61,8 +53,7 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
     }
     // In the middle of a session: it may finish, or is ended.
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.tell(Event::Stop(StopHow::AfterTask));
     assert_eq!(bench.effects, []);
     let (id, _) = bench.step();
@@ -70,16 +61,14 @@ fn t84_stop_keeps_what_was_done_and_archives_nothing() {
     assert_eq!(bench.effects, [Effect::EndSession { id }]);
     bench.planner(Outcome::Interrupted);
     bench.ended(RunOutcome::Stopped, "");
-    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].attempts, 0);
+    assert_eq!(bench.memory("1-a").attempts, 0);
     // A planner that may finish has planned.
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.tell(Event::Stop(StopHow::AfterTask));
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     bench.ended(RunOutcome::Stopped, "");
-    assert!(bench.pipeline.carried().items[&slug("1-a")].planned.is_some());
+    assert!(bench.memory("1-a").planned.is_some());
 }
 
 #[test]
@@ -111,15 +100,13 @@ fn what_needs_a_person_waits_for_one_and_others_go_on() {
     assert_eq!(bench.pipeline.deadline(), None, "nobody is woken up for nothing");
     // The first is answered.
     bench.backlog[0].asks = false;
-    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
-    bench.tell(scanned);
+    bench.rescan();
     bench.intake();
     bench.checked(valid());
     bench.done();
     // And then the second.
     bench.backlog[0].held = None;
-    let scanned = bench.pipeline.difference(bench.backlog.clone(), None);
-    bench.tell(scanned);
+    bench.rescan();
     bench.planned();
     bench.done();
     assert!(bench.pipeline.is_idle());

@@ -40,8 +40,7 @@ fn a_look_from_before_an_item_went_brings_it_back_for_nobody() {
     let before = bench.backlog.clone();
     bench.turn_to("1-a");
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     bench.gathered(good());
     // Somebody looks, the item goes, and only then is told what was seen.
     let (id, _) = bench.step();
@@ -65,18 +64,15 @@ fn a_limit_holds_all_and_a_stop_stops_all() {
     let mut bench = two_of(&["1-a", "2-b"]);
     let hold = Hold { until: Wall(9 * MINUTE), reason: "limit".into(), known: true };
     bench.turn_to("2-b");
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.planner(Outcome::Limited(hold));
     bench.turn_to("1-a");
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.why("1-a", Standing::InProgress, "planning waits for the quota");
     bench.clock = 9 * MINUTE;
     bench.tell(Event::Time);
     assert_eq!(bench.under_way(), ["1-a planning", "2-b planning"]);
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     bench.tell(Event::Stop(StopHow::Now));
     let asked = |effect: &Effect| match effect {
         Effect::StopPlan { id, .. } => format!("stop {}", id.item),
@@ -99,16 +95,13 @@ fn it_ends_when_all_have_come_to_their_end() {
     bench = Bench::new(Settings { levels: vec![level], ..bench.pipeline.settings().clone() }, bench.backlog);
     for item in ["1-a", "2-b"] {
         bench.turn_to(item);
-        bench.intake();
-        bench.checked(PlanFound::Missing);
+        bench.begun();
     }
     bench.turn_to("1-a");
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     assert_eq!(bench.under_way(), ["1-a executing", "2-b planning"]);
     bench.turn_to("2-b");
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     assert_eq!(bench.under_way(), ["1-a executing"]);
     let stops = |effect: &Effect| matches!(effect, Effect::StopPlan { how: StopHow::AfterTask, .. });
     assert!(bench.effects.iter().any(stops), "{:?}", bench.effects);
@@ -126,8 +119,7 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
     bench.intake();
     for item in ["1-a", "3-c", "4-d"] {
         bench.turn_to(item);
-        bench.intake();
-        bench.checked(PlanFound::Missing);
+        bench.begun();
         let (id, _) = bench.step();
         bench.tell(Event::Answered {
             id,
@@ -143,6 +135,5 @@ fn when_nothing_works_nothing_more_is_begun_for_those_that_are_under_way() {
     bench.checked(PlanFound::Missing);
     bench.ended(RunOutcome::CircuitOpen, "3 items in a row failed at once or for nothing: 1-a, 3-c, 4-d");
     assert!(bench.pipeline.carried().items.values().all(|memory| memory.attempts == 0));
-    let why = bench.pipeline.why(&slug("2-b")).unwrap();
-    assert!(why.history.last().unwrap().text.starts_with("stays as it is before planning: 3 items"), "{why:?}");
+    assert!(bench.history("2-b").last().unwrap().starts_with("stays as it is before planning: 3 items"));
 }

@@ -9,10 +9,8 @@ fn a_feature_is_planned_carried_out_and_archived() {
     bench.done();
     bench.ended(RunOutcome::Verified, "1 done");
     bench.why("1-a", Standing::Ended, "completed");
-    let told: Vec<String> =
-        bench.pipeline.why(&slug("1-a")).unwrap().history.into_iter().map(|line| line.text).collect();
     assert_eq!(
-        told,
+        bench.history("1-a"),
         [
             "begun, attempt 1 of 2",
             "planned",
@@ -31,8 +29,7 @@ fn a_defect_is_verified_before_it_is_archived() {
     ] {
         let mut bench = Bench::new(drain(), defect("1-a"));
         bench.planned();
-        bench.executed(RunOutcome::Verified);
-        bench.checked(valid());
+        bench.carried_out();
         bench.verifier(over(), verdict);
         bench.logged(1);
         bench.gathered(good());
@@ -45,8 +42,7 @@ fn a_defect_is_verified_before_it_is_archived() {
 fn t95_a_planner_that_writes_no_plan_has_failed() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 1..=2 {
-        bench.intake();
-        bench.checked(PlanFound::Missing);
+        bench.begun();
         bench.planner(over());
         bench.checked(PlanFound::Missing);
     }
@@ -58,28 +54,25 @@ fn t95_a_planner_that_writes_no_plan_has_failed() {
 fn a_broken_plan_may_be_repaired_once() {
     let invalid = || PlanFound::Invalid { problems: "no tasks".into() };
     let mut bench = Bench::new(drain(), feature("1-a"));
-    bench.intake();
-    bench.checked(PlanFound::Missing);
+    bench.begun();
     bench.planner(over());
     bench.checked(invalid());
     assert!(matches!(bench.step().1, Step::Plan { repair: Some(repair) } if repair.problems == "no tasks"));
-    bench.planner(over());
-    bench.checked(valid());
+    bench.plans();
     bench.done();
 
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 0..2 {
         bench.intake();
         // What the attempt before has left behind is set aside, and told to the next planner.
-        let plan =
-            if bench.pipeline.carried().items[&slug("1-a")].attempts == 0 { PlanFound::Missing } else { invalid() };
+        let plan = if bench.memory("1-a").attempts == 0 { PlanFound::Missing } else { invalid() };
         let left = plan != PlanFound::Missing;
         bench.checked(plan);
         if left {
             assert_eq!(bench.step().1, Step::SetAside);
             bench.answer(StepAnswer::SetAside);
             assert_eq!(bench.step().1, Step::Plan { repair: None });
-            assert!(bench.pipeline.carried().items[&slug("1-a")].before.is_some());
+            assert!(bench.memory("1-a").before.is_some());
         }
         bench.planner(over());
         bench.checked(invalid());
@@ -94,16 +87,14 @@ fn t96_three_verifications_and_no_more() {
     let mut bench = Bench::new(drain(), defect("1-a"));
     bench.planned();
     for number in 1..=3 {
-        bench.executed(RunOutcome::Verified);
-        bench.checked(valid());
+        bench.carried_out();
         bench.verifier(over(), Verdict::Fail);
         // One in the middle is told by another daemon: the same events, in another machine.
         bench.logged(number);
         if number < 3 {
             assert_eq!(bench.step().1, Step::SetAside);
             bench.answer(StepAnswer::SetAside);
-            bench.planner(over());
-            bench.checked(valid());
+            bench.plans();
         }
     }
     bench.retired(ItemOutcome::Exhausted);
@@ -116,10 +107,8 @@ fn verifications_in_the_log_count_whoever_wrote_them() {
     let intake = Intake::Ready { hash: "h1".into(), failed: 2, next: 3 };
     bench.answer(StepAnswer::Intake(intake));
     bench.checked(PlanFound::Missing);
-    bench.planner(over());
-    bench.checked(valid());
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.plans();
+    bench.carried_out();
     bench.verifier(over(), Verdict::Fail);
     bench.logged(3);
     bench.retired(ItemOutcome::Exhausted);
@@ -148,8 +137,7 @@ fn what_is_not_shown_is_not_archived() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     for _ in 0..2 {
         bench.planned();
-        bench.executed(RunOutcome::Verified);
-        bench.checked(valid());
+        bench.carried_out();
         bench.gathered(lie.clone());
     }
     let (_, step) = bench.step();
@@ -162,8 +150,7 @@ fn what_is_not_shown_is_not_archived() {
 fn what_is_back_and_not_in_the_archive_is_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     bench.gathered(good());
     let back = bench.backlog.clone();
     bench.retired(ItemOutcome::Completed);
@@ -176,8 +163,7 @@ fn what_is_back_and_not_in_the_archive_is_done_again() {
 fn t93_what_is_done_is_not_done_again() {
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     bench.gathered(good());
     // The source is still there though it was moved.
     let mut back = bench.backlog.clone();
@@ -190,14 +176,12 @@ fn t93_what_is_done_is_not_done_again() {
     // It could not be moved: it is excluded, and never processed again.
     let mut bench = Bench::new(drain(), feature("1-a"));
     bench.planned();
-    bench.executed(RunOutcome::Verified);
-    bench.checked(valid());
+    bench.carried_out();
     bench.gathered(good());
     bench.answer(StepAnswer::NotRetired { why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
-    let mut bench =
-        Bench::carried(Settings::default(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+    let mut bench = bench.next_run(Settings::default());
     assert!(bench.pipeline.is_idle());
     bench.tell(Event::Retry { item: slug("1-a") });
     bench.intake();
@@ -215,7 +199,7 @@ fn answers_of_another_time_are_none() {
     assert_eq!(*bench.pipeline.jobs(), before);
     // Nor are answers to something else.
     bench.answer(StepAnswer::Retired { place: "nowhere".into(), message: String::new() });
-    assert_eq!(bench.pipeline.carried().items[&slug("1-a")].ended, None);
+    assert_eq!(bench.memory("1-a").ended, None);
 }
 
 #[test]
@@ -225,7 +209,7 @@ fn what_its_author_changes_is_planned_anew() {
     bench.tell(Event::Stop(StopHow::Now));
     bench.executed(RunOutcome::Stopped);
     bench.backlog[0].hash = "h2".into();
-    let mut bench = Bench::carried(drain(), bench.backlog, bench.pipeline.carried().for_the_next(), bench.clock);
+    let mut bench = bench.next_run(drain());
     let intake = Intake::Ready { hash: "h2".into(), failed: 0, next: 1 };
     bench.answer(StepAnswer::Intake(intake));
     bench.checked(valid());

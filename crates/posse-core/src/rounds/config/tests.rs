@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::{ConfigKey, ValueKind};
+use crate::config::{ConfigKey, KEYS, ValueKind};
 use crate::rounds::Prompt;
 
 const PROVIDERS: [&str; 3] = ["claude_code", "codex", "kiro_cli"];
@@ -109,28 +109,6 @@ fn no_variable_sets_what_runs_programs_or_may_be_somebody_elses() {
         names.iter().flat_map(|name| [(*name).to_owned(), format!("POSSE_{name}")]).map(|name| (name, "x")).collect();
     let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     assert_eq!(good("", &env), good("", &[]));
-}
-
-#[test]
-fn boolean_variables_accept_eight_words_and_reject_everything_else() {
-    let booleans = run_keys().filter(|(_, key)| key.kind == ValueKind::Bool);
-    let names: Vec<(&str, String)> = booleans.filter_map(|(path, key)| Some((path, key.variables().pop()?))).collect();
-    assert!(names.contains(&("handoff.strict_file_handoff", "STRICT_FILE_HANDOFF".to_owned())), "{names:?}");
-    for (path, name) in &names {
-        for (words, expected) in [(["true", "YES", "on", "1"], true), (["0", "False", "no", "off"], false)] {
-            for word in words {
-                let config = good(&only(path, &json!(!expected)), &[(name, word)]).config;
-                assert_eq!(at(&config, path), json!(expected), "{name}={word}");
-            }
-        }
-        for wrong in ["2", "strict", "y", "truee"] {
-            let error = resolve("", &[(name, wrong)]).unwrap_err();
-            let expected = format!(
-                "the variable {name} should be a boolean (true, yes, on, 1, false, no, off or 0), this is {wrong:?}"
-            );
-            assert_eq!(error, expected);
-        }
-    }
 }
 
 #[test]
@@ -341,55 +319,4 @@ fn every_key_is_documented() {
         let row = key.run_row();
         assert!(text.contains(&row), "docs/loop-configuration.md has no row\n{row}");
     }
-}
-
-#[test]
-fn only_what_is_set_now_can_differ() {
-    const RUN: &str = r#"{"limits": {"max_rounds": 5}, "agents": {"tester": {"model": "x"}}}"#;
-    let run = good(RUN, &[]).config;
-    let rounds = "`limits.max_rounds` is 5 there, and not 3";
-    let usual_rounds = "`limits.max_rounds` is 5 there, and not 8";
-    let model = "`agents.tester.model` is \"x\" there, and not null";
-    let provider = "`provider` is \"codex\" there, and not \"claude_code\"";
-    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], NamedFile, &'a [&'a str]);
-    let rows: &[Row] = &[
-        ("", &[], NamedFile::None, &[]),
-        (RUN, &[], NamedFile::TheSame, &[]),
-        // Written in another way, it sets the same.
-        (RUN, &[], NamedFile::Another, &[]),
-        (r#"{"limits": {"max_rounds": 3}, "agents": {"tester": {"model": "x"}}}"#, &[], NamedFile::Another, &[rounds]),
-        ("{}", &[], NamedFile::Another, &[usual_rounds, model]),
-        ("", &[("MAX_ROUNDS", "3")], NamedFile::None, &[rounds]),
-        ("", &[("MAX_ROUNDS", "5")], NamedFile::None, &[]),
-        (RUN, &[("MAX_ROUNDS", "3")], NamedFile::TheSame, &[rounds]),
-        // For all roles once; where a role is named, for that role.
-        ("", &[("PROVIDER", "claude_code")], NamedFile::None, &[provider]),
-        (
-            r#"{"limits": {"max_rounds": 5}, "agents": {"tester": {"model": "x", "mode": "ask"}}}"#,
-            &[],
-            NamedFile::Another,
-            &["`agents.tester.mode` is \"edits\" there, and not \"ask\""],
-        ),
-        // Where the run is and how it begins.
-        ("", &[("WD", "/p"), ("START_AGENT", "tester"), ("RESUME", "1"), ("PROMPT", "x")], NamedFile::None, &[]),
-        // Decided anew by the person who resumes; what a file sets is the run's.
-        ("", &[("AUTO_ACCEPT_PERMISSIONS", "1")], NamedFile::None, &[]),
-        (
-            r#"{"limits": {"max_rounds": 5}, "agents": {"tester": {"model": "x"}}, "handoff": {"auto_accept_permissions": true}}"#,
-            &[],
-            NamedFile::Another,
-            &["`handoff.auto_accept_permissions` is false there, and not true"],
-        ),
-    ];
-    for (json, variables, named, expected) in rows {
-        let found = good(json, variables).differences(&run, *named);
-        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(found, *expected, "{json:?} {variables:?} {named:?}");
-    }
-    // The environment's value at the beginning is not the file's.
-    let accepting = good(RUN, &[("AUTO_ACCEPT_PERMISSIONS", "1")]).config;
-    assert_eq!(good(RUN, &[]).differences(&accepting, NamedFile::Another), []);
-    // A later change of config.toml was not asked for now.
-    let changed = user("[loop]\nprovider = 'claude_code'");
-    assert_eq!(resolve_with("", &[], &changed).unwrap().differences(&run, NamedFile::None), []);
 }

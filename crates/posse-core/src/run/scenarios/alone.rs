@@ -26,16 +26,6 @@ fn with_nobody_there_what_comes_after_pass_waits() {
     }
 }
 
-#[test]
-fn with_nobody_there_nothing_comes_after_fail() {
-    let mut bench = Bench::to_the_test(CONFIG);
-    bench.dies();
-    bench.go_with(&all(), None);
-    bench.answer("RESULT: FAIL\nEVIDENCE:\n- no hello");
-    assert!(!stops_alone(&bench));
-    assert_eq!(bench.run.status(), RunStatus::Failed);
-}
-
 /// What is the user's own is looked at in their environment too: it says what git ignores.
 #[test]
 fn with_nobody_there_nobody_looks_at_the_project() {

@@ -67,13 +67,3 @@ fn s_145_s_146_accepts_are_counted_by_turns_and_cooldowns_by_terminals() {
         assert_eq!(bench.happens(RunEvent::Time), ["accepting", "accept 1"], "dies: {dies}");
     }
 }
-
-/// A clock that is set back must not keep a terminal waiting for longer than the cooldown.
-#[test]
-fn a_clock_that_is_set_back_makes_no_accept_older_or_younger_than_now() {
-    let mut bench = Bench::asked(r#"{"handoff": {"auto_accept_permissions": true}}"#);
-    let analyst = bench.run.turn().unwrap().terminal;
-    assert_eq!(bench.asks("a"), ["accepting", "accept 1"]);
-    bench.moved = -HOUR;
-    assert_eq!(bench.since_accept(analyst), Some(Duration::ZERO));
-}

@@ -21,8 +21,6 @@ pub(super) struct Script {
     pub(super) failures: u32,
     /// Permissions asked for in each turn.
     pub(super) permissions: u32,
-    /// The agent of this turn dies in the middle of its first one.
-    pub(super) dies: Option<Key>,
     /// The model of this turn fails the first time.
     pub(super) fails_once: Option<Key>,
     /// The same, when the answer is written already.
@@ -48,7 +46,6 @@ pub(super) struct Kill {
 }
 
 /// How a run went.
-#[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) status: RunStatus,
     /// What was told.
@@ -56,14 +53,7 @@ pub(super) struct Outcome {
     /// Inputs in the journal.
     pub(super) entries: usize,
     pub(super) answers: Vec<(Key, String)>,
-    /// What each agent was told.
-    pub(super) prompts: BTreeMap<TerminalId, Vec<String>>,
-    /// Accepts that were typed.
-    pub(super) accepts: usize,
-    pub(super) kills: usize,
-    pub(super) notices: Vec<&'static str>,
-    /// Agents that run when everything is over.
-    pub(super) left: usize,
+    pub(super) world: Outside,
 }
 
 enum Act {
@@ -90,7 +80,6 @@ enum Does {
     Write,
     Finish,
     Fail,
-    Die,
 }
 
 struct Agent {
@@ -105,6 +94,7 @@ struct Agent {
     asks: u32,
 }
 
+#[derive(Default)]
 pub(super) struct Outside {
     script: Script,
     kill: Option<Kill>,
@@ -112,8 +102,8 @@ pub(super) struct Outside {
     queue: BTreeMap<(Duration, u64), Act>,
     order: u64,
     random: u64,
-    /// Which posse this is, and whether it goes on with the run.
-    posse: usize,
+    /// How many were killed before this posse, and whether it goes on with the run.
+    pub(super) posse: usize,
     is_up: bool,
     watching: Option<TerminalId>,
     agents: BTreeMap<TerminalId, Agent>,
@@ -121,9 +111,11 @@ pub(super) struct Outside {
     noted: BTreeMap<u64, bool>,
     files: BTreeMap<Key, String>,
     written: BTreeMap<Key, u32>,
-    prompts: BTreeMap<TerminalId, Vec<String>>,
-    accepts: usize,
-    notices: Vec<&'static str>,
+    /// What each agent was told.
+    pub(super) prompts: BTreeMap<TerminalId, Vec<String>>,
+    /// Accepts that were typed.
+    pub(super) accepts: usize,
+    pub(super) notices: Vec<&'static str>,
 }
 
 impl World for Outside {
@@ -174,19 +166,8 @@ impl Outside {
             script,
             kill,
             now: Duration::from_secs(1),
-            queue: BTreeMap::new(),
-            order: 0,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
-            posse: 0,
-            is_up: false,
-            watching: None,
-            agents: BTreeMap::new(),
-            noted: BTreeMap::new(),
-            files: BTreeMap::new(),
-            written: BTreeMap::new(),
-            prompts: BTreeMap::new(),
-            accepts: 0,
-            notices: Vec::new(),
+            ..Self::default()
         };
         let mut daemon = Daemon::new(&world);
         world.later(0, Act::Go(true));
@@ -226,17 +207,7 @@ impl Outside {
                 told.push(entry.clone());
             }
         }
-        Outcome {
-            status: run.status(),
-            told,
-            entries: daemon.journal.len(),
-            answers,
-            left: self.alive().len(),
-            prompts: self.prompts,
-            accepts: self.accepts,
-            kills: self.posse,
-            notices: self.notices,
-        }
+        Outcome { status: run.status(), told, entries: daemon.journal.len(), answers, world: self }
     }
 
     fn is_killed_at(&self, number: usize) -> Option<Dies> {
@@ -300,7 +271,8 @@ impl Outside {
         }
     }
 
-    fn alive(&self) -> BTreeSet<TerminalId> {
+    /// The agents that run.
+    pub(super) fn alive(&self) -> BTreeSet<TerminalId> {
         self.agents.iter().filter(|(_, agent)| agent.alive).map(|(terminal, _)| *terminal).collect()
     }
 
@@ -432,10 +404,7 @@ impl Outside {
             Does::Work => {
                 turn_to(StatusKind::Processing);
                 let nth = *self.written.entry(key).or_default();
-                let next = if self.script.dies == Some(key) && nth == 0 {
-                    self.written.insert(key, 1);
-                    Does::Die
-                } else if self.script.fails_once == Some(key) && nth == 0 {
+                let next = if self.script.fails_once == Some(key) && nth == 0 {
                     self.written.insert(key, 1);
                     Does::Fail
                 } else if agent.asks > 0 {
@@ -468,7 +437,6 @@ impl Outside {
             }
             Does::Finish => turn_to(StatusKind::Completed),
             Does::Fail => turn_to(StatusKind::Error),
-            Does::Die => agent.alive = false,
         }
         self.show(run, terminal);
     }

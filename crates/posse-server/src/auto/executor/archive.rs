@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use posse_core::auto::Memory;
-use posse_core::auto::evidence::{Evidence, Finding, Place};
+use posse_core::auto::evidence::{Evidence, Place};
 use posse_core::auto::messages::{Candidate, StepId};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::report::{self, ItemReport, TaskRow, markdown};
-use posse_core::backlog::{Item, ItemOutcome, Slug};
-use posse_core::plan::budget::Line;
+use posse_core::backlog::{ItemOutcome, message};
+use posse_core::plan::TaskStatus;
+use posse_core::visible::lasted;
 use posse_files::backlog::scan;
 
 use super::BacklogWork;
@@ -19,27 +19,20 @@ use crate::backlog::archive::{ArchiveError, ArchiveRequest, archive};
 use crate::disk::Disk;
 use crate::git::WorkTree;
 use crate::run::{Executor, StepError};
-use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
-    pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<TaskRow>, Vec<String>), StepError> {
+    /// The tasks of the plan of an item, and their commits.
+    pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<(String, TaskStatus)>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
         let (plan, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
-        let rows: Vec<TaskRow> = plan
-            .tasks()
-            .map(|task| {
-                let record = state.get(&task.id).cloned().unwrap_or_default();
-                TaskRow {
-                    id: task.id.to_string(),
-                    name: task.name.clone(),
-                    status: record.status,
-                    attempts: record.attempts,
-                    commits: record.commits,
-                }
-            })
-            .collect();
-        let commits = rows.iter().flat_map(|row| row.commits.clone()).collect();
-        Ok((rows, commits))
+        let mut commits = Vec::new();
+        let mut statuses = Vec::new();
+        for task in plan.tasks() {
+            let record = state.get(&task.id).cloned().unwrap_or_default();
+            statuses.push((task.id.to_string(), record.status));
+            commits.extend(record.commits);
+        }
+        Ok((statuses, commits))
     }
 
     pub(super) async fn changes(&self, commits: &[String]) -> String {
@@ -55,10 +48,8 @@ impl Executor<BacklogWork> {
 
     pub(super) async fn gather(&self, disk: &Disk, id: &StepId, candidate: &Candidate) -> Evidence {
         let (plan, commits) = match self.plan_state(id).await {
-            Ok((rows, commits)) => {
-                (Finding::Found(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits)
-            }
-            Err(error) => (Finding::Unknown { why: error.to_string() }, Vec::new()),
+            Ok((statuses, commits)) => (Ok(statuses), commits),
+            Err(error) => (Err(error.to_string()), Vec::new()),
         };
         let item = if !disk.exists(&self.project(&candidate.path)) {
             Place::Gone
@@ -69,10 +60,7 @@ impl Executor<BacklogWork> {
             };
             if found.archived.iter().any(there) { Place::Archived } else { Place::InBacklog }
         };
-        let unreachable = match self.unreachable(id, &commits).await {
-            Ok(missing) => Finding::Found(missing),
-            Err(error) => Finding::Unknown { why: error.to_string() },
-        };
+        let unreachable = self.unreachable(id, &commits).await.map_err(|error| error.to_string());
         Evidence { plan, commits, unreachable, item }
     }
 
@@ -90,13 +78,6 @@ impl Executor<BacklogWork> {
         Ok(missing)
     }
 
-    /// Every session that worked on an item, as the ledger has them.
-    async fn lines_of(&self, item: &Slug) -> Vec<Line> {
-        let (project, item) = (Some(self.spec.directory.clone()), Some(item.to_string()));
-        let lines = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
-        lines.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}")).unwrap_or_default()
-    }
-
     /// Where it is now, and what is told of it to who is not looking.
     pub(super) async fn retire(
         &self,
@@ -106,34 +87,24 @@ impl Executor<BacklogWork> {
         memory: &Memory,
         (outcome, reason, after): (ItemOutcome, String, u32),
     ) -> Result<(String, String), ArchiveError> {
-        let (rows, commits) = self.plan_state(id).await.unwrap_or_default();
-        let sessions = self.lines_of(&id.item).await;
+        let (_, commits) = self.plan_state(id).await.unwrap_or_default();
         let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
-        #[allow(clippy::cast_precision_loss)] // Seconds for people.
-        let seconds = (crate::now().0 - memory.begun.unwrap_or_else(crate::now).0) as f64 / 1000.0;
+        let now = crate::now();
         let told_by = StepId { item: id.item.clone(), number: after };
         let block = OutcomeBlock {
             outcome,
             run: format!("{}-{told_by}", self.spec.id),
             reason: (!outcome.is_success()).then_some(reason),
-            finished: crate::now().timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
+            finished: now.timestamp().to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M").to_string(),
             cost: memory.spent.cost(),
-            duration: report::lasted(seconds),
+            duration: lasted(now.since(memory.begun.unwrap_or(now))),
             commits,
             plan,
         };
-        let report = |item: &Item| {
-            let warnings = if outcome == ItemOutcome::CompletedWithWarnings {
-                vec!["validators or verifiers had remarks; see the log of the item".to_owned()]
-            } else {
-                Vec::new()
-            };
-            markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions, warnings: &warnings })
-        };
         let place = item_in_project(&self.spec, candidate.kind, &id.item, &candidate.path);
-        let done = archive(disk, &ArchiveRequest { place, block: &block, report: &report }).await?;
+        let done = archive(disk, &ArchiveRequest { place, block: &block }).await?;
         let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
-        let message = archived.map_or_else(|_| String::new(), |archived| report::message(&archived.item, &block));
+        let message = archived.map_or_else(|_| String::new(), |archived| message::message(&archived.item, &block));
         for warning in done.warnings {
             self.warn(id, warning);
         }

@@ -54,21 +54,18 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     play.configure(json!({ "limits": { "max_rounds": 3 } }));
     fs::rename(play.env.work().join("loop.json"), play.env.work().join("other.json")).unwrap();
     fs::write(play.env.work().join("loop.json"), &loop_json).unwrap();
-    let (prompt, rounds) = ("its prompt is another one", "`limits.max_rounds` is 8 there, and not 3");
-    let refused = |words: &[&str], variable: Option<(&str, &str)>, wanted: &[&str], not: &[&str]| {
-        let mut command = play.env.command(words);
-        command.envs(variable);
-        let ran = Followed::new(command).end();
+    let (prompt, config) = ("its prompt is another one", "its configuration file is another one");
+    let refused = |words: &[&str], wanted: &[&str], not: &[&str]| {
+        let ran = Followed::new(play.env.command(words)).end();
         assert_eq!(ran.code, Some(6), "{words:?}: {ran:?}");
         contains(&ran.stderr, &[&id, &format!("`posse loop --resume {id}` goes on with it as it is"), STATE]);
         contains(&ran.stderr, wanted);
         not.iter().for_each(|words| assert!(!ran.stderr.contains(words), "{ran:?}"));
     };
-    refused(&["loop", "loop.json", "--prompt-file", "other.md"], None, &[prompt], &[rounds]);
-    refused(&["loop", "other.json", "--prompt-file", "task.md"], None, &[rounds], &[prompt]);
-    refused(&["loop", "--resume", "--prompt-file", "other.md"], None, &[prompt], &[]);
-    refused(&["loop", "other.json", "--prompt-file", "other.md", "--resume", &id], None, &[prompt, rounds], &[]);
-    refused(&["loop", "loop.json"], Some(("MAX_ROUNDS", "3")), &[rounds], &[prompt]);
+    refused(&["loop", "loop.json", "--prompt-file", "other.md"], &[prompt], &[config]);
+    refused(&["loop", "other.json", "--prompt-file", "task.md"], &[config], &[prompt]);
+    refused(&["loop", "--resume", "--prompt-file", "other.md"], &[prompt], &[]);
+    refused(&["loop", "other.json", "--prompt-file", "other.md", "--resume", &id], &[prompt, config], &[]);
     assert_eq!((play.shown()["status"].clone(), play.journal("resumed").len()), (json!("stopped"), 0));
 
     // To begin anew, as the hint says.
