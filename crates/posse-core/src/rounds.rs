@@ -46,7 +46,7 @@ words! {
 }
 
 /// What is to be done now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
     Turn(Key),
@@ -142,7 +142,7 @@ impl Rounds {
     }
 
     pub fn next(&self) -> Next {
-        self.next.clone()
+        self.next
     }
 
     pub fn round(&self) -> u32 {
@@ -180,16 +180,6 @@ impl Rounds {
     /// This role's terminal is a new one, or may have forgotten: everything is said again.
     pub fn forget(&mut self, role: Role) {
         self.told.remove(&role);
-    }
-
-    /// Another task from now on, and what to say of it if it is not the same.
-    pub fn replace_prompt(&mut self, prompt: Prompt) -> Option<Note> {
-        if prompt == self.prompt {
-            return None;
-        }
-        self.prompt = prompt;
-        self.told.clear();
-        Some(Note::warning("the prompt is not the one this run began with; the new one is used"))
     }
 
     /// Takes in the answer to the turn that `next` asked for.

@@ -112,14 +112,11 @@ pub enum StepAnswer {
         /// The text of the notification: the outcome, the cost, the commits.
         message: String,
     },
-    NotRetired {
-        why: String,
-    },
     /// The step needs the checkout, which is not what it was. Nothing was changed.
     NotNow {
         why: String,
     },
-    /// The step failed, through no fault of the item.
+    /// The step failed, through no fault of the item. One that is not retired waits for a person, others are tried again.
     Failed {
         why: String,
     },

@@ -250,7 +250,7 @@ impl Outside {
             }
             Step::Retire { outcome, .. } => {
                 if dice == 0 && finer < 5 {
-                    return StepAnswer::NotRetired { why: "read-only".into() };
+                    return StepAnswer::Failed { why: "read-only".into() };
                 }
                 let thing = self.thing(item);
                 if outcome.is_success() {

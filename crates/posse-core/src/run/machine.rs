@@ -48,7 +48,6 @@ pub(super) enum Live {
     },
     Clearing,
     Sending,
-    Tracing,
     Waiting(Box<Turn>),
     /// Time is up. What the agent has written by now is being kept; then the turn fails.
     KeepingLate(TurnError),
@@ -325,7 +324,6 @@ impl Run {
                 self.fail(TurnError::new(Cause::Unarchived, text));
             }
             (RunEvent::Sent { sent, .. }, Live::Sending) => self.sent(sent),
-            (RunEvent::Traces { traces, .. }, Live::Tracing) => self.traces(traces),
             (RunEvent::Turn { event, .. }, _) => self.turn_event(event),
             (RunEvent::Archived { turn, name }, Live::Archiving) => {
                 self.archived += u32::from(name.is_some());

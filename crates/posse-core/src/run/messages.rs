@@ -66,10 +66,6 @@ pub enum RunEvent {
         turn: u64,
         sent: Sent,
     },
-    Traces {
-        turn: u64,
-        traces: Traces,
-    },
     /// Something about the turn that is under way.
     Turn {
         turn: u64,
@@ -108,7 +104,6 @@ impl RunEvent {
         match self {
             Self::StaleCleared { turn, .. }
             | Self::Sent { turn, .. }
-            | Self::Traces { turn, .. }
             | Self::Turn { turn, .. }
             | Self::Archived { turn, .. } => Some(*turn),
             _ => None,
@@ -120,23 +115,15 @@ impl RunEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sent {
+    /// It is in the conversation, or the agent has worked since.
     Taken,
     /// Nothing of it is with the agent.
     Not(String),
-    /// It is not known whether the agent has it.
+    /// The same, but its number is used up.
+    Lost,
+    /// It is not known whether the agent has it, and the terminal does not show it.
     Uncertain(String),
     Gone(String),
-}
-
-/// What a terminal shows of a prompt that may have arrived.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Traces {
-    /// It is in the conversation, or the agent has worked since.
-    Taken,
-    /// The agent has been quiet since before, and shows nothing of it.
-    NotTaken,
-    Unclear(String),
 }
 
 /// What a run wants done, in this order. After a crash none of it is repeated: what comes next is decided from evidence.
@@ -155,15 +142,15 @@ pub enum Effect {
         terminal: TerminalId,
         number: u32,
     },
-    /// Type the prompt of this turn, or a reminder of this number from 1 on. Each is typed once, however often it is asked for.
-    Send {
+    /// Type the prompt of this turn: once, however often it is asked for. If it may be there already, see whether it is.
+    Send(Box<TurnRecord>),
+    /// Type a reminder of this number, from 1 on: once, however often it is asked for.
+    Remind {
         turn: u64,
         terminal: TerminalId,
         n: u32,
         text: String,
     },
-    /// See whether the prompt of this turn arrived.
-    LookForTraces(Box<TurnRecord>),
     LookAtFile {
         turn: u64,
         key: Key,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::machine::{Live, Run};
-use super::{Effect, Entry, Sent, Traces, TurnRecord};
+use super::{Effect, Entry, Sent, TurnRecord};
 use crate::ids::TerminalId;
 use crate::rounds::Key;
 use crate::status::StatusKind;
@@ -123,10 +123,9 @@ impl Run {
 
     /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
     pub(super) fn dispatch(&mut self) {
-        if let Some(turn) = self.turn() {
-            let (turn, terminal, text) = (turn.turn, turn.terminal, turn.text.clone());
+        if let Some(turn) = self.turn().cloned() {
             self.live = Live::Sending;
-            self.out.push(Effect::Send { turn, terminal, n: 0, text });
+            self.out.push(Effect::Send(Box::new(turn)));
         }
     }
 
@@ -156,9 +155,12 @@ impl Run {
         match sent {
             Sent::Taken => self.taken(),
             Sent::Uncertain(why) => {
-                self.say(Level::Warning, format!("nobody knows whether the prompt arrived ({why}); looking"));
-                self.live = Live::Tracing;
-                self.out.extend(self.turn().map(|turn| Effect::LookForTraces(Box::new(turn.clone()))));
+                let text = format!("nobody knows whether the prompt arrived, and it is not sent twice: {why}");
+                self.fail(TurnError::new(Cause::Uncertain, text));
+            }
+            Sent::Lost => {
+                self.record = None;
+                self.advance();
             }
             Sent::Not(why) => {
                 self.undelivered += 1;
@@ -172,21 +174,6 @@ impl Run {
                 }
             }
             Sent::Gone(why) => self.gone(&why),
-        }
-    }
-
-    pub(super) fn traces(&mut self, traces: Traces) {
-        match traces {
-            Traces::Taken => self.taken(),
-            // It certainly never reached the agent, but its number is spent.
-            Traces::NotTaken => {
-                self.record = None;
-                self.advance();
-            }
-            Traces::Unclear(why) => {
-                let text = format!("nobody knows whether the prompt arrived, and it is not sent twice: {why}");
-                self.fail(TurnError::new(Cause::Uncertain, text));
-            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decides whether a prompt arrived: posse died between writing down that it would be typed and seeing it
 //! taken. Typed a second time it might be done twice; never typed, the run would wait for nothing.
 
-use super::Traces;
+use super::Sent;
 use crate::status::{Status, StatusKind};
 use crate::time::Wall;
 
@@ -20,25 +20,25 @@ pub struct Shown {
 const NOTHING: u64 = 64;
 
 /// `since` is when the prompt may first have been on its way, `printed` how much the terminal had printed by then.
-pub fn judge_traces(shown: &Shown, status: &Status, since: Wall, printed: Option<u64>) -> Traces {
+pub fn judge_traces(shown: &Shown, status: &Status, since: Wall, printed: Option<u64>) -> Sent {
     if status.is_busy() || status.kind == StatusKind::WaitingUserAnswer {
-        return Traces::Taken;
+        return Sent::Taken;
     }
     if shown.in_composer {
-        return Traces::NotTaken;
+        return Sent::Lost;
     }
     if shown.is_last_prompt == Some(true) {
-        return Traces::Taken;
+        return Sent::Taken;
     }
     let silent = printed.is_some_and(|before| before <= shown.printed && shown.printed - before < NOTHING);
     if silent {
-        return Traces::NotTaken;
+        return Sent::Lost;
     }
     // Quiet, but not since before: it has worked.
     if status.since > since {
-        return Traces::Taken;
+        return Sent::Taken;
     }
-    Traces::Unclear("the agent is quiet, and its screen does not show what it was asked last".into())
+    Sent::Uncertain("the agent is quiet, and its screen does not show what it was asked last".into())
 }
 
 #[cfg(test)]
@@ -75,9 +75,10 @@ mod tests {
             };
             let shown = Shown { in_composer, is_last_prompt, printed };
             let word = match judge_traces(&shown, &status, Wall(500), Some(1_000)) {
-                Traces::Taken => taken,
-                Traces::NotTaken => not_taken,
-                Traces::Unclear(_) => unclear,
+                Sent::Taken => taken,
+                Sent::Lost => not_taken,
+                Sent::Uncertain(_) => unclear,
+                other => panic!("{other:?}"),
             };
             assert_eq!(word, expected, "{kind} since {since}, {shown:?}");
         }

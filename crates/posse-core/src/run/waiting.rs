@@ -37,7 +37,7 @@ impl Run {
         let (turn, terminal) = (record.turn, record.terminal);
         // A word of its own: the agent may have used up the first one.
         let text = files::reminder(&self.spec.prompts, &self.response_file(record.key), &self.heredoc_word(turn, n));
-        self.out.push(Effect::Send { turn, terminal, n, text });
+        self.out.push(Effect::Remind { turn, terminal, n, text });
     }
 
     /// Something about the turn.

@@ -59,12 +59,12 @@ pub(super) async fn begin(app: App, requester: Requester, body: LoopIn) -> Resul
 
 /// A run that is known by its state file only. Whoever asks has told people what there is to be told of it.
 async fn import(state: &StateFile, rules: Rules, prompt: &Prompt, directory: &Path) -> Result<Imported, ApiError> {
+    let state = &StateFile { prompt: prompt.clone(), ..state.clone() };
     let (mut rounds, notes) = Rounds::from_state(state, rules);
     if let Next::Over(_) = rounds.next() {
         let why = notes.into_iter().map(|note| note.text).collect::<Vec<_>>().join("; ");
         return Err(ApiError::invalid(format!("the state file: {why}")));
     }
-    let _ = rounds.replace_prompt(prompt.clone());
     let in_flight = state.in_flight.as_ref().filter(|in_flight| rounds.resume_at(in_flight.key));
     let in_flight = match in_flight {
         Some(in_flight) if is_awaited(in_flight, directory).await => Some(in_flight),

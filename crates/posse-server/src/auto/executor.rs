@@ -125,7 +125,7 @@ impl Executor<BacklogWork> {
                 Ok(match self.retire(disk, &id, &candidate, &memory, (outcome, reason, after)).await {
                     Ok((place, message)) => StepAnswer::Retired { place, message },
                     Err(ArchiveError::Away(why)) => StepAnswer::NotNow { why },
-                    Err(error) => StepAnswer::NotRetired { why: error.to_string() },
+                    Err(error) => StepAnswer::Failed { why: error.to_string() },
                 })
             }
         }

@@ -11,7 +11,7 @@ use posse_core::finalize::{Snapshot, commit_message};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::rounds::Role;
 use posse_core::rounds::config::AgentChoice;
-use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, Traces, TurnRecord};
+use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, TurnRecord};
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure};
 use tokio::sync::watch;
@@ -79,17 +79,21 @@ impl Executor<LoopWork> {
                 let stale = self.work.files.keep(key, number, Some(Suffix::Stale)).await;
                 Some(RunEvent::StaleCleared { turn, stale: stale.map_err(|error| error.to_string()), printed })
             }
-            Effect::Send { turn, terminal, n, text } => {
+            Effect::Send(turn) => {
+                let sent = match self.send_input(turn.terminal, turn.turn * MESSAGES_PER_TURN, turn.text.clone()).await
+                {
+                    Sent::Uncertain(_) => self.look_for_traces(&turn).await,
+                    sent => sent,
+                };
+                Some(RunEvent::Sent { turn: turn.turn, sent })
+            }
+            Effect::Remind { turn, terminal, n, text } => {
                 match self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await {
-                    sent if n == 0 => Some(RunEvent::Sent { turn, sent }),
-                    Sent::Taken => None,
+                    Sent::Taken | Sent::Lost => None,
                     Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => {
                         of_turn(turn, turn::Event::NotReminded(why))
                     }
                 }
-            }
-            Effect::LookForTraces(record) => {
-                Some(RunEvent::Traces { turn: record.turn, traces: self.look_for_traces(&record).await })
             }
             Effect::LookAtFile { turn, key } => {
                 of_turn(turn, turn::Event::File(self.work.files.look(key, self.work.placed).await))
@@ -226,10 +230,10 @@ impl Executor<LoopWork> {
     }
 
     /// Finds out from the terminal whether the prompt of this turn arrived.
-    async fn look_for_traces(&self, turn: &TurnRecord) -> Traces {
-        let gone = || Traces::Unclear("the terminal is gone".into());
+    async fn look_for_traces(&self, turn: &TurnRecord) -> Sent {
+        let gone = || Sent::Uncertain("the terminal is gone".into());
         if disk::at(self.work.files.response(turn.key), Disk::exists).await {
-            return Traces::Taken;
+            return Sent::Taken;
         }
         let since = turn.dispatching.unwrap_or(turn.begun);
         // Keys may have been on their way when posse died, and an agent takes a moment to show what became of them: that
@@ -240,16 +244,16 @@ impl Executor<LoopWork> {
         for _ in 0..TRACES_LOOKS {
             let wanted = turn.text.clone();
             let Some(Some(shown)) = pump.ask(|reply| pump::PumpCommand::Traces { text: wanted, reply }).await else {
-                return Traces::Unclear("its screen cannot be read".into());
+                return Sent::Uncertain("its screen cannot be read".into());
             };
             let traces = posse_core::run::judge_traces(&shown, &observed.borrow().status, since, turn.printed);
-            if traces == Traces::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
+            if traces == Sent::Taken || before.as_ref() == Some(&(shown.clone(), traces.clone())) {
                 return traces;
             }
             before = Some((shown, traces));
             tokio::time::sleep(TRACES_QUIET).await;
         }
-        Traces::Unclear("it prints without end, and does not show what it was asked last".into())
+        Sent::Uncertain("it prints without end, and does not show what it was asked last".into())
     }
 
     /// Asks agents to leave, all at once. One that takes long to listen is not waited for; it is asked all the same.

@@ -27,6 +27,10 @@ impl Pipeline {
     pub(super) fn answered(&mut self, item: &Slug, answer: StepAnswer) {
         let Some(step) = self.jobs.get(item).map(|job| job.step.clone()) else { return };
         match (step, answer) {
+            (Step::Retire { outcome, .. }, StepAnswer::Failed { why }) => {
+                let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
+                self.park(item, ParkedWhy::ArchiveFailed, reason);
+            }
             (step, StepAnswer::Failed { why }) => {
                 if !self.infra(item, &why) {
                     let text = format!("{} could not be done: {why}", step.word());
@@ -61,10 +65,6 @@ impl Pipeline {
                 let message = Some(message).filter(|message| !message.is_empty());
                 let text = format!("{}: {reason}; now in {place}", outcome.as_str());
                 self.retired(item, outcome, text, message);
-            }
-            (Step::Retire { outcome, .. }, StepAnswer::NotRetired { why }) => {
-                let reason = format!("{}, but still in the backlog: {why}", outcome.as_str());
-                self.park(item, ParkedWhy::ArchiveFailed, reason);
             }
             // Not the answer to the current step.
             _ => return,

@@ -178,7 +178,7 @@ fn t93_what_is_done_is_not_done_again() {
     bench.planned();
     bench.carried_out();
     bench.gathered(good());
-    bench.answer(StepAnswer::NotRetired { why: "read-only".into() });
+    bench.answer(StepAnswer::Failed { why: "read-only".into() });
     bench.ended(RunOutcome::Suspended, "1-a");
     bench.why("1-a", Standing::Parked, "archive_failed: completed, but still in the backlog: read-only");
     let mut bench = bench.next_run(Settings::default());

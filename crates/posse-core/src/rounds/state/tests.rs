@@ -1,4 +1,3 @@
-use super::super::Level;
 use super::super::phase_tests::{APPROVED, FAIL, PASS, prompt, rules};
 use super::*;
 use serde_json::json;
@@ -132,16 +131,6 @@ fn the_answer_to_a_turn_on_its_way_is_waited_for() {
     assert!(!empty.resume_at(Key::ProgrammerReview), "there is nothing to review");
     assert!(empty.resume_at(Key::Programmer));
     assert!(read(&json!({"in_flight": {"key": "nonsense"}})).in_flight.is_none());
-}
-
-#[test]
-fn another_prompt_on_resume_is_used_and_said() {
-    let (mut rounds, _) = resumed(&json!({}));
-    rounds.told(Role::Programmer);
-    assert_eq!(rounds.replace_prompt(prompt()), None);
-    let other = Prompt { explore: "Add an import.".into(), ..prompt() };
-    assert_eq!(rounds.replace_prompt(other).unwrap().level, Level::Warning);
-    assert!(rounds.text(Key::Programmer, "").contains("Add an import."), "said again in full");
 }
 
 #[test]

@@ -92,8 +92,7 @@ fn a_prompt_that_arrived_after_all_is_not_sent_again() {
         let mut bench = Bench::started("{}");
         bench.status(Idle);
         bench.happens(RunEvent::StaleCleared { turn: 1, stale: Ok(None), printed: None });
-        bench.happens(RunEvent::Sent { turn: 1, sent: Sent::Uncertain("posse died".into()) });
-        bench.happens(RunEvent::Traces { turn: 1, traces: Traces::Unclear("its screen cannot be read".into()) });
+        bench.happens(RunEvent::Sent { turn: 1, sent: Sent::Uncertain("its screen cannot be read".into()) });
         assert_eq!(bench.go(&all()), ["resumed", "watch"]);
         bench
     };

@@ -320,17 +320,7 @@ impl Outside {
                 let stale = self.files.remove(&key).map(|_| "stale".to_owned());
                 self.tell(1, RunEvent::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
-            Effect::Send { turn, terminal, text, .. } => self.send(turn, terminal, text),
-            Effect::LookForTraces(record) => {
-                let TurnRecord { turn, terminal, text, .. } = *record;
-                let seen = self.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
-                let traces = match seen {
-                    _ if self.script.blurred && self.random(2) == 0 => Traces::Unclear("the screen is blurred".into()),
-                    true => Traces::Taken,
-                    false => Traces::NotTaken,
-                };
-                self.tell(2, RunEvent::Traces { turn, traces });
-            }
+            Effect::Send(turn) => self.send(*turn),
             Effect::LookAtFile { turn, key } => {
                 let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
                 self.tell(2, of_turn(turn, turn::Event::File(look)));
@@ -360,11 +350,17 @@ impl Outside {
         }
     }
 
-    /// The pump's part: noted, typed, seen to be taken.
-    fn send(&mut self, turn: u64, terminal: TerminalId, text: String) {
-        let sent = match self.noted.get(&turn) {
+    /// The pump's part: noted, typed, seen to be taken. What was cut off may have left traces.
+    fn send(&mut self, record: TurnRecord) {
+        let TurnRecord { turn, terminal, text, .. } = record;
+        let typed = self.prompts.get(&terminal).is_some_and(|prompts| prompts.contains(&text));
+        let sent = match self.noted.get(&turn).copied() {
             Some(true) => Sent::Taken,
-            Some(false) => Sent::Uncertain("cut off".into()),
+            Some(false) if self.script.blurred && self.random(2) == 0 => {
+                Sent::Uncertain("the screen is blurred".into())
+            }
+            Some(false) if typed => Sent::Taken,
+            Some(false) => Sent::Lost,
             None => {
                 self.noted.insert(turn, false);
                 let at = 1 + self.random(4);
@@ -374,7 +370,7 @@ impl Outside {
                 return self.tell(at + 4, RunEvent::Sent { turn, sent: Sent::Taken });
             }
         };
-        self.tell(1, RunEvent::Sent { turn, sent });
+        self.tell(3, RunEvent::Sent { turn, sent });
     }
 
     fn prompted(&mut self, terminal: TerminalId, text: &str) {
