@@ -4,19 +4,24 @@
 //! the keyboard. It does not imitate colours, menus or wording, and it does not prove that posse works with the real
 //! tools; the tests with the real binaries do.
 //!
-//! [`run`] plays a scenario on the terminal of this process. `ScriptedAgent` is the agent as a value that takes input
-//! and time.
+//! [`run`] plays a scenario on the terminal of this process. `player` goes through the turns and steps, `keyboard` handles
+//! keys, `panel` draws what is below the transcript. They reach the terminal, files and the clock only through `AgentHost`.
 
+mod draft;
+mod keyboard;
 mod keys;
 mod look;
-mod machine;
 mod paint;
+mod panel;
+mod player;
 mod record;
+mod report;
 mod review_loop;
 mod rows;
 mod run;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod theatre;
-mod transcript;
 
 pub use run::{AgentRunError, run};

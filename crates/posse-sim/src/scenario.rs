@@ -25,10 +25,10 @@ pub(crate) use step::{OneOrSeveral, duration, word_or_table};
 pub struct Scenario {
     /// The agent that the scripted agent imitates.
     pub look: AgentLook,
-    /// Draws on the alternate screen, with the input at the bottom.
+    /// Draws on the alternate screen.
     pub alternate: bool,
-    /// The self-reports the agent sends; `None` selects those of the look.
-    pub osc: Option<Vec<SelfReport>>,
+    /// Reports nothing about itself: neither its state by OSC 7501 nor a title.
+    pub silent: bool,
     /// A prompt that submits itself as soon as the agent is ready.
     pub auto_prompt: Option<String>,
     pub play: PlayKind,
@@ -75,16 +75,6 @@ pub enum AgentLook {
     #[default]
     Claude,
     Codex,
-}
-
-/// A message about the agent's state in an escape sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum SelfReport {
-    /// The state, by OSC 7501.
-    #[serde(rename = "7501")]
-    State,
-    #[serde(rename = "title")]
-    Title,
 }
 
 /// What a scripted agent does with prompts for which the scenario has no turn.

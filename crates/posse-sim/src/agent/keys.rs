@@ -7,13 +7,13 @@ use std::time::Duration;
 
 /// How long a lone ESC may be the start of a sequence. Terminal programs commonly wait 50 ms; on a PTY the rest of a
 /// sequence arrives within a millisecond.
-pub(crate) const ESCAPE_WAIT: Duration = Duration::from_millis(50);
+pub(super) const ESCAPE_WAIT: Duration = Duration::from_millis(50);
 
 const PASTE_START: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TypedKey {
+pub(super) enum TypedKey {
     Char(char),
     Enter,
     /// Enter with a modifier, or Ctrl-J: a line break in the draft.
@@ -26,19 +26,19 @@ pub(crate) enum TypedKey {
     Ctrl(char),
     /// A whole bracketed paste.
     Paste(String),
-    /// A complete sequence without a meaning here: a function key, an Alt chord, a terminal's reply.
+    /// A complete sequence without a meaning here: a function key, an Alt chord, a reply to a query.
     Other,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     pending: Vec<u8>,
     /// Inside a bracketed paste.
     pasting: bool,
 }
 
 impl Decoder {
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
         while let Some((key, length)) = self.next() {
@@ -74,12 +74,12 @@ impl Decoder {
     }
 
     /// Returns whether a sequence is incomplete and needs [`Self::flush`]. An open paste has no time limit.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.pasting && !self.pending.is_empty()
     }
 
     /// Gives up on an incomplete sequence: a lone ESC is the key, anything longer has no meaning.
-    pub(crate) fn flush(&mut self) -> Vec<TypedKey> {
+    pub(super) fn flush(&mut self) -> Vec<TypedKey> {
         if !self.is_waiting() {
             return Vec::new();
         }
@@ -117,23 +117,10 @@ fn escape(rest: &[u8]) -> Option<(Option<TypedKey>, usize)> {
                 _ => key(TypedKey::Other, end + 1),
             }
         }
-        // Replies of the terminal (OSC, DCS, APC, PM) end with BEL or ESC \.
-        b']' | b'P' | b'_' | b'^' => {
-            let end = rest.iter().position(|byte| matches!(byte, 0x07 | 0x1b))?;
-            match (rest[end], rest.get(end + 1)) {
-                (0x07, _) => key(TypedKey::Other, end + 2),
-                (_, Some(b'\\')) => key(TypedKey::Other, end + 3),
-                // A new sequence begins, so the old one was cut off.
-                (_, Some(_)) => key(TypedKey::Other, end + 1),
-                (_, None) => None,
-            }
-        }
         b'\r' => key(TypedKey::Newline, 2),
         0..=0x1f => key(TypedKey::Esc, 1),
-        _ => match character(rest)? {
-            (Some(_), length) => key(TypedKey::Other, 1 + length),
-            (None, _) => key(TypedKey::Esc, 1),
-        },
+        // An Alt chord.
+        _ => character(rest).map(|(_, length)| (Some(TypedKey::Other), 1 + length)),
     }
 }
 
@@ -177,10 +164,8 @@ mod tests {
         (b"\x1b[13;2u", &[TypedKey::Newline]),
         (b"\x1b[13;1:3u", &[TypedKey::Other]),
         (b"\x1b[5~\x1b[1;5Cx", &[TypedKey::Other, TypedKey::Other, TypedKey::Char('x')]),
-        // Replies to device, cursor, colour and state queries are not typed.
+        // Replies to device and cursor queries are not typed.
         (b"\x1b[?62;22c\x1b[3;1R", &[TypedKey::Other, TypedKey::Other]),
-        (b"\x1b]11;rgb:00/00/00\x07\x1b]7501;?\x1b\\y", &[TypedKey::Other, TypedKey::Other, TypedKey::Char('y')]),
-        (b"\x1b]11;cut\x1b[A", &[TypedKey::Other, TypedKey::Up]),
         (b"\x1b[12\rq", &[TypedKey::Other, TypedKey::Enter, TypedKey::Char('q')]),
         (b"\x80\xffa\xc3(", &[TypedKey::Char('a'), TypedKey::Char('(')]),
     ];
@@ -218,9 +203,5 @@ mod tests {
             keys.extend(decoder.flush());
             assert_eq!(keys, whole, "cut at {cut}");
         }
-        let mut decoder = Decoder::default();
-        let mut keys: Vec<TypedKey> = all.iter().flat_map(|byte| decoder.feed(&[*byte])).collect();
-        keys.extend(decoder.flush());
-        assert_eq!(keys, whole, "byte by byte");
     }
 }

@@ -6,21 +6,22 @@
 
 use std::time::Duration;
 
-use crate::agent::rows::RowStyle;
-use crate::agent::transcript::TranscriptEntry;
-use crate::scenario::{AgentLook, PlayKind, QuestionKind, SelfReport, ServiceFailure};
+use super::rows::{LookText, RowStyle, TranscriptEntry};
+use crate::scenario::{AgentLook, QuestionKind, ServiceFailure};
 use AgentLook::{Claude, Codex};
 
 const CLAUDE_NAME: &str = "Claude Code";
 const CLAUDE_SPINNER: [&str; 10] = ["·", "✢", "*", "✶", "✻", "✽", "✻", "✶", "*", "✢"];
+/// What a result of Claude Code begins with, in its first row and in all others.
+const CLAUDE_RESULT: (&str, &str) = ("  ⎿  ", "     ");
 const CLAUDE_INTERRUPTED: &str = "  ⎿  Interrupted · What should Claude do instead?";
 const CODEX_INTERRUPTED: &str = "■ Conversation interrupted - tell the model what to do differently";
 const BRAILLE: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// The directory in the title and the footer of Codex.
-pub(crate) const PROJECT: &str = "project";
+pub(super) const PROJECT: &str = "project";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(super) enum Mood {
     /// Not ready yet; the agents we imitate report nothing then.
     #[default]
     Starting,
@@ -31,76 +32,76 @@ pub(crate) enum Mood {
     Failed,
 }
 
-/// A text to be wrapped: what its first row begins with, what all others begin with, and its style.
-pub(crate) type LookText = (String, &'static str, &'static str, RowStyle);
-
-pub(crate) struct DialogTexts {
-    pub(crate) title: &'static str,
-    pub(crate) text: &'static str,
-    pub(crate) footer: &'static str,
-    pub(crate) options: &'static [&'static str],
+pub(super) struct DialogTexts {
+    pub(super) title: &'static str,
+    pub(super) text: &'static str,
+    pub(super) footer: &'static str,
+    pub(super) options: &'static [&'static str],
 }
 
 impl AgentLook {
-    pub(crate) fn lead(self, entry: &TranscriptEntry) -> usize {
-        match (self, entry) {
-            (Claude, TranscriptEntry::Interrupted | TranscriptEntry::Notice(_)) => 0,
-            (Codex, TranscriptEntry::User(_)) => 2,
-            _ => 1,
+    fn said(self, text: String, style: RowStyle) -> LookText {
+        (text, if self == Claude { "● " } else { "• " }, "  ", style)
+    }
+
+    pub(super) fn user(self, text: String) -> TranscriptEntry {
+        match self {
+            Claude => entry(1, [(text, "❯ ", "  ", RowStyle::Dim)]),
+            Codex => entry(2, [(text, "› ", "  ", RowStyle::Bold)]),
         }
     }
 
-    /// Returns the texts of an entry, one below the other.
-    pub(crate) fn entry(self, entry: &TranscriptEntry) -> Vec<LookText> {
-        use RowStyle::{Bad, Bold, Dim, Good, Plain};
-        use TranscriptEntry as Entry;
-        let said = |text: String, style| (text, if self == Claude { "● " } else { "• " }, "  ", style);
-        let result = |text: String| (text, "  ⎿  ", "     ", Dim);
-        let interrupted = || match self {
-            Claude => (CLAUDE_INTERRUPTED.to_owned(), "", "     ", Bad),
-            Codex => (CODEX_INTERRUPTED.to_owned(), "", "", Bad),
+    pub(super) fn answer(self, text: String) -> TranscriptEntry {
+        entry(1, [self.said(text, RowStyle::Plain)])
+    }
+
+    /// The text that appears while it is being streamed.
+    pub(super) fn streaming(self, text: String) -> LookText {
+        self.said(text, RowStyle::Plain)
+    }
+
+    pub(super) fn tool(self, name: &str, input: &str, output: String) -> TranscriptEntry {
+        let (used, (mark, rest)) = match self {
+            Claude => (format!("{name}({input})"), CLAUDE_RESULT),
+            Codex => (format!("Ran {}", codex_command(name, input)), ("  └ ", "    ")),
         };
-        let blank = || (String::new(), "", "", Plain);
-        match (self, entry) {
-            (Claude, Entry::User(text)) => vec![(text.clone(), "❯ ", "  ", Dim)],
-            (Codex, Entry::User(text)) => vec![(text.clone(), "› ", "  ", Bold)],
-            (_, Entry::Answer(text)) => vec![said(text.clone(), Plain)],
-            (Claude, Entry::Tool { name, input, output }) => {
-                vec![said(format!("{name}({input})"), Plain), result(output.clone())]
+        entry(1, [self.said(used, RowStyle::Plain), (output, mark, rest, RowStyle::Dim)])
+    }
+
+    /// The user refused a command or declined a question.
+    pub(super) fn refused(self, kind: QuestionKind, text: &str) -> TranscriptEntry {
+        let interrupted = self.interruption();
+        match (self, kind) {
+            (_, QuestionKind::Question) => entry(1, [self.said(text.to_owned(), RowStyle::Plain), interrupted]),
+            (Claude, _) => entry(1, [self.said(format!("Bash({text})"), RowStyle::Plain), interrupted]),
+            (Codex, _) => {
+                let refused = (format!("You canceled the request to run {text}\n"), "✗ ", "  ", RowStyle::Bad);
+                entry(1, [refused, interrupted])
             }
-            (Codex, Entry::Tool { name, input, output }) => {
-                let ran = said(format!("Ran {}", codex_command(name, input)), Plain);
-                vec![ran, (output.clone(), "  └ ", "    ", Dim)]
-            }
-            (Claude, Entry::Approved(_)) => Vec::new(),
-            (Codex, Entry::Approved(command)) => {
-                vec![(format!("You approved codex to run {command} this time"), "✔ ", "  ", Good)]
-            }
-            (Claude, Entry::Refused(command)) => vec![said(format!("Bash({command})"), Plain), interrupted()],
-            (Codex, Entry::Refused(command)) => {
-                let refused = (format!("You canceled the request to run {command}"), "✗ ", "  ", Bad);
-                vec![refused, blank(), interrupted()]
-            }
-            (Claude, Entry::Answered { question, answer }) => {
-                let answered = said("User answered Claude's questions:".to_owned(), Plain);
-                vec![answered, result(format!("· {question} → {answer}"))]
-            }
-            (Codex, Entry::Answered { question, answer }) => vec![said(format!("{question}\n→ {answer}"), Plain)],
-            (Claude, Entry::Declined(question)) => {
-                let declined = said("User declined to answer questions".to_owned(), Plain);
-                vec![declined, result(format!("· {question}"))]
-            }
-            (Codex, Entry::Declined(question)) => vec![said(question.clone(), Plain), blank(), interrupted()],
-            (Claude, Entry::Error(text)) => vec![said(text.clone(), Bad)],
-            (Claude, Entry::Notice(text)) => vec![(text.clone(), "  ⎿  ", "     ", Bad)],
-            (Codex, Entry::Error(text) | Entry::Notice(text)) => vec![(text.clone(), "■ ", "", Bad)],
-            (_, Entry::Interrupted) => vec![interrupted()],
-            (_, Entry::Closing(text)) => vec![(text.clone(), "", "  ", Dim)],
+        }
+    }
+
+    pub(super) fn interrupted(self) -> TranscriptEntry {
+        entry(usize::from(self == Codex), [self.interruption()])
+    }
+
+    fn interruption(self) -> LookText {
+        let (text, rest) = match self {
+            Claude => (CLAUDE_INTERRUPTED, "     "),
+            Codex => (CODEX_INTERRUPTED, ""),
+        };
+        (text.to_owned(), "", rest, RowStyle::Bad)
+    }
+
+    pub(super) fn error(self, text: String) -> TranscriptEntry {
+        match self {
+            Claude => entry(1, [self.said(text, RowStyle::Bad)]),
+            Codex => entry(1, [(text, "■ ", "", RowStyle::Bad)]),
         }
     }
 
     /// Returns the row of a spinner. `frame` counts tenths of a second.
-    pub(crate) fn spinner(self, frame: u64, turn: u32, elapsed: Duration) -> String {
+    pub(super) fn spinner(self, frame: u64, turn: u32, elapsed: Duration) -> String {
         const VERBS: [&str; 4] = ["Pondering", "Tinkering", "Puzzling", "Rummaging"];
         let verb = VERBS[turn as usize % VERBS.len()];
         let glyph = CLAUDE_SPINNER[(frame % CLAUDE_SPINNER.len() as u64) as usize];
@@ -117,15 +118,15 @@ impl AgentLook {
         }
     }
 
-    pub(crate) fn running(self, name: &str, input: &str) -> LookText {
+    pub(super) fn running(self, name: &str, input: &str) -> LookText {
         match self {
             Claude => (format!("{name}({input})"), "  ", "  ", RowStyle::Plain),
             Codex => (format!("Running {}", codex_command(name, input)), "• ", "  ", RowStyle::Plain),
         }
     }
 
-    pub(crate) fn dialog(self, kind: QuestionKind) -> DialogTexts {
-        use QuestionKind::{Permission, Plan, Question, Startup};
+    pub(super) fn dialog(self, kind: QuestionKind) -> DialogTexts {
+        use QuestionKind::{Permission, Question, Startup};
         let of = |title, text, footer, options| DialogTexts { title, text, footer, options };
         match (self, kind) {
             (Claude, Permission) => of(
@@ -137,12 +138,6 @@ impl AgentLook {
             (Claude, Question) => {
                 of("☐ Question", "Which one?", "Enter to select · ↑/↓ to navigate · Esc to cancel", &[])
             }
-            (Claude, Plan) => of(
-                "Ready to code?",
-                "The plan is ready. Would you like to proceed?",
-                "ctrl+g to edit the plan",
-                &["Yes, and use auto mode", "Yes, manually approve edits", "Tell Claude what to change"],
-            ),
             (Claude, Startup) => of(
                 "Accessing workspace:",
                 "Do you trust the files in this folder?",
@@ -160,12 +155,6 @@ impl AgentLook {
                 ],
             ),
             (Codex, Question) => of("", "Which one?", "enter to submit answer | esc to interrupt", &[]),
-            (Codex, Plan) => of(
-                "",
-                "Implement this plan?",
-                "Press enter to confirm or esc to cancel",
-                &["Yes, implement this plan", "Yes, and clear the context first", "No, stay in plan mode"],
-            ),
             (Codex, Startup) => of(
                 "Folder access",
                 "Trust this folder? Its files can be read, edited and run.",
@@ -177,7 +166,7 @@ impl AgentLook {
 
     /// Returns the window title. `frame` counts tenths of a second. Claude Code omits the glyph if the terminal
     /// understands its state reports.
-    pub(crate) fn title(self, mood: Mood, reports_state: bool, frame: u64) -> String {
+    pub(super) fn title(self, mood: Mood, reports_state: bool, frame: u64) -> String {
         match (self, mood) {
             (Claude, _) if reports_state => CLAUDE_NAME.to_owned(),
             // The title turns once a second, much slower than the spinner.
@@ -191,10 +180,14 @@ impl AgentLook {
     }
 
     /// Returns the row for a failure of the service. Only its first words are those of the real agent.
-    pub(crate) fn failure(self, failure: &ServiceFailure) -> TranscriptEntry {
+    pub(super) fn failure(self, failure: &ServiceFailure, message: Option<String>) -> TranscriptEntry {
         let text = match (self, failure.status) {
+            _ if message.is_some() => return self.error(message.unwrap_or_default()),
             (Claude, _) if failure.dropped => "API Error: Connection closed mid-response.",
-            (Claude, 401) => return TranscriptEntry::Notice("Invalid API key · Fix external API key".to_owned()),
+            (Claude, 401) => {
+                let (first, rest) = CLAUDE_RESULT;
+                return entry(0, [("Invalid API key · Fix external API key".to_owned(), first, rest, RowStyle::Bad)]);
+            }
             (Claude, 429) => "You've hit your session limit · resets 3pm (UTC)",
             (Claude, 529) => "API Error: 529 Overloaded. Try again in a moment.",
             (Claude, _) => "API Error: 500 Internal server error. Try again in a moment.",
@@ -204,30 +197,22 @@ impl AgentLook {
             (Codex, 529) => "exceeded retry limit, last status: 529",
             (Codex, _) => "We’re currently experiencing high demand.",
         };
-        TranscriptEntry::Error(text.to_owned())
+        self.error(text.to_owned())
     }
 
-    pub(crate) fn app(self) -> &'static str {
+    pub(super) fn app(self) -> &'static str {
         if self == Claude { "claude-code" } else { "codex" }
     }
 
-    /// Returns the default self-reports. In the review loop Claude is 2.1.325, which reports its state to terminals that
-    /// understand it. Turns of the loop may be too short for their screens to be read.
-    pub(crate) fn usual_reports(self, play: PlayKind) -> &'static [SelfReport] {
-        match self {
-            Claude if play == PlayKind::Script => &[SelfReport::Title],
-            _ => &[SelfReport::State, SelfReport::Title],
-        }
-    }
-
-    pub(crate) fn closing(self, turn: u32, time: Duration) -> String {
+    pub(super) fn closing(self, turn: u32, time: Duration) -> TranscriptEntry {
         const VERBS: [&str; 5] = ["Crunched", "Worked", "Baked", "Brewed", "Cooked"];
         let time = self.took(time);
-        match self {
+        let text = match self {
             Claude => format!("✻ {} for {time}", VERBS[turn as usize % VERBS.len()]),
             // Codex shows the time of day; a fixed time keeps screens comparable.
             Codex => format!("  Worked for {time} • 12:00"),
-        }
+        };
+        entry(1, [(text, "", "  ", RowStyle::Dim)])
     }
 
     fn took(self, time: Duration) -> String {
@@ -240,11 +225,11 @@ impl AgentLook {
     }
 
     /// The length in characters of the longest paste that is shown as it is.
-    pub(crate) fn longest_paste(self) -> usize {
+    pub(super) fn longest_paste(self) -> usize {
         if self == Claude { 800 } else { 1000 }
     }
 
-    pub(crate) fn paste_label(self, number: usize, text: &str) -> String {
+    pub(super) fn paste_label(self, number: usize, text: &str) -> String {
         match (self, text.matches('\n').count()) {
             (Codex, _) => format!("[Pasted Content {} chars]", text.chars().count()),
             (Claude, 0) => format!("[Pasted text #{number}]"),
@@ -253,10 +238,11 @@ impl AgentLook {
     }
 }
 
+fn entry(lead: usize, texts: impl Into<Vec<LookText>>) -> TranscriptEntry {
+    TranscriptEntry { lead, texts: texts.into() }
+}
+
 /// Shows shell commands bare, other tools with their name.
 fn codex_command(name: &str, input: &str) -> String {
     if name == "Bash" { input.to_owned() } else { format!("{name} {input}") }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum AgentRecord {
+pub(super) enum AgentRecord {
     /// The agent ignored a key or a prompt on purpose.
     Ignored,
     Submitted {
@@ -39,7 +39,7 @@ pub(crate) enum AgentRecord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum TurnOutcome {
+pub(super) enum TurnOutcome {
     Done,
     Interrupted,
     Error,
@@ -47,12 +47,12 @@ pub(crate) enum TurnOutcome {
 
 /// A record as it is written, with its time and the process that writes it. Several agents may share a log.
 #[derive(Serialize)]
-pub(crate) struct RecordLine<'a> {
+pub(super) struct RecordLine<'a> {
     /// A reading of `CLOCK_MONOTONIC`, in nanoseconds.
-    pub(crate) ns: u64,
-    pub(crate) pid: u32,
+    pub(super) ns: u64,
+    pub(super) pid: u32,
     /// The agent's terminal, if posse started the agent.
-    pub(crate) terminal: Option<&'a str>,
+    pub(super) terminal: Option<&'a str>,
     #[serde(flatten)]
-    pub(crate) record: &'a AgentRecord,
+    pub(super) record: &'a AgentRecord,
 }

@@ -1,4 +1,4 @@
-//! Runs a scripted agent on a terminal: one `poll`, one write per batch of effects, no decisions.
+//! Runs a scripted agent on a terminal: waits in one `poll`, makes no decisions.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -6,8 +6,6 @@ use std::io::{self, Stdin, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use posse_core::time::Mono;
@@ -16,12 +14,13 @@ use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
-use signal_hook::{flag, low_level};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use crate::agent::machine::{AgentEffect, AgentInput, ScriptedAgent};
-use crate::agent::record::{AgentRecord, RecordLine};
-use crate::agent::review_loop::Tally;
-use crate::agent::rows::ScreenSize;
+use super::player::{AgentCut, AgentEffect, AgentHost, AgentInput, ScriptedAgent};
+use super::record::{AgentRecord, RecordLine};
+use super::review_loop::{LoopMemory, Tally};
+use super::rows::ScreenSize;
 use crate::scenario::{Scenario, ScenarioError, ScenarioPlayer};
 
 /// Why a scenario could not be played to its end.
@@ -42,110 +41,105 @@ pub enum AgentRunError {
 /// If a step needs a model, a file cannot be written, or the terminal, the log or the signals cannot be set up.
 pub fn run(scenario: Scenario) -> Result<i32, AgentRunError> {
     scenario.check_for(ScenarioPlayer::Agent)?;
-    let stdin = io::stdin();
     let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let log = scenario.log.as_deref().map(|log| open_to_append(log).map_err(failed("open", log))).transpose()?;
     let tally = scenario.review_loop.state_dir.as_deref().map(read_tally).transpose()?.unwrap_or_default();
-    let (signalled, writer) = UnixStream::pair()?;
-    signalled.set_nonblocking(true)?;
-    let terminated = Arc::<AtomicBool>::default();
-    let hung_up = Arc::<AtomicBool>::default();
-    // Flags are set before the pipe wakes the loop: handlers run in the order of registration.
-    flag::register(SIGTERM, terminated.clone())?;
-    flag::register(SIGHUP, hung_up.clone())?;
-    for signal in [SIGWINCH, SIGTERM, SIGHUP] {
-        low_level::pipe::register(signal, writer.try_clone()?)?;
-    }
+    let (read, write) = UnixStream::pair()?;
+    let signals = SignalDelivery::with_pipe(read, write, SignalOnly, [SIGWINCH, SIGTERM, SIGHUP])?;
     let _raw = RawMode::enter(io::stdin())?;
     let terminal = std::env::var("POSSE_TERMINAL_ID").ok();
-    let mut shell = Shell { out, log, terminal, open: HashMap::new() };
-
-    let (mut agent, mut effects) = ScriptedAgent::open(scenario, tally, size(&shell.out), now());
-    loop {
-        if let Some(code) = shell.perform(&effects)? {
-            return Ok(code);
+    let shell = Shell { stdin: io::stdin(), out, signals, log, terminal, open: HashMap::new() };
+    let size = shell.size();
+    match ScriptedAgent::new(shell, scenario, LoopMemory::new(tally), size).play() {
+        AgentCut::Exit(code) => Ok(code),
+        AgentCut::Kill(signal) => {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+            // Reached only if the signal does not kill.
+            Ok(128 + signal)
         }
-        effects.clear();
-        let [input, woken] = wait(&stdin, &signalled, agent.deadline())?;
-        let mut buffer = [0; 16 * 1024];
-        if woken {
-            while rustix::io::read(&signalled, &mut buffer).is_ok_and(|length| length > 0) {}
-            effects.extend(agent.handle(AgentInput::Resize(size(&shell.out)), now()));
-        }
-        if terminated.load(Ordering::Relaxed) {
-            effects.extend(agent.handle(AgentInput::Signal(SIGTERM), now()));
-        } else if hung_up.load(Ordering::Relaxed) {
-            effects.extend(agent.handle(AgentInput::Signal(SIGHUP), now()));
-        } else if input {
-            match rustix::io::read(&stdin, &mut buffer) {
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                // If the other end of the terminal is closed, reads return EIO.
-                Ok(0) | Err(_) => effects.extend(agent.handle(AgentInput::Signal(SIGHUP), now())),
-                Ok(length) => effects.extend(agent.handle(AgentInput::Bytes(&buffer[..length]), now())),
-            }
-        }
-        if agent.deadline().is_some_and(|due| due <= now()) {
-            effects.extend(agent.handle(AgentInput::Tick, now()));
-        }
+        AgentCut::Error(error) => Err(error),
+        // These end a turn and not the agent.
+        AgentCut::Interrupted | AgentCut::Refused | AgentCut::Failed => Ok(1),
     }
 }
 
-/// Waits until a time at most, and returns whether there is input, and whether a signal came.
-fn wait(stdin: &Stdin, signalled: &UnixStream, until: Option<Mono>) -> io::Result<[bool; 2]> {
-    let timeout = until.map(|due| due.since(now())).map(|left| Timespec {
-        tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: left.subsec_nanos().into(),
-    });
-    let mut fds = [PollFd::new(stdin, PollFlags::IN), PollFd::new(signalled, PollFlags::IN)];
-    match poll(&mut fds, timeout.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => Ok(fds.map(|fd| !fd.revents().is_empty())),
-        Err(error) => Err(error.into()),
-    }
-}
-
+#[derive(Debug)]
 struct Shell {
+    stdin: Stdin,
     out: File,
+    signals: SignalDelivery<UnixStream, SignalOnly>,
     log: Option<File>,
     terminal: Option<String>,
     /// Files that are written piece by piece.
     open: HashMap<PathBuf, File>,
 }
 
-impl Shell {
-    /// Carries out effects in order and returns the exit code if the agent ends. Output to the terminal is collected
-    /// and written before any other effect.
-    fn perform(&mut self, effects: &[AgentEffect]) -> Result<Option<i32>, AgentRunError> {
-        let mut screen: Vec<u8> = Vec::new();
-        for effect in effects {
-            if let Some(mut bytes) = effect.bytes() {
-                screen.append(&mut bytes);
-                continue;
-            }
-            // A failed write means that the terminal is gone.
-            if self.out.write_all(&std::mem::take(&mut screen)).is_err() {
-                return Ok(Some(128 + SIGHUP));
-            }
-            match effect {
-                AgentEffect::Log(record) => self.log(record),
-                AgentEffect::Write { path, bytes } => {
-                    write_file(path, bytes).map_err(failed("write", path))?;
-                    self.log(&AgentRecord::Wrote { path: path.display().to_string() });
-                }
-                AgentEffect::Piece { path, bytes, last } => {
-                    self.write_piece(path, bytes, *last).map_err(failed("write", path))?;
-                    self.log(&AgentRecord::Wrote { path: path.display().to_string() });
-                }
-                AgentEffect::Count(path) => append_line(path).map_err(failed("write", path))?,
-                AgentEffect::Exit(code) => return Ok(Some(*code)),
-                AgentEffect::Kill(signal) => {
-                    let _ = low_level::emulate_default_handler(*signal);
-                    // Reached only if the signal does not kill.
-                    return Ok(Some(128 + signal));
-                }
-                AgentEffect::Paint(_) | AgentEffect::Title(_) | AgentEffect::Osc(_) | AgentEffect::Raw(_) => {}
-            }
+impl AgentHost for Shell {
+    fn now(&self) -> Mono {
+        let now = clock_gettime(ClockId::Monotonic);
+        Mono(Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0)))
+    }
+
+    fn wait(&mut self, until: Option<Mono>) -> Result<AgentInput, AgentCut> {
+        let timeout = until.map(|due| due.since(self.now())).map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let mut fds = [PollFd::new(&self.stdin, PollFlags::IN), PollFd::new(self.signals.get_read(), PollFlags::IN)];
+        if let Err(error) = poll(&mut fds, timeout.as_ref())
+            && error != Errno::INTR
+        {
+            return Err(AgentCut::Error(AgentRunError::Terminal(error.into())));
         }
-        Ok(self.out.write_all(&screen).is_err().then_some(128 + SIGHUP))
+        let [has_input, _] = fds.map(|fd| !fd.revents().is_empty());
+        let signals: Vec<i32> = self.signals.pending().collect();
+        if let Some(signal) = [SIGTERM, SIGHUP].into_iter().find(|signal| signals.contains(signal)) {
+            return Err(AgentCut::Exit(128 + signal));
+        }
+        if signals.contains(&SIGWINCH) {
+            return Ok(AgentInput::Resize(self.size()));
+        }
+        if !has_input {
+            return Ok(AgentInput::TimeIsUp);
+        }
+        let mut buffer = [0; 16 * 1024];
+        match rustix::io::read(&self.stdin, &mut buffer) {
+            Err(Errno::INTR | Errno::AGAIN) => Ok(AgentInput::TimeIsUp),
+            // If the other end of the terminal is closed, reads return EIO.
+            Ok(0) | Err(_) => Err(AgentCut::Exit(128 + SIGHUP)),
+            Ok(length) => Ok(AgentInput::Bytes(buffer[..length].to_vec())),
+        }
+    }
+
+    fn carry_out(&mut self, effect: &AgentEffect) -> Result<(), AgentCut> {
+        let written = match effect {
+            // A failed write means that the terminal is gone.
+            AgentEffect::Print(text) => {
+                return self.out.write_all(text.as_bytes()).map_err(|_| AgentCut::Exit(128 + SIGHUP));
+            }
+            AgentEffect::Log(record) => {
+                self.log(record);
+                return Ok(());
+            }
+            AgentEffect::Count(path) => {
+                open_to_append(path).and_then(|mut file| file.write_all(b"1\n")).map_err(failed("write", path))
+            }
+            AgentEffect::Write { path, bytes } => write_file(path, bytes).map_err(failed("write", path)),
+            AgentEffect::Piece { path, bytes, last } => {
+                self.write_piece(path, bytes, *last).map_err(failed("write", path))
+            }
+        };
+        written.map_err(AgentCut::Error)?;
+        if let AgentEffect::Write { path, .. } | AgentEffect::Piece { path, .. } = effect {
+            self.log(&AgentRecord::Wrote { path: path.display().to_string() });
+        }
+        Ok(())
+    }
+}
+
+impl Shell {
+    fn size(&self) -> ScreenSize {
+        tcgetwinsize(&self.out).map_or(ScreenSize::new(0, 0), |size| ScreenSize::new(size.ws_col, size.ws_row))
     }
 
     fn write_piece(&mut self, path: &Path, bytes: &[u8], last: bool) -> io::Result<()> {
@@ -165,7 +159,7 @@ impl Shell {
 
     /// Writes a record. If the log cannot be written, the play continues.
     fn log(&mut self, record: &AgentRecord) {
-        let ns = u64::try_from(now().0.as_nanos()).unwrap_or(u64::MAX);
+        let ns = u64::try_from(self.now().0.as_nanos()).unwrap_or(u64::MAX);
         let line = RecordLine { ns, pid: std::process::id(), terminal: self.terminal.as_deref(), record };
         if let (Some(log), Ok(line)) = (&mut self.log, serde_json::to_string(&line)) {
             let _ = log.write_all(format!("{line}\n").as_bytes());
@@ -194,10 +188,6 @@ fn read_tally(directory: &Path) -> Result<Tally, AgentRunError> {
     read().map_err(failed("read", directory))
 }
 
-fn append_line(path: &Path) -> io::Result<()> {
-    open_to_append(path)?.write_all(b"1\n")
-}
-
 fn make_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), std::fs::create_dir_all)
 }
@@ -208,15 +198,6 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     std::fs::write(&beside, bytes)?;
     std::fs::rename(&beside, path)
-}
-
-fn size(out: &File) -> ScreenSize {
-    tcgetwinsize(out).map_or(ScreenSize::new(0, 0), |size| ScreenSize::new(size.ws_col, size.ws_row))
-}
-
-fn now() -> Mono {
-    let now = clock_gettime(ClockId::Monotonic);
-    Mono(Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0)))
 }
 
 /// Puts the terminal in raw mode for the lifetime of the value.

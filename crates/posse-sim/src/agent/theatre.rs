@@ -1,108 +1,136 @@
-//! A scripted agent with a manual clock and an emulator, for tests.
+//! Plays a scenario with a manual clock and an emulator, for tests.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-use crate::agent::machine::{AgentEffect, AgentInput, ScriptedAgent};
-use crate::agent::record::AgentRecord;
-use crate::agent::review_loop::Tally;
-use crate::agent::rows::ScreenSize;
-use crate::scenario::Scenario;
 use posse_core::time::Mono;
 
-pub(crate) struct Theatre {
-    pub(crate) agent: ScriptedAgent,
-    pub(crate) now: Mono,
-    terminal: vt100::Parser,
-    /// All effects except frames.
-    seen: Vec<AgentEffect>,
-    pub(crate) frames: usize,
-    pub(crate) ticks: usize,
+use super::player::{AgentCut, AgentEffect, AgentHost, AgentInput, ScriptedAgent};
+use super::record::AgentRecord;
+use super::review_loop::LoopMemory;
+use super::rows::ScreenSize;
+use crate::scenario::Scenario;
+
+/// Something that happens at a time of the play.
+#[derive(Clone, Debug)]
+pub(super) enum Cue {
+    Keys(Vec<u8>),
+    Resize(u16, u16),
+    /// Takes a picture of the screen.
+    Look,
+}
+
+pub(super) fn keys(keys: impl AsRef<[u8]>) -> Cue {
+    Cue::Keys(keys.as_ref().to_vec())
+}
+
+/// The terminal, files and clock of an agent. The play ends after the last cue.
+pub(super) struct Theatre {
+    pub(super) now: Mono,
+    cues: VecDeque<(Mono, Cue)>,
+    pub(super) terminal: vt100::Parser,
+    pub(super) looks: Vec<String>,
+    /// All effects, with the milliseconds since the beginning.
+    pub(super) effects: Vec<(u128, AgentEffect)>,
+    /// How often the agent was woken because a time had come.
+    pub(super) ticks: usize,
+}
+
+const BEGINNING: Mono = Mono(Duration::from_secs(5));
+
+/// Plays the cues, each with the milliseconds since the beginning. Returns the agent and how the play ended.
+pub(super) fn play(
+    scenario: &str,
+    (columns, rows): (u16, u16),
+    cues: impl IntoIterator<Item = (u64, Cue)>,
+) -> (ScriptedAgent<Theatre>, AgentCut) {
+    let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}\n{scenario}"));
+    let theatre = Theatre {
+        now: BEGINNING,
+        cues: cues.into_iter().map(|(ms, cue)| (BEGINNING + Duration::from_millis(ms), cue)).collect(),
+        terminal: vt100::Parser::new(not_zero(rows), not_zero(columns), 1000),
+        looks: Vec::new(),
+        effects: Vec::new(),
+        ticks: 0,
+    };
+    let mut agent = ScriptedAgent::new(theatre, scenario, LoopMemory::default(), ScreenSize::new(columns, rows));
+    let end = agent.play();
+    (agent, end)
+}
+
+impl AgentHost for Theatre {
+    fn now(&self) -> Mono {
+        self.now
+    }
+
+    fn wait(&mut self, until: Option<Mono>) -> Result<AgentInput, AgentCut> {
+        assert!(until.is_none_or(|until| until > self.now), "a wait for the past");
+        loop {
+            let over = || AgentCut::Error(std::io::Error::other("the play is over").into());
+            let (at, cue) = self.cues.front().cloned().ok_or_else(over)?;
+            if let Some(until) = until.filter(|until| *until < at) {
+                self.now = until;
+                self.ticks += 1;
+                return Ok(AgentInput::TimeIsUp);
+            }
+            self.now = at;
+            self.cues.pop_front();
+            match cue {
+                Cue::Keys(bytes) => return Ok(AgentInput::Bytes(bytes)),
+                Cue::Look => self.looks.push(self.screen()),
+                Cue::Resize(columns, rows) => {
+                    self.terminal.set_size(not_zero(rows), not_zero(columns));
+                    return Ok(AgentInput::Resize(ScreenSize::new(columns, rows)));
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: &AgentEffect) -> Result<(), AgentCut> {
+        if let AgentEffect::Print(text) = effect {
+            self.terminal.process(text.as_bytes());
+        }
+        self.effects.push((self.now.since(BEGINNING).as_millis(), effect.clone()));
+        Ok(())
+    }
 }
 
 impl Theatre {
-    pub(crate) fn open(scenario: &str, columns: u16, rows: u16) -> Theatre {
-        Theatre::open_after(scenario, Tally::default(), columns, rows)
-    }
-
-    pub(crate) fn open_after(scenario: &str, tally: Tally, columns: u16, rows: u16) -> Theatre {
-        let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}\n{scenario}"));
-        let now = Mono(Duration::from_secs(5));
-        let (agent, effects) = ScriptedAgent::open(scenario, tally, ScreenSize::new(columns, rows), now);
-        let terminal = vt100::Parser::new(not_zero(rows), not_zero(columns), 1000);
-        let mut theatre = Theatre { agent, now, terminal, seen: Vec::new(), frames: 0, ticks: 0 };
-        theatre.take(effects);
-        theatre
-    }
-
-    fn take(&mut self, effects: Vec<AgentEffect>) {
-        for effect in effects {
-            if let Some(bytes) = effect.bytes() {
-                self.terminal.process(&bytes);
-            }
-            match effect {
-                AgentEffect::Paint(_) => self.frames += 1,
-                other => self.seen.push(other),
-            }
-        }
-    }
-
-    pub(crate) fn event(&mut self, event: AgentInput) {
-        let effects = self.agent.handle(event, self.now);
-        self.take(effects);
-    }
-
-    pub(crate) fn keys(&mut self, bytes: impl AsRef<[u8]>) {
-        self.event(AgentInput::Bytes(bytes.as_ref()));
-    }
-
-    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
-        self.terminal.set_size(not_zero(rows), not_zero(columns));
-        self.event(AgentInput::Resize(ScreenSize::new(columns, rows)));
-    }
-
-    /// Lets time pass, with ticks exactly at the deadlines of the agent.
-    pub(crate) fn wait(&mut self, time: Duration) {
-        let end = self.now + time;
-        let mut standing_still = 0;
-        while let Some(due) = self.agent.deadline().filter(|due| *due <= end) {
-            assert!(due >= self.now, "a deadline in the past");
-            standing_still = if due == self.now { standing_still + 1 } else { 0 };
-            assert!(standing_still < 10_000, "time does not move");
-            self.now = due;
-            self.ticks += 1;
-            self.event(AgentInput::Tick);
-        }
-        self.now = end;
-    }
-
-    pub(crate) fn wait_ms(&mut self, ms: u64) {
-        self.wait(Duration::from_millis(ms));
-    }
-
-    /// Returns the effects since the last call, without frames.
-    pub(crate) fn happened(&mut self) -> Vec<AgentEffect> {
-        std::mem::take(&mut self.seen)
-    }
-
-    /// Returns the records since the last call.
-    pub(crate) fn records(&mut self) -> Vec<AgentRecord> {
-        let records = self.happened().into_iter();
-        records.filter_map(|effect| if let AgentEffect::Log(record) = effect { Some(record) } else { None }).collect()
-    }
-
-    pub(crate) fn rows(&self) -> Vec<String> {
+    pub(super) fn rows(&self) -> Vec<String> {
         let (_, columns) = self.terminal.screen().size();
-        self.terminal.screen().rows(0, columns.get()).collect()
+        self.terminal.screen().rows(0, columns.get()).map(|row| row.trim_end_matches(' ').to_owned()).collect()
     }
 
     /// Returns the screen without blank rows at its end; a no-break space becomes `␣`.
-    pub(crate) fn screen(&self) -> String {
+    pub(super) fn screen(&self) -> String {
         self.rows().join("\n").replace('\u{a0}', "␣").trim_end_matches('\n').to_owned()
     }
 
-    pub(crate) fn terminal(&self) -> &vt100::Screen {
-        self.terminal.screen()
+    pub(super) fn records(&self) -> Vec<AgentRecord> {
+        let records = self.effects.iter();
+        records
+            .filter_map(|(_, e)| if let AgentEffect::Log(record) = e { Some(record.clone()) } else { None })
+            .collect()
+    }
+
+    /// Returns everything printed.
+    pub(super) fn printed(&self) -> String {
+        self.effects
+            .iter()
+            .filter_map(|(_, e)| if let AgentEffect::Print(text) = e { Some(&**text) } else { None })
+            .collect()
+    }
+
+    /// Returns what was written to files, and when. A piece that is not the last one ends with `…`.
+    pub(super) fn written(&self) -> Vec<(u128, String)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let written = self.effects.iter().filter_map(|(at, effect)| match effect {
+            AgentEffect::Write { bytes, .. } => Some((*at, text(bytes))),
+            AgentEffect::Piece { bytes, last, .. } => Some((*at, text(bytes) + if *last { "." } else { "…" })),
+            _ => None,
+        });
+        written.collect()
     }
 }
 

@@ -342,7 +342,7 @@ fn an_agent_that_needs_a_profile_is_not_started_without() {
 fn what_an_agent_writes_down_of_itself_is_heard() {
     let scenario = r#"
         look = "claude"
-        osc = []
+        silent = true
         [[turn]]
         steps = [
           { think = "500ms" },
@@ -370,7 +370,7 @@ fn what_an_agent_writes_down_of_what_it_does_is_heard() {
     let env = env();
     env.script_agent(
         "claude_code",
-        "look = \"claude\"\nosc = []\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
+        "look = \"claude\"\nsilent = true\n[[turn]]\nsteps = [{ think = \"100ms\" }, { say = \"ok\" }]",
     );
     let manifest = env.paths().providers().join("claude_code.toml");
     let events =

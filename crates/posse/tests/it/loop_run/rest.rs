@@ -145,7 +145,7 @@ fn startup_guard_of_a_rest_client_is_not_released_without_a_reaction() {
 fn wait_after_send_waits_for_the_turn_that_was_sent() {
     let env = env();
     // Nothing is shown of the second turn for a while.
-    let scenario = "look = \"claude\"\nosc = []\n\
+    let scenario = "look = \"claude\"\nsilent = true\n\
         [[turn]]\non = \"slowly\"\nsteps = [{ pause = \"700ms\" }, { think = \"300ms\" }, { say = \"slow answer\" }]\n\
         [[turn]]\nsteps = [{ think = \"200ms\" }, { say = \"first answer\" }]";
     env.script_agent("claude_code", scenario);

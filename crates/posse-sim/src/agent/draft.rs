@@ -10,23 +10,15 @@ pub(super) struct PromptMessage {
 }
 
 impl PromptMessage {
-    pub(super) fn plain(text: &str) -> PromptMessage {
-        PromptMessage { text: text.to_owned(), shown: text.to_owned() }
-    }
-
-    fn add(&mut self, more: &PromptMessage) {
-        self.text.push_str(&more.text);
-        self.shown.push_str(&more.shown);
-    }
-
-    fn is_label(&self) -> bool {
-        self.text != self.shown
+    pub(super) fn plain(text: impl Into<String>) -> PromptMessage {
+        let text = text.into();
+        PromptMessage { shown: text.clone(), text }
     }
 }
 
+/// Characters, and long pastes, which are shown as labels.
 #[derive(Debug, Default)]
 pub(super) struct PromptDraft {
-    /// Text that is shown as it is, and long pastes, which are shown as labels. No piece is empty.
     pieces: Vec<PromptMessage>,
     /// The number of pastes shown as labels so far.
     labels: usize,
@@ -38,9 +30,8 @@ impl PromptDraft {
     }
 
     pub(super) fn message(&self) -> PromptMessage {
-        let mut message = PromptMessage::default();
-        self.pieces.iter().for_each(|piece| message.add(piece));
-        message
+        let joined = |part: fn(&PromptMessage) -> &str| self.pieces.iter().map(part).collect();
+        PromptMessage { text: joined(|piece| &piece.text), shown: joined(|piece| &piece.shown) }
     }
 
     pub(super) fn take(&mut self) -> PromptMessage {
@@ -50,34 +41,21 @@ impl PromptDraft {
     }
 
     pub(super) fn push(&mut self, c: char) {
-        self.add(PromptMessage::plain(c.encode_utf8(&mut [0; 4])));
+        self.pieces.push(PromptMessage::plain(c));
     }
 
-    /// Adds a paste. The screen shows a long one as a label.
     pub(super) fn paste(&mut self, text: String, look: AgentLook) {
         if text.chars().count() > look.longest_paste() {
             self.labels += 1;
             self.pieces.push(PromptMessage { shown: look.paste_label(self.labels, &text), text });
-        } else if !text.is_empty() {
-            self.add(PromptMessage::plain(&text));
+        } else {
+            text.chars().for_each(|c| self.push(c));
         }
     }
 
-    fn add(&mut self, plain: PromptMessage) {
-        match self.pieces.last_mut() {
-            Some(last) if !last.is_label() => last.add(&plain),
-            _ => self.pieces.push(plain),
-        }
-    }
-
+    /// Removes a character or a whole label.
     pub(super) fn backspace(&mut self) {
-        if let Some(mut last) = self.pieces.pop()
-            && !last.is_label()
-            && last.text.pop().is_some()
-            && !last.text.is_empty()
-        {
-            self.pieces.push(PromptMessage::plain(&last.text));
-        }
+        self.pieces.pop();
     }
 
     pub(super) fn clear(&mut self) {
