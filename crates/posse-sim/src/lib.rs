@@ -6,6 +6,7 @@
 //! - [`session`]: a scripted session that plays a scenario without a terminal.
 //! - [`model`]: a model server on loopback that plays a scenario over HTTP to a real agent.
 //! - [`home`]: homes in which real agents start unattended and talk to that server.
+//! - [`watched`]: a value that threads wait for.
 //!
 //! Behind the feature `testing`:
 //! - `conformance`: scenarios with the user's actions, by which posse's statuses are measured.
@@ -20,6 +21,7 @@ pub mod home;
 pub mod model;
 pub mod scenario;
 pub mod session;
+pub mod watched;
 
 pub use model::ModelServer;
 pub use scenario::{Scenario, ScenarioError, ScriptStep, ScriptTurn};

@@ -2,7 +2,7 @@
 //! [`Scenario`].
 //!
 //! One server speaks all protocols, selected by path: Anthropic's Messages, OpenAI's Responses and chat completions. It
-//! knows nothing about terminals, and its threads end when the value is dropped.
+//! knows nothing about terminals. When the value is dropped, replies end and no new ones begin.
 
 mod anthropic;
 mod chat;
@@ -24,9 +24,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::scenario::{Scenario, ScenarioPlayer};
+use crate::watched::Watched;
 use play::ReplyPlayer;
 use reply::Protocol;
-use shared::ServerShared;
+use shared::ServerState;
 
 pub use log::{ModelEvent, ModelLog, ModelLogEntry};
 pub use request::{ModelRequest, ModelToolResult, RequestRole};
@@ -37,7 +38,7 @@ const WRITE_PATIENCE: Duration = Duration::from_secs(10);
 /// Serves until it is dropped.
 pub struct ModelServer {
     address: SocketAddr,
-    shared: Arc<ServerShared>,
+    shared: Arc<Watched<ServerState>>,
     listening: Option<JoinHandle<()>>,
 }
 
@@ -50,7 +51,7 @@ impl ModelServer {
         let scenarios = checked(scenarios)?;
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(ServerShared::new(conversation::ConversationScript::new(scenarios)));
+        let shared = Arc::new(Watched::new(ServerState::new(conversation::ConversationScript::new(scenarios))));
         let listening = Some(std::thread::spawn({
             let shared = shared.clone();
             move || listen(&listener, &shared)
@@ -87,11 +88,11 @@ impl ModelServer {
 
     /// The zero of the log's clock.
     pub fn started(&self) -> Instant {
-        self.shared.change(|state| state.started)
+        self.shared.look().started
     }
 
     pub fn log(&self) -> ModelLog {
-        self.shared.log()
+        self.shared.look().log.clone()
     }
 
     /// Opens a gate for good.
@@ -119,12 +120,7 @@ impl ModelServer {
 
 impl Drop for ModelServer {
     fn drop(&mut self) {
-        self.shared.change(|state| {
-            state.stopping = true;
-            for connection in state.connections.values() {
-                let _ = connection.shutdown(Shutdown::Both);
-            }
-        });
+        self.shared.change(|state| state.stopping = true);
         // A connection ends the wait of the listener.
         let _ = TcpStream::connect(self.address);
         if let Some(listening) = self.listening.take() {
@@ -133,28 +129,23 @@ impl Drop for ModelServer {
     }
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<ServerShared>) {
-    // The scope waits for all connections.
-    std::thread::scope(|scope| {
-        for stream in listener.incoming().flatten() {
-            let request = shared.change(|state| {
-                let request = state.next_request();
-                let clone = stream.try_clone().ok().filter(|_| !state.stopping)?;
-                state.connections.insert(request, clone);
-                Some(request)
-            });
-            let Some(request) = request else { return };
-            scope.spawn(move || {
-                // An agent may close its connection in the middle of a request.
-                let _ = serve(shared, &stream, request);
-                let _ = stream.shutdown(Shutdown::Both);
-                shared.forget(request);
-            });
+fn listen(listener: &TcpListener, shared: &Arc<Watched<ServerState>>) {
+    for stream in listener.incoming().flatten() {
+        if shared.look().stopping {
+            return;
         }
-    });
+        let shared = shared.clone();
+        std::thread::spawn(move || {
+            let request = shared.change(ServerState::next_request);
+            // An agent may close its connection in the middle of a request.
+            let _ = serve(&shared, &stream, request);
+            shared.change(|state| state.unanswered.remove(&request));
+            let _ = stream.shutdown(Shutdown::Both);
+        });
+    }
 }
 
-fn serve(shared: &ServerShared, stream: &TcpStream, request: u64) -> std::io::Result<()> {
+fn serve(shared: &Arc<Watched<ServerState>>, stream: &TcpStream, request: u64) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(WRITE_PATIENCE))?;
     let Some(asked) = http::read(stream)? else { return Ok(()) };
@@ -162,30 +153,25 @@ fn serve(shared: &ServerShared, stream: &TcpStream, request: u64) -> std::io::Re
     let body = protocol.and_then(|_| serde_json::from_slice::<Value>(&asked.body).ok());
     let (Some(protocol), Some(body)) = (protocol, body) else {
         let (status, body) = other(&asked, protocol.is_some());
-        shared.change(|state| {
-            let event = ModelEvent::Other { method: asked.method.clone(), path: asked.path.clone(), status };
-            state.record(Some(request), event);
-        });
+        let event = ModelEvent::Other { method: asked.method.clone(), path: asked.path.clone(), status };
+        shared.record(request, event);
         return http::answer(stream, status, &[], &body.to_string(), asked.method != "HEAD");
     };
-    let mut query = protocol.read(&body, asked.header("x-claude-code-agent-id"));
+    let mut query = (protocol.read)(&body, asked.header("x-claude-code-agent-id"));
     let turn = shared.change(|state| {
         let (role, turn) = state.script.take(&query);
         query.role = role;
         state.record(Some(request), ModelEvent::Opened(Box::new(query.clone())));
         turn
     });
-    std::thread::scope(|scope| {
-        // During a pause nothing is written, so only a read notices that the agent closed the connection.
-        scope.spawn(|| {
-            if !matches!(stream.peek(&mut [0]), Ok(1)) {
-                shared.lose(request);
-            }
-        });
-        ReplyPlayer::new(shared, stream, protocol, &query, request).play(turn);
-        shared.forget(request);
-        let _ = stream.shutdown(Shutdown::Both);
+    // During a pause nothing is written, so only a read notices that the agent closed the connection.
+    let (watching, connection) = (shared.clone(), stream.try_clone()?);
+    std::thread::spawn(move || {
+        if !matches!(connection.peek(&mut [0]), Ok(1)) {
+            watching.lose(request);
+        }
     });
+    ReplyPlayer::new(shared, stream, protocol, &query, request).play(turn);
     Ok(())
 }
 

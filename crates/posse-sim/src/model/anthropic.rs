@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyPart, ReplyWriter, calls_tools, event};
 use crate::model::request::{
     ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, reminders, string, texts, user_texts,
 };
-use crate::scenario::{ServiceFailure, ToolUse};
+use crate::scenario::ServiceFailure;
 
 /// The starts of user messages that Claude Code writes itself.
 const NOT_THE_USER: [&str; 5] =
@@ -74,9 +74,6 @@ pub(crate) fn refusal(failure: &ServiceFailure) -> Value {
 
 pub(crate) struct MessagesReply {
     message: Value,
-    content: Vec<Value>,
-    /// Whether the last block of the content is open.
-    open: bool,
 }
 
 impl MessagesReply {
@@ -85,48 +82,7 @@ impl MessagesReply {
             "id": format!("msg_scripted{request:06}"), "type": "message", "role": "assistant", "model": asked.model,
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(),
         });
-        Self { message, content: Vec::new(), open: false }
-    }
-
-    /// Ends the open block and begins another.
-    fn begin(&mut self, block: Value) -> Vec<String> {
-        let mut events = self.settle();
-        let index = self.content.len();
-        events.push(event("content_block_start", json!({ "index": index, "content_block": block })));
-        self.content.push(block);
-        self.open = true;
-        events
-    }
-
-    fn delta(&mut self, delta: &Value) -> String {
-        event("content_block_delta", json!({ "index": self.content.len() - 1, "delta": delta }))
-    }
-
-    /// Ends the open block. A thought gets a signature first.
-    fn settle(&mut self) -> Vec<String> {
-        if !std::mem::take(&mut self.open) {
-            return Vec::new();
-        }
-        let mut events = Vec::new();
-        if let Some(thought) = self.content.last_mut().filter(|block| block["type"] == "thinking") {
-            thought["signature"] = SIGNATURE.into();
-            events.push(self.delta(&json!({ "type": "signature_delta", "signature": SIGNATURE })));
-        }
-        events.push(event("content_block_stop", json!({ "index": self.content.len() - 1 })));
-        events
-    }
-
-    /// Adds text to the open block if it has this kind, or to a new one.
-    fn more(&mut self, kind: &str, field: &str, text: &str, empty: Value) -> Vec<String> {
-        let goes_on = self.open && self.content.last().is_some_and(|block| block["type"] == kind);
-        let mut events = if goes_on { Vec::new() } else { self.begin(empty) };
-        for piece in pieces(text) {
-            events.push(self.delta(&json!({ "type": format!("{kind}_delta"), field: piece })));
-        }
-        if let Some(block) = self.content.last_mut() {
-            block[field] = format!("{}{text}", string(&block[field])).into();
-        }
-        events
+        Self { message }
     }
 }
 
@@ -137,49 +93,61 @@ fn usage() -> Value {
     })
 }
 
+fn block(part: &ReplyPart) -> Value {
+    match part {
+        ReplyPart::Text(text) => json!({ "type": "text", "text": text }),
+        ReplyPart::Thought(text) => json!({ "type": "thinking", "thinking": text, "signature": SIGNATURE }),
+        ReplyPart::Call { id, tool } => json!({ "type": "tool_use", "id": id, "name": tool.name, "input": tool.input }),
+    }
+}
+
+fn delta(at: usize, kind: &str, field: &str, text: &str) -> String {
+    event("content_block_delta", json!({ "index": at, "delta": { "type": kind, field: text } }))
+}
+
 impl ReplyWriter for MessagesReply {
     fn open(&mut self) -> Vec<String> {
         vec![event("message_start", json!({ "message": self.message }))]
     }
 
-    fn text(&mut self, text: &str) -> Vec<String> {
-        self.more("text", "text", text, json!({ "type": "text", "text": "" }))
+    fn begin(&mut self, at: usize, part: &ReplyPart) -> Vec<String> {
+        let mut block = block(part);
+        match part {
+            ReplyPart::Text(_) => block["text"] = "".into(),
+            ReplyPart::Thought(_) => block = json!({ "type": "thinking", "thinking": "", "signature": "" }),
+            ReplyPart::Call { .. } => block["input"] = json!({}),
+        }
+        vec![event("content_block_start", json!({ "index": at, "content_block": block }))]
     }
 
-    fn thought(&mut self, text: &str) -> Vec<String> {
-        self.more("thinking", "thinking", text, json!({ "type": "thinking", "thinking": "", "signature": "" }))
+    fn piece(&mut self, at: usize, part: &ReplyPart, piece: &str) -> String {
+        match part {
+            ReplyPart::Text(_) => delta(at, "text_delta", "text", piece),
+            ReplyPart::Thought(_) => delta(at, "thinking_delta", "thinking", piece),
+            ReplyPart::Call { .. } => delta(at, "input_json_delta", "partial_json", piece),
+        }
     }
 
-    fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
-        let input = call.input.to_string();
-        let mut events = self.begin(json!({ "type": "tool_use", "id": id, "name": call.name, "input": {} }));
-        for piece in pieces(&input) {
-            events.push(self.delta(&json!({ "type": "input_json_delta", "partial_json": piece })));
-        }
-        if let Some(block) = self.content.last_mut() {
-            block["input"] = call.input.clone();
-        }
-        events.extend(self.settle());
-        events
+    fn end(&mut self, at: usize, part: &ReplyPart) -> Vec<String> {
+        let is_thought = matches!(part, ReplyPart::Thought(_));
+        let signature = is_thought.then(|| delta(at, "signature_delta", "signature", SIGNATURE));
+        signature.into_iter().chain([event("content_block_stop", json!({ "index": at }))]).collect()
     }
 
     fn failure(&mut self, failure: &ServiceFailure) -> Vec<String> {
         vec![event("error", refusal(failure))]
     }
 
-    fn close(&mut self) -> (Vec<String>, &'static str) {
-        let mut events = self.settle();
-        let calls_tools = self.content.iter().any(|block| block["type"] == "tool_use");
-        let reason = if calls_tools { "tool_use" } else { "end_turn" };
+    fn close(&mut self, parts: &[ReplyPart]) -> (Vec<String>, &'static str) {
+        let reason = if calls_tools(parts) { "tool_use" } else { "end_turn" };
         self.message["stop_reason"] = reason.into();
         let delta = json!({ "delta": { "stop_reason": reason, "stop_sequence": null }, "usage": usage() });
-        events.extend([event("message_delta", delta), event("message_stop", json!({}))]);
-        (events, reason)
+        (vec![event("message_delta", delta), event("message_stop", json!({}))], reason)
     }
 
-    fn whole(&self) -> Value {
+    fn whole(&self, parts: &[ReplyPart]) -> Value {
         let mut whole = self.message.clone();
-        whole["content"] = self.content.clone().into();
+        whole["content"] = parts.iter().map(block).collect();
         whole
     }
 }

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::model::openai::refusal;
-use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, pieces};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyPart, ReplyWriter, calls_tools};
 use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, string, texts};
-use crate::scenario::{ServiceFailure, ToolUse};
+use crate::scenario::ServiceFailure;
 
 /// The starts of user messages that Qwen Code writes itself.
 const NOT_THE_USER: [&str; 2] = ["This is the Qwen Code.", "<environment"];
@@ -48,8 +48,7 @@ fn offered(tool: &Value) -> OfferedTool {
 
 pub(crate) struct ChatReply {
     head: Value,
-    text: String,
-    calls: Vec<Value>,
+    calls: usize,
 }
 
 impl ChatReply {
@@ -57,23 +56,24 @@ impl ChatReply {
         let head = json!({
             "id": format!("chatcmpl-scripted{request:06}"), "created": 1_800_000_000, "model": asked.model,
         });
-        Self { head, text: String::new(), calls: Vec::new() }
+        Self { head, calls: 0 }
     }
 
-    fn chunk(&self, choices: &Value) -> Value {
-        let mut chunk = self.head.clone();
-        chunk["object"] = "chat.completion.chunk".into();
-        chunk["choices"] = choices.clone();
-        chunk
+    fn of(&self, object: &str, choices: &Value) -> Value {
+        let mut whole = self.head.clone();
+        whole["object"] = object.into();
+        whole["choices"] = choices.clone();
+        whole
     }
 
     fn delta(&self, delta: &Value, reason: Option<&str>) -> String {
-        data(&self.chunk(&json!([{ "index": 0, "delta": delta, "finish_reason": reason }])))
+        let choices = json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
+        data(&self.of("chat.completion.chunk", &choices))
     }
+}
 
-    fn reason(&self) -> &'static str {
-        if self.calls.is_empty() { "stop" } else { "tool_calls" }
-    }
+fn reason(parts: &[ReplyPart]) -> &'static str {
+    if calls_tools(parts) { "tool_calls" } else { "stop" }
 }
 
 fn usage() -> Value {
@@ -85,54 +85,63 @@ fn data(value: &Value) -> String {
     format!("data: {value}\n\n")
 }
 
+fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+}
+
 impl ReplyWriter for ChatReply {
     fn open(&mut self) -> Vec<String> {
         vec![self.delta(&json!({ "role": "assistant", "content": "" }), None)]
     }
 
-    fn text(&mut self, text: &str) -> Vec<String> {
-        self.text.push_str(text);
-        pieces(text).into_iter().map(|piece| self.delta(&json!({ "content": piece }), None)).collect()
+    fn begin(&mut self, _: usize, part: &ReplyPart) -> Vec<String> {
+        let ReplyPart::Call { id, tool } = part else { return Vec::new() };
+        let mut first = call(id, &tool.name, "");
+        first["index"] = self.calls.into();
+        vec![self.delta(&json!({ "tool_calls": [first] }), None)]
     }
 
-    fn thought(&mut self, text: &str) -> Vec<String> {
-        pieces(text).into_iter().map(|piece| self.delta(&json!({ "reasoning_content": piece }), None)).collect()
+    fn piece(&mut self, _: usize, part: &ReplyPart, piece: &str) -> String {
+        let more = json!({ "index": self.calls, "function": { "arguments": piece } });
+        let delta = match part {
+            ReplyPart::Text(_) => json!({ "content": piece }),
+            ReplyPart::Thought(_) => json!({ "reasoning_content": piece }),
+            ReplyPart::Call { .. } => json!({ "tool_calls": [more] }),
+        };
+        self.delta(&delta, None)
     }
 
-    fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String> {
-        let index = self.calls.len();
-        let input = call.input.to_string();
-        let of = |input: &str| json!({ "id": id, "type": "function", "function": { "name": call.name, "arguments": input } });
-        self.calls.push(of(&input));
-        let mut first = of("");
-        first["index"] = index.into();
-        let mut events = vec![self.delta(&json!({ "tool_calls": [first] }), None)];
-        for piece in pieces(&input) {
-            let more = json!({ "index": index, "function": { "arguments": piece } });
-            events.push(self.delta(&json!({ "tool_calls": [more] }), None));
-        }
-        events
+    fn end(&mut self, _: usize, part: &ReplyPart) -> Vec<String> {
+        self.calls += usize::from(matches!(part, ReplyPart::Call { .. }));
+        Vec::new()
     }
 
     fn failure(&mut self, failure: &ServiceFailure) -> Vec<String> {
         vec![data(&refusal(failure))]
     }
 
-    fn close(&mut self) -> (Vec<String>, &'static str) {
-        let mut last = self.chunk(&json!([]));
+    fn close(&mut self, parts: &[ReplyPart]) -> (Vec<String>, &'static str) {
+        let mut last = self.of("chat.completion.chunk", &json!([]));
         last["usage"] = usage();
-        let reason = self.reason();
+        let reason = reason(parts);
         (vec![self.delta(&json!({}), Some(reason)), data(&last), "data: [DONE]\n\n".into()], reason)
     }
 
-    fn whole(&self) -> Value {
-        let mut message = json!({ "role": "assistant", "content": self.text });
-        if !self.calls.is_empty() {
-            message["tool_calls"] = self.calls.clone().into();
+    fn whole(&self, parts: &[ReplyPart]) -> Value {
+        let (mut text, mut calls) = (String::new(), Vec::new());
+        for part in parts {
+            match part {
+                ReplyPart::Text(more) => text.push_str(more),
+                ReplyPart::Thought(_) => {}
+                ReplyPart::Call { id, tool } => calls.push(call(id, &tool.name, &tool.input.to_string())),
+            }
         }
-        let mut whole = self.head.clone();
-        whole["object"] = "chat.completion".into();
-        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": self.reason() }]);
+        let mut message = json!({ "role": "assistant", "content": text });
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        let choices = json!([{ "index": 0, "message": message, "finish_reason": reason(parts) }]);
+        let mut whole = self.of("chat.completion", &choices);
         whole["usage"] = usage();
         whole
     }

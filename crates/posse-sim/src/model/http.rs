@@ -4,9 +4,6 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// The longest accepted body; agents send less.
-const MAX_BODY: usize = 64 << 20;
-
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
     pub(crate) method: String,
@@ -31,7 +28,9 @@ pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<HttpRequest>> {
         return Ok(None);
     }
     let mut words = line.split_ascii_whitespace().map(str::to_owned);
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Err(wrong("no request line")) };
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -52,9 +51,6 @@ pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<HttpRequest>> {
 }
 
 fn read_exactly(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
-    if length > MAX_BODY {
-        return Err(wrong("too large"));
-    }
     let mut bytes = vec![0; length];
     reader.read_exact(&mut bytes)?;
     Ok(bytes)
@@ -65,7 +61,7 @@ fn read_chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;
-        let length = usize::from_str_radix(line.trim(), 16).map_err(|_| wrong("no length of a chunk"))?;
+        let length = usize::from_str_radix(line.trim(), 16).map_err(|_| io::ErrorKind::InvalidData)?;
         body.extend(read_exactly(reader, length)?);
         // An empty line ends each chunk, also the last one.
         reader.read_line(&mut line)?;
@@ -73,10 +69,6 @@ fn read_chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
             return Ok(body);
         }
     }
-}
-
-fn wrong(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 pub(crate) type Headers<'a> = &'a [(&'a str, &'a str)];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyWriter, event, pieces};
+use crate::model::reply::{INPUT_TOKENS, OUTPUT_TOKENS, ReplyPart, ReplyWriter, event};
 use crate::model::request::{ModelRequest, ModelToolResult, OfferedTool, RequestKind, list, string, texts};
 use crate::scenario::{ServiceFailure, ToolUse};
 
@@ -83,42 +83,8 @@ fn error(failure: &ServiceFailure, kind_is: &str) -> Value {
     failure.object(json!({ "code": kind, kind_is: kind, "message": message }))
 }
 
-struct StreamedItem {
-    prefix: &'static str,
-    kind: &'static str,
-    part: &'static str,
-    /// The fields for the parts and for their index.
-    parts: (&'static str, &'static str),
-    added: &'static str,
-    delta: &'static str,
-    done: &'static str,
-}
-
-const MESSAGE: StreamedItem = StreamedItem {
-    prefix: "msg",
-    kind: "message",
-    part: "output_text",
-    parts: ("content", "content_index"),
-    added: "response.content_part.added",
-    delta: "response.output_text.delta",
-    done: "response.output_text.done",
-};
-
-const REASONING: StreamedItem = StreamedItem {
-    prefix: "rs",
-    kind: "reasoning",
-    part: "summary_text",
-    parts: ("summary", "summary_index"),
-    added: "response.reasoning_summary_part.added",
-    delta: "response.reasoning_summary_text.delta",
-    done: "response.reasoning_summary_text.done",
-};
-
 pub(crate) struct ResponsesReply {
     response: Value,
-    output: Vec<Value>,
-    /// The open item and its text so far.
-    open: Option<(&'static StreamedItem, String)>,
     offered: Vec<OfferedTool>,
     request: u64,
     sent: u64,
@@ -130,7 +96,7 @@ impl ResponsesReply {
             "id": format!("resp_scripted{request:06}"), "object": "response", "created_at": 1_800_000_000,
             "model": asked.model, "status": "in_progress", "output": [],
         });
-        Self { response, output: Vec::new(), open: None, offered: asked.offered.clone(), request, sent: 0 }
+        Self { response, offered: asked.offered.clone(), request, sent: 0 }
     }
 
     fn event(&mut self, name: &str, mut data: Value) -> String {
@@ -139,73 +105,84 @@ impl ResponsesReply {
         event(name, data)
     }
 
-    /// Returns an event about the open item, which is not part of the output yet.
-    fn item_event(&mut self, name: &str, item: &str, mut data: Value) -> String {
-        data["output_index"] = self.output.len().into();
-        data["item_id"] = item.into();
+    /// Returns an event about a part. Texts and thoughts have an index of their own inside the item.
+    fn part_event(&mut self, at: usize, part: &ReplyPart, name: &str, mut data: Value) -> String {
+        data["output_index"] = at.into();
+        data["item_id"] = self.item(at, part, false)["id"].clone();
+        match part {
+            ReplyPart::Text(_) => data["content_index"] = 0.into(),
+            ReplyPart::Thought(_) => data["summary_index"] = 0.into(),
+            ReplyPart::Call { .. } => {}
+        }
         self.event(name, data)
     }
 
-    fn added(&mut self, item: &Value) -> String {
-        self.event("response.output_item.added", json!({ "output_index": self.output.len(), "item": item }))
+    /// Returns the tool that a call means. Older versions offer a server's tools as a group, with the tool's own name.
+    fn tool(&self, called: &str) -> Option<&OfferedTool> {
+        let in_group = |group: &str, name: &str| {
+            called.strip_prefix(group).is_some_and(|rest| rest.trim_start_matches('_') == name)
+        };
+        self.offered.iter().find(|tool| {
+            tool.name == called || tool.namespace.as_deref().is_some_and(|group| in_group(group, &tool.name))
+        })
     }
 
-    fn done(&mut self, item: Value) -> String {
-        let event = self.event("response.output_item.done", json!({ "output_index": self.output.len(), "item": item }));
-        self.output.push(item);
-        event
+    fn is_freeform(&self, tool: &ToolUse) -> bool {
+        self.tool(&tool.name).is_some_and(|tool| tool.freeform)
     }
 
-    fn id(&self, prefix: &str) -> String {
-        format!("{prefix}_scripted{:06}x{}", self.request, self.output.len())
-    }
-
-    /// Returns an item of this kind with this text.
-    fn item(&self, how: &StreamedItem, text: Option<&str>) -> Value {
-        let parts: Vec<Value> = text.map(|text| part(how, text)).into_iter().collect();
-        let mut item = json!({ "id": self.id(how.prefix), "type": how.kind, how.parts.0: parts });
-        if how.kind == MESSAGE.kind {
-            item["role"] = "assistant".into();
-            item["status"] = if text.is_some() { "completed" } else { "in_progress" }.into();
-        } else if text.is_some() {
-            item["encrypted_content"] = "c2NyaXB0ZWQ=".into();
+    /// Returns a part as an item of the output, which is empty until it is done.
+    fn item(&self, at: usize, part: &ReplyPart, done: bool) -> Value {
+        let id = |prefix: &str| format!("{prefix}_scripted{:06}x{at}", self.request);
+        let status = if done { "completed" } else { "in_progress" };
+        let parts = |kind, text| if done { vec![text_part(kind, text)] } else { Vec::new() };
+        match part {
+            ReplyPart::Text(text) => json!({
+                "id": id("msg"), "type": "message", "role": "assistant", "status": status,
+                "content": parts("output_text", text),
+            }),
+            ReplyPart::Thought(text) => {
+                let mut item = json!({ "id": id("rs"), "type": "reasoning", "summary": parts("summary_text", text) });
+                if done {
+                    item["encrypted_content"] = "c2NyaXB0ZWQ=".into();
+                }
+                item
+            }
+            ReplyPart::Call { id: call_id, tool: call } => {
+                let tool = self.tool(&call.name);
+                let name = tool.map_or(&call.name, |tool| &tool.name);
+                let input = if done { self.input(call) } else { String::new() };
+                if self.is_freeform(call) {
+                    return json!({
+                        "id": id("ctc"), "type": "custom_tool_call", "call_id": call_id, "name": name, "status": status,
+                        "input": input,
+                    });
+                }
+                let mut item = json!({
+                    "id": id("fc"), "type": "function_call", "call_id": call_id, "name": name, "status": status,
+                    "arguments": input,
+                });
+                if let Some(group) = tool.and_then(|tool| tool.namespace.as_deref()) {
+                    item["namespace"] = group.into();
+                }
+                item
+            }
         }
-        item
     }
 
-    /// Adds text to the open item if it has this kind, or to a new one.
-    fn more(&mut self, how: &'static StreamedItem, text: &str) -> Vec<String> {
-        let goes_on = self.open.as_ref().is_some_and(|(open, _)| open.kind == how.kind);
-        let mut events = Vec::new();
-        if !goes_on {
-            events.extend(self.settle());
-            let empty = self.item(how, None);
-            events.push(self.added(&empty));
-            let id = self.id(how.prefix);
-            events.push(self.item_event(how.added, &id, json!({ how.parts.1: 0, "part": part(how, "") })));
-            self.open = Some((how, String::new()));
+    /// Returns the event that carries the pieces of a part, without `.delta` or `.done`.
+    fn piece_event(&self, part: &ReplyPart) -> &'static str {
+        match part {
+            ReplyPart::Text(_) => "response.output_text",
+            ReplyPart::Thought(_) => "response.reasoning_summary_text",
+            ReplyPart::Call { tool, .. } if self.is_freeform(tool) => "response.custom_tool_call_input",
+            ReplyPart::Call { .. } => "response.function_call_arguments",
         }
-        let id = self.id(how.prefix);
-        for piece in pieces(text) {
-            events.push(self.item_event(how.delta, &id, json!({ how.parts.1: 0, "delta": piece })));
-        }
-        if let Some((_, so_far)) = &mut self.open {
-            so_far.push_str(text);
-        }
-        events
-    }
-
-    fn settle(&mut self) -> Vec<String> {
-        let Some((how, text)) = self.open.take() else { return Vec::new() };
-        let id = self.id(how.prefix);
-        let done = self.item_event(how.done, &id, json!({ how.parts.1: 0, "text": text }));
-        let whole = self.item(how, Some(&text));
-        vec![done, self.done(whole)]
     }
 }
 
-fn part(how: &StreamedItem, text: &str) -> Value {
-    json!({ "type": how.part, "text": text, "annotations": [] })
+fn text_part(kind: &str, text: &str) -> Value {
+    json!({ "type": kind, "text": text, "annotations": [] })
 }
 
 impl ReplyWriter for ResponsesReply {
@@ -214,49 +191,38 @@ impl ReplyWriter for ResponsesReply {
         vec![self.event("response.created", json!({ "response": response }))]
     }
 
-    fn text(&mut self, text: &str) -> Vec<String> {
-        self.more(&MESSAGE, text)
+    /// Tools that take text get text, others get JSON as text.
+    fn input(&self, tool: &ToolUse) -> String {
+        tool.input.as_str().map_or_else(|| tool.input.to_string(), str::to_owned)
     }
 
-    fn thought(&mut self, text: &str) -> Vec<String> {
-        self.more(&REASONING, text)
-    }
-
-    fn call(&mut self, call_id: &str, call: &ToolUse) -> Vec<String> {
-        let mut events = self.settle();
-        // Older versions offer a server's tools as a group, with the tool's own name.
-        let in_group = |group: &str, name: &str| {
-            call.name.strip_prefix(group).is_some_and(|rest| rest.trim_start_matches('_') == name)
+    fn begin(&mut self, at: usize, part: &ReplyPart) -> Vec<String> {
+        let item = self.item(at, part, false);
+        let mut events = vec![self.event("response.output_item.added", json!({ "output_index": at, "item": item }))];
+        let (name, kind) = match part {
+            ReplyPart::Text(_) => ("response.content_part.added", "output_text"),
+            ReplyPart::Thought(_) => ("response.reasoning_summary_part.added", "summary_text"),
+            ReplyPart::Call { .. } => return events,
         };
-        let is_meant = |tool: &&OfferedTool| {
-            tool.name == call.name || tool.namespace.as_deref().is_some_and(|group| in_group(group, &tool.name))
-        };
-        let tool = self.offered.iter().find(is_meant).cloned();
-        // Tools that take text get text, others get JSON as text.
-        let input = call.input.as_str().map_or_else(|| call.input.to_string(), str::to_owned);
-        let freeform = tool.as_ref().is_some_and(|tool| tool.freeform);
-        let (kind, field, prefix, name) = if freeform {
-            ("custom_tool_call", "input", "ctc", "response.custom_tool_call_input")
-        } else {
-            ("function_call", "arguments", "fc", "response.function_call_arguments")
-        };
-        let id = self.id(prefix);
-        let mut item = json!({
-            "id": id, "type": kind, "call_id": call_id, "name": tool.as_ref().map_or(&call.name, |tool| &tool.name),
-            "status": "in_progress", field: "",
-        });
-        if let Some(group) = tool.filter(|tool| !tool.freeform).and_then(|tool| tool.namespace) {
-            item["namespace"] = group.into();
-        }
-        events.push(self.added(&item));
-        for piece in pieces(&input) {
-            events.push(self.item_event(&format!("{name}.delta"), &id, json!({ "delta": piece })));
-        }
-        events.push(self.item_event(&format!("{name}.done"), &id, json!({ field: input })));
-        item["status"] = "completed".into();
-        item[field] = input.into();
-        events.push(self.done(item));
+        events.push(self.part_event(at, part, name, json!({ "part": text_part(kind, "") })));
         events
+    }
+
+    fn piece(&mut self, at: usize, part: &ReplyPart, piece: &str) -> String {
+        let name = format!("{}.delta", self.piece_event(part));
+        self.part_event(at, part, &name, json!({ "delta": piece }))
+    }
+
+    fn end(&mut self, at: usize, part: &ReplyPart) -> Vec<String> {
+        let all = match part {
+            ReplyPart::Text(text) | ReplyPart::Thought(text) => json!({ "text": text }),
+            ReplyPart::Call { tool, .. } if self.is_freeform(tool) => json!({ "input": self.input(tool) }),
+            ReplyPart::Call { tool, .. } => json!({ "arguments": self.input(tool) }),
+        };
+        let name = format!("{}.done", self.piece_event(part));
+        let item = self.item(at, part, true);
+        let done = self.part_event(at, part, &name, all);
+        vec![done, self.event("response.output_item.done", json!({ "output_index": at, "item": item }))]
     }
 
     fn failure(&mut self, failure: &ServiceFailure) -> Vec<String> {
@@ -266,8 +232,7 @@ impl ReplyWriter for ResponsesReply {
         vec![self.event("response.failed", json!({ "response": response }))]
     }
 
-    fn close(&mut self) -> (Vec<String>, &'static str) {
-        let mut events = self.settle();
+    fn close(&mut self, parts: &[ReplyPart]) -> (Vec<String>, &'static str) {
         let status = "completed";
         self.response["status"] = status.into();
         self.response["usage"] = json!({
@@ -275,14 +240,13 @@ impl ReplyWriter for ResponsesReply {
             "output_tokens": OUTPUT_TOKENS, "output_tokens_details": { "reasoning_tokens": 0 },
             "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
         });
-        let response = self.whole();
-        events.push(self.event("response.completed", json!({ "response": response })));
-        (events, status)
+        let response = self.whole(parts);
+        (vec![self.event("response.completed", json!({ "response": response }))], status)
     }
 
-    fn whole(&self) -> Value {
+    fn whole(&self, parts: &[ReplyPart]) -> Value {
         let mut whole = self.response.clone();
-        whole["output"] = self.output.clone().into();
+        whole["output"] = parts.iter().enumerate().map(|(at, part)| self.item(at, part, true)).collect();
         whole
     }
 }

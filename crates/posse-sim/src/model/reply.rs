@@ -12,60 +12,73 @@ pub(crate) const PIECE: usize = 24;
 pub(crate) const INPUT_TOKENS: u64 = 1200;
 pub(crate) const OUTPUT_TOKENS: u64 = 60;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Messages,
-    Responses,
-    Chat,
+/// What agents of a vendor ask for, and how they are answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Protocol {
+    /// The end of the path of its requests.
+    path: &'static str,
+    /// Reads a request, given the id of a subagent.
+    pub(crate) read: fn(&Value, Option<&str>) -> ModelRequest,
+    pub(crate) writer: fn(&ModelRequest, u64) -> Box<dyn ReplyWriter>,
+    /// The body of an error.
+    pub(crate) refusal: fn(&ServiceFailure) -> Value,
 }
 
-/// Writes one reply. Each part is a list of events to stream; [`ReplyWriter::whole`] is the whole reply at once.
-/// Consecutive texts are one block, which stays open until another part follows.
-pub(crate) trait ReplyWriter {
-    fn open(&mut self) -> Vec<String>;
-    fn text(&mut self, text: &str) -> Vec<String>;
-    fn thought(&mut self, text: &str) -> Vec<String>;
-    fn call(&mut self, id: &str, call: &ToolUse) -> Vec<String>;
-    fn failure(&mut self, failure: &ServiceFailure) -> Vec<String>;
-    /// Ends the reply, and returns the reason.
-    fn close(&mut self) -> (Vec<String>, &'static str);
-    fn whole(&self) -> Value;
-}
+const PROTOCOLS: [Protocol; 3] = [
+    Protocol {
+        path: "/v1/messages",
+        read: anthropic::read,
+        writer: |asked, request| Box::new(anthropic::MessagesReply::new(asked, request)),
+        refusal: anthropic::refusal,
+    },
+    Protocol {
+        path: "/responses",
+        read: |body, _| openai::read(body),
+        writer: |asked, request| Box::new(openai::ResponsesReply::new(asked, request)),
+        refusal: openai::refusal,
+    },
+    Protocol {
+        path: "/chat/completions",
+        read: |body, _| chat::read(body),
+        writer: |asked, request| Box::new(chat::ChatReply::new(asked, request)),
+        refusal: openai::refusal,
+    },
+];
 
 impl Protocol {
     pub(crate) fn of_path(path: &str) -> Option<Self> {
-        let by_end =
-            [("/v1/messages", Self::Messages), ("/responses", Self::Responses), ("/chat/completions", Self::Chat)];
-        by_end.into_iter().find(|(end, _)| path.ends_with(end)).map(|(_, protocol)| protocol)
-    }
-
-    pub(crate) fn read(self, body: &Value, agent_id: Option<&str>) -> ModelRequest {
-        match self {
-            Self::Messages => anthropic::read(body, agent_id),
-            Self::Responses => openai::read(body),
-            Self::Chat => chat::read(body),
-        }
-    }
-
-    pub(crate) fn writer(self, asked: &ModelRequest, request: u64) -> Box<dyn ReplyWriter> {
-        match self {
-            Self::Messages => Box::new(anthropic::MessagesReply::new(asked, request)),
-            Self::Responses => Box::new(openai::ResponsesReply::new(asked, request)),
-            Self::Chat => Box::new(chat::ChatReply::new(asked, request)),
-        }
-    }
-
-    pub(crate) fn refusal(self, failure: &ServiceFailure) -> Value {
-        match self {
-            Self::Messages => anthropic::refusal(failure),
-            Self::Responses | Self::Chat => openai::refusal(failure),
-        }
+        PROTOCOLS.into_iter().find(|protocol| path.ends_with(protocol.path))
     }
 }
 
-pub(crate) fn pieces(text: &str) -> Vec<String> {
-    let characters: Vec<char> = text.chars().collect();
-    characters.chunks(PIECE).map(|piece| piece.iter().collect()).collect()
+/// A part of a reply. Consecutive texts are one part, and so are consecutive thoughts.
+#[derive(Debug)]
+pub(crate) enum ReplyPart {
+    Text(String),
+    Thought(String),
+    Call { id: String, tool: ToolUse },
+}
+
+/// Writes the events of one reply. A part begins, grows by pieces and ends before the next one begins.
+pub(crate) trait ReplyWriter {
+    fn open(&mut self) -> Vec<String>;
+    /// Returns the input of a tool as it is sent.
+    fn input(&self, tool: &ToolUse) -> String {
+        tool.input.to_string()
+    }
+    /// `at` is the number of the part, from 0.
+    fn begin(&mut self, at: usize, part: &ReplyPart) -> Vec<String>;
+    fn piece(&mut self, at: usize, part: &ReplyPart, piece: &str) -> String;
+    fn end(&mut self, at: usize, part: &ReplyPart) -> Vec<String>;
+    fn failure(&mut self, failure: &ServiceFailure) -> Vec<String>;
+    /// Ends the reply, and returns the reason.
+    fn close(&mut self, parts: &[ReplyPart]) -> (Vec<String>, &'static str);
+    /// Returns the whole reply at once. The reply must be closed.
+    fn whole(&self, parts: &[ReplyPart]) -> Value;
+}
+
+pub(crate) fn calls_tools(parts: &[ReplyPart]) -> bool {
+    parts.iter().any(|part| matches!(part, ReplyPart::Call { .. }))
 }
 
 /// Returns a named server-sent event. Its data repeats the name.
