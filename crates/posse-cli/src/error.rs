@@ -192,13 +192,9 @@ mod tests {
         variants.map(|line| line.split_once(" = ").unwrap().1.trim_end_matches(',').parse().unwrap()).collect()
     }
 
-    fn document(name: &str) -> String {
-        docs::files().into_iter().find(|(file, _)| file == name).unwrap().1
-    }
-
     #[test]
     fn every_exit_code_is_documented_and_no_other() {
-        let text = document("docs/exit-codes.md");
+        let text = docs::text("docs/exit-codes.md");
         let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
         let documented: BTreeSet<u8> = rows.filter_map(|(code, _)| code.parse().ok()).collect();
         assert_eq!(documented, codes());
@@ -207,7 +203,7 @@ mod tests {
     /// README and help list them in short.
     #[test]
     fn what_is_said_of_exit_codes_elsewhere_is_so() {
-        let readme = document("README.md");
+        let readme = docs::text("README.md");
         let (_, short) = readme.split_once("## Exit codes\n").unwrap();
         let short = short.split("\n## ").next().unwrap();
         let (_, help) = crate::cmd::AFTER_HELP.split_once("Exit codes:").unwrap();

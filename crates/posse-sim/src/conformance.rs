@@ -1,20 +1,16 @@
 //! Conformance cases: a scenario that a scripted model plays to a real agent, and what the user does meanwhile. They
 //! measure whether posse's statuses are right. The cases are in `conformance/*.toml`.
 
-mod setup;
-mod soak;
-
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use posse_core::status::WaitingKind;
 use serde::{Deserialize, Deserializer};
+use serde_json::json;
 
-use crate::home::Maker;
+use crate::home::{Maker, ScriptedHome};
 use crate::scenario::{OneOrSeveral, Scenario, ScriptTurn, duration, word_or_table};
-
-pub use setup::{STOP_HOOK_LOG, StopHook};
-pub use soak::soak;
 
 /// What the user does, or waits for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -146,9 +142,6 @@ impl ConformanceAgent {
 #[serde(deny_unknown_fields)]
 pub struct ConformanceCase {
     pub name: String,
-    /// Whether it is played on every commit.
-    #[serde(default)]
-    pub smoke: bool,
     /// Whether it is also played in other sizes of the terminal.
     #[serde(default)]
     sizes: bool,
@@ -187,6 +180,18 @@ impl ConformanceCase {
     pub fn scenario(&self) -> Scenario {
         Scenario::of(self.turns.clone())
     }
+
+    /// Writes the files of the case and returns the arguments for the agent.
+    pub fn prepare(&self, maker: Maker, home: &ScriptedHome) -> io::Result<Vec<String>> {
+        let mut arguments = self.arguments.clone();
+        if let Some(hook) = self.stop_hook {
+            hook.install(home)?;
+        }
+        if self.tool_server {
+            arguments.extend(tool_server(maker, home)?);
+        }
+        Ok(arguments)
+    }
 }
 
 /// Returns the cases of an agent. A case in the agent's file replaces the common one with the same name.
@@ -200,7 +205,6 @@ pub fn cases(maker: Maker) -> Vec<ConformanceCase> {
         all.extend(sized.iter().map(|case| ConformanceCase {
             name: format!("{name}_{}", case.name.trim_end_matches("_running")),
             size,
-            smoke: false,
             ..case.clone()
         }));
     }
@@ -219,6 +223,74 @@ fn file(maker: Maker) -> &'static str {
 /// The files are part of the program, and a test reads them all.
 fn read(text: &str) -> CaseFile {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The log of a Stop hook in the project: one line per end, with the time in milliseconds, and `block` or `pass`.
+pub const STOP_HOOK_LOG: &str = "stop_hook.log";
+
+/// A Stop hook of the user, beside the one of posse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopHook {
+    seconds: u32,
+    /// Whether its first call sends the agent back to work.
+    blocks: bool,
+}
+
+impl StopHook {
+    fn install(self, home: &ScriptedHome) -> io::Result<()> {
+        let log = home.directory.join(STOP_HOOK_LOG).display().to_string();
+        let block =
+            r#"echo "$(date +%s%3N) block" >> "$log"; echo '{"decision":"block","reason":"Say more."}'; exit 0"#;
+        let first = if self.blocks { format!("if [ ! -e \"$log\" ]; then {block}; fi; ") } else { String::new() };
+        let seconds = self.seconds;
+        let script =
+            format!("#!/bin/sh\nlog='{log}'\nsleep {seconds}\n{first}echo \"$(date +%s%3N) pass\" >> \"$log\"\n");
+        let path = home.home().join("stop_hook.sh");
+        let hook = json!({ "type": "command", "command": format!("sh {}", path.display()) });
+        let settings = json!({ "hooks": { "Stop": [{ "hooks": [hook] }] } });
+        std::fs::write(&path, script)?;
+        std::fs::write(home.home().join(".claude/settings.json"), settings.to_string())
+    }
+}
+
+/// Writes the tool server and returns the arguments that make the agent start it.
+fn tool_server(maker: Maker, home: &ScriptedHome) -> io::Result<[String; 2]> {
+    let path = home.home().join("tools.py");
+    std::fs::write(&path, include_str!("../conformance/tool_server.py"))?;
+    let server = [path.display().to_string(), home.directory.join("tools_known").display().to_string()];
+    Ok(match maker {
+        Maker::Codex => ["-c".into(), format!("mcp_servers.scripted={{command=\"python3\",args={server:?}}}")],
+        _ => {
+            let config = json!({ "mcpServers": { "scripted": { "command": "python3", "args": server } } });
+            ["--mcp-config".into(), config.to_string()]
+        }
+    })
+}
+
+/// The number of rounds in one terminal, and of the turns in each. Each terminal has another size.
+const ROUNDS: usize = 10;
+const TURNS: usize = 5;
+const SIZES: [(u16, u16); 3] = [(120, 40), (80, 24), (160, 48)];
+
+/// Returns cases with at least this many turns altogether.
+pub fn soak(turns: usize) -> Vec<ConformanceCase> {
+    (0..turns.div_ceil(ROUNDS * TURNS)).map(conversation).collect()
+}
+
+fn conversation(terminal: usize) -> ConformanceCase {
+    let round =
+        |n: usize| read(&include_str!("../conformance/soak.toml").replace("{n}", &n.to_string())).scenario.remove(0);
+    let mut all = round(0);
+    for n in 1..ROUNDS {
+        let (first, next) = (all.turns.len(), round(n));
+        all.turns.extend(next.turns);
+        all.actions.extend(next.actions.into_iter().map(|action| match action {
+            UserAction::TurnOver(turn) => UserAction::TurnOver(first + turn),
+            other => other,
+        }));
+    }
+    ConformanceCase { name: format!("soak_{}", terminal + 1), size: SIZES[terminal % SIZES.len()], ..all }
 }
 
 #[cfg(test)]

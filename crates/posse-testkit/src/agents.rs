@@ -67,7 +67,9 @@ impl Agent {
     #[track_caller]
     pub fn home_with(&self, other: &Agent, server: &ModelServer, options: &HomeOptions) -> AgentHome {
         let mut home = self.home(server, options);
-        home.add(other.maker, &other.version, &other.program, server, options);
+        let moved_in = other.maker.move_in(&mut home, &other.version, server, options);
+        moved_in.unwrap_or_else(|error| panic!("no room for another agent: {error}"));
+        home.add_program(&other.program);
         home
     }
 }

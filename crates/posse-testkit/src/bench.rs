@@ -4,10 +4,9 @@
 //! busy machine the numbers are bad and nobody is to blame. docs/bench.md says what each row means.
 
 pub mod beside;
+mod cost;
 mod latency;
-mod memory;
 mod plan;
-mod processor;
 pub mod report;
 mod slow_disk;
 pub mod stamp;
@@ -38,8 +37,8 @@ pub struct Measurement {
 pub const MEASUREMENTS: &[Measurement] = &[
     Measurement { name: "start", what: "how long the daemon takes to start", run: times::start },
     Measurement { name: "cli", what: "how long commands take", run: times::commands },
-    Measurement { name: "memory", what: "what idle terminals cost in memory", run: memory::measure },
-    Measurement { name: "cpu", what: "what idle and busy terminals cost in processor time", run: processor::measure },
+    Measurement { name: "memory", what: "what idle terminals cost in memory", run: cost::memory },
+    Measurement { name: "cpu", what: "what idle and busy terminals cost in processor time", run: cost::processor },
     Measurement { name: "latency", what: "how late output, titles and keys arrive", run: latency::measure },
     Measurement { name: "throughput", what: "how fast one terminal can print", run: throughput::measure },
     Measurement { name: "crowd", what: "how long it takes to start and end many terminals", run: times::crowd },

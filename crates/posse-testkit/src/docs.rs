@@ -5,32 +5,21 @@
 
 use std::path::{Path, PathBuf};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
-    pub file: String,
-    /// The line of its fence, counted from 1.
-    pub line: usize,
-    /// It cannot be run without a real agent.
-    pub needs_account: bool,
-    pub commands: Vec<Typed>,
-}
-
+/// A command in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {
+    /// The line in the document, counted from 1.
     pub line: usize,
     pub text: String,
-}
-
-enum Fence {
-    Commands(Block),
-    Unmarked,
-    Other,
+    /// Whether the command cannot be run without a real agent.
+    pub needs_account: bool,
 }
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Returns the name and the text of every document.
 #[allow(clippy::unwrap_used)]
 pub fn files() -> Vec<(String, String)> {
     let documents = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
@@ -38,59 +27,43 @@ pub fn files() -> Vec<(String, String)> {
     names.retain(|name| name.ends_with(".md"));
     names.push("README.md".to_owned());
     names.sort();
-    names.into_iter().map(|name| (name.clone(), std::fs::read_to_string(root().join(name)).unwrap())).collect()
+    names.into_iter().map(|name| (name.clone(), text(&name))).collect()
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{file}:{line}: {why}")]
-pub struct BadFence {
-    file: String,
-    line: usize,
-    why: &'static str,
+#[track_caller]
+pub fn text(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Every fence with commands in this text. What looks like commands and is not marked as such is an error.
-pub fn blocks(file: &str, text: &str) -> Result<Vec<Block>, BadFence> {
-    let bad = |line, why| BadFence { file: file.into(), line, why };
-    let mut blocks = Vec::new();
-    let mut open: Option<Fence> = None;
+/// Returns the commands in the fences of this text. Panics if a fence looks like commands and is not marked as such.
+#[track_caller]
+pub fn commands(file: &str, text: &str) -> Vec<Typed> {
+    let mut commands = Vec::new();
+    // The words behind the opening marks, while a fence is open.
+    let mut open: Option<Vec<&str>> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
-        match (line.strip_prefix("```"), open.take()) {
-            (Some(info), None) => {
-                let words: Vec<&str> = info.split_whitespace().collect();
-                let commands = |needs_account| {
-                    Fence::Commands(Block { file: file.into(), line: number, needs_account, commands: vec![] })
-                };
-                open = Some(match words[..] {
-                    ["sh"] => commands(false),
-                    ["sh", "account"] => commands(true),
-                    ["sh" | "console" | "bash" | "shell", ..] => {
-                        return Err(bad(number, "a fence of commands begins with ```sh or ```sh account"));
-                    }
-                    [] => Fence::Unmarked,
-                    _ => Fence::Other,
-                });
-            }
-            (Some(_), Some(fence)) => {
-                if let Fence::Commands(block) = fence {
-                    blocks.push(block);
-                }
-            }
-            (None, Some(Fence::Commands(mut block))) => {
-                let (text, _) = scan(line);
+        if let Some(info) = line.strip_prefix("```") {
+            open = if open.is_some() { None } else { Some(info.split_whitespace().collect()) };
+            continue;
+        }
+        let looks_typed = || ["posse ", "cargo ", "./"].iter().any(|word| line.starts_with(word));
+        match open.as_deref() {
+            Some(["sh", rest @ ..]) if rest.is_empty() || rest == ["account"] => {
+                let text = scan(line).0.to_owned();
                 if !text.is_empty() {
-                    block.commands.push(Typed { line: number, text: text.to_owned() });
+                    commands.push(Typed { line: number, text, needs_account: !rest.is_empty() });
                 }
-                open = Some(Fence::Commands(block));
             }
-            (None, Some(Fence::Unmarked)) if ["posse ", "cargo ", "./"].iter().any(|word| line.starts_with(word)) => {
-                return Err(bad(number, "a command in a fence that is not marked as ```sh"));
+            Some(["sh" | "console" | "bash" | "shell", ..]) => {
+                panic!("{file}:{number}: a fence of commands begins with ```sh or ```sh account");
             }
-            (None, other) => open = other,
+            Some([]) if looks_typed() => panic!("{file}:{number}: a command in a fence that is not marked as ```sh"),
+            _ => {}
         }
     }
-    if open.is_some() { Err(bad(text.lines().count(), "a fence is not closed")) } else { Ok(blocks) }
+    assert!(open.is_none(), "{file}: a fence is not closed");
+    commands
 }
 
 /// Code within the text that begins with `posse`.
@@ -158,23 +131,11 @@ mod tests {
     #[test]
     fn commands_are_found_with_their_lines() {
         let text = "a\n```sh\nposse ls  # all\n\n# nothing\n```\n```toml\nx = 1\n```\n   ```sh account\n   posse launch codex\n   ```\n";
-        let blocks = blocks("f.md", text).unwrap();
-        let typed = |line, text: &str| Typed { line, text: text.into() };
-        let file = || "f.md".to_owned();
-        assert_eq!(
-            blocks,
-            [
-                Block { file: file(), line: 2, needs_account: false, commands: vec![typed(3, "posse ls")] },
-                Block { file: file(), line: 10, needs_account: true, commands: vec![typed(11, "posse launch codex")] },
-            ]
-        );
-        for bad in [
-            "```\nposse ls\n```\n",
-            "```console\n$ posse ls\n```\n",
-            "```sh later\nposse ls\n```\n",
-            "```sh\nposse ls\n",
-        ] {
-            assert!(super::blocks("f.md", bad).is_err(), "{bad}");
+        let typed = |line, text: &str, needs_account| Typed { line, text: text.into(), needs_account };
+        assert_eq!(commands("f.md", text), [typed(3, "posse ls", false), typed(11, "posse launch codex", true)]);
+        for bad in ["```\nposse ls\n```\n", "```console\n$ posse ls\n```\n", "```sh later\nposse ls\n```\n", "```sh\n"]
+        {
+            assert!(std::panic::catch_unwind(|| commands("f.md", bad)).is_err(), "{bad}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Looking at processes, through /proc.
 
-use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use std::{fs, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -86,4 +88,12 @@ pub fn effort(pid: u32) -> Option<(u64, u64)> {
         switches += line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
     }
     Some((ticks, switches))
+}
+
+/// Sets the flag when this process is asked to end.
+pub fn set_on_signals(stop: &Arc<AtomicBool>) -> io::Result<()> {
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    Ok(())
 }

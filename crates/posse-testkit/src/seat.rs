@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use posse_core::screen::{Screen, Size};
+use posse_sim::watched::Watched;
 use posse_term::emulator::{Emulator, HistoryLimit};
 
 use crate::PATIENCE;
@@ -33,7 +33,7 @@ pub struct Seat {
     child: Child,
     /// The pipe that the leader waits at. It opens this one.
     _awaited: OwnedFd,
-    shown: Arc<(Mutex<SeatScreen>, Condvar)>,
+    shown: Arc<Watched<SeatScreen>>,
 }
 
 impl Seat {
@@ -53,7 +53,7 @@ impl Seat {
         let child = pty_process::blocking::Command::from(leader).spawn(pts).unwrap();
         let terminal = File::from(OwnedFd::from(pty));
         let emulator = Emulator::new(size, HistoryLimit::default());
-        let shown = Arc::new((Mutex::new(SeatScreen { emulator, bytes: Vec::new(), ended: false }), Condvar::new()));
+        let shown = Arc::new(Watched::new(SeatScreen { emulator, bytes: Vec::new(), ended: false }));
         let (mut reader, shared) = (terminal.try_clone().unwrap(), shown.clone());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
@@ -63,11 +63,11 @@ impl Seat {
                     // The last one who could write has closed it.
                     read => read.unwrap_or(0),
                 };
-                let mut shown = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-                shown.emulator.feed(&buffer[..read]);
-                shown.bytes.extend_from_slice(&buffer[..read]);
-                shown.ended = read == 0;
-                shared.1.notify_all();
+                shared.change(|shown| {
+                    shown.emulator.feed(&buffer[..read]);
+                    shown.bytes.extend_from_slice(&buffer[..read]);
+                    shown.ended = read == 0;
+                });
                 if read == 0 {
                     return drop(all_read);
                 }
@@ -78,25 +78,19 @@ impl Seat {
 
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
-        let give_up = Instant::now() + PATIENCE;
-        let mut shown = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let screen = shown.emulator.screen();
-            if fits(&screen) {
-                return screen;
-            }
-            let left = give_up.saturating_duration_since(Instant::now());
-            if left.is_zero() || shown.ended {
-                let how = if shown.ended { "the command has ended" } else { "it never came" };
-                let (text, bytes) = (screen.text(), shown.bytes.escape_ascii());
-                panic!("{how}; the window shows:\n{text}\nand was sent:\n{bytes}");
-            }
-            shown = self.shown.1.wait_timeout(shown, left).unwrap_or_else(PoisonError::into_inner).0;
+        let fitting = |shown: &SeatScreen| fits(&shown.emulator.screen());
+        let came = self.shown.wait(PATIENCE, |shown| shown.ended || fitting(shown));
+        let shown = self.shown.look();
+        if !came || !fitting(&shown) {
+            let how = if shown.ended { "the command has ended" } else { "it never came" };
+            let (text, bytes) = (shown.emulator.screen().text(), shown.bytes.escape_ascii());
+            panic!("{how}; the window shows:\n{text}\nand was sent:\n{bytes}");
         }
+        shown.emulator.screen()
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        self.shown.0.lock().unwrap_or_else(PoisonError::into_inner).bytes.clone()
+        self.shown.look().bytes.clone()
     }
 
     #[track_caller]
@@ -107,7 +101,7 @@ impl Seat {
     #[track_caller]
     pub fn resize(&self, size: Size) {
         let winsize = rustix::termios::Winsize { ws_row: size.rows(), ws_col: size.cols(), ws_xpixel: 0, ws_ypixel: 0 };
-        self.shown.0.lock().unwrap_or_else(PoisonError::into_inner).emulator.resize(size);
+        self.shown.look().emulator.resize(size);
         rustix::termios::tcsetwinsize(&self.terminal, winsize).unwrap_or_else(|error| panic!("cannot resize: {error}"));
     }
 

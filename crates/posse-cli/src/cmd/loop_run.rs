@@ -382,7 +382,7 @@ mod tests {
     fn the_help_has_the_exit_codes_of_the_guide() {
         let help = <Args as clap::Args>::augment_args(clap::Command::new("loop")).get_after_help().unwrap().to_string();
         let (_, help) = help.split_once("Exit codes:").unwrap();
-        let guide = docs::files().into_iter().find(|(file, _)| file == "docs/loop.md").unwrap().1;
+        let guide = docs::text("docs/loop.md");
         let guide = guide.split_once("## Exit codes\n").unwrap().1.split("\n## ").next().unwrap().to_owned();
         assert_eq!(codes(help), codes(&guide));
         assert_eq!(codes(help), BTreeSet::from([0, 1, 6, 64, 69, 129, 130, 143]));

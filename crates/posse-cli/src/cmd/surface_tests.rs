@@ -104,11 +104,7 @@ fn every_option_says_what_it_does() {
 fn every_command_in_the_documentation_is_understood() {
     let (mut count, mut wrong) = (0, Vec::new());
     for (file, text) in docs::files() {
-        let blocks = docs::blocks(&file, &text).unwrap_or_else(|error| {
-            wrong.push(error.to_string());
-            Vec::new()
-        });
-        for typed in blocks.iter().flat_map(|block| &block.commands) {
+        for typed in docs::commands(&file, &text) {
             let Some(words) = docs::words_of_posse(&typed.text) else { continue };
             count += 1;
             wrong.extend(is_understood(&words).err().map(|error| format!("{file}:{}: {error}", typed.line)));
@@ -138,8 +134,7 @@ fn what_the_documentation_mentions_exists() {
 /// Newcomers look there first.
 #[test]
 fn where_to_change_what_names_files_that_exist() {
-    let text =
-        docs::files().into_iter().find(|(file, _)| file == "docs/architecture.md").map(|(_, text)| text).unwrap();
+    let text = docs::text("docs/architecture.md");
     let (_, table) = text.split_once("## Where to change what\n").unwrap();
     let paths: Vec<String> = docs::code(table).into_iter().filter(|code| code.contains('/')).collect();
     let missing: Vec<&String> = paths.iter().filter(|path| !docs::root().join(path).exists()).collect();

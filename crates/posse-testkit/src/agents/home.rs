@@ -3,13 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use posse_api::{Create, Terminal};
 use posse_core::screen::Size;
-use posse_sim::ModelServer;
-use posse_sim::home::{HomeOptions, MARK, Maker, ScriptedHome};
+use posse_sim::home::{MARK, ScriptedHome};
 
 use crate::http::HttpAnswer;
 use crate::{TestEnv, env, process};
@@ -17,7 +16,7 @@ use crate::{TestEnv, env, process};
 /// A home for one agent, or for several. It and the processes in it are gone when this value is.
 pub struct AgentHome {
     home: ScriptedHome,
-    programs: Vec<PathBuf>,
+    path: OsString,
 }
 
 impl Deref for AgentHome {
@@ -35,35 +34,21 @@ impl DerefMut for AgentHome {
 
 impl AgentHome {
     pub(super) fn new(home: ScriptedHome, program: &Path) -> Self {
-        Self { home, programs: vec![program.to_owned()] }
+        let mut home = Self { home, path: std::env::var_os("PATH").unwrap_or_default() };
+        home.add_program(program);
+        home
     }
 
-    #[track_caller]
-    pub(super) fn add(
-        &mut self,
-        maker: Maker,
-        version: &str,
-        program: &Path,
-        server: &ModelServer,
-        options: &HomeOptions,
-    ) {
-        let moved_in = maker.move_in(&mut self.home, version, server, options);
-        moved_in.unwrap_or_else(|error| panic!("no room for another agent: {error}"));
-        self.programs.push(program.to_owned());
-    }
-
-    /// A `PATH` in which the programs are found before any others.
-    fn path(&self) -> OsString {
-        let usual = std::env::var_os("PATH").unwrap_or_default();
-        let ours = self.programs.iter().filter_map(|program| program.parent()).map(Path::to_owned);
-        let all = ours.chain(std::env::split_paths(&usual));
-        std::env::join_paths(all).unwrap_or_else(|error| panic!("no path: {error}"))
+    /// Makes the `PATH` find a program before any others.
+    pub(super) fn add_program(&mut self, program: &Path) {
+        let all = program.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&self.path));
+        self.path = std::env::join_paths(all).unwrap_or_else(|error| panic!("no path: {error}"));
     }
 
     /// Returns a posse command in the agent's project, with the agent's environment.
     pub fn posse<I: IntoIterator<Item: AsRef<OsStr>>>(&self, env: &TestEnv, words: I) -> Command {
         let mut command = env.command(words);
-        command.current_dir(&self.directory).envs(&self.env).env("PATH", self.path()).stdin(Stdio::null());
+        command.current_dir(&self.directory).envs(&self.env).env("PATH", &self.path).stdin(Stdio::null());
         command
     }
 

@@ -16,18 +16,14 @@ const NO_NETWORK: [&str; 7] =
 pub enum InstallError {
     #[error("reach npm: {0}")]
     Unreachable(String),
-    #[error("install {package}: {output}")]
-    Npm { package: String, output: String },
-    #[error("run {program} after installing it: {output}")]
-    Broken { program: PathBuf, output: String },
-    #[error("install into {directory}: {error}")]
-    Io { directory: PathBuf, error: io::Error },
+    #[error("install {0}")]
+    Failed(String),
 }
 
 /// Installs a package from npm if it is not there yet, and returns the path of its program. Others who want it meanwhile wait.
 pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<PathBuf, InstallError> {
     let cache = cache();
-    let fails = |error| InstallError::Io { directory: cache.clone(), error };
+    let fails = |error: io::Error| InstallError::Failed(format!("into {}: {error}", cache.display()));
     let name = format!("{}-{version}", package.rsplit('/').next().unwrap_or(package));
     let directory = cache.join(&name);
     let program = Path::new("node_modules/.bin").join(program);
@@ -41,19 +37,19 @@ pub(super) fn installed(package: &str, version: &str, program: &str) -> Result<P
     lock.lock().map_err(fails)?;
     if !installed.exists() {
         let unfinished = tempfile::Builder::new().prefix(".unfinished-").tempdir_in(&cache).map_err(fails)?;
-        npm(unfinished.path(), format!("{package}@{version}"))?;
+        npm(unfinished.path(), &format!("{package}@{version}"))?;
         check(unfinished.path(), &unfinished.path().join(&program), package, version)?;
         fs::rename(unfinished.path(), &directory).map_err(fails)?;
     }
     Ok(installed)
 }
 
-fn npm(directory: &Path, package: String) -> Result<(), InstallError> {
+fn npm(directory: &Path, package: &str) -> Result<(), InstallError> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"]);
     // Two of them fetch or link their binary in a script. A machine that is offline should say so soon.
     npm.args(["--ignore-scripts=false", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--prefix", "."]);
-    let ran = npm.arg(&package).current_dir(directory).output();
+    let ran = npm.arg(package).current_dir(directory).output();
     let ran = ran.map_err(|error| InstallError::Unreachable(format!("cannot run npm: {error}")))?;
     if ran.status.success() {
         return Ok(());
@@ -61,7 +57,7 @@ fn npm(directory: &Path, package: String) -> Result<(), InstallError> {
     let output = text(&ran);
     match output.lines().find(|line| NO_NETWORK.iter().any(|word| line.contains(word))) {
         Some(line) => Err(InstallError::Unreachable(line.to_owned())),
-        None => Err(InstallError::Npm { package, output }),
+        None => Err(InstallError::Failed(format!("{package}: {output}"))),
     }
 }
 
@@ -80,7 +76,7 @@ fn check(directory: &Path, program: &Path, package: &str, version: &str) -> Resu
     if script.exists() {
         let _ = Command::new("node").arg(&script).current_dir(directory).output();
     }
-    runs().map_err(|output| InstallError::Broken { program: program.to_owned(), output })
+    runs().map_err(|output| InstallError::Failed(format!("{package}, which does not run: {output}")))
 }
 
 fn text(ran: &Output) -> String {

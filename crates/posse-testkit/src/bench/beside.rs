@@ -39,9 +39,12 @@ fn comparisons(olds: &[Vec<BenchRow>], news: &[Vec<BenchRow>]) -> Vec<Comparison
         for label in row.labels() {
             let median = |rounds: &[Vec<BenchRow>]| {
                 let values = rounds.iter().flatten().filter_map(|other| other.value(&row.name, label));
-                Samples::new(values.collect()).map(|samples| samples.median())
+                Samples::new(values.collect()).median()
             };
-            let (Some(old), Some(new)) = (median(olds), median(news)) else { continue };
+            let (old, new) = (median(olds), median(news));
+            if old.is_nan() {
+                continue;
+            }
             let ratio = if row.larger_is_better { old / new } else { new / old };
             // Nothing became nothing.
             let ratio = if old == new { 1.0 } else { ratio };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use posse_core::ids::TerminalId;
 
-use super::report::{BenchRow, ms};
+use super::report::{BenchRow, ms_between};
 use super::stamp::{self, Stamp};
 use super::subject::{Subject, key};
 use super::{Bench, BenchError, missing};
@@ -31,35 +31,33 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         let beside = format!("{busy} busy");
         let count = bench.choose(30, 300);
         let output = output(bench, &subject, count, GAP_MS)?;
-        rows.extend(row(format!("output to watcher, {beside}"), output, Some(5.0), Some(50.0)));
+        rows.push(row(format!("output to watcher, {beside}"), output, Some(5.0), Some(50.0)));
         let plain = titles(bench, &subject, count, &[])?;
         let overtaken = overtaken(&plain, count);
         let titles_row = row(format!("title to events, {beside}"), plain, Some(45.0), Some(limit));
-        rows.extend(titles_row.map(|row| row.note(overtaken)));
+        rows.push(titles_row.note(overtaken));
         let framed = titles(bench, &subject, count, &["--framed"])?;
-        rows.extend(row(format!("title in a frame to events, {beside}"), framed, None, None));
+        rows.push(row(format!("title in a frame to events, {beside}"), framed, None, None));
         let (read, answered) = keys(bench, &subject, |number| number < count)?;
-        rows.extend(row(format!("input call to program, {beside}"), read, None, None));
-        rows.extend(row(format!("input call to answer, {beside}"), answered, None, None));
+        rows.push(row(format!("input call to program, {beside}"), read, None, None));
+        rows.push(row(format!("input call to answer, {beside}"), answered, None, None));
     }
     Ok(rows)
 }
 
-/// `None` if there is nothing to say, which is an error elsewhere.
-pub(super) fn row(name: impl Into<String>, delays: Vec<u64>, p50: Option<f64>, p99: Option<f64>) -> Option<BenchRow> {
-    let delays = delays.into_iter().map(ms).collect();
+pub(super) fn row(name: impl Into<String>, delays: Vec<f64>, p50: Option<f64>, p99: Option<f64>) -> BenchRow {
     BenchRow::samples(name, "ms", delays, &[("p50", p50), ("p99", p99), ("max", None)])
 }
 
 /// A title that came before the last one was told is not told itself, and has no delay. Said, not hidden.
-fn overtaken(delays: &[u64], count: u32) -> String {
+fn overtaken(delays: &[f64], count: u32) -> String {
     match count as usize - delays.len() {
         0 => String::new(),
         missing => format!("{missing} of {count} overtaken by the next"),
     }
 }
 
-pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &str) -> Result<Vec<u64>, BenchError> {
+pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &str) -> Result<Vec<f64>, BenchError> {
     let (id, mut stream) = subject.launch_probe(&["stamp", "--every-ms", gap_ms, "--count", &count.to_string()])?;
     subject.begin(id)?;
     let delays = stream.delays(bench, count)?;
@@ -67,8 +65,8 @@ pub(super) fn output(bench: &Bench, subject: &Subject<'_>, count: u32, gap_ms: &
     Ok(delays)
 }
 
-/// Delays of titles on their way to someone who follows the events.
-fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Result<Vec<u64>, BenchError> {
+/// Milliseconds of titles on their way to someone who follows the events.
+fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Result<Vec<f64>, BenchError> {
     let number = count.to_string();
     let arguments = ["stamp", "--title", "--every-ms", TITLE_GAP_MS, "--count", &number];
     let (id, _) = subject.launch_probe(&[&arguments, more].concat())?;
@@ -81,7 +79,7 @@ fn titles(bench: &Bench, subject: &Subject<'_>, count: u32, more: &[&str]) -> Re
         let now = stamp::now();
         let event = event.ok_or("the last title did not happen in time")?;
         let Some(Stamp { number, at }) = title_of(&event, id) else { continue };
-        delays.push(now - at);
+        delays.push(ms_between(at, now));
         if number + 1 == count {
             subject.delete(id)?;
             return Ok(delays);
@@ -96,12 +94,12 @@ fn title_of(event: &serde_json::Value, id: TerminalId) -> Option<Stamp> {
     Stamp::take(&mut event["data"]["title"].as_str()?.as_bytes().to_vec())
 }
 
-/// From just before a call to the moment the program has read the key, and to the answer.
+/// Milliseconds from just before a call to the moment the program has read the key, and to the answer.
 pub(super) fn keys(
     bench: &Bench,
     subject: &Subject<'_>,
     mut more: impl FnMut(u32) -> bool,
-) -> Result<(Vec<u64>, Vec<u64>), BenchError> {
+) -> Result<(Vec<f64>, Vec<f64>), BenchError> {
     let log = subject.env.work().join("keys");
     let (id, _) = subject.launch_probe(&["read", "--log", &log.to_string_lossy()])?;
     let (mut called, mut answered) = (Vec::new(), Vec::new());
@@ -110,7 +108,7 @@ pub(super) fn keys(
         bench.pause(Duration::from_millis(u64::from(30 + number * 17 % 40)))?;
         let start = stamp::now();
         subject.send(id, &key('k'))?;
-        answered.push(stamp::now() - start);
+        answered.push(ms_between(start, stamp::now()));
         called.push(start);
     }
     // An answer says that the key is in the terminal; the program may still have to read it.
@@ -122,5 +120,5 @@ pub(super) fn keys(
     if read.len() != called.len() {
         return Err(missing("keys read", read.len(), called.len()));
     }
-    Ok((read.iter().zip(&called).map(|(read, called)| read - called).collect(), answered))
+    Ok((called.iter().zip(&read).map(|(called, read)| ms_between(*called, *read)).collect(), answered))
 }

@@ -7,17 +7,16 @@ use std::fmt::Write;
 pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
-    /// `None` of nothing: there is no percentile of no values.
-    pub(crate) fn new(mut values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        (!values.is_empty()).then_some(Self(values))
+        Self(values)
     }
 
-    /// The smallest value that `percent` of all values do not exceed. Always one that was measured: between
-    /// two far-apart values a mean of both would be a time that never happened.
+    /// The smallest value that `percent` of all values do not exceed; not a number if there is no value. Always one that was
+    /// measured: between two far-apart values a mean of both would be a time that never happened.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let rank = (percent / 100.0 * self.0.len() as f64).ceil() as usize;
-        self.0[rank.clamp(1, self.0.len()) - 1]
+        self.0.get(rank.clamp(1, self.0.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
     }
 
     pub(crate) fn median(&self) -> f64 {
@@ -25,8 +24,9 @@ impl Samples {
     }
 }
 
-pub(crate) fn ms(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e6
+/// The milliseconds between two times in nanoseconds; 0 if the later time is not later.
+pub(super) fn ms_between(earlier: u64, later: u64) -> f64 {
+    later.saturating_sub(earlier) as f64 / 1e6
 }
 
 /// One line of the report: one or more figures of the same unit.
@@ -51,14 +51,14 @@ impl BenchRow {
         Self { name: name.into(), unit, figures: Vec::new(), note: String::new(), larger_is_better: false }
     }
 
-    /// A row with some of `p50`, `p99` and `max`, each with its limit; `None` of no values.
+    /// A row with some of `p50`, `p99` and `max`, each with its limit.
     pub(super) fn samples(
         name: impl Into<String>,
         unit: &'static str,
         values: Vec<f64>,
         figures: &[(&'static str, Option<f64>)],
-    ) -> Option<Self> {
-        let samples = Samples::new(values)?;
+    ) -> Self {
+        let samples = Samples::new(values);
         let percent = |label| match label {
             "p50" => 50.0,
             "p99" => 99.0,
@@ -67,7 +67,7 @@ impl BenchRow {
         let add = |row: Self, (label, limit): &(&'static str, Option<f64>)| {
             row.figure_within(label, samples.percentile(percent(label)), *limit)
         };
-        Some(figures.iter().fold(Self::new(name, unit), add))
+        figures.iter().fold(Self::new(name, unit), add)
     }
 
     /// A row about keeper and daemon, with a limit for both together.
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_were_measured() {
         let check = |values: &[f64], expected: [f64; 4]| {
-            let samples = Samples::new(values.to_vec()).unwrap();
+            let samples = Samples::new(values.to_vec());
             let found =
                 [samples.percentile(0.0), samples.median(), samples.percentile(99.0), samples.percentile(100.0)];
             assert_eq!(found, expected, "{values:?}");
@@ -244,6 +244,6 @@ mod tests {
 
     #[test]
     fn nothing_has_no_percentiles() {
-        assert_eq!(Samples::new(vec![]), None);
+        assert!(Samples::new(vec![]).median().is_nan());
     }
 }

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::report::{BenchRow, Samples, ms};
+use super::report::{BenchRow, Samples};
 use super::subject::Subject;
 use super::{Bench, BenchError, latency, missing, plan};
 use crate::slow_disk::SlowDisk;
@@ -18,15 +18,19 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
     let (_, plain) = keys_while_a_plan_runs(bench, Duration::ZERO)?;
     let (read, answered) = keys_while_a_plan_runs(bench, delay)?;
     let name = format!("every file operation takes {} ms and a plan runs: input call to", delay.as_millis());
-    let mut rows = ratio(format!("{name} answer, times as long as with a fast disk"), &answered, &plain);
-    for (to, delays) in [("program", read), ("answer", answered)] {
-        rows.extend(latency::row(format!("{name} {to}"), delays, None, Some(LIMIT)));
-    }
-    Ok(rows)
+    let (slow, fast) = (Samples::new(answered.clone()), Samples::new(plain));
+    let times = |percent| slow.percentile(percent) / fast.percentile(percent);
+    Ok(vec![
+        BenchRow::new(format!("{name} answer, times as long as with a fast disk"), "")
+            .figure("p50", times(50.0))
+            .figure("p99", times(99.0)),
+        latency::row(format!("{name} program"), read, None, Some(LIMIT)),
+        latency::row(format!("{name} answer"), answered, None, Some(LIMIT)),
+    ])
 }
 
 /// Delays of keys from the call to the program, and to the answer.
-fn keys_while_a_plan_runs(bench: &Bench, delay: Duration) -> Result<(Vec<u64>, Vec<u64>), BenchError> {
+fn keys_while_a_plan_runs(bench: &Bench, delay: Duration) -> Result<(Vec<f64>, Vec<f64>), BenchError> {
     let disk = SlowDisk::new()?;
     let stage = plan::PlanBench::open(bench, 1)?;
     let mut plan = stage.run_command();
@@ -43,13 +47,4 @@ fn keys_while_a_plan_runs(bench: &Bench, delay: Duration) -> Result<(Vec<u64>, V
     let _ = daemon.kill();
     let _ = daemon.wait();
     if ended.success() { Ok(keys) } else { Err(missing("plans that ended well", 0, 1)) }
-}
-
-fn ratio(name: String, slow: &[u64], fast: &[u64]) -> Vec<BenchRow> {
-    let samples = |delays: &[u64]| Samples::new(delays.iter().copied().map(ms).collect());
-    let Some((slow, fast)) = samples(slow).zip(samples(fast)) else { return Vec::new() };
-    let row = BenchRow::new(name, "")
-        .figure("p50", slow.median() / fast.median())
-        .figure("p99", slow.percentile(99.0) / fast.percentile(99.0));
-    vec![row]
 }

@@ -1,14 +1,12 @@
 //! What is measured: a keeper and a daemon in a home of their own, with terminals.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use posse_api::{Create, Input, StreamMessage, Terminal};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Size;
 
+use super::report::ms_between;
 use super::stamp::{self, Stamp};
 use super::{Bench, BenchError, READY, missing, refused};
 use crate::stream::{Item, Stream};
@@ -58,27 +56,26 @@ impl<'a> Subject<'a> {
 
     /// Starts a command; an empty one is Claude Code, for which the environment has a scripted agent.
     pub(super) fn launch(&self, command: &[&str]) -> Result<TerminalId, BenchError> {
-        let variable = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
-        let mut environment: BTreeMap<String, String> = variable("PATH").into_iter().collect();
-        // By this the environment finds what is left behind.
-        environment.insert("POSSE_HOME".into(), self.env.paths().home.to_string_lossy().into_owned());
+        // By its home the environment finds what is left behind.
+        let environment = [
+            ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),
+            ("POSSE_HOME".to_owned(), self.env.paths().home.to_string_lossy().into_owned()),
+        ];
         let agent = command.is_empty();
         let create = Create {
             provider: agent.then(|| "claude_code".to_owned()),
             wait: agent.then_some(false),
             command: command.iter().map(|&word| word.to_owned()).collect(),
             working_directory: self.env.work().to_string_lossy().into_owned(),
-            environment,
+            environment: environment.into(),
             size: Some(Size::clamped(40, 120)),
             ..Create::default()
         };
-        let what = "start a terminal";
         let answer = self.http.post("/terminals", &create)?;
         if answer.status != 201 {
-            return Err(refused(what, &answer));
+            return Err(refused("start a terminal", &answer));
         }
-        let terminal: Terminal = serde_json::from_str(&answer.body)?;
-        Ok(terminal.id)
+        Ok(serde_json::from_str::<Terminal>(&answer.body)?.id)
     }
 
     /// Starts a probe and waits until it can be asked to begin.
@@ -90,27 +87,19 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn launch_many(&self, count: usize, command: &[&str]) -> Result<Vec<TerminalId>, BenchError> {
-        let ids = Mutex::new(Vec::with_capacity(count));
         in_parallel(count, |_| {
             self.bench.go_on()?;
-            let id = self.launch(command)?;
-            ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(id);
-            Ok(())
-        })?;
-        Ok(ids.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+            self.launch(command)
+        })
     }
 
     pub(super) fn delete(&self, id: TerminalId) -> Result<(), BenchError> {
-        let what = "end a terminal";
         let answer = self.http.call("DELETE", &format!("/terminals/{id}"), "")?;
-        if answer.json()["success"] == true {
-            return Ok(());
-        }
-        Err(refused(what, &answer))
+        if answer.json()["success"] == true { Ok(()) } else { Err(refused("end a terminal", &answer)) }
     }
 
     pub(super) fn delete_many(&self, ids: &[TerminalId]) -> Result<(), BenchError> {
-        in_parallel(ids.len(), |index| self.delete(ids[index]))
+        in_parallel(ids.len(), |index| self.delete(ids[index])).map(drop)
     }
 
     pub(super) fn list(&self) -> Result<Vec<Terminal>, BenchError> {
@@ -118,16 +107,17 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn follow(&self, id: TerminalId) -> Result<ProbeStream, BenchError> {
-        ProbeStream::follow(&self.http, id)
+        let mut socket = Stream::open(&self.http, id, None, 1)?;
+        loop {
+            if let Item::Word(StreamMessage::Start { offset, .. }) = socket.next_item()? {
+                return Ok(ProbeStream { socket, offset, waiting: Vec::new() });
+            }
+        }
     }
 
     pub(super) fn send(&self, id: TerminalId, input: &Input) -> Result<(), BenchError> {
-        let what = "type into a terminal";
         let answer = self.http.post(&format!("/terminals/{id}/input"), input)?;
-        match answer.status {
-            200 => Ok(()),
-            _ => Err(refused(what, &answer)),
-        }
+        if answer.status == 200 { Ok(()) } else { Err(refused("type into a terminal", &answer)) }
     }
 
     pub(super) fn begin(&self, id: TerminalId) -> Result<(), BenchError> {
@@ -157,25 +147,19 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Does something `count` times from several threads; ends at the first failure.
-fn in_parallel(count: usize, task: impl Fn(usize) -> Result<(), BenchError> + Sync) -> Result<(), BenchError> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= count {
-                return Ok(());
-            }
-            task(index).inspect_err(|_| next.store(count, Ordering::Relaxed))?;
-        }
-    };
+/// Does something `count` times from several threads, and returns the results.
+fn in_parallel<T: Send>(
+    count: usize,
+    task: impl Fn(usize) -> Result<T, BenchError> + Sync,
+) -> Result<Vec<T>, BenchError> {
+    let task = &task;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
-        let results: Vec<Result<(), BenchError>> = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
-        results.into_iter().collect()
+        let share = |first: usize| scope.spawn(move || (first..count).step_by(THREADS).map(task).collect::<Vec<_>>());
+        let threads: Vec<_> = (0..THREADS).map(share).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().flat_map(join).collect()
     })
 }
 
@@ -190,15 +174,6 @@ pub(super) struct ProbeStream {
 }
 
 impl ProbeStream {
-    pub(super) fn follow(http: &http::Client, id: TerminalId) -> Result<Self, BenchError> {
-        let mut socket = Stream::open(http, id, None, 1)?;
-        loop {
-            if let Item::Word(StreamMessage::Start { offset, .. }) = socket.next_item()? {
-                return Ok(Self { socket, offset, waiting: Vec::new() });
-            }
-        }
-    }
-
     fn next(&mut self) -> Result<(), BenchError> {
         loop {
             if let Item::Output { bytes, .. } = self.socket.next_item()? {
@@ -219,23 +194,19 @@ impl ProbeStream {
         }
     }
 
-    /// How many nanoseconds each of the next `count` stamps was on its way.
-    pub(super) fn delays(&mut self, bench: &Bench, count: u32) -> Result<Vec<u64>, BenchError> {
+    /// How many milliseconds each of the next `count` stamps was on its way.
+    pub(super) fn delays(&mut self, bench: &Bench, count: u32) -> Result<Vec<f64>, BenchError> {
         let mut delays = Vec::new();
         loop {
             bench.go_on()?;
             self.next()?;
             let now = stamp::now();
             while let Some(Stamp { number, at }) = Stamp::take(&mut self.waiting) {
-                delays.push(now - at);
+                delays.push(ms_between(at, now));
                 if number + 1 == count {
                     // Every byte must come: one that is missing is a bug, not a slow sample.
-                    let all = delays.len() == count as usize;
-                    return if all {
-                        Ok(delays)
-                    } else {
-                        Err(missing("stamps on the stream", delays.len(), count as usize))
-                    };
+                    let (found, all) = (delays.len(), count as usize);
+                    return if found == all { Ok(delays) } else { Err(missing("stamps on the stream", found, all)) };
                 }
             }
         }

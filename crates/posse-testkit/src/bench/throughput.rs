@@ -23,18 +23,18 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         bare.push(bare_rate(bench, bytes)?);
         ours.push(our_rate(&subject, bytes)?);
     }
-    let (Some(ours), Some(bare)) = (Samples::new(ours), Samples::new(bare)) else { return Ok(vec![]) };
+    let (ours, bare) = (Samples::new(ours).median(), Samples::new(bare).median());
     let (flood, _) = subject.launch_probe(&["flood", "--bytes", ENDLESS])?;
     subject.begin(flood)?;
     let delays = latency::output(bench, &subject, bench.choose(30, 300), GAP_MS)?;
     subject.delete(flood)?;
-    let mut rows = vec![
-        BenchRow::new("output of one terminal", "MB/s").figure("", ours.median()).larger_is_better(),
-        BenchRow::new("the same on a bare terminal", "MB/s").figure("", bare.median()).larger_is_better(),
-        BenchRow::new("share of a bare terminal's", "").figure("", ours.median() / bare.median()).larger_is_better(),
-    ];
-    rows.extend(latency::row("output of another terminal to watcher meanwhile", delays, None, None));
-    Ok(rows)
+    let rate = |name, unit, rate| BenchRow::new(name, unit).figure("", rate).larger_is_better();
+    Ok(vec![
+        rate("output of one terminal", "MB/s", ours),
+        rate("the same on a bare terminal", "MB/s", bare),
+        rate("share of a bare terminal's", "", ours / bare),
+        latency::row("output of another terminal to watcher meanwhile", delays, None, None),
+    ])
 }
 
 /// Until the daemon says that the program has ended: it does so only after all its output was drawn.

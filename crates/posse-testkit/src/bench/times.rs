@@ -30,8 +30,8 @@ pub(super) fn start(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
         Ok(took.as_secs_f64() * 1e3)
     };
     let times: Result<Vec<f64>, BenchError> = (0..bench.choose(5, 20)).map(once).collect();
-    let row = BenchRow::samples("daemon start to first answer", "ms", times?, &[("p50", None), ("max", Some(60.0))]);
-    Ok(row.into_iter().collect())
+    let figures = [("p50", None), ("max", Some(60.0))];
+    Ok(vec![BenchRow::samples("daemon start to first answer", "ms", times?, &figures)])
 }
 
 pub(super) fn commands(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
@@ -47,8 +47,7 @@ pub(super) fn commands(bench: &Bench) -> Result<Vec<BenchRow>, BenchError> {
             Ok(())
         })?;
         let name = format!("posse {}", arguments[0]);
-        let row = BenchRow::samples(name, "ms", times, &[("p50", limit), ("p99", limit)]);
-        rows.extend(row.map(|row| row.note(note)));
+        rows.push(BenchRow::samples(name, "ms", times, &[("p50", limit), ("p99", limit)]).note(note));
     }
     Ok(rows)
 }

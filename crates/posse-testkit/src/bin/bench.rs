@@ -9,6 +9,7 @@ use clap::Parser;
 use clap::builder::PossibleValuesParser;
 use posse_testkit::bench::report::{machine, table};
 use posse_testkit::bench::{Bench, BenchError, MEASUREMENTS, beside};
+use posse_testkit::process;
 
 /// Measures what posse costs and how fast it is
 ///
@@ -37,9 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<(), BenchError> {
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
+    process::set_on_signals(stop)?;
     let executable = std::env::current_exe()?;
     let bench = Bench::new(executable.parent().unwrap_or(&executable), arguments.quick, stop.clone())?;
     let machine = machine();

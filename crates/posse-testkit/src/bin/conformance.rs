@@ -11,6 +11,7 @@ use posse_testkit::bench::report::machine;
 use posse_testkit::conformance::run::{Setup, run};
 use posse_testkit::conformance::subject::{ConformanceSubject, SUBJECTS};
 use posse_testkit::conformance::{readme, report};
+use posse_testkit::process;
 
 /// Measures whether posse's statuses are right, with the real agents
 ///
@@ -24,9 +25,6 @@ struct Arguments {
     /// Only scenarios whose name contains this; may be given more than once
     #[arg(long, value_name = "NAME")]
     scenario: Vec<String>,
-    /// Only what is played on every commit
-    #[arg(long)]
-    smoke: bool,
     /// Play long conversations with this many turns instead of the scenarios
     #[arg(long, value_name = "TURNS")]
     soak: Option<usize>,
@@ -60,10 +58,8 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
         return Err(std::io::Error::other("posse is missing; build it with `cargo build --release -p posse`"));
     }
     let stop = Arc::<AtomicBool>::default();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.clone())?;
-    }
-    let mut outcomes = Vec::new();
+    process::set_on_signals(&stop)?;
+    let (mut runs, mut failed) = (0, 0);
     let wanted = |name: &str| arguments.agent.is_empty() || arguments.agent.iter().any(|agent| name.starts_with(agent));
     let listed = SUBJECTS.into_iter().filter(|subject| wanted(&subject.name()));
     let is_other = |name: &&String| !SUBJECTS.iter().any(|subject| subject.name().starts_with(name.as_str()));
@@ -71,9 +67,7 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
     for subject in listed.chain(others).filter(|_| !arguments.no_run) {
         for scenario in arguments.soak.map_or_else(|| cases(subject.maker), soak) {
             let named = |part: &String| scenario.name.contains(part);
-            if (arguments.smoke && !scenario.smoke)
-                || !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named))
-            {
+            if !(arguments.scenario.is_empty() || arguments.scenario.iter().any(named)) {
                 continue;
             }
             let setup = Setup { posse: &posse, subject, artefacts: Path::new(ARTEFACTS), stop: &stop };
@@ -82,7 +76,8 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
                 return Ok(ExitCode::from(130));
             }
             println!("{}", report::line(&outcome));
-            outcomes.push(outcome);
+            runs += 1;
+            failed += usize::from(subject.required && !outcome.is_green());
         }
     }
     let cannot = |file: &'static str| {
@@ -94,8 +89,7 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
     if arguments.write || arguments.readme {
         write_readme().map_err(cannot("README.md"))?;
     }
-    let failed = outcomes.iter().filter(|outcome| outcome.subject.required && !outcome.is_green()).count();
-    println!("{} runs, {failed} of those that must be green are not", outcomes.len());
+    println!("{runs} runs, {failed} of those that must be green are not");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -5,35 +5,40 @@ use std::path::Path;
 
 use posse_sim::conformance::{ConformanceAgent, cases};
 
-use super::run::{ConformanceOutcome, artefact_name};
+use super::run::ConformanceOutcome;
 use super::score::{DIALOG_LAG, GUARD, Lag, NEAR, RIGHT, RIGHT_NEAR};
-use super::subject::SUBJECTS;
-use super::truth::Millis;
+use super::subject::{ConformanceSubject, SUBJECTS};
 use crate::bench::report::Samples;
 
 const COMMAND: &str = "cargo run --release -p posse-testkit --bin conformance -- --write";
 
-/// The runs that were kept, in the order of the report. Those of scenarios that are gone are left out.
-pub fn kept(artefacts: &Path) -> std::io::Result<Vec<ConformanceOutcome>> {
-    let mut outcomes = Vec::new();
+/// The runs of a subject.
+type PlayedRuns = (ConformanceSubject, Vec<ConformanceOutcome>);
+
+/// Returns the runs that were kept, in the order of the report. Runs of scenarios that no longer exist are left out.
+pub fn kept(artefacts: &Path) -> std::io::Result<Vec<PlayedRuns>> {
+    let mut runs = Vec::new();
     for subject in SUBJECTS {
+        let mut outcomes = Vec::new();
         for scenario in cases(subject.maker) {
-            match std::fs::read(artefacts.join(artefact_name(subject, &scenario, "json"))) {
+            match std::fs::read(artefacts.join(subject.artefact_name(&scenario, "json"))) {
                 Ok(json) => outcomes.extend(serde_json::from_slice::<ConformanceOutcome>(&json).ok()),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
+        if !outcomes.is_empty() {
+            runs.push((subject, outcomes));
+        }
     }
-    Ok(outcomes)
+    Ok(runs)
 }
 
 pub fn line(outcome: &ConformanceOutcome) -> String {
     let score = &outcome.score;
     let mark = if outcome.is_green() { "ok  " } else { "FAIL" };
-    let name = format!("{} {}", outcome.subject.name(), outcome.scenario);
-    let lags: Vec<Millis> = score.lags.iter().map(|lag| lag.ms).collect();
-    let most = lags.iter().max().copied().unwrap_or_default();
+    let name = format!("{} {}", outcome.subject, outcome.scenario);
+    let most = score.lags.iter().map(|lag| lag.ms).max().unwrap_or_default();
     let near = format!("{}/{} near changes", score.right_near, score.total_near);
     let line = format!("{mark} {name:<48} {}/{}, {near}, lag ≤ {most} ms", score.right, score.total);
     std::iter::once(line).chain(outcome.problems()).collect::<Vec<_>>().join("; ")
@@ -42,7 +47,7 @@ pub fn line(outcome: &ConformanceOutcome) -> String {
 /// The whole document.
 ///
 /// `note` is what else there is to say about the machine.
-pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note: &str) -> String {
+pub fn document(runs: &[PlayedRuns], machine: &str, date: &str, note: &str) -> String {
     let mut text = format!(
         "# Conformance\n\n\
          Is the status right? Real agents, talking to scripted models, and what posse told about them. The truth comes from\n\
@@ -61,29 +66,29 @@ pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note
         NEAR / 1000,
         RIGHT * 100.0,
         RIGHT_NEAR * 100.0,
-        replays(outcomes),
+        replays(runs),
     );
     text.push_str("## In all\n\n| agent | played | green | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|---|\n");
-    for group in groups(outcomes) {
-        let green = group.iter().filter(|outcome| outcome.is_green()).count();
-        let (name, total) = (group[0].subject.name(), group.len());
-        let _ = writeln!(text, "| {name} | {} | {green}/{total} | {} |", played(&group), figures(&group));
+    for (subject, outcomes) in runs {
+        let green = outcomes.iter().filter(|outcome| outcome.is_green()).count();
+        let (name, total, played) = (subject.name(), outcomes.len(), played(outcomes));
+        let _ = writeln!(text, "| {name} | {played} | {green}/{total} | {} |", figures(outcomes));
     }
-    for group in groups(outcomes) {
-        let required = if group[0].subject.required { "" } else { " (reported only)" };
+    for (subject, outcomes) in runs {
+        let required = if subject.required { "" } else { " (reported only)" };
         let _ = write!(
             text,
             "\n## {}{required}\n\n| scenario | | right | near | false (ends) | lag p50 / p99 | dialog p50 / p99 |\n|---|---|---|---|---|---|---|\n",
-            group[0].subject.name(),
+            subject.name(),
         );
-        for outcome in &group {
+        for outcome in outcomes {
             let mark = if outcome.is_green() { "✓" } else { "✗" };
-            let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(&[outcome]));
+            let _ = writeln!(text, "| {} | {mark} | {} |", outcome.scenario, figures(std::slice::from_ref(outcome)));
         }
-        if let Some(about) = ConformanceAgent::of(group[0].subject.maker).about {
+        if let Some(about) = ConformanceAgent::of(subject.maker).about {
             let _ = writeln!(text, "\n{about}");
         }
-        for outcome in group.iter().filter(|outcome| !outcome.is_green()) {
+        for outcome in outcomes.iter().filter(|outcome| !outcome.is_green()) {
             let _ = write!(text, "\n- `{}`: {}", outcome.scenario, outcome.problems().join("; "));
         }
         text.push('\n');
@@ -94,7 +99,7 @@ pub fn document(outcomes: &[ConformanceOutcome], machine: &str, date: &str, note
     text
 }
 
-fn played(outcomes: &[&ConformanceOutcome]) -> String {
+fn played(outcomes: &[ConformanceOutcome]) -> String {
     let times = || outcomes.iter().map(|outcome| outcome.at);
     let text = |at: jiff::Timestamp| at.strftime("%d %b %H:%M").to_string();
     match (times().min(), times().max()) {
@@ -103,8 +108,8 @@ fn played(outcomes: &[&ConformanceOutcome]) -> String {
     }
 }
 
-fn replays(outcomes: &[ConformanceOutcome]) -> String {
-    let replayed = outcomes.iter().filter_map(|outcome| outcome.replayed.as_ref());
+fn replays(runs: &[PlayedRuns]) -> String {
+    let replayed = runs.iter().flat_map(|(_, outcomes)| outcomes).filter_map(|outcome| outcome.replayed.as_ref());
     format!(
         "Every run is recorded, and every recording was replayed with `posse explain --recording`: {} of {} gave the same statuses\n\
          in the same order as live. The end of the process is not in a recording and is left out of the comparison.\n\n",
@@ -113,19 +118,7 @@ fn replays(outcomes: &[ConformanceOutcome]) -> String {
     )
 }
 
-/// By agent, in the order in which they came.
-fn groups(outcomes: &[ConformanceOutcome]) -> Vec<Vec<&ConformanceOutcome>> {
-    let mut groups: Vec<Vec<&ConformanceOutcome>> = Vec::new();
-    for outcome in outcomes {
-        match groups.iter_mut().find(|group| group[0].subject.name() == outcome.subject.name()) {
-            Some(group) => group.push(outcome),
-            None => groups.push(vec![outcome]),
-        }
-    }
-    groups
-}
-
-fn figures(outcomes: &[&ConformanceOutcome]) -> String {
+fn figures(outcomes: &[ConformanceOutcome]) -> String {
     let scores = || outcomes.iter().map(|outcome| &outcome.score);
     let (right, total) = (scores().map(|score| score.right).sum::<usize>(), scores().map(|s| s.total).sum::<usize>());
     let share = if total == 0 { 0.0 } else { right as f64 / total as f64 * 100.0 };
@@ -136,8 +129,12 @@ fn figures(outcomes: &[&ConformanceOutcome]) -> String {
     let lags = |dialog: bool| {
         let fits = |lag: &&Lag| lag.dialog == dialog;
         let lags = scores().flat_map(|score| &score.lags).filter(fits).map(|lag| lag.ms as f64);
-        let text = |lags: Samples| format!("{} / {} ms", lags.median(), lags.percentile(99.0));
-        Samples::new(lags.collect()).map_or_else(|| "–".to_owned(), text)
+        let lags = Samples::new(lags.collect());
+        if lags.median().is_nan() {
+            "–".to_owned()
+        } else {
+            format!("{} / {} ms", lags.median(), lags.percentile(99.0))
+        }
     };
     format!(
         "{right}/{total} ({share:.1} %) | {:.1} % | {wrong} ({ends}) | {} | {}",

@@ -39,8 +39,8 @@ pub struct Setup<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConformanceOutcome {
     pub scenario: String,
-    #[serde(with = "super::subject::by_name")]
-    pub subject: ConformanceSubject,
+    /// The name of the subject.
+    pub subject: String,
     pub score: Score,
     pub stuck: Option<String>,
     pub at: jiff::Timestamp,
@@ -85,17 +85,17 @@ pub fn run(setup: Setup<'_>, scenario: &ConformanceCase) -> ConformanceOutcome {
     let truth = truth::intervals(known.facts.clone(), known.end);
     let score = score(&truth, &known.told);
     let mut outcome = ConformanceOutcome {
-        scenario: scenario.name.to_owned(),
-        subject: setup.subject,
+        scenario: scenario.name.clone(),
+        subject: setup.subject.name(),
         score,
         stuck: stuck.map(|stuck| stuck.to_string()),
         at,
-        replayed: replay(setup.posse, setup.subject.provider(), &artefact(setup, scenario, "cast"), &known.told),
+        replayed: replay(setup.posse, setup.subject.provider(), &setup.artefact(scenario, "cast"), &known.told),
         timeline: String::new(),
     };
     outcome.timeline = timeline(&outcome, &known, &truth);
-    keep(&artefact(setup, scenario, "txt"), &outcome.timeline);
-    keep(&artefact(setup, scenario, "json"), &serde_json::to_string_pretty(&outcome).unwrap_or_default());
+    keep(&setup.artefact(scenario, "txt"), &outcome.timeline);
+    keep(&setup.artefact(scenario, "json"), &serde_json::to_string_pretty(&outcome).unwrap_or_default());
     outcome
 }
 
@@ -106,18 +106,15 @@ fn keep(path: &Path, text: &str) {
     }
 }
 
-fn artefact(setup: Setup<'_>, scenario: &ConformanceCase, kind: &str) -> PathBuf {
-    setup.artefacts.join(artefact_name(setup.subject, scenario, kind))
-}
-
-/// The name of the file in which something of a run is kept.
-pub(super) fn artefact_name(subject: ConformanceSubject, scenario: &ConformanceCase, kind: &str) -> String {
-    format!("{}-{}.{kind}", subject.name(), scenario.name)
+impl Setup<'_> {
+    fn artefact(&self, scenario: &ConformanceCase, kind: &str) -> PathBuf {
+        self.artefacts.join(self.subject.artefact_name(scenario, kind))
+    }
 }
 
 fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> Result<(), Stuck> {
     // One of an earlier run would be taken for this one's.
-    let _ = std::fs::remove_file(artefact(setup, scenario, "cast"));
+    let _ = std::fs::remove_file(setup.artefact(scenario, "cast"));
     let agent = setup.subject.agent().map_err(|error| format!("the agent is not installed: {error}"))?;
     let server = ModelServer::start([scenario.scenario()])?;
     let zero = now() - server.started().elapsed().as_millis() as Millis;
@@ -153,7 +150,11 @@ fn play(setup: Setup<'_>, scenario: &ConformanceCase, known: &mut RunFacts) -> R
     // What happened while it was being ended is not part of the scenario.
     known.facts.retain(|fact| fact.at <= known.end);
     known.told.retain(|told| told.at <= known.end);
-    keep_recording(&env, setup, scenario, id);
+    let recording = env.paths().recordings().join(format!("{id}.cast"));
+    match std::fs::read_to_string(recording) {
+        Ok(recording) => keep(&setup.artefact(scenario, "cast"), &recording),
+        Err(error) => eprintln!("no recording of {}: {error}", scenario.name),
+    }
     played
 }
 
@@ -184,15 +185,6 @@ fn markers(scenario: &ConformanceCase, facts: &ConformanceAgent) -> Markers {
         _ => None,
     });
     topics.filter_map(|topic| Some((facts.dialogs.get(topic)?.clone(), topic.kind()))).collect()
-}
-
-fn keep_recording(env: &TestEnv, setup: Setup<'_>, scenario: &ConformanceCase, id: TerminalId) {
-    let path = env.paths().recordings().join(format!("{id}.cast"));
-    let copied =
-        std::fs::create_dir_all(setup.artefacts).and_then(|()| std::fs::copy(&path, artefact(setup, scenario, "cast")));
-    if let Err(error) = copied {
-        eprintln!("no recording of {}: {error}", scenario.name);
-    }
 }
 
 struct Player<'a> {
@@ -368,7 +360,7 @@ impl Player<'_> {
 
 /// Truth and told side by side, in seconds since the first fact.
 fn timeline(outcome: &ConformanceOutcome, known: &RunFacts, truth: &[Interval]) -> String {
-    let mut text = format!("{} {}\n", outcome.subject.name(), outcome.scenario);
+    let mut text = format!("{} {}\n", outcome.subject, outcome.scenario);
     let zero = known.facts.iter().map(|fact| fact.at).min().unwrap_or(known.end);
     let seconds = |at: Millis| (at - zero) as f64 / 1000.0;
     let mut lines: Vec<(Millis, String)> = Vec::new();

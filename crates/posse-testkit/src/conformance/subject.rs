@@ -1,5 +1,7 @@
 //! The agents that are measured.
 
+use posse_sim::conformance::ConformanceCase;
+
 use crate::agents::{Agent, CLAUDE, CODEX, InstallError, OPENCODE, QWEN};
 
 pub use crate::agents::Maker;
@@ -14,34 +16,41 @@ pub struct ConformanceSubject {
 
 /// The subjects of the report, in its order. [`ConformanceSubject::named`] knows others as well.
 pub const SUBJECTS: [ConformanceSubject; 11] = [
-    ConformanceSubject { maker: Maker::Claude, version: CLAUDE[1], required: true },
-    ConformanceSubject { maker: Maker::Claude, version: "2.1.310", required: true },
-    ConformanceSubject { maker: Maker::Claude, version: CLAUDE[0], required: true },
-    ConformanceSubject { maker: Maker::Claude, version: "2.1.120", required: true },
-    ConformanceSubject { maker: Maker::Codex, version: CODEX[1], required: true },
-    ConformanceSubject { maker: Maker::Codex, version: "0.160.1", required: true },
-    ConformanceSubject { maker: Maker::Codex, version: "0.155.1", required: true },
-    ConformanceSubject { maker: Maker::Codex, version: CODEX[0], required: false },
-    ConformanceSubject { maker: Maker::Codex, version: "0.130.0", required: true },
-    ConformanceSubject { maker: Maker::Opencode, version: OPENCODE, required: false },
-    ConformanceSubject { maker: Maker::Qwen, version: QWEN, required: false },
+    listed(Maker::Claude, CLAUDE[1], true),
+    listed(Maker::Claude, "2.1.310", true),
+    listed(Maker::Claude, CLAUDE[0], true),
+    listed(Maker::Claude, "2.1.120", true),
+    listed(Maker::Codex, CODEX[1], true),
+    listed(Maker::Codex, "0.160.1", true),
+    listed(Maker::Codex, "0.155.1", true),
+    listed(Maker::Codex, CODEX[0], false),
+    listed(Maker::Codex, "0.130.0", true),
+    listed(Maker::Opencode, OPENCODE, false),
+    listed(Maker::Qwen, QWEN, false),
 ];
+
+const fn listed(maker: Maker, version: &'static str, required: bool) -> ConformanceSubject {
+    ConformanceSubject { maker, version, required }
+}
 
 impl ConformanceSubject {
     /// Returns the subject with this name, such as `claude_code-2.1.325`. A version that is not in [`SUBJECTS`] is played as
     /// well, but need not be green.
     pub fn named(name: &str) -> Option<Self> {
         let (provider, version) = name.rsplit_once('-')?;
-        let maker = SUBJECTS.into_iter().map(|subject| subject.maker).find(|maker| maker.provider() == provider)?;
-        let known = SUBJECTS.into_iter().find(|subject| subject.name() == name);
-        let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+        let maker = Maker::of_provider(provider).filter(|_| version.starts_with(|c: char| c.is_ascii_digit()))?;
         // A program plays a few versions in its life, so the leak is small.
-        let other = || ConformanceSubject { maker, version: version.to_owned().leak(), required: false };
-        known.or_else(|| is_version.then(other))
+        let other = || listed(maker, version.to_owned().leak(), false);
+        Some(SUBJECTS.into_iter().find(|subject| subject.name() == name).unwrap_or_else(other))
     }
 
     pub fn name(&self) -> String {
         format!("{}-{}", self.provider(), self.version)
+    }
+
+    /// Returns the name of the file in which something of a run is kept.
+    pub(super) fn artefact_name(&self, scenario: &ConformanceCase, kind: &str) -> String {
+        format!("{}-{}.{kind}", self.name(), scenario.name)
     }
 
     pub fn provider(&self) -> &'static str {
@@ -50,23 +59,6 @@ impl ConformanceSubject {
 
     pub fn agent(&self) -> Result<Agent, InstallError> {
         Agent::installed(self.maker, self.version)
-    }
-}
-
-/// A subject written down by its name.
-pub(super) mod by_name {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::ConformanceSubject;
-
-    pub(in super::super) fn serialize<S: Serializer>(subject: &ConformanceSubject, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&subject.name())
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ConformanceSubject, D::Error> {
-        let name = String::deserialize(from)?;
-        ConformanceSubject::named(&name).ok_or_else(|| D::Error::custom(format!("unknown agent {name}")))
     }
 }
 

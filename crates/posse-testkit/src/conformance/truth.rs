@@ -205,6 +205,9 @@ fn is_hooked(later: &[TruthFact]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::TruthEvent::{
+        Accepting, Asked, Cut, Drawn, Ended, Failed, Gone, HookEnded, Over, Ready, Sending, WantsTool,
+    };
     use super::*;
 
     fn told(facts: &[(Millis, TruthEvent)], end: Millis) -> Vec<(Millis, Millis, Vec<StatusKind>)> {
@@ -214,12 +217,7 @@ mod tests {
 
     #[test]
     fn a_turn() {
-        let facts = [
-            (0, TruthEvent::Ready),
-            (1_000, TruthEvent::Sending),
-            (1_300, TruthEvent::Asked),
-            (4_000, TruthEvent::Over),
-        ];
+        let facts = [(0, Ready), (1_000, Sending), (1_300, Asked), (4_000, Over)];
         let expected = [
             (0, 1_000, vec![Idle]),
             (1_000, 1_300, vec![Idle, Processing]),
@@ -231,17 +229,17 @@ mod tests {
 
     #[test]
     fn a_turn_ends_with_the_stop_hook_that_lets_it_end() {
-        let ended = |blocks| TruthEvent::HookEnded { blocks };
+        let ended = |blocks| HookEnded { blocks };
         let facts = [
-            (0, TruthEvent::Asked),
-            (1_000, TruthEvent::Over),
+            (0, Asked),
+            (1_000, Over),
             (3_000, ended(true)),
-            (3_100, TruthEvent::Asked),
-            (4_000, TruthEvent::Over),
+            (3_100, Asked),
+            (4_000, Over),
             (6_000, ended(false)),
-            (8_000, TruthEvent::Sending),
-            (8_100, TruthEvent::Asked),
-            (9_000, TruthEvent::Over),
+            (8_000, Sending),
+            (8_100, Asked),
+            (9_000, Over),
         ];
         let expected = [
             (0, 6_000, vec![Processing]),
@@ -255,20 +253,20 @@ mod tests {
 
     #[test]
     fn two_dialogs_and_a_gap_before_each() {
-        let asks = TruthEvent::WantsTool { asks: true };
-        let drawn = TruthEvent::Drawn(WaitingKind::Permission);
+        let asks = WantsTool { asks: true };
+        let drawn = Drawn(WaitingKind::Permission);
         let facts = [
-            (0, TruthEvent::Asked),
+            (0, Asked),
             (100, asks),
             (110, asks),
             (1_000, drawn),
-            (2_000, TruthEvent::Accepting),
-            (2_100, TruthEvent::Gone),
+            (2_000, Accepting),
+            (2_100, Gone),
             (2_300, drawn),
-            (3_000, TruthEvent::Accepting),
-            (3_100, TruthEvent::Gone),
-            (3_400, TruthEvent::Asked),
-            (4_000, TruthEvent::Over),
+            (3_000, Accepting),
+            (3_100, Gone),
+            (3_400, Asked),
+            (4_000, Over),
         ];
         let both = vec![Processing, Waiting];
         let expected = [
@@ -287,14 +285,8 @@ mod tests {
 
     #[test]
     fn a_dialog_that_is_painted_over_late_is_answered_all_the_same() {
-        let drawn = TruthEvent::Drawn(WaitingKind::Plan);
-        let facts = [
-            (0, drawn),
-            (500, TruthEvent::Accepting),
-            (600, TruthEvent::Asked),
-            (610, TruthEvent::Over),
-            (620, TruthEvent::Gone),
-        ];
+        let drawn = Drawn(WaitingKind::Plan);
+        let facts = [(0, drawn), (500, Accepting), (600, Asked), (610, Over), (620, Gone)];
         let expected = [
             (0, 500, vec![Waiting]),
             (500, 600, vec![Waiting, Processing]),
@@ -306,12 +298,10 @@ mod tests {
 
     #[test]
     fn a_failure_that_is_tried_again_is_none() {
-        let facts =
-            [(0, TruthEvent::Asked), (10, TruthEvent::Failed), (500, TruthEvent::Asked), (510, TruthEvent::Failed)];
+        let facts = [(0, Asked), (10, Failed), (500, Asked), (510, Failed)];
         assert_eq!(told(&facts, 900), [(0, 510, vec![Processing]), (510, 900, vec![Error])]);
         // A later prompt of ours is not trying again.
-        let facts =
-            [(0, TruthEvent::Asked), (10, TruthEvent::Failed), (500, TruthEvent::Sending), (600, TruthEvent::Asked)];
+        let facts = [(0, Asked), (10, Failed), (500, Sending), (600, Asked)];
         let expected = [
             (0, 10, vec![Processing]),
             (10, 500, vec![Error]),
@@ -323,7 +313,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_process_is_the_end() {
-        let facts = [(0, TruthEvent::Asked), (500, TruthEvent::Ended), (501, TruthEvent::Cut), (600, TruthEvent::Over)];
+        let facts = [(0, Asked), (500, Ended), (501, Cut), (600, Over)];
         assert_eq!(told(&facts, 900), [(0, 500, vec![Processing]), (500, 900, vec![Error])]);
     }
 }

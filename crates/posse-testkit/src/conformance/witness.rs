@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,6 +10,7 @@ use posse_api::{EventBody, LogEvent, StatusView};
 use posse_core::ids::TerminalId;
 use posse_core::screen::Screen;
 use posse_core::status::WaitingKind;
+use posse_sim::watched::Watched;
 use serde::Deserialize;
 
 use super::score::ReportedStatus;
@@ -31,31 +32,14 @@ struct WitnessState {
     facts: Vec<TruthFact>,
 }
 
-#[derive(Default)]
-struct WitnessShared {
-    seen: Mutex<WitnessState>,
-    news: Condvar,
-}
-
-impl WitnessShared {
-    fn seen(&self) -> MutexGuard<'_, WitnessState> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut WitnessState)) {
-        change(&mut self.seen());
-        self.news.notify_all();
-    }
-}
-
 pub(super) struct Witness {
-    shared: Arc<WitnessShared>,
+    shared: Arc<Watched<WitnessState>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Witness {
     pub(super) fn new(client: &Client, id: TerminalId, markers: Markers) -> io::Result<Self> {
-        let shared = Arc::<WitnessShared>::default();
+        let shared = Arc::<Watched<WitnessState>>::default();
         // From the beginning: the terminal may have told something before anyone listened.
         let mut events = client.events(Some(0))?;
         let stream = Stream::open(client, id, None, 1)?;
@@ -77,21 +61,16 @@ impl Witness {
     }
 
     pub(super) fn screen_within(&self, patience: Duration, fits: impl Fn(&Screen) -> bool) -> bool {
-        self.within(patience, |seen| seen.screen.as_ref().is_some_and(&fits))
+        self.shared.wait(patience, |seen| seen.screen.as_ref().is_some_and(&fits))
     }
 
     pub(super) fn drawn_within(&self, patience: Duration, count: usize) -> bool {
         let drawn = |fact: &&TruthFact| matches!(fact.what, TruthEvent::Drawn(_));
-        self.within(patience, |seen| seen.facts.iter().filter(drawn).count() >= count)
-    }
-
-    fn within(&self, patience: Duration, fits: impl Fn(&WitnessState) -> bool) -> bool {
-        let waited = self.shared.news.wait_timeout_while(self.shared.seen(), patience, |seen| !fits(seen));
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        self.shared.wait(patience, |seen| seen.facts.iter().filter(drawn).count() >= count)
     }
 
     pub(super) fn screen_text(&self) -> String {
-        let seen = self.shared.seen();
+        let seen = self.shared.look();
         seen.screen.as_ref().map(|screen| format!("{:?}\n{}", screen.title, screen.text())).unwrap_or_default()
     }
 
@@ -100,12 +79,12 @@ impl Witness {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        let mut seen = self.shared.seen();
+        let mut seen = self.shared.look();
         (std::mem::take(&mut seen.told), std::mem::take(&mut seen.facts))
     }
 }
 
-fn look_on(shared: &WitnessShared, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
+fn look_on(shared: &Watched<WitnessState>, client: &Client, mut stream: Stream, id: TerminalId, markers: &Markers) {
     let mut present = vec![false; markers.len()];
     loop {
         // The screen below is from now or later: what it shows was drawn before, not after.

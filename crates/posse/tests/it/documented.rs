@@ -129,7 +129,7 @@ impl Scene {
 
     /// The agent that is taught there, by the very manifest that stands there.
     fn mole(&self) {
-        let (_, text) = docs::files().into_iter().find(|(file, _)| file == self.file).unwrap();
+        let text = docs::text(self.file);
         let fences = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
         let providers = self.env.paths().providers();
         fs::create_dir_all(&providers).unwrap();
@@ -166,11 +166,9 @@ impl Scene {
     }
 
     fn play(&self) {
-        let (_, text) = docs::files().into_iter().find(|(file, _)| file == self.file).unwrap();
-        for block in docs::blocks(self.file, &text).unwrap() {
-            for typed in block.commands.iter().filter(|_| !block.needs_account) {
-                self.type_in(typed);
-            }
+        let text = docs::text(self.file);
+        for typed in docs::commands(self.file, &text).iter().filter(|typed| !typed.needs_account) {
+            self.type_in(typed);
         }
     }
 
@@ -314,7 +312,7 @@ documents! {
 #[test]
 fn every_document_with_commands_is_tested() {
     let has_commands =
-        |(file, text): &(String, String)| docs::blocks(file, text).unwrap().iter().any(|b| !b.needs_account);
+        |(file, text): &(String, String)| docs::commands(file, text).iter().any(|typed| !typed.needs_account);
     let documents = docs::files();
     let documents: BTreeSet<&str> =
         documents.iter().filter(|one| has_commands(one)).map(|(file, _)| file.as_str()).collect();

@@ -194,7 +194,7 @@ struct Promise {
 }
 
 fn promised() -> BTreeMap<String, Promise> {
-    let (_, text) = docs::files().into_iter().find(|(file, _)| file == "docs/output.md").unwrap();
+    let text = docs::text("docs/output.md");
     let code = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let mut promised = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("| `posse ")) {
