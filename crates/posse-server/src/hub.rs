@@ -184,10 +184,8 @@ impl Hub {
     fn confirm(&self, hang_up: Option<TerminalId>, reply: KeeperReply) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.pid;
-        let taken = match hang_up {
-            Some(id) => link.confirm(KeeperRequest::HangUp { id }),
-            None => link.probe(),
-        };
+        let request = hang_up.map_or(KeeperRequest::List, |id| KeeperRequest::HangUp { id });
+        let taken = link.confirm(request);
         crate::spawn(async move {
             // A connection that is lost meanwhile is not silence: the daemon connects again. Nothing was hung up on, though.
             let taken = taken.await.unwrap_or(hang_up.is_none());

@@ -4,8 +4,8 @@ mod pending;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -74,22 +74,11 @@ pub struct KeeperLink {
     pub pid: Option<i32>,
 }
 
-/// The requests sent through a link without a keeper, for tests.
-pub struct SentRequests(mpsc::UnboundedReceiver<StampedRequest>);
-
-impl SentRequests {
-    /// Returns the next request, or `None` when all clones of the link are gone.
-    pub async fn recv(&mut self) -> Option<KeeperRequest> {
-        self.0.recv().await.map(|sent| sent.request)
-    }
-}
-
 impl KeeperLink {
-    /// Creates a link without a keeper, for tests.
-    pub fn unconnected() -> (Self, SentRequests) {
+    /// Creates a link without a keeper, for tests. They get what is sent.
+    pub fn unconnected() -> (Self, mpsc::UnboundedReceiver<StampedRequest>) {
         let (requests, sent) = mpsc::unbounded_channel();
-        let link = Self { requests, pending: Arc::new(Pending::new(PATIENCE)), pid: None };
-        (link, SentRequests(sent))
+        (Self { requests, pending: Arc::new(Pending::new(PATIENCE)), pid: None }, sent)
     }
 
     /// Queues a request. If the connection is lost, so is the request; [`KeeperEvents`] reports that. It also reports if the
@@ -101,18 +90,12 @@ impl KeeperLink {
         }
     }
 
-    /// Sends a request and reports whether the keeper takes it in time.
+    /// Sends a request and reports whether the keeper takes it in time. Without a request, a stopped keeper is not noticed.
     pub fn confirm(&self, request: KeeperRequest) -> oneshot::Receiver<bool> {
         let (reply, taken) = oneshot::channel();
         let untaken = Untaken::of(&request).unwrap_or(Untaken::Other);
         self.send_stamped(request, untaken, Some(reply));
         taken
-    }
-
-    /// Asks the keeper for a sign of life and reports whether one came in time. Without a probe, a stopped keeper is only
-    /// noticed at the next request.
-    pub fn probe(&self) -> oneshot::Receiver<bool> {
-        self.confirm(KeeperRequest::List)
     }
 
     fn send_stamped(&self, request: KeeperRequest, untaken: Untaken, reply: Option<oneshot::Sender<bool>>) {
@@ -287,14 +270,16 @@ pub async fn connect_or_start(
 
 /// Starts a keeper and returns when it listens. Of several callers one starts it, the others wait for it.
 fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(paths.start_lock())?;
+    let lock =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(paths.home.join("start.lock"))?;
     lock.lock()?;
     if std::os::unix::net::UnixStream::connect(paths.keeper_socket()).is_ok() {
         return Ok(());
     }
     let mut command = Command::new(executable);
     command.arg("keep").env_clear().envs(inherited(paths)).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file(paths)?);
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(paths.log())?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     // The keeper must not inherit the caller's open files: a lock that a shell holds would stay held as long as the keeper
     // runs. The standard library marks its own files, this marks all others.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
@@ -302,11 +287,8 @@ fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
         command.spawn().map_err(|error| KeeperError::Start(format!("{}: {error}", executable.display())))?;
     // The keeper writes `ready` when it listens, and closes the pipe if it cannot.
     let mut answer = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        let mut byte = [0];
-        while !answer.ends_with('\n') && stdout.read(&mut byte)? == 1 {
-            answer.push(byte[0] as char);
-        }
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut answer)?;
     }
     if answer == "ready\n" {
         return Ok(());
@@ -323,10 +305,6 @@ fn inherited(paths: &Paths) -> Vec<(&'static str, std::ffi::OsString)> {
     variables.push(("POSSE_HOME", paths.home.clone().into_os_string()));
     variables.push((paths::CONFIG_VARIABLE, paths.config.clone().into_os_string()));
     variables
-}
-
-fn log_file(paths: &Paths) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(paths.log())
 }
 
 /// Ends every terminal of the keeper without a daemon, then the keeper. Returns the number of terminals, and the number of

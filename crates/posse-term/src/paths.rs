@@ -129,11 +129,6 @@ impl Paths {
         self.runtime.join("daemon")
     }
 
-    /// Serializes the start of a keeper.
-    pub fn start_lock(&self) -> PathBuf {
-        self.home.join("start.lock")
-    }
-
     pub fn daemon_lock(&self) -> PathBuf {
         self.home.join("daemon.lock")
     }

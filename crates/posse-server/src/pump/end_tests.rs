@@ -60,7 +60,7 @@ async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
         };
         scene.pump.send(PumpEvent::Command(PumpCommand::Input(input)));
         let (id, writer, sequence) = loop {
-            if let KeeperRequest::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap() {
+            if let KeeperRequest::Input { id, writer, sequence, .. } = scene.keeper.recv().await.unwrap().request {
                 break (id, writer, sequence);
             }
         };

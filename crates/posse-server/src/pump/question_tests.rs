@@ -56,7 +56,8 @@ impl Scene {
     /// The next keys that reach the terminal, and whose they are. They have arrived.
     async fn keys(&mut self) -> (WriterId, Vec<u8>) {
         loop {
-            let request = tokio::time::timeout(PATIENCE, self.keeper.recv()).await.expect("no key comes").unwrap();
+            let request =
+                tokio::time::timeout(PATIENCE, self.keeper.recv()).await.expect("no key comes").unwrap().request;
             if let KeeperRequest::Input { id, writer, sequence, bytes } = request {
                 self.pump.send(PumpEvent::Keeper(KeeperEvent::InputDone { id, writer, sequence }));
                 return (writer, bytes);

@@ -5,7 +5,7 @@ use posse_agents::start::Confirmed;
 use posse_core::audit::Who;
 use posse_core::delivery::Wish;
 use posse_files::providers::Providers;
-use posse_term::client::SentRequests;
+use posse_term::wire::StampedRequest;
 
 use super::*;
 use crate::disk::DISK;
@@ -20,7 +20,7 @@ pub(super) struct Scene {
     pub(super) directory: tempfile::TempDir,
     pub(super) hub: mpsc::UnboundedReceiver<HubEvent>,
     pub(super) store: mpsc::UnboundedReceiver<Batch>,
-    pub(super) keeper: SentRequests,
+    pub(super) keeper: mpsc::UnboundedReceiver<StampedRequest>,
     pub(super) recorder: recording::Thread,
     /// The length of the output so far.
     printed: u64,
