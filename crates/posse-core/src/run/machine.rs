@@ -19,6 +19,8 @@ pub(super) struct Failed {
     pub(super) record: TurnRecord,
     pub(super) cause: Cause,
     pub(super) message: String,
+    /// The last time at which the agent was known to live.
+    pub(super) lived_until: Wall,
 }
 
 /// The agents that are being asked to leave, and what the run stops for after that.

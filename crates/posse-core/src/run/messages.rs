@@ -10,7 +10,7 @@ use crate::ids::TerminalId;
 use crate::rounds::config::AgentChoice;
 use crate::rounds::state::StateFile;
 use crate::rounds::{Key, Role};
-use crate::time::Mono;
+use crate::time::{Mono, Wall};
 use crate::turn::files::Suffix;
 use crate::turn::{self, Level, Notice, Seen};
 
@@ -154,6 +154,9 @@ pub enum Effect {
     LookAtFile {
         turn: u64,
         key: Key,
+        /// If its agent is gone: the last time at which the agent was known to live. Only a file that was complete by then, or
+        /// was renamed into place, counts.
+        lived_until: Option<Wall>,
     },
     Accept {
         turn: u64,

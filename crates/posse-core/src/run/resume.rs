@@ -53,7 +53,10 @@ impl Run {
             true => self.settle_at(terminal),
             false if dispatching => {
                 let message = format!("the terminal of the {} is gone", key.role());
+                let begun = record.begun;
                 self.break_off(TurnError::new(Cause::Gone, message));
+                // It died while no daemon was there to see it.
+                self.failed.iter_mut().for_each(|failed| failed.lived_until = begun);
                 self.look_again();
             }
             // Nothing of it was ever sent.
@@ -90,14 +93,16 @@ impl Run {
             let perhaps = matches!(cause, Cause::Uncertain | Cause::Gone) && record.dispatching.is_some();
             record.sent.is_some() || perhaps
         };
-        let Some(Failed { record, .. }) = self.failed.as_ref().filter(asked) else {
+        let Some(Failed { record, lived_until, .. }) = self.failed.as_ref().filter(asked) else {
             return self.go_between();
         };
         self.live = Live::Reconsidering;
         let (turn, key, terminal) = (record.turn, record.key, record.terminal);
         match self.terminals.get(&key.role()) == Some(&terminal) {
             true => self.watch(terminal),
-            false => self.out.push(Effect::LookAtFile { turn, key }),
+            // The terminal of an imported turn is another program's, and may well be alive.
+            false if record.text.is_empty() => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
+            false => self.out.push(Effect::LookAtFile { turn, key, lived_until: Some(*lived_until) }),
         }
     }
 
@@ -130,7 +135,7 @@ impl Run {
                 self.reopen(format!("the {} is still at it, and is waited for", key.role()));
                 self.wait();
             }
-            Some(_) => self.out.push(Effect::LookAtFile { turn, key }),
+            Some(_) => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
             None => {}
         }
     }
@@ -155,7 +160,7 @@ impl Run {
                 self.answered(text.trim().to_owned(), AnswerFrom::File);
             }
             // It may still be written.
-            Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key }),
+            Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
             _ => self.go_between(),
         }
     }

@@ -186,7 +186,8 @@ fn words(effect: &Effect) -> Vec<String> {
         Effect::ClearStale { .. } => "clear stale".into(),
         Effect::Send(_) => "send".into(),
         Effect::Remind { n, .. } => format!("remind {n}"),
-        Effect::LookAtFile { .. } => "look at file".into(),
+        Effect::LookAtFile { lived_until: None, .. } => "look at file".into(),
+        Effect::LookAtFile { lived_until: Some(_), .. } => "look for a whole file".into(),
         Effect::Accept { n, .. } => format!("accept {n}"),
         Effect::AskLastOutput { .. } => "ask last output".into(),
         Effect::Archive { suffix: None, .. } => "archive".into(),
@@ -287,7 +288,7 @@ fn s_158_a_terminal_that_is_gone_stops_the_run_and_is_replaced_when_it_goes_on()
         let mut again = bench.go(&all()[1..]);
         // It may have written its answer before it went.
         if asked {
-            assert_eq!(again, ["resumed", "look at file"]);
+            assert_eq!(again, ["resumed", "look for a whole file"]);
             again = [vec!["resumed".into()], bench.turn(Event::File(Look::Absent))].concat();
         }
         assert_eq!(again, ["resumed", "terminal wanted", "start analyst analyst-feed-2"], "asked: {asked}");
@@ -320,7 +321,7 @@ fn s_200_an_answer_that_came_meanwhile_is_used() {
     // Its terminal is gone, its answer is not.
     let mut bench = Bench::asked("{}");
     bench.dies();
-    assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "turn failed", "look at file"]);
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "terminal lost", "turn failed", "look for a whole file"]);
     let answered = bench.turn(Event::File(Look::Ready("\nANALYST_SUMMARY\n".into())));
     assert_eq!(answered, ["said", "answered", "archive"]);
     assert!(

@@ -47,10 +47,11 @@ impl Run {
         }
         // It went away between being found alive and being watched.
         if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
-            let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
+            let Some(Failed { record, lived_until, .. }) = &mut self.failed else { return self.go_between() };
+            *lived_until = self.wall;
             let (turn, key) = (record.turn, record.key);
             self.terminal_lost(key.role(), why.clone());
-            return self.out.push(Effect::LookAtFile { turn, key });
+            return self.out.push(Effect::LookAtFile { turn, key, lived_until: Some(self.wall) });
         }
         // It went away since its last turn, and nothing was sent yet.
         if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
@@ -88,7 +89,7 @@ impl Run {
                 self.tell(Entry::Accepting { turn, n, cap, role, terminal, shown });
                 self.out.push(Effect::Accept { turn, terminal, role, n, cap, question });
             }
-            turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key }),
+            turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
             turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),
             turn::Effect::Remind { n } => {
                 record.reminders += 1;
@@ -155,7 +156,7 @@ impl Run {
         self.tell(Entry::TurnFailed { turn: record.turn, cause: cause.clone(), message: message.clone() });
         // What an agent was never asked it cannot be at: then the one before it counts.
         if record.dispatching.is_some() || self.failed.is_none() {
-            self.failed = Some(Failed { record, cause, message });
+            self.failed = Some(Failed { record, cause, message, lived_until: self.wall });
         }
         Some(role)
     }

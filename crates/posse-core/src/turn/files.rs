@@ -21,6 +21,8 @@ pub struct Sighting {
     pub len: u64,
     pub modified: SystemTime,
     pub inode: u64,
+    /// Something other than a write came last. The kernel notes that time apart when a file is renamed.
+    pub renamed: bool,
 }
 
 /// The text of a file, and what had to be done to get it, for the log.

@@ -95,8 +95,8 @@ impl Executor<LoopWork> {
                     }
                 }
             }
-            Effect::LookAtFile { turn, key } => {
-                of_turn(turn, turn::Event::File(self.work.files.look(key, self.work.placed).await))
+            Effect::LookAtFile { turn, key, lived_until } => {
+                of_turn(turn, turn::Event::File(self.work.files.look(key, lived_until, self.work.placed).await))
             }
             Effect::Accept { turn, terminal, role, n, cap, question } => {
                 let who = Who {

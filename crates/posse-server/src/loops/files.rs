@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use posse_core::rounds::Key;
 use posse_core::rounds::state::{FinalStatus, StateFile};
+use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};
 use serde_json::{Map, Value};
@@ -74,8 +75,8 @@ impl RunFiles {
         })
     }
 
-    /// What is in the response file. `placed`: it is known to have been renamed into place.
-    pub(super) async fn look(&self, key: Key, placed: bool) -> Look {
+    /// What is in the response file. `placed`: it is known to have been renamed into place. `lived_until`: as in the effect.
+    pub(super) async fn look(&self, key: Key, lived_until: Option<Wall>, placed: bool) -> Look {
         let path = self.response(key);
         let first = match disk::at(&path, sight).await {
             Ok(Some(sighting)) => sighting,
@@ -83,6 +84,12 @@ impl RunFiles {
             Err(error) if error.kind() == ErrorKind::NotFound => return Look::Absent,
             Err(error) => return Look::Unreadable(error.to_string()),
         };
+        let settled = jiff::Timestamp::try_from(first.modified + SETTLED);
+        let is_whole = |until: Wall| first.renamed || settled.is_ok_and(|settled| settled <= until.timestamp());
+        if lived_until.is_some_and(|until| !is_whole(until)) {
+            tracing::warn!("{} may be cut short and is not used: its agent is gone", key.file_name());
+            return Look::Absent;
+        }
         if !placed {
             tokio::time::sleep(SETTLED).await;
         }
@@ -180,7 +187,8 @@ fn sight(disk: &Disk, path: &Path) -> io::Result<Option<Sighting>> {
 
 fn sighting(metadata: &std::fs::Metadata) -> Sighting {
     let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    Sighting { len: metadata.len(), modified, inode: metadata.ino() }
+    let (changed, written) = ((metadata.ctime(), metadata.ctime_nsec()), (metadata.mtime(), metadata.mtime_nsec()));
+    Sighting { len: metadata.len(), modified, inode: metadata.ino(), renamed: changed > written }
 }
 
 /// Its content, and what it was when it had been read.

@@ -75,13 +75,13 @@ fn s_127_s_200_an_answer_that_is_there_when_the_model_is_tried_again_is_used() {
 fn s_200_an_agent_that_died_after_its_answer_is_not_asked_in_vain() {
     let mut bench = Bench::asked("{}");
     bench.turn(Event::Gone("its program exited with 9".into()));
-    assert_eq!(bench.go(&all()[1..]), ["resumed", "look at file"]);
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "look for a whole file"]);
     let taken = bench.turn(Event::File(Look::Ready("ANALYST_SUMMARY".into())));
     assert_eq!(taken, ["said", "answered", "archive"]);
     // It goes while it is looked at.
     let mut bench = parked();
     bench.happens(RunEvent::Came(HURRIED.unwrap()));
-    assert_eq!(bench.turn(Event::Gone("its program exited with 9".into())), ["terminal lost", "look at file"]);
+    assert_eq!(bench.turn(Event::Gone("its program exited with 9".into())), ["terminal lost", "look for a whole file"]);
     assert_eq!(bench.turn(Event::File(Look::Ready("A".into()))), ["said", "answered", "archive"]);
 }
 
@@ -205,7 +205,7 @@ fn a_turn_that_goes_on_after_a_later_number_was_used_is_heard() {
     assert_eq!(bench.turn(Event::File(Look::Absent)), AGAIN);
     bench.turn(Event::Gone("it was deleted".into()));
     assert_eq!(bench.run.turns, 2);
-    assert_eq!(bench.go(&all()[1..]), ["resumed", "look at file"]);
+    assert_eq!(bench.go(&all()[1..]), ["resumed", "look for a whole file"]);
     let of_first = |event| RunEvent::Turn { turn: 1, event };
     let taken = bench.happens(of_first(Event::File(Look::Ready("ANALYST_SUMMARY".into()))));
     assert_eq!(taken, ["said", "answered", "archive"]);

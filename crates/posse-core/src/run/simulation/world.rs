@@ -321,7 +321,7 @@ impl Outside {
                 self.tell(1, RunEvent::StaleCleared { turn, stale: Ok(stale), printed: None });
             }
             Effect::Send(turn) => self.send(*turn),
-            Effect::LookAtFile { turn, key } => {
+            Effect::LookAtFile { turn, key, .. } => {
                 let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
                 self.tell(2, of_turn(turn, turn::Event::File(look)));
             }

@@ -100,7 +100,7 @@ async fn s_117_what_cannot_be_archived_stays_and_is_told() {
 #[tokio::test]
 async fn what_is_in_a_response_file() {
     let project = Project::new();
-    let look = |key| project.files.look(key, false);
+    let look = |key| project.files.look(key, None, false);
     assert_eq!(look(Key::Analyst).await, Look::Absent);
     project.answers(Key::Analyst, " \n");
     assert_eq!(look(Key::Analyst).await, Look::Blank, "S-101");
@@ -136,12 +136,40 @@ async fn s_104_a_file_that_grows_is_not_taken_yet() {
             tokio::time::sleep(SETTLED / 2).await;
             change();
         };
-        let (look, ()) = tokio::join!(project.files.look(Key::Analyst, false), between_two_looks);
+        let (look, ()) = tokio::join!(project.files.look(Key::Analyst, None, false), between_two_looks);
         assert_eq!(look, Look::Unsettled, "{what}");
     }
     // One that was renamed into place is whole, and is not waited for.
-    let placed = tokio::time::timeout(SETTLED.min(Duration::from_secs(1)) * 20, project.files.look(Key::Analyst, true));
+    let look = project.files.look(Key::Analyst, None, true);
+    let placed = tokio::time::timeout(SETTLED.min(Duration::from_secs(1)) * 20, look);
     assert_eq!(placed.await.unwrap(), Look::Ready("half and the rest".into()));
+}
+
+/// Nothing tells whether an agent that died would have written more into a file in its place.
+#[tokio::test]
+async fn file_of_a_dead_agent_counts_only_if_it_is_whole() {
+    let project = Project::new();
+    let path = project.files.response(Key::Analyst);
+    let before = crate::now();
+    let look = || project.files.look(Key::Analyst, Some(before), false);
+    project.answers(Key::Analyst, "half");
+    assert_eq!(look().await, Look::Absent);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "half", "it is still there to be put aside");
+    // The agent lived on, and wrote no more.
+    let later = Some(Wall(crate::now().0 + 60));
+    assert_eq!(project.files.look(Key::Analyst, later, false).await, Look::Ready("half".into()));
+    let part = project.path("analyst.part");
+    fs::write(&part, "whole").unwrap();
+    loop {
+        fs::rename(&part, &path).unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        // Within one tick of the file system's clock a rename leaves no trace.
+        if (metadata.ctime(), metadata.ctime_nsec()) > (metadata.mtime(), metadata.mtime_nsec()) {
+            break;
+        }
+        fs::rename(&path, &part).unwrap();
+    }
+    assert_eq!(look().await, Look::Ready("whole".into()));
 }
 
 #[test]

@@ -70,6 +70,26 @@ fn s_200_an_answer_of_an_agent_that_died_after_it_is_used_when_the_run_goes_on()
     assert_eq!(play.records("asked").len(), TURNS.len(), "nobody was asked twice");
 }
 
+/// Nothing tells whether it would have written more.
+#[test]
+fn file_that_a_dead_agent_left_half_written_is_kept_and_not_used() {
+    let counts = tempfile::tempdir().unwrap();
+    let play = Play::new("");
+    let half = play.response("analyst_summary.md");
+    play.env.script_agent(
+        "codex",
+        &format!(
+            "look = \"codex\"\nplay = \"loop\"\n[loop]\nstate_dir = {:?}\n\
+             [[turn]]\nkey = \"analyst\"\nnth = 1\nsteps = [{{ think = \"200ms\" }}, {{ write = {{ path = {half:?}, text = \"- Sco\" }} }}, {{ crash = 9 }}]",
+            counts.path()
+        ),
+    );
+    play.run().ends(1).complains(&["is gone"]);
+    play.resume().end().ends(0).prints(&["turn 2: analyst (try 2)"]);
+    play.passed();
+    assert!(play.archive().iter().any(|name| name.ends_with("-analyst-stale.md")), "{:?}", play.archive());
+}
+
 /// S-170, LOOP-14: an agent that does not get ready in time is not left to itself.
 #[test]
 fn s_170_what_does_not_get_ready_is_ended() {
