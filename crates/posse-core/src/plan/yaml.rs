@@ -198,48 +198,21 @@ impl<'t> Builder<'t> {
         if depth > MAX_DEPTH {
             return Err(FileProblem::new(at, format!("nested more than {MAX_DEPTH} deep")));
         }
-        let (value, at, anchor) = match event {
-            Event::Scalar(text, style, anchor, _) => {
-                (Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain }, at, anchor)
-            }
+        let (node, anchor) = match event {
+            Event::Scalar(text, style, anchor, _) => (Node::scalar(at, text, style == ScalarStyle::Plain), anchor),
             Event::SequenceStart(style, anchor, _) => {
-                let mut items: Vec<Node> = Vec::new();
-                let end = loop {
-                    match self.inside(events, at)? {
-                        (Event::SequenceEnd, end) => break end,
-                        (event, at) => items.push(self.node(event, at, events, depth + 1)?),
-                    }
-                };
-                // The end of a block is only seen at the next thing, comments and empty lines later.
-                let end = match (style, items.last()) {
-                    (StructureStyle::Block, Some(last)) => last.at.end,
-                    _ => end.end,
-                };
-                (Value::List(items), TextSpan { end, ..at }, anchor)
+                let (items, end) = self.children(events, at, style, depth)?;
+                (Node { at: TextSpan { end, ..at }, value: Value::List(items) }, anchor)
             }
             Event::MappingStart(style, anchor, _) => {
-                let mut entries: Vec<YamlEntry> = Vec::new();
-                let end = loop {
-                    match self.inside(events, at)? {
-                        (Event::MappingEnd, end) => break end,
-                        (event, key_at) => {
-                            let key = self.node(event, key_at, events, depth + 1)?;
-                            let (event, at) = self.inside(events, at)?;
-                            entries.push(YamlEntry { key, value: self.node(event, at, events, depth + 1)? });
-                        }
-                    }
-                };
+                let (children, end) = self.children(events, at, style, depth)?;
                 let notation = if style == StructureStyle::Flow { Notation::Flow } else { Notation::Block };
-                let end = match (notation, entries.last()) {
-                    (Notation::Block, Some(last)) => last.value.at.end.max(last.key.at.end),
-                    _ => end.end,
-                };
                 // The parser puts the beginning of a block at its first colon.
-                let at = match (notation, entries.first()) {
-                    (Notation::Block, Some(first)) => first.key.at,
-                    _ => at,
-                };
-                (Value::Map(entries, notation), TextSpan { end, ..at }, anchor)
+                let first = children.first().filter(|_| notation == Notation::Block).map_or(at, |first| first.at);
+                let mut children = children.into_iter();
+                let entry = || Some(YamlEntry { key: children.next()?, value: children.next()? });
+                let value = Value::Map(std::iter::from_fn(entry).collect(), notation);
+                (Node { at: TextSpan { end, ..first }, value }, anchor)
             }
             Event::Alias(anchor) => {
                 let Some(mut copy) = self.anchors.get(&anchor).cloned() else {
@@ -251,16 +224,33 @@ impl<'t> Builder<'t> {
             }
             other => return Err(FileProblem::new(at, format!("not expected here: {other:?}"))),
         };
-        let node = Node { at, value };
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
         Ok(node)
     }
 
-    /// The next event of a list or map that began at `began`.
-    fn inside(&mut self, events: &mut Events<'t>, began: TextSpan) -> Result<(Event<'t>, TextSpan), FileProblem> {
-        self.next(events)?.ok_or_else(|| FileProblem::new(began, "the file ends in the middle of this"))
+    /// Reads the items of a list that began at `began`, or the keys and values of a map. Returns them, and where they end.
+    fn children(
+        &mut self,
+        events: &mut Events<'t>,
+        began: TextSpan,
+        style: StructureStyle,
+        depth: usize,
+    ) -> Result<(Vec<Node>, usize), FileProblem> {
+        let mut nodes: Vec<Node> = Vec::new();
+        loop {
+            let cut_off = || FileProblem::new(began, "the file ends in the middle of this");
+            match self.next(events)?.ok_or_else(cut_off)? {
+                (Event::SequenceEnd | Event::MappingEnd, at) => {
+                    // The end of a block is only seen at the next thing, comments and empty lines later.
+                    let last = nodes.iter().rev().take(2).map(|node| node.at.end).max();
+                    let end = last.filter(|_| style == StructureStyle::Block).unwrap_or(at.end);
+                    return Ok((nodes, end));
+                }
+                (event, at) => nodes.push(self.node(event, at, events, depth + 1)?),
+            }
+        }
     }
 
     fn count(&mut self, more: usize, at: TextSpan) -> Result<(), FileProblem> {
