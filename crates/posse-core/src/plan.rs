@@ -3,21 +3,8 @@
 //! A plan is a YAML file of sections and tasks. Each task is carried out by a headless session of its own. Everything that
 //! can be decided about a plan without touching a file, a process or a clock is decided here:
 //!
-//! - `file` is the plan as a value; reading it names every mistake with its place and a hint. `edit` writes statuses into
-//!   its text and changes nothing else. `merge` takes over what a session changed in it, as far as it may.
-//! - `select` says what may be started now, why the rest may not, and how the plan stands.
-//! - `report` is what a session says of its work, `outcome` what is made of that and of all other evidence, `verdict` what a
-//!   validator thinks of it, `limits` whether the quota was used up and until when.
-//! - `gates` says whether what we ran to check the work is redder than before, `names` what its branch and its commits are
-//!   called, `fast_forward` what is in the way when it is merged.
-//! - `isolation` says where tasks are worked on, `checkout` whose is what where the user and sessions share a checkout, `keep`
-//!   how long work is kept that was not merged.
-//! - `escalate`, `breaker` and `budget` say with what, when and for how much a task is tried again; `usage` sums up what all of
-//!   it has used.
-//! - `config` is what the project and the user say about all plans, `settings` what follows from it for one run.
-//! - `prompt` is what a session is told.
-//! - `retention` says how long what a run leaves behind is kept.
-//! - `machine` is a run of a plan: all of the above, fed with events.
+//! `file` is the plan as a value, `select` says what may be started now, `outcome` what a session has done, `config` what the
+//! project and the user say about all plans. `machine` is a run of a plan: all of the modules here, fed with events.
 //!
 //! Sessions report; only the orchestrator records. What is missing, unreadable or unproven is never success.
 

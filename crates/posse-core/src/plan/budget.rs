@@ -52,7 +52,6 @@ impl Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    Intake,
     Planning,
     #[default]
     Task,

@@ -27,7 +27,6 @@ pub struct Plan {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Meta {
-    pub description: String,
     /// The design document that every session is pointed to.
     pub plan_doc: Option<String>,
     /// The backlog item this plan is for.
@@ -273,34 +272,35 @@ impl Plan {
     ) -> (Vec<FileProblem>, Vec<FileProblem>) {
         let mut found = ProblemList::default();
         // What is wrong with the agent of a task is said at the task.
-        let unknown = |name: &str| !agent_exists(name) && !self.tasks().any(|task| task.agent() == name);
-        let write_one = |name: &str| format!("write {name}.md into the agents directory, or name another agent");
+        let is_of_a_task = |name: &str| self.tasks().any(|task| task.agent() == name);
         for Mention { what, name, at } in &self.mentions {
-            match what {
-                Mentioned::Agent if !agent_exists(name) => {
-                    let hint = format!("{}; a task without a role is not run", write_one(name));
-                    found.error(*at, format!("there is no agent `{name}`")).add_hint(hint);
-                }
-                Mentioned::RunAfter if unknown(name) => match self.not_validated_like(name) {
-                    // The work of that agent would be merged without the validation that was asked for.
-                    Some(meant) => {
-                        let problem = found.error(*at, format!("no task has the agent `{name}`"));
-                        problem.add_hint(format!("did you mean `{meant}`?"));
-                    }
-                    None => {
-                        found.warning(*at, format!("no task has the agent `{name}`; nothing is validated after it"));
-                    }
-                },
-                Mentioned::Validator if unknown(name) => {
-                    let message = format!("there is no agent `{name}`; `{DEFAULT_VALIDATOR}` validates in its place");
-                    found.warning(*at, message).add_hint(write_one(name));
-                }
-                Mentioned::File if !file_exists(name) => {
-                    let hint = "paths are relative to the project; create the file or remove the line";
-                    found.error(*at, format!("{name} does not exist")).add_hint(hint);
-                }
-                Mentioned::Agent | Mentioned::RunAfter | Mentioned::Validator | Mentioned::File => {}
+            let exists = match what {
+                Mentioned::Agent => agent_exists(name),
+                Mentioned::RunAfter | Mentioned::Validator => agent_exists(name) || is_of_a_task(name),
+                Mentioned::File => file_exists(name),
+            };
+            if exists {
+                continue;
             }
+            let write_one = format!("write {name}.md into the agents directory, or name another agent");
+            match (what, self.not_validated_like(name)) {
+                (Mentioned::Agent, _) => found
+                    .error(*at, format!("there is no agent `{name}`"))
+                    .add_hint(format!("{write_one}; a task without a role is not run")),
+                // The work of that agent would be merged without the validation that was asked for.
+                (Mentioned::RunAfter, Some(meant)) => found
+                    .error(*at, format!("no task has the agent `{name}`"))
+                    .add_hint(format!("did you mean `{meant}`?")),
+                (Mentioned::RunAfter, None) => {
+                    found.warning(*at, format!("no task has the agent `{name}`; nothing is validated after it"))
+                }
+                (Mentioned::Validator, _) => found
+                    .warning(*at, format!("there is no agent `{name}`; `{DEFAULT_VALIDATOR}` validates in its place"))
+                    .add_hint(write_one),
+                (Mentioned::File, _) => found
+                    .error(*at, format!("{name} does not exist"))
+                    .add_hint("paths are relative to the project; create the file or remove the line"),
+            };
         }
         (found.errors, found.warnings)
     }

@@ -180,16 +180,17 @@ fn what_follows_from_a_verdict() {
     let with = |on_warning| Validation { on_warning, ..Validation::default() };
     let accept = with(OnWarning::Accept);
     let findings = || vec!["f".to_owned()];
+    let fail = |is_last| AfterVerdict::Fail { findings: findings(), is_last };
     let no_verdict = "the validator gave no verdict in 3 tries: f; answer, and it is asked again";
     for (name, verdict, validation, failed, errors, expected) in [
         ("pass", Verdict::Pass, &accept, 0, 0, AfterVerdict::Pass(Vec::new())),
-        ("fail", Verdict::Fail, &accept, 0, 0, AfterVerdict::Again(findings())),
-        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, AfterVerdict::Exhausted(findings())),
-        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, AfterVerdict::Exhausted(findings())),
+        ("fail", Verdict::Fail, &accept, 0, 0, fail(false)),
+        ("T56: the second and last", Verdict::Fail, &accept, 1, 0, fail(true)),
+        ("T56: never more than that", Verdict::Fail, &accept, 9, 0, fail(true)),
         ("warn, accepted", Verdict::Warn, &accept, 0, 0, AfterVerdict::Pass(findings())),
-        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, AfterVerdict::Again(findings())),
+        ("warn, once more", Verdict::Warn, &with(OnWarning::Retry), 0, 0, fail(false)),
         ("warn again", Verdict::Warn, &with(OnWarning::Retry), 1, 0, AfterVerdict::Pass(findings())),
-        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, AfterVerdict::Exhausted(findings())),
+        ("warn is not enough", Verdict::Warn, &with(OnWarning::Fail), 1, 0, fail(true)),
         ("no verdict", Verdict::Error, &accept, 0, 0, AfterVerdict::AskAgain),
         ("no verdict again", Verdict::Error, &accept, 1, 1, AfterVerdict::AskAgain),
         ("T55: three times no verdict", Verdict::Error, &accept, 0, 2, AfterVerdict::Suspend(no_verdict.into())),

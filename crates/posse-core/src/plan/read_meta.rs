@@ -11,16 +11,16 @@ use crate::file_problem::ProblemList;
 const META: Keys = Keys {
     of: "meta",
     fields: &[
-        ("name", Scalar), ("description", Scalar), ("plan_doc", Scalar), ("source_item", Scalar),
-        ("requirements_path", Scalar), ("max_attempts_default", POSITIVE), ("timeout_default", LONG),
+        ("name", Scalar), ("plan_doc", Scalar), ("source_item", Scalar), ("requirements_path", Scalar),
+        ("max_attempts_default", POSITIVE), ("timeout_default", LONG),
         ("circuit_breaker_threshold", POSITIVE), ("circuit_breaker_reset_timeout", LONG),
         ("backoff_base", LONG), ("backoff_max", LONG), ("budget_limit_usd", Amount), ("step_notifications", Bool),
         ("isolation", OneOf(&Isolation::WORDS)),
     ],
     others: &[
         "budget", "validation", "model_escalation", "parallel", "gates", "title",
-        // Of the original orchestrator, and a label. Nothing is mailed.
-        "status", "pause_reason", "failure_reason", "created", "notification_email",
+        // For readers, and of the original orchestrator. Nothing is mailed.
+        "description", "status", "pause_reason", "failure_reason", "created", "notification_email",
     ],
     elsewhere: &[
         ("max_attempts", "max_attempts_default"), ("timeout", "timeout_default"), ("max_parallel", "parallel"),

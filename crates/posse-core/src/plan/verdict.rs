@@ -113,10 +113,9 @@ pub const VALIDATOR_RETRIES: u32 = 2;
 pub enum AfterVerdict {
     /// The next validator, if there is one; else the task is verified. Findings are kept.
     Pass(Vec<String>),
-    /// Back to the agent, with the findings. Counts as an attempt, not for the breaker.
-    Again(Vec<String>),
-    /// Failed for good: the tries are used up. Never a success.
-    Exhausted(Vec<String>),
+    /// Back to the agent, with the findings. Counts as an attempt, not for the breaker. After the last try the task has failed
+    /// for good.
+    Fail { findings: Vec<String>, is_last: bool },
     /// Ask the validator once more.
     AskAgain,
     /// A person must look.
@@ -126,19 +125,13 @@ pub enum AfterVerdict {
 /// `failed` judgements came before this one, and `errors` of this validator in a row.
 pub fn follow(judgement: Judgement, validation: &Validation, failed: u32, errors: u32) -> AfterVerdict {
     let findings = judgement.findings;
-    let fail = |findings| {
-        if failed + 1 >= validation.max_attempts {
-            AfterVerdict::Exhausted(findings)
-        } else {
-            AfterVerdict::Again(findings)
-        }
-    };
     match (judgement.verdict, validation.on_warning) {
         (Verdict::Pass, _) => AfterVerdict::Pass(Vec::new()),
         (Verdict::Warn, OnWarning::Accept) => AfterVerdict::Pass(findings),
         (Verdict::Warn, OnWarning::Retry) if failed > 0 => AfterVerdict::Pass(findings),
-        (Verdict::Warn, OnWarning::Retry) => fail(findings),
-        (Verdict::Warn, OnWarning::Fail) | (Verdict::Fail, _) => fail(findings),
+        (Verdict::Warn, OnWarning::Retry | OnWarning::Fail) | (Verdict::Fail, _) => {
+            AfterVerdict::Fail { findings, is_last: failed + 1 >= validation.max_attempts }
+        }
         (Verdict::Error, _) if errors < VALIDATOR_RETRIES => AfterVerdict::AskAgain,
         (Verdict::Error, _) => {
             let why = findings.join("; ");

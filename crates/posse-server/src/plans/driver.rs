@@ -186,7 +186,7 @@ impl Workflow for PlanWork {
                 Ok(Vec::new())
             }
             // The run is closed when all other effects are started.
-            Effect::Finish { .. } => Ok(Vec::new()),
+            Effect::Finish => Ok(Vec::new()),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Others;
-use crate::engine::{RunOutcome, StopHow};
+use crate::engine::StopHow;
 use crate::plan::budget::Usage;
 use crate::plan::gates::GateVerdict;
 use crate::plan::outcome::{Failure, Outcome};
@@ -191,10 +191,7 @@ pub enum Effect {
     WritePlan,
     Notify(Notice),
     /// The run has ended.
-    Finish {
-        outcome: RunOutcome,
-        reason: String,
-    },
+    Finish,
 }
 
 impl Effect {
@@ -206,7 +203,7 @@ impl Effect {
             | Self::EndSession { run }
             | Self::RunGates { run }
             | Self::Merge { run } => Some(run),
-            Self::CheckPlan | Self::EndChecks | Self::WritePlan | Self::Notify(_) | Self::Finish { .. } => None,
+            Self::CheckPlan | Self::EndChecks | Self::WritePlan | Self::Notify(_) | Self::Finish => None,
         }
     }
 }

@@ -139,7 +139,7 @@ impl Run {
 
     pub(super) fn finish(&mut self, outcome: RunOutcome, reason: String) {
         self.left_in_file = self.state.statuses().map(|(task, status)| (task.clone(), status)).collect();
-        self.progress.finish(outcome, reason.clone(), Effect::Finish { outcome, reason });
+        self.progress.finish(outcome, reason, Effect::Finish);
     }
 
     fn start(&mut self, task: &TaskId) {

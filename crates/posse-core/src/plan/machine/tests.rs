@@ -60,7 +60,9 @@ impl Table {
             assert!(self.finished.is_none(), "{effect:?} after the end");
             match effect {
                 Effect::Notify(notice) => self.told.push(notice),
-                Effect::Finish { outcome, reason } => self.finished = Some((outcome, reason)),
+                Effect::Finish => {
+                    self.finished = self.run.outcome().map(|(outcome, reason)| (outcome, reason.to_owned()));
+                }
                 Effect::WritePlan => {
                     let text = self.run.mirror().unwrap();
                     let (plan, _) = Plan::read("p", &text).unwrap();

@@ -31,8 +31,7 @@ impl Run {
         let failed = self.state.get(task).map_or(0, |record| record.validation_attempts);
         match follow(judgement, &self.plan.meta.validation, failed, errors) {
             AfterVerdict::Pass(findings) => self.next_validator(task, validator, findings),
-            AfterVerdict::Again(findings) => self.found_wanting(task, &findings, false),
-            AfterVerdict::Exhausted(findings) => self.found_wanting(task, &findings, true),
+            AfterVerdict::Fail { findings, is_last } => self.found_wanting(task, &findings, is_last),
             AfterVerdict::AskAgain => self.stage(task, again(errors + 1)),
             AfterVerdict::Suspend(why) => {
                 // The work is there and its attempt counts. Only the verdict is missing.

@@ -134,7 +134,7 @@ impl World {
             Effect::CheckPlan => format!("{round} check of the plan"),
             Effect::EndChecks => return self.end_checks(round, now),
             Effect::EndSession { run } => return self.interrupt(&format!("{round} session {run}"), now),
-            Effect::WritePlan | Effect::Notify(_) | Effect::Finish { .. } => return,
+            Effect::WritePlan | Effect::Notify(_) | Effect::Finish => return,
         };
         let done = self.deeds.entry(name.clone()).or_default();
         if let Some(last) = done.last() {
@@ -248,11 +248,9 @@ impl World {
                 };
                 Event::PlanChecked { checks: vec![PlanCheck { gate: "e2e".into(), verdict }] }
             }
-            Effect::EndSession { .. }
-            | Effect::EndChecks
-            | Effect::WritePlan
-            | Effect::Notify(_)
-            | Effect::Finish { .. } => Event::Time,
+            Effect::EndSession { .. } | Effect::EndChecks | Effect::WritePlan | Effect::Notify(_) | Effect::Finish => {
+                Event::Time
+            }
         }
     }
 
