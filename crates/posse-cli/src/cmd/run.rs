@@ -9,15 +9,14 @@ pub(super) mod sessions;
 pub(super) mod show;
 pub(super) mod tail;
 mod transcript;
-mod turn_screen;
 
+use jiff::Timestamp;
 use posse_api::{ResumeIn, RunKind, RunView, StopRun, Success};
 use posse_core::engine::StopHow;
 use posse_core::rounds::config::auto_accept_in;
 
 use self::find::RunArg;
 use self::follow::{Follower, OnSignal};
-use self::rows::RunDetails;
 use super::launch;
 use crate::client::{Client, Repeat};
 use crate::config;
@@ -123,8 +122,10 @@ async fn list(kind: Option<RunKind>, lines: u32, ui: &Ui) -> Result<Exit, Error>
 async fn show(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     let mut client = Client::connect().await?;
     let found = run.find(&mut client).await?;
-    let details = RunDetails::fetch(found.id, &mut client).await?;
-    ui.answer(&details.run, || show::text(&details, ui));
+    // The list of runs has no tasks and no items.
+    let run: RunView = client.get(&format!("/runs/{}", found.id)).await?;
+    let terminals = rows::terminals(&run, &mut client).await?;
+    ui.answer(&run, || show::facts(&run, ui) + &rows::lines(&rows::jobs(&run, &terminals, Timestamp::now()), ui));
     Ok(Exit::Ok)
 }
 

@@ -4,16 +4,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use posse_api::{EntryView, EventBody, LogEvent, ProblemKind, RunView, StopRun, Success};
+use posse_api::{EventBody, LogEvent, ProblemKind, RunView, StopRun, Success, Terminal};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 
 use super::render::RunRenderer;
-use super::rows::RunDetails;
-use super::tail::{RunTail, TailItem, TailNews};
+use super::rows;
+use super::tail::{RunTail, TailItem};
 use super::transcript::Extent;
-use super::turn_screen::{TurnScreen, follow_turn};
 use crate::client::{Client, Repeat};
 use crate::cmd::Signals;
 use crate::cmd::tmux::RunWindows;
@@ -40,7 +39,7 @@ pub(in crate::cmd) enum OnSignal {
 
 /// Whether a run continues by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cmd) enum RunProgress {
+pub(super) enum RunProgress {
     Continues,
     /// It needs the environment of a client to continue.
     NeedsEnvironment,
@@ -59,7 +58,7 @@ impl RunProgress {
 }
 
 /// Returns how to continue a run that was left or stopped.
-pub(in crate::cmd) fn how_to_continue(run: &RunView) -> String {
+pub(super) fn how_to_continue(run: &RunView) -> String {
     match run {
         RunView::Loop(run) => format!("`posse loop --resume {}` goes on with it", run.id),
         RunView::Plan(plan) => format!("`posse plan run {}` goes on with it", plan.file),
@@ -77,12 +76,10 @@ pub(in crate::cmd) struct Follower<'a, O> {
     on_signal: OnSignal,
     /// The run of the loop was under way before this command followed it.
     late: bool,
-    /// The screen of the agent whose turn it is.
-    screen: Option<TurnScreen>,
     tail: RunTail,
     renderer: RunRenderer,
-    /// The place of the first entry that is shown.
-    first_shown: i64,
+    /// The terminals that the picture shows.
+    terminals: Vec<Terminal>,
     pub(in crate::cmd) onlooker: Option<O>,
     client: Client,
     status_area: StatusArea<'a>,
@@ -115,10 +112,9 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         Self {
             on_signal,
             late: matches!(run, RunView::Loop(run) if run.turns > 0),
-            screen: None,
             tail: RunTail::new(run.id, false, None),
             renderer: RunRenderer::new(Extent::Lines),
-            first_shown: 0,
+            terminals: Vec::new(),
             onlooker,
             client,
             status_area: StatusArea::new(ui),
@@ -136,7 +132,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     pub(in crate::cmd) async fn until_over_or_signal(mut self) -> Result<RunView, Error> {
         let mut signals = Signals::listen();
         let signal = tokio::select! {
-            ended = self.follow(None) => return ended,
+            ended = self.until_over() => return ended,
             signal = signals.next() => signal,
         };
         self.end(signal, signals).await
@@ -150,15 +146,14 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     /// Does what the signal means for the run.
     pub(in crate::cmd) async fn end(mut self, signal: Error, mut signals: Signals) -> Result<RunView, Error> {
         self.status_area.clear();
-        let on_signal = self.on_signal;
-        if matches!(signal, Error::HungUp) {
+        if signal.kind() == ProblemKind::HungUp {
             return Err(signal);
         }
-        if on_signal == OnSignal::Leave {
+        if self.on_signal == OnSignal::Leave {
             self.ui.say(&format!("it goes on; `posse run stop {}` stops it", self.tail.run));
             return Err(signal);
         }
-        let gently = on_signal == OnSignal::StopGently;
+        let gently = self.on_signal == OnSignal::StopGently;
         let (then, how, patience) = if gently {
             ("what runs has ten seconds; Ctrl-C again ends it at once", StopHow::AfterTask, GRACE)
         } else {
@@ -181,7 +176,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             self.ui.say(&how_to_continue(&view));
         }
         // SIGTERM asks for a gentle end, so the exit code is that of the run.
-        if gently && matches!(signal, Error::Terminated) { Ok(view) } else { Err(signal) }
+        if gently && signal.kind() == ProblemKind::Terminated { Ok(view) } else { Err(signal) }
     }
 
     /// Asks the daemon to stop the run. A run that is over or rests already refuses, which is as good.
@@ -199,18 +194,18 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         self.follow(Some(wish)).await
     }
 
-    /// Fetches the run and, if it is pictured, what else the picture shows. Tasks are fetched only for the picture and at the
-    /// end.
-    async fn view(&mut self) -> Result<RunDetails, Error> {
-        if self.ui.interactive() {
-            return RunDetails::fetch(self.tail.run, &mut self.client).await;
-        }
+    /// Fetches the run. Its tasks, and its terminals, are fetched only for the picture and at the end.
+    async fn view(&mut self) -> Result<RunView, Error> {
         let path = format!("/runs/{}", self.tail.run);
-        let mut run: RunView = self.client.get(&format!("{path}?tasks=false")).await?;
-        if RunProgress::of(&run) == RunProgress::Over {
-            run = self.client.get(&path).await?;
+        if !self.ui.interactive() {
+            let run: RunView = self.client.get(&format!("{path}?tasks=false")).await?;
+            if RunProgress::of(&run) != RunProgress::Over {
+                return Ok(run);
+            }
         }
-        Ok(RunDetails::alone(run))
+        let run = self.client.get(&path).await?;
+        self.terminals = rows::terminals(&run, &mut self.client).await?;
+        Ok(run)
     }
 
     async fn follow(&mut self, stopping: Option<StopWish<'_>>) -> Result<RunView, Error> {
@@ -219,17 +214,17 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             let mut events = self.client.listen(None).await?;
             let mut event = None;
             loop {
-                let view = self.show(event.as_ref()).await?;
+                let run = self.show(event.as_ref()).await?;
                 let ends = stopping.is_some() && self.on_signal == OnSignal::Stop;
-                match RunProgress::of(&view.run) {
+                match RunProgress::of(&run) {
                     RunProgress::Continues => {}
                     RunProgress::NeedsEnvironment if !ends => self.reattach().await?,
                     RunProgress::NeedsEnvironment | RunProgress::Over => {
                         self.status_area.clear();
-                        return Ok(view.run);
+                        return Ok(run);
                     }
                 }
-                event = self.wait(&mut events, &view).await;
+                event = self.wait(&mut events, &run).await;
                 if event.is_none() {
                     break;
                 }
@@ -238,99 +233,56 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             sleep(AGAIN).await;
             if let Some(wish) = stopping {
                 self.send_stop(wish).await?;
-            } else if RunProgress::of(&self.view().await?.run) != RunProgress::Over {
+            } else if RunProgress::of(&self.view().await?) != RunProgress::Over {
                 self.reattach().await?;
             }
         }
     }
 
     /// Shows what is new after this event, and returns the run. With `--quiet` only the picture is shown.
-    async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunDetails, Error> {
-        let view = self.view().await?;
+    async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunView, Error> {
+        let run = self.view().await?;
         // The view may be ahead of the event. When the run is over, the rest is read at once.
-        let event = event.filter(|_| RunProgress::of(&view.run) == RunProgress::Continues);
-        let is_first = self.tail.is_at_start();
+        let event = event.filter(|_| RunProgress::of(&run) == RunProgress::Continues);
         let items = self.tail.next(event, &mut self.client).await?;
-        if is_first {
-            self.first_shown = self.first_shown(&items);
-        }
+        let first_shown = if std::mem::take(&mut self.late) { turn_of(&items) } else { 0 };
         let mut lines = String::new();
-        for item in &items {
+        for (place, item) in items.iter().enumerate() {
+            let text = self.renderer.render(item, self.ui);
             if self.ui.json() && !self.ui.quiet() {
                 self.ui.item(item, String::new);
+            } else if !self.ui.json() && !self.ui.quiet() && place >= first_shown {
+                lines.extend(text);
             }
-            let text = self.renderer.render(item, self.ui).filter(|_| item.seq().is_none_or(|n| n >= self.first_shown));
-            lines.extend(text.filter(|_| !self.ui.quiet() && !self.ui.json()));
         }
-        self.draw(&view, &lines).await;
+        self.draw(&run, &lines);
         if let Some(onlooker) = &mut self.onlooker {
-            for item in &items {
-                if let TailNews::Entry(entry) = &item.news
-                    && let EntryView::Loop(entry) = &entry.entry
-                {
-                    onlooker.on_entry(entry, &mut self.status_area).await?;
-                }
+            for entry in items.iter().filter_map(TailItem::of_loop) {
+                onlooker.on_entry(entry, &mut self.status_area).await?;
             }
         }
-        Ok(view)
+        Ok(run)
     }
 
-    async fn draw(&mut self, view: &RunDetails, lines: &str) {
+    fn draw(&mut self, run: &RunView, lines: &str) {
         if !self.ui.interactive() {
             return self.ui.print(lines);
         }
-        let screen = match &view.run {
-            RunView::Loop(view) => follow_turn(view, &mut self.screen, &self.client).await,
-            _ => String::new(),
-        };
         let (rows, columns) = size();
-        self.status_area.draw(lines, &view.picture(&screen, Timestamp::now(), rows, columns));
+        self.status_area.draw(lines, &rows::picture(run, &self.terminals, Timestamp::now(), rows, columns));
     }
 
-    /// Waits for an event that concerns the run, and keeps the picture up to date. `None`: the connection has ended.
-    async fn wait(&mut self, events: &mut EventStream, view: &RunDetails) -> Option<LogEvent> {
+    /// Waits for an event that concerns the run, and keeps the clocks of the picture up to date. `None`: the connection has
+    /// ended.
+    async fn wait(&mut self, events: &mut EventStream, run: &RunView) -> Option<LogEvent> {
         let pictured = self.ui.interactive();
         loop {
-            let concerns =
-                |event: &LogEvent| self.tail.concerns(event) || (pictured && self.is_pictured(event, &view.run));
+            let concerns = |event: &LogEvent| self.tail.concerns(event) || (pictured && is_pictured(event, run));
             tokio::select! {
                 event = events.until(concerns) => return event,
-                () = screen_changed(self.screen.as_ref()), if pictured => {}
                 () = sleep(CLOCK), if pictured => {}
             }
-            self.draw(view, "").await;
-        }
-    }
-
-    /// The place of the first entry that is shown, decided by the first entries that were read. A run of the loop that was
-    /// resumed is shown from that turn on; `posse run log` has everything before it.
-    fn first_shown(&self, items: &[TailItem]) -> i64 {
-        let entry = |item: &TailItem| match &item.news {
-            TailNews::Entry(entry) if self.late => match &entry.entry {
-                EntryView::Loop(of_loop) => Some((entry.seq, of_loop.clone())),
-                _ => None,
-            },
-            _ => None,
-        };
-        let entries: Vec<(i64, Entry)> = items.iter().filter_map(entry).collect();
-        let resumed = entries.iter().rposition(|(_, entry)| matches!(entry, Entry::Resumed)).unwrap_or(entries.len());
-        let turn = entries[..resumed].iter().rfind(|(_, entry)| matches!(entry, Entry::TurnBegun { .. }));
-        turn.map_or(0, |(seq, _)| *seq)
-    }
-
-    /// Returns whether the picture changes with this event.
-    fn is_pictured(&self, event: &LogEvent, run: &RunView) -> bool {
-        let said_or_entered = match event.body {
-            EventBody::SessionSaid { run_id, .. } => Some(run_id),
-            _ => event.body.entry_of().map(|(run, _)| run),
-        };
-        match run {
-            RunView::Loop(view) => event.terminal.is_some_and(|id| view.terminals.values().any(|one| *one == id)),
-            RunView::Plan(_) => said_or_entered == Some(self.tail.run),
-            RunView::Backlog(view) => {
-                let mut runs = view.doing.iter().filter_map(|doing| doing.plan_run).chain([self.tail.run]);
-                said_or_entered.is_some_and(|run| runs.any(|pictured| pictured == run))
-            }
+            self.draw(run, "");
         }
     }
 
@@ -344,9 +296,21 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 }
 
-async fn screen_changed(screen: Option<&TurnScreen>) {
-    match screen {
-        Some(screen) => screen.changed().await,
-        None => std::future::pending().await,
+/// Returns where the turn begins that a run of the loop was resumed in, or is in. `posse run log` has everything before it.
+fn turn_of(items: &[TailItem]) -> usize {
+    let last = |items: &[TailItem], wanted: fn(&Entry) -> bool| {
+        items.iter().rposition(|item| item.of_loop().is_some_and(wanted))
+    };
+    let resumed = last(items, |entry| matches!(entry, Entry::Resumed)).unwrap_or(items.len());
+    last(&items[..resumed], |entry| matches!(entry, Entry::TurnBegun { .. })).unwrap_or(0)
+}
+
+/// Returns whether the picture of the run changes with this event.
+fn is_pictured(event: &LogEvent, run: &RunView) -> bool {
+    match run {
+        RunView::Loop(view) => event.terminal.is_some_and(|id| view.terminals.values().any(|one| *one == id)),
+        RunView::Plan(_) | RunView::Backlog(_) => {
+            matches!(event.body, EventBody::SessionSaid { run_id, .. } if run_id == run.id)
+        }
     }
 }

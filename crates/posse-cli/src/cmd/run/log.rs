@@ -177,7 +177,7 @@ impl RunLog<'_> {
             ui.print(&indented(&details(&entry.entry), ui));
         }
         match item.session() {
-            Some((path, session)) => self.files(&path, &session.name).await,
+            Some((path, session)) => self.files(&path, &session).await,
             None => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use posse_core::plan::verdict::Verdict;
 use posse_core::run::{Entry, RunStatus, Step, StepOutcome, Stop};
 use posse_core::turn::Level;
 
-use super::tail::{TailItem, TailNews, about, started_session};
+use super::tail::{TailItem, TailNews, about};
 use super::transcript::{Extent, SessionTranscript};
 use crate::ui::{Colour, Ui, clock, plain};
 
@@ -39,10 +39,10 @@ impl RunRenderer {
     /// Returns whole lines; `None` for what only posse itself needs.
     pub(super) fn render(&mut self, item: &TailItem, ui: &Ui) -> Option<String> {
         let entry = match &item.news {
-            TailNews::Said(said) if item.plan_run.is_some() => {
-                return self.of_plans.render(&said.session, &said.line, ui);
+            TailNews::Said { session, line, .. } => {
+                let transcript = if item.plan_run.is_some() { &mut self.of_plans } else { &mut self.own };
+                return transcript.render(session, line, ui);
             }
-            TailNews::Said(said) => return self.own.render(&said.session, &said.line, ui),
             TailNews::Entry(entry) => entry,
         };
         let (text, colour) = match &entry.entry {
@@ -269,10 +269,14 @@ pub(in crate::cmd) fn ending(view: &LoopView) -> String {
 
 /// Returns what an entry has beyond its line.
 pub(super) fn details(entry: &EntryView) -> String {
-    if let Some(session) = started_session(entry) {
-        return format!("flags: {}", flags(session.flags, session.agent));
-    }
-    let EntryView::Plan(RunEntry::Happened { event }) = entry else { return String::new() };
+    let event = match entry {
+        EntryView::Plan(RunEntry::Launched { agent, flags: given, .. })
+        | EntryView::Backlog(RunEntry::Launched { agent, flags: given, .. }) => {
+            return format!("flags: {}", flags(given, agent));
+        }
+        EntryView::Plan(RunEntry::Happened { event }) => event,
+        _ => return String::new(),
+    };
     let output = |gate: &GateFailure| gate.output.trim_end().to_owned();
     match &**event {
         Event::SessionEnded { outcome: Outcome::Failed(failure) | Outcome::Infra(failure), .. } => {

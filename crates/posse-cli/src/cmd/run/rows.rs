@@ -6,7 +6,6 @@ use posse_api::{DoingView, ItemView, LoopView, PlanView, RunSummary, RunView, Se
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
-use posse_core::ids::RunId;
 use posse_core::plan::TaskStatus;
 use posse_core::rounds::Role;
 use posse_core::status::StatusKind;
@@ -20,132 +19,98 @@ use crate::ui::{Colour, Ui, age, colour_of, cut, date_time, plain, took};
 
 /// Rows of the window that are left to the lines above a picture.
 const ABOVE: usize = 4;
-/// The same for a picture with the screen of an agent.
-const ABOVE_SCREEN: usize = 9;
-/// The maximum number of lines of an agent's screen. More cannot be read at a glance.
-const SCREEN_LINES: usize = 12;
 
-/// A run, and what else its rows show.
-pub(in crate::cmd) struct RunDetails {
-    pub(in crate::cmd) run: RunView,
-    /// All terminals, for a run of the loop.
-    terminals: Vec<Terminal>,
-    /// The runs of a backlog's plans.
-    plans: Vec<PlanView>,
+/// Returns the terminals that the rows of this run show.
+pub(super) async fn terminals(run: &RunView, client: &mut Client) -> Result<Vec<Terminal>, Error> {
+    let RunView::Loop(run) = run else { return Ok(Vec::new()) };
+    let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
+    terminals.retain(|terminal| run.terminals.values().any(|id| *id == terminal.id));
+    Ok(terminals)
 }
 
-impl RunDetails {
-    pub(super) fn alone(run: RunView) -> Self {
-        Self { run, terminals: Vec::new(), plans: Vec::new() }
-    }
-
-    pub(super) async fn fetch(id: RunId, client: &mut Client) -> Result<Self, Error> {
-        let mut details = Self::alone(client.get(&format!("/runs/{id}")).await?);
-        match &details.run {
-            RunView::Loop(_) => details.terminals = client.get("/terminals").await?,
-            RunView::Plan(_) => {}
-            RunView::Backlog(view) => {
-                for plan in view.doing.iter().filter_map(|doing| doing.plan_run) {
-                    details.plans.push(client.get(&format!("/runs/{plan}")).await?);
-                }
-            }
-        }
-        Ok(details)
-    }
-
-    fn jobs(&self, now: Timestamp) -> Vec<Job> {
-        match &self.run {
-            RunView::Loop(view) => Role::ALL.map(|role| self.role(role, view)).into(),
-            RunView::Plan(view) => tasks(&view.tasks, &view.sessions, now),
-            RunView::Backlog(view) => {
-                let doing = |item: &ItemView| view.doing.iter().find(|doing| doing.item == item.item);
-                let mut jobs: Vec<Job> = view.items.iter().map(|item| self.item(item, doing(item))).collect();
-                // First what is worked on, then what waits for a person.
-                jobs.sort_by_key(|job| (!job.busy, job.mark.0 != "?", job.done));
-                jobs
-            }
+/// Returns the jobs of a run. `terminals` are those of the run.
+pub(super) fn jobs(run: &RunView, terminals: &[Terminal], now: Timestamp) -> Vec<Job> {
+    match run {
+        RunView::Loop(view) => Role::ALL.map(|role| of_role(role, view, terminals)).into(),
+        RunView::Plan(view) => tasks(&view.tasks, &view.sessions, now),
+        RunView::Backlog(view) => {
+            let doing = |item: &ItemView| view.doing.iter().find(|doing| doing.item == item.item);
+            let mut jobs: Vec<Job> = view.items.iter().map(|item| of_item(item, doing(item))).collect();
+            // First what is worked on, then what waits for a person.
+            jobs.sort_by_key(|job| (!job.busy, job.mark.0 != "?", job.done));
+            jobs
         }
     }
+}
 
-    fn role(&self, role: Role, view: &LoopView) -> Job {
-        let id = view.terminals.get(&role);
-        let turn = view.turn.as_ref().is_some_and(|turn| Some(&turn.terminal) == id);
-        let mark = if turn { ("▸", Some(Colour::Blue)) } else { (" ", None) };
-        let mut job = Job { mark, id: role.to_string(), busy: turn, ..Job::default() };
-        let Some(terminal) = self.terminals.iter().find(|terminal| Some(&terminal.id) == id) else {
-            job.name = if id.is_some() { "gone" } else { "starting" }.to_owned();
-            return job;
-        };
-        let status = terminal.status.status;
-        job.name = format!("{} {status:<19}", glyph(status));
-        job.colours = [turn.then_some(Colour::Bold), Some(colour_of(status))];
-        job.facts = [age(terminal.status.since), terminal.id.to_string()].map(|fact| (fact, None)).into();
-        job.facts.push(match asked(terminal) {
-            Some(asks) => (asks, Some(Colour::Yellow)),
-            None => (format!("{:<11}  {}", terminal.provider, terminal.title), Some(Colour::Dim)),
-        });
-        job
+/// Returns the picture of a run: never higher or wider than the window. Sections that do not fit are shown as numbers; jobs
+/// that are worked on are always shown.
+pub(super) fn picture(run: &RunView, terminals: &[Terminal], now: Timestamp, rows: usize, columns: usize) -> Vec<Row> {
+    let mut head = format!("  {}  {}", progress(run), took(now.duration_since(run.created).as_secs()));
+    if run.used.sessions > 0 {
+        head.push_str(&format!("  {}", run.used.cost()));
     }
+    let head = vec![(format!("{} {}", run.kind(), run.id), Some(Colour::Bold)), (head, None)];
+    let mut picture = vec![vec![("─".repeat(columns), Some(Colour::Dim))], head];
+    let yellow = |text: String| vec![(text, Some(Colour::Yellow))];
+    picture.extend(obstacles(run).into_iter().map(yellow));
+    let room = rows.saturating_sub(picture.len() + ABOVE).max(1);
+    picture.extend(fitting(&jobs(run, terminals, now), room, columns));
+    if let RunView::Loop(LoopView { auto_accept: false, .. }) = run {
+        let asks = terminals.iter().find(|terminal| asked(terminal).is_some());
+        picture.extend(asks.map(|asks| yellow(format!("  {} answers it", answers_to(asks, asks.id.as_str())))));
+    }
+    picture.truncate(rows.saturating_sub(1));
+    picture
+}
 
-    fn item(&self, item: &ItemView, doing: Option<&DoingView>) -> Job {
-        let mark = item_mark(item);
-        let mut facts = Vec::new();
-        if let Some(doing) = doing {
-            facts.extend([doing.step.clone(), age(doing.since)]);
-            let plan = self.plans.iter().find(|plan| Some(plan.id) == doing.plan_run);
-            facts.extend(plan.map(tasks_done));
-            facts.extend(doing.session.iter().map(|session| format!("{} {}", session.agent, age(session.since))));
-        }
-        facts.extend(Some(item.cost.clone()).filter(|cost| !cost.is_empty()));
-        let mut job = Job {
-            mark,
-            id: item.item.to_string(),
-            name: item.title.clone().unwrap_or_default(),
-            busy: doing.is_some(),
-            done: matches!(item.standing, Standing::Ended | Standing::Gone),
-            facts: facts.into_iter().map(|fact| (fact, Some(Colour::Dim))).collect(),
-            ..Job::default()
-        };
-        let said = doing.and_then(|doing| doing.session.as_ref()?.doing.clone());
-        job.facts.extend(said.map(|said| (said, None)));
-        if doing.is_none() && item.standing != Standing::Waiting {
-            job.facts.push((item.reason.clone(), mark.1));
-        }
-        job
-    }
+fn of_role(role: Role, view: &LoopView, terminals: &[Terminal]) -> Job {
+    let id = view.terminals.get(&role);
+    let turn = view.turn.as_ref().filter(|turn| Some(&turn.terminal) == id);
+    let mark = if turn.is_some() { ("▸", Some(Colour::Blue)) } else { (" ", None) };
+    let mut job = Job { mark, id: role.to_string(), busy: turn.is_some(), ..Job::default() };
+    let Some(terminal) = terminals.iter().find(|terminal| Some(&terminal.id) == id) else {
+        job.name = if id.is_some() { "gone" } else { "starting" }.to_owned();
+        return job;
+    };
+    let status = terminal.status.status;
+    job.name = format!("{} {status:<19}", glyph(status));
+    job.colours = [turn.map(|_| Colour::Bold), Some(colour_of(status))];
+    job.facts = [age(terminal.status.since), terminal.id.to_string()].map(|fact| (fact, None)).into();
+    let accepts = turn.map(|turn| turn.accepts).filter(|accepts| *accepts > 0);
+    job.facts.extend(accepts.map(|accepts| (format!("{accepts} accepted"), None)));
+    job.facts.push(match asked(terminal) {
+        Some(asks) => (asks, Some(Colour::Yellow)),
+        None => (format!("{:<11}  {}", terminal.provider, terminal.title), Some(Colour::Dim)),
+    });
+    job
+}
 
-    /// Returns all rows as lines of text.
-    pub(super) fn lines(&self, ui: &Ui) -> String {
-        lines(&self.jobs(Timestamp::now()), ui)
+fn of_item(item: &ItemView, doing: Option<&DoingView>) -> Job {
+    let mark = item_mark(item);
+    let mut job = Job {
+        mark,
+        id: item.item.to_string(),
+        name: item.title.clone().unwrap_or_default(),
+        busy: doing.is_some(),
+        done: matches!(item.standing, Standing::Ended | Standing::Gone),
+        ..Job::default()
+    };
+    let mut fact = |fact, colour| job.facts.push((fact, colour));
+    if let Some(doing) = doing {
+        fact(format!("{}  {}", doing.step, age(doing.since)), Some(Colour::Dim));
     }
-
-    /// Returns the picture of the run: never higher or wider than the window. Sections that do not fit are shown as
-    /// numbers; jobs that are worked on are always shown. `screen` is that of the agent whose turn it is.
-    pub(super) fn picture(&self, screen: &str, now: Timestamp, rows: usize, columns: usize) -> Vec<Row> {
-        let mut picture = vec![vec![("─".repeat(columns), Some(Colour::Dim))], head(&self.run, now, columns)];
-        picture.extend(obstacles(&self.run).into_iter().map(|text| vec![(text, Some(Colour::Yellow))]));
-        let mut jobs = self.jobs(now);
-        if let [plan] = &self.plans[..] {
-            jobs.retain(|job| job.busy);
-            jobs.extend(tasks(&plan.tasks, &plan.sessions, now));
-        }
-        let room = rows.saturating_sub(picture.len() + ABOVE).max(1);
-        picture.extend(fitting(&jobs, room, columns));
-        if let RunView::Loop(view) = &self.run {
-            let of_run = |terminal: &&Terminal| view.terminals.values().any(|id| *id == terminal.id);
-            let asks = self.terminals.iter().filter(of_run).find(|terminal| asked(terminal).is_some());
-            if let Some(terminal) = asks.filter(|_| !view.auto_accept) {
-                let text = format!("  {} answers it", answers_to(terminal, terminal.id.as_str()));
-                picture.push(vec![(text, Some(Colour::Yellow))]);
-            }
-            let said: Vec<&str> = screen.lines().filter(|line| says_something(line)).collect();
-            let room = rows.saturating_sub(picture.len() + ABOVE_SCREEN).clamp(3, SCREEN_LINES).min(said.len());
-            let line = |line: &&str| vec![(format!("  │ {}", plain(line)), Some(Colour::Dim))];
-            picture.extend(said[said.len() - room..].iter().map(line));
-        }
-        picture.truncate(rows.saturating_sub(1));
-        picture
+    if !item.cost.is_empty() {
+        fact(item.cost.clone(), Some(Colour::Dim));
     }
+    if let Some(session) = doing.and_then(|doing| doing.session.as_ref()) {
+        fact(format!("{} {}", session.agent, age(session.since)), Some(Colour::Dim));
+        session.doing.iter().for_each(|said| fact(said.clone(), None));
+    }
+    if doing.is_none() && item.standing != Standing::Waiting {
+        fact(item.reason.clone(), mark.1);
+    }
+    job
 }
 
 /// A row of a run: a role of the loop, a task of a plan, or an item of a backlog.
@@ -226,7 +191,7 @@ fn is_done(task: &TaskView) -> bool {
 }
 
 /// Returns how far a plan is.
-pub(super) fn tasks_done(plan: &PlanView) -> String {
+fn tasks_done(plan: &PlanView) -> String {
     format!("{}/{} tasks", plan.tasks.iter().filter(|task| is_done(task)).count(), plan.tasks.len())
 }
 
@@ -291,37 +256,13 @@ fn padded(text: &str, width: usize) -> String {
     text + &room
 }
 
-/// The first row of a picture: what runs, how far it is, since when, at what cost.
-fn head(run: &RunView, now: Timestamp, columns: usize) -> Row {
-    let (name, mut facts) = match run {
-        RunView::Loop(view) => return vec![(loop_head(view), Some(Colour::Bold))],
-        RunView::Plan(view) => (view.name.as_str(), tasks_done(view)),
-        RunView::Backlog(view) => (mode(view.mode), progress(run)),
-    };
-    facts = format!("  {facts}  {}", took(now.duration_since(run.created).as_secs()));
-    if run.used.sessions > 0 {
-        facts.push_str(&format!("  {}", run.used.cost()));
-    }
-    let name = cut(&plain(name), columns.saturating_sub(facts.width()).max(8));
-    vec![(name, Some(Colour::Bold)), (facts, None)]
-}
-
-/// Round, phase and turn. A narrow window cuts the end.
-fn loop_head(view: &LoopView) -> String {
-    let mut head = format!("round {}/{}  {}", view.round, view.max_rounds, view.phase);
-    if let Some(turn) = &view.turn {
-        head.push_str(&format!(", review {}  turn {}  {}", view.cycle, turn.number, age(turn.since)));
-        if turn.accepts > 0 {
-            head.push_str(&format!("  {} accepted", turn.accepts));
-        }
-    }
-    format!("{head}  run {}", view.id)
-}
-
 /// Returns how far a run is.
 pub(super) fn progress(run: &RunView) -> String {
     match run {
-        RunView::Loop(view) => format!("round {}/{}, {}", view.round, view.max_rounds, view.phase),
+        RunView::Loop(view) => {
+            let turn = view.turn.as_ref().map(|turn| format!(", turn {}", turn.number)).unwrap_or_default();
+            format!("round {}/{}, {}{turn}", view.round, view.max_rounds, view.phase)
+        }
         RunView::Plan(view) => tasks_done(view),
         RunView::Backlog(view) if view.items.is_empty() => "nothing in it; `posse auto new` makes an item".into(),
         RunView::Backlog(view) => {
@@ -395,11 +336,6 @@ fn glyph(status: StatusKind) -> char {
         StatusKind::Completed => '✓',
         StatusKind::Error => '✗',
     }
-}
-
-/// Returns whether a line is neither empty nor only a frame.
-fn says_something(line: &str) -> bool {
-    line.chars().any(|c| !c.is_whitespace() && !('\u{2500}'..='\u{259f}').contains(&c))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use posse_core::engine::RunOutcome;
 use posse_core::run::RunStatus;
 
 use super::follow::how_to_continue;
-use super::rows::{RunDetails, mode, obstacles, progress};
+use super::rows::{mode, obstacles, progress};
 use super::{render, sessions};
 use crate::ui::{Cell, Colour, Ui, age, plain};
 
@@ -46,11 +46,6 @@ pub(super) fn table(runs: &[RunView], ui: &Ui) -> String {
         ]
     };
     ui.table(&["ID", "KIND", "STATUS", "AGE", "PROGRESS", "OF", "DOING"], runs.iter().map(row))
-}
-
-/// One run with its jobs.
-pub(super) fn text(details: &RunDetails, ui: &Ui) -> String {
-    facts(&details.run, ui) + &details.lines(ui)
 }
 
 /// One run without its jobs.

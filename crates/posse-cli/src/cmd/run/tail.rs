@@ -9,17 +9,11 @@ use posse_core::auto::messages::{Event as BacklogEvent, StepAnswer};
 use posse_core::backlog::Slug;
 use posse_core::ids::RunId;
 use posse_core::plan::machine::Event as PlanEvent;
+use posse_core::run::Entry;
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::error::Error;
-
-/// A session that an entry starts.
-pub(super) struct StartedSession<'a> {
-    pub(super) name: String,
-    pub(super) agent: &'a str,
-    pub(super) flags: &'a [String],
-}
 
 /// Returns the task or item that an entry is about.
 pub(super) fn about(entry: &EntryView) -> Option<&str> {
@@ -59,68 +53,70 @@ fn task_of(event: &PlanEvent) -> Option<&str> {
     }
 }
 
-/// Returns the session that an entry starts.
-pub(super) fn started_session(entry: &EntryView) -> Option<StartedSession<'_>> {
-    let (name, agent, flags) = match entry {
-        EntryView::Plan(RunEntry::Launched { id, agent, flags, .. }) => (id.to_string(), agent, flags),
-        EntryView::Backlog(RunEntry::Launched { id, agent, flags, .. }) => (id.to_string(), agent, flags),
-        _ => return None,
-    };
-    Some(StartedSession { name, agent, flags })
+/// Returns the name of the session that an entry starts.
+fn started_session(entry: &EntryView) -> Option<String> {
+    match entry {
+        EntryView::Plan(RunEntry::Launched { id, .. }) => Some(id.to_string()),
+        EntryView::Backlog(RunEntry::Launched { id, .. }) => Some(id.to_string()),
+        _ => None,
+    }
 }
 
 /// Something new in a run.
 #[derive(Clone, Debug, Serialize)]
-pub(in crate::cmd) struct TailItem {
+pub(super) struct TailItem {
     #[serde(skip)]
-    pub(super) run: RunId,
+    run: RunId,
     /// Set if it is of the run of an item's plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) plan_run: Option<RunId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
     #[serde(flatten)]
-    pub(in crate::cmd) news: TailNews,
+    pub(super) news: TailNews,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub(in crate::cmd) enum TailNews {
+pub(super) enum TailNews {
     Entry(Box<JournalView>),
-    Said(SessionSaid),
-}
-
-/// An event of a session.
-#[derive(Clone, Debug, Serialize)]
-pub(in crate::cmd) struct SessionSaid {
-    pub(super) session: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<String>,
-    #[serde(flatten)]
-    pub(super) line: SaidLine,
+    /// An event of a session.
+    Said {
+        session: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+        #[serde(flatten)]
+        line: SaidLine,
+    },
 }
 
 impl TailItem {
-    /// The place in the journal, of an entry.
-    pub(super) fn seq(&self) -> Option<i64> {
-        match &self.news {
-            TailNews::Entry(entry) => Some(entry.seq),
-            TailNews::Said(_) => None,
-        }
-    }
-
     pub(super) fn at(&self) -> Timestamp {
         match &self.news {
             TailNews::Entry(entry) => entry.at,
-            TailNews::Said(said) => said.line.at,
+            TailNews::Said { line, .. } => line.at,
         }
     }
 
-    /// The session that begins here, with its path in the API.
-    pub(super) fn session(&self) -> Option<(String, StartedSession<'_>)> {
+    /// The entry, if it is of a run of the loop.
+    pub(super) fn of_loop(&self) -> Option<&Entry> {
+        match &self.news {
+            TailNews::Entry(view) => {
+                if let EntryView::Loop(entry) = &view.entry {
+                    Some(entry)
+                } else {
+                    None
+                }
+            }
+            TailNews::Said { .. } => None,
+        }
+    }
+
+    /// The name of the session that begins here, and its path in the API.
+    pub(super) fn session(&self) -> Option<(String, String)> {
         let TailNews::Entry(entry) = &self.news else { return None };
         let session = started_session(&entry.entry)?;
-        Some((format!("/runs/{}/sessions/{}", self.run, session.name), session))
+        Some((format!("/runs/{}/sessions/{session}", self.run), session))
     }
 }
 
@@ -152,11 +148,6 @@ impl RunTail {
         Self { run, last: 0, about, sessions, read: BTreeMap::new(), plans: BTreeMap::new() }
     }
 
-    /// Returns whether nothing was read yet.
-    pub(super) fn is_at_start(&self) -> bool {
-        self.last == 0
-    }
-
     /// Returns whether there may be something new after this event.
     pub(super) fn concerns(&self, event: &LogEvent) -> bool {
         let own = match &event.body {
@@ -177,7 +168,7 @@ impl RunTail {
         let mut items = Vec::new();
         for (session, read) in &mut self.read {
             for line in said_since(client, &format!("/runs/{run}/sessions/{session}"), &mut read.next).await? {
-                let news = TailNews::Said(SessionSaid { session: session.clone(), task: read.task.clone(), line });
+                let news = TailNews::Said { session: session.clone(), task: read.task.clone(), line };
                 items.push(TailItem { run, plan_run: None, item: read.item.clone(), news });
             }
         }
@@ -218,7 +209,7 @@ impl RunTail {
         if let Some(session) = started_session(entry) {
             let part = about(entry).map(str::to_owned);
             let (task, item) = if matches!(entry, EntryView::Plan(_)) { (part, None) } else { (None, part) };
-            self.read.entry(session.name).or_insert(ReadSession { task, item, next: 0 });
+            self.read.entry(session).or_insert(ReadSession { task, item, next: 0 });
         }
         if let EntryView::Backlog(RunEntry::Happened { event }) = entry
             && let BacklogEvent::PlanBegun { id, run } = &**event
