@@ -1,6 +1,5 @@
 //! `posse auto`: plans, carries out, verifies and archives the items of a backlog.
 
-mod draw;
 mod dry_run;
 pub(super) mod items;
 mod run;
@@ -9,15 +8,12 @@ pub(super) mod write;
 
 use std::path::{Path, PathBuf};
 
-use posse_api::{BacklogView, RunView};
-use posse_core::backlog::BacklogDirs;
-use posse_core::backlog::Slug;
+use posse_core::backlog::{BacklogDirs, Slug};
 use posse_core::plan::config::PlanConfig;
 use posse_files::backlog::{Scan, scan};
 use posse_files::disk::Disk;
 
-use super::run::find::runs_of;
-use crate::client::{self, Client};
+use crate::client;
 use crate::error::{Error, Exit};
 use crate::ui::Ui;
 
@@ -82,13 +78,6 @@ impl Where {
     /// A project whose backlog is where it is configured.
     fn of(project: &Path) -> Self {
         Self { directory: project.to_owned(), backlog_dir: None }
-    }
-
-    /// The newest pipeline of this project. Without a daemon nothing is known.
-    async fn newest(&self) -> Result<Option<BacklogView>, Error> {
-        let Some(mut client) = Client::connect_if_running().await? else { return Ok(None) };
-        let newest = runs_of(&mut client, &self.directory, "&kind=backlog").await?.into_iter().next();
-        Ok(newest.and_then(|run| if let RunView::Backlog(backlog) = run { Some(backlog) } else { None }))
     }
 
     /// Reads the configuration of the project.

@@ -38,7 +38,7 @@ fn every_file_is_shown_with_its_state() {
     let json = env.run(["auto", "items", "--json"]).json();
     assert_eq!(json["items"][0]["item"], "9-foo");
     assert_eq!(json["items"][0]["place"], 1);
-    assert_eq!(json["items"][2]["why"], "waits for 9-foo");
+    assert_eq!(json["items"][2]["reason"], "waits for 9-foo");
     assert_eq!(json["others"][0]["path"], "docs/defect-backlog/broken.md");
     assert!(env.keeper_pid().is_none(), "nothing was started for that");
 }

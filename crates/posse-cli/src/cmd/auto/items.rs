@@ -1,18 +1,19 @@
 //! `posse auto items`: lists the backlog, and the reasons why items are held.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use posse_core::auto;
+use posse_api::{ItemView, RunView};
+use posse_core::auto::Standing;
 use posse_core::backlog::queue::QueueEntry;
-use posse_core::backlog::{BacklogDirs, Dependency, Item, Slug, Status, intake};
+use posse_core::backlog::{BacklogDirs, Kind, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
-use posse_files::backlog::{FoundItem, Scan};
+use posse_files::backlog::{FoundItem, Other, Scan};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Where, draw};
+use super::Where;
+use crate::client::Client;
+use crate::cmd::run::find::runs_of;
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::ui::{Cell, Colour, Ui, plain};
 
 /// List the backlog in the order of work, with the reasons why items are held
 ///
@@ -23,67 +24,22 @@ pub(crate) struct Args {
     place: Where,
 }
 
-/// A file of the backlog, for programs and for people.
+/// A file of the backlog.
 #[derive(Debug, Serialize)]
-pub(super) struct ItemRow<'a> {
-    pub(super) item: &'a Slug,
-    pub(super) path: &'a str,
-    pub(super) title: &'a str,
-    pub(super) kind: &'static str,
-    pub(super) priority: &'static str,
-    pub(super) status: &'a str,
+pub(super) struct ItemRow {
+    #[serde(flatten)]
+    pub(super) view: ItemView,
     /// Its place among those that may be begun, from 1.
     pub(super) place: Option<usize>,
-    /// The reason why it is not begun.
-    pub(super) why: Option<String>,
-    /// The step that is carried out now.
-    pub(super) doing: Option<String>,
     /// The question that will be asked when it is begun.
     pub(super) question: Option<&'static str>,
-    pub(super) waits_for: Vec<&'a Dependency>,
-    pub(super) warnings: &'a [FileProblem],
-}
-
-/// The state of items that only a pipeline knows.
-#[derive(Default)]
-pub(super) struct PipelineKnowledge {
-    /// The items that are worked on, and how far each is.
-    doing: BTreeMap<Slug, String>,
-    /// The items that wait for a person, and why.
-    parked: BTreeMap<Slug, String>,
-}
-
-impl PipelineKnowledge {
-    /// Asks the newest pipeline of the project. Without a daemon nothing is known.
-    async fn of(place: &Where) -> Result<Self, Error> {
-        let items = place.newest().await?.map(|view| view.items).unwrap_or_default();
-        let of = |standing| items.iter().filter(move |item| item.standing == standing);
-        let said = |item: &posse_api::ItemView| (item.item.clone(), item.reason.clone());
-        Ok(Self {
-            doing: of(auto::Standing::InProgress).map(said).collect(),
-            parked: of(auto::Standing::Parked).map(said).collect(),
-        })
-    }
-
-    pub(super) fn queue(&self, scan: &Scan) -> Vec<QueueEntry> {
-        let unfinished: BTreeSet<Slug> = self.doing.keys().cloned().collect();
-        // The file of an item is newer than the pipeline's knowledge: the item may be asked about, or answered.
-        let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Some(Status::Open));
-        let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
-        let parked = self.parked.iter().filter(|(slug, why)| !asked(slug) && !was_asked(why));
-        scan.queue(&unfinished, &parked.map(|(slug, why)| (slug.clone(), why.clone())).collect())
-    }
+    warnings: Vec<FileProblem>,
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let found = args.place.scan()?;
-    let known = PipelineKnowledge::of(&args.place).await?;
-    let queue = known.queue(&found);
-    let mut rows = rows(&found, &queue);
-    rows.iter_mut().for_each(|row| row.doing = known.doing.get(row.item).cloned());
-    let archived = found.archived.len();
-    let answer = json!({ "items": rows, "others": found.others, "archived": archived });
-    ui.answer(&answer, || draw::items(&rows, &found.others, ui));
+    let rows = rows(&found, &known(&args.place).await?);
+    ui.answer(&json!({ "items": rows, "others": found.others }), || text(&rows, ui) + &others(&found.others, ui));
     if rows.is_empty() && found.others.is_empty() {
         let BacklogDirs { defects, features, .. } = args.place.shelves()?;
         ui.say(&format!("no items in {defects} and {features}; `posse auto new defect TITLE` makes one"));
@@ -91,40 +47,115 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-/// In the order of the queue.
-pub(super) fn rows<'a>(scan: &'a Scan, queue: &[QueueEntry]) -> Vec<ItemRow<'a>> {
+/// The items as the newest pipeline of the project knows them. Without a daemon nothing is known.
+async fn known(place: &Where) -> Result<Vec<ItemView>, Error> {
+    let Some(mut client) = Client::connect_if_running().await? else { return Ok(Vec::new()) };
+    let newest = runs_of(&mut client, &place.directory, "&kind=backlog").await?.into_iter().next();
+    Ok(newest.and_then(|run| if let RunView::Backlog(view) = run { Some(view.items) } else { None }).unwrap_or_default())
+}
+
+/// Returns the queue as the files have it, and as a pipeline knows it.
+fn queue(scan: &Scan, known: &[ItemView]) -> Vec<QueueEntry> {
+    let of = |standing| known.iter().filter(move |item| item.standing == standing);
+    // The file of an item is newer than the pipeline's knowledge: the item may be asked about, or answered.
+    let asked = |slug: &Slug| scan.find(slug).is_some_and(|found| found.item.status != Some(Status::Open));
+    let was_asked = |why: &str| why.starts_with(Status::NeedsClarification.as_str());
+    let parked = of(Standing::Parked).filter(|item| !asked(&item.item) && !was_asked(&item.reason));
+    let unfinished = of(Standing::InProgress).map(|item| item.item.clone()).collect();
+    scan.queue(&unfinished, &parked.map(|item| (item.item.clone(), item.reason.clone())).collect())
+}
+
+/// Returns the items in the order of work. `known` is what a pipeline knows of them.
+pub(super) fn rows(scan: &Scan, known: &[ItemView]) -> Vec<ItemRow> {
     let mut left: Vec<&FoundItem> = scan.items.iter().collect();
     let mut place = 0;
     let mut rows = Vec::new();
-    for entry in queue {
+    for entry in queue(scan, known) {
         // Two files may have one name.
         let Some(at) = left.iter().position(|found| found.item.slug == entry.slug && found.item.kind == entry.kind)
         else {
             continue;
         };
         let found = left.remove(at);
-        let why = entry.held.clone();
-        place += usize::from(why.is_none());
-        rows.push(row(found, why.is_none().then_some(place), why));
+        let doing = known.iter().find(|item| item.item == entry.slug && item.standing == Standing::InProgress);
+        let eligible = entry.held.is_none();
+        place += usize::from(eligible);
+        let (standing, reason) = match (entry.held, doing) {
+            (_, Some(doing)) => (Standing::InProgress, doing.reason.clone()),
+            (Some(held), None) => (Standing::Held, held),
+            (None, None) => (Standing::Waiting, "it may be begun".into()),
+        };
+        rows.push(ItemRow {
+            place: eligible.then_some(place),
+            question: intake::question(&found.item).filter(|_| eligible),
+            warnings: found.warnings.clone(),
+            view: ItemView {
+                title: Some(found.item.title.clone()),
+                priority: Some(found.item.priority),
+                ..unread(entry.slug, &found.path, entry.kind, standing, reason)
+            },
+        });
     }
     rows
 }
 
-fn row(found: &FoundItem, place: Option<usize>, why: Option<String>) -> ItemRow<'_> {
-    let item: &Item = &found.item;
-    let question = intake::question(item).filter(|_| why.is_none());
-    ItemRow {
-        item: &item.slug,
-        path: &found.path,
-        title: &item.title,
-        kind: item.kind.as_str(),
-        priority: item.priority.as_str(),
-        status: item.status.map_or("unknown", Status::as_str),
-        place,
-        why,
-        doing: None,
-        question,
-        waits_for: item.depends_on.iter().collect(),
-        warnings: &found.warnings,
+/// An item of which only the file is known.
+pub(super) fn unread(item: Slug, path: &str, kind: Kind, standing: Standing, reason: String) -> ItemView {
+    ItemView {
+        item,
+        path: Some(path.to_owned()),
+        title: None,
+        kind: Some(kind),
+        priority: None,
+        standing,
+        reason,
+        attempts: 0,
+        verifications_failed: 0,
+        cost: String::new(),
     }
+}
+
+fn text(rows: &[ItemRow], ui: &Ui) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = ui.table(&["", "ITEM", "KIND", "PRIORITY", "TITLE"], rows.iter().map(cells));
+    for row in rows {
+        let place = ui.paint(&format!("{}:", row.view.path.as_deref().unwrap_or_default()), Colour::Yellow);
+        text.extend(row.warnings.iter().map(|warning| format!("{place}{}\n", plain(&warning.to_string()))));
+    }
+    text
+}
+
+fn cells(row: &ItemRow) -> Vec<Cell> {
+    let ItemView { item, title, kind, priority, standing, reason, .. } = &row.view;
+    let (mark, colour, note) = match (standing, row.question) {
+        (Standing::InProgress, _) => ("▸".to_owned(), Colour::Blue, Some(reason.as_str())),
+        (Standing::Waiting, None) => (row.place.unwrap_or_default().to_string(), Colour::Green, None),
+        (Standing::Waiting, Some(_)) => ("?".to_owned(), Colour::Yellow, Some("too vague: it will be asked about")),
+        _ => ("–".to_owned(), Colour::Dim, Some(reason.as_str())),
+    };
+    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+    let held = row.place.is_none().then_some(Colour::Dim);
+    let words = [
+        item.to_string(),
+        kind.map(Kind::as_str).unwrap_or_default().to_owned(),
+        priority.map(|priority| priority.as_str().to_owned()).unwrap_or_default(),
+        title.clone().unwrap_or_default() + &note,
+    ];
+    std::iter::once(Cell::new(mark, colour)).chain(words.map(|word| Cell::new(word, held))).collect()
+}
+
+/// Files that are no items, and the reasons.
+pub(super) fn others(others: &[Other], ui: &Ui) -> String {
+    let mut text = String::new();
+    for other in others {
+        let path = ui.paint(&plain(&other.path), Colour::Red);
+        for line in other.why.lines() {
+            // Problems in a file begin with its name and the place.
+            let line = line.strip_prefix(other.path.as_str()).map_or_else(|| format!(": {line}"), str::to_owned);
+            text.push_str(&format!("{path}{}\n", plain(&line)));
+        }
+    }
+    text
 }

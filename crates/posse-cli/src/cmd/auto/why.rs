@@ -1,17 +1,18 @@
 //! Why an item of a backlog stands as it does, with every decision about it.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use posse_api::{ItemView, ProblemKind, WhyView};
 use posse_core::auto::Standing;
 use posse_core::backlog::Slug;
 
-use super::{Where, draw, no_item, slug};
+use super::items::{rows, unread};
+use super::{Where, no_item, slug};
 use crate::client::{self, Client};
 use crate::cmd::audit::encoded;
+use crate::cmd::run::rows::item_mark;
 use crate::error::{Error, Exit};
-use crate::ui::Ui;
+use crate::ui::{Colour, Ui, date_time, plain};
 
 pub(in crate::cmd) async fn run(project: &Path, item: &str, ui: &Ui) -> Result<Exit, Error> {
     let (place, slug) = (Where::of(project), slug(item)?);
@@ -23,7 +24,7 @@ pub(in crate::cmd) async fn run(project: &Path, item: &str, ui: &Ui) -> Result<E
         Some(why) => why,
         None => WhyView { run: None, item: in_files(&slug, &place)?, history: Vec::new() },
     };
-    ui.answer(&why, || draw::why(&why, ui));
+    ui.answer(&why, || text(&why, ui));
     if why.run.is_none() && why.item.standing == Standing::Waiting {
         ui.say("nothing is in its way; no pipeline has worked on it yet");
     }
@@ -35,7 +36,7 @@ async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option
     let directory = encoded(&client::absolute(&place.project()?)?);
     match client.get(&format!("/runs/why?of={directory}&part={slug}")).await {
         Ok(view) => Ok(Some(view)),
-        Err(Error::Refused(problem)) if matches!(problem.kind, ProblemKind::NoRun | ProblemKind::NoItem) => Ok(None),
+        Err(error) if matches!(error.kind(), ProblemKind::NoRun | ProblemKind::NoItem) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -43,24 +44,30 @@ async fn known(client: &mut Client, slug: &Slug, place: &Where) -> Result<Option
 /// Returns what the files say of an item.
 fn in_files(slug: &Slug, place: &Where) -> Result<ItemView, Error> {
     let scan = place.scan()?;
-    let found = scan.find(slug);
-    let other = scan.others.iter().find(|other| other.slug.as_ref() == Some(slug));
-    let queue = scan.queue(&BTreeSet::new(), &BTreeMap::new());
-    let held = queue.into_iter().find(|entry| entry.slug == *slug).and_then(|entry| entry.held);
-    let held = held.or(other.map(|other| other.why.clone()));
-    if found.is_none() && other.is_none() {
-        return Err(no_item(slug));
+    if let Some(row) = rows(&scan, &[]).into_iter().find(|row| row.view.item == *slug) {
+        return Ok(row.view);
     }
-    Ok(ItemView {
-        item: slug.clone(),
-        path: found.map(|found| &found.path).or(other.map(|other| &other.path)).cloned(),
-        title: found.map(|found| found.item.title.clone()),
-        kind: found.map(|found| found.item.kind).or(other.map(|other| other.kind)),
-        priority: found.map(|found| found.item.priority),
-        standing: if held.is_some() { Standing::Held } else { Standing::Waiting },
-        reason: held.unwrap_or_else(|| "it may be begun".into()),
-        attempts: 0,
-        verifications_failed: 0,
-        cost: String::new(),
-    })
+    let other = scan.others.iter().find(|other| other.slug.as_ref() == Some(slug)).ok_or_else(|| no_item(slug))?;
+    Ok(unread(slug.clone(), &other.path, other.kind, Standing::Held, other.why.clone()))
+}
+
+/// An item, with every decision about it.
+fn text(why: &WhyView, ui: &Ui) -> String {
+    let item = &why.item;
+    let (sign, colour) = item_mark(item);
+    let counted = |count: u32, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let facts = [
+        ("title", item.title.clone()),
+        ("file", item.path.clone()),
+        ("cost", Some(item.cost.clone()).filter(|cost| !cost.is_empty())),
+        ("attempts", counted(item.attempts, "failed")),
+        ("verified", counted(item.verifications_failed, "found it wanting")),
+    ];
+    let mut text = format!("{} {}: {}\n", ui.paint(sign, colour), item.item, plain(&item.reason));
+    text.extend(facts.iter().filter_map(|(name, fact)| Some(format!("  {name:<9} {}\n", plain(fact.as_ref()?)))));
+    let line = |line: &posse_api::WhyLine| {
+        format!("{}  {}\n", ui.paint(&date_time(line.at), Colour::Dim), plain(&line.text))
+    };
+    text.extend(why.history.iter().map(line));
+    text
 }
