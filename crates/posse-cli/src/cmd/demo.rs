@@ -4,8 +4,6 @@
 mod ending;
 mod stage;
 
-use std::path::PathBuf;
-
 use posse_api::{Health, RunView, Terminal};
 use posse_core::run::{Entry, RunStatus};
 use rustix::process::{Pid, Signal, kill_process};
@@ -26,21 +24,17 @@ use stage::{Beat, DemoStage};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  posse demo                  watch it
-  posse demo --keep /tmp/d    look afterwards at the answers, the journal and the audit
-  posse demo --fast           do not watch it: a few seconds, for tests")]
+  posse demo           watch it
+  posse demo --fast    do not watch it: a few seconds, for tests")]
 pub(crate) struct Args {
     /// Let the agents think for a moment only
     #[arg(long)]
     fast: bool,
-    /// Keep everything in this directory, which must be new or empty
-    #[arg(long, value_name = "DIRECTORY")]
-    keep: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
     let beat = if args.fast { Beat::FAST } else { Beat::CALM };
-    let stage = DemoStage::build(args.keep.as_deref(), beat)?;
+    let stage = DemoStage::build(beat)?;
     super::on_own_signals(async {
         let result = tokio::select! {
             result = play(&stage, beat, ui) => result.map(Some),
@@ -49,13 +43,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         };
         // Whatever happened, nothing stays behind.
         let tidied = stage.home.end().await;
-        if tidied.is_ok() && result.is_err() && args.keep.is_none() {
+        if tidied.is_ok() && result.is_err() {
             ui.say("the demo is over, and nothing of it stays behind");
         }
         let ending = result?;
         tidied?;
         if let Some(ending) = ending {
-            ui.item(&ending, || ending.text(ui));
+            ui.item(&ending, || ending.text(stage.directory(), ui));
         }
         Ok(Exit::Ok)
     })

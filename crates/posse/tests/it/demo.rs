@@ -1,7 +1,6 @@
 //! The demo: what it promises, and that it leaves nothing.
 
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -88,32 +87,15 @@ fn it_plays_the_whole_loop_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_kept_can_be_looked_at() {
+fn programs_are_told_each_entry_and_the_ending() {
     let env = env();
-    let kept = env.work().join("kept");
-    let shown = env.run(["demo", "--fast", "--json", "--keep", "kept"]).ok();
+    let shown = env.run(["demo", "--fast", "--json"]).ok();
     let lines: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (ending, journal) = lines.split_last().unwrap();
     assert!(journal.len() > 20 && journal.iter().all(|entry| entry["seq"].is_number()), "{journal:#?}");
     assert_eq!((&ending["verdict"], &ending["run"]["status"]), (&"PASS".into(), &"passed".into()));
-    assert_eq!((&ending["kept"], &ending["audit_intact"], &ending["prompts"]), (&true.into(), &true.into(), &8.into()));
+    assert_eq!(ending["prompts"], 8);
     assert_ne!(ending["daemon"]["before"], ending["daemon"]["after"]);
-
-    let answers = fs::read_dir(ending["run"]["files"].as_str().unwrap()).unwrap();
-    let answers = answers.filter(|entry| entry.as_ref().unwrap().file_name().as_bytes().ends_with(b".md")).count();
-    assert_eq!(answers, 8, "one for each turn");
-    let home = home(&kept);
-    assert!(processes(&home).is_empty());
-    let posse = |arguments: &[&str]| {
-        let output = env.command(arguments).env("POSSE_HOME", &home).stdin(Stdio::null()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let audit = posse(&["audit", "show"]);
-    assert!(audit.contains("cargo test") && audit.contains("./greet"), "{audit}");
-    posse(&["stop", "--all"]);
-
-    env.run(["demo", "--fast", "--keep", "kept"]).ends(64).complains(&["is not empty"]);
-    fs::remove_dir_all(paths(&home).runtime).unwrap_or_default();
 }
 
 #[test]

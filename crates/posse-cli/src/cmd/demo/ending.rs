@@ -1,6 +1,7 @@
 //! What happened in the demo, where it is to be seen, and what to try next.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use posse_api::{AuditEntry, AuditVerdict, LoopView};
@@ -21,12 +22,8 @@ pub(super) struct Ending {
     daemon: Killed,
     /// The permissions that were accepted.
     accepted: Vec<Accepted>,
-    audit_intact: bool,
     /// Prompts that arrived, by the agents' own account.
     prompts: usize,
-    /// The directory of the demo.
-    directory: String,
-    kept: bool,
 }
 
 #[derive(Serialize)]
@@ -79,56 +76,39 @@ impl Ending {
             seconds: took.as_secs_f64(),
             daemon,
             accepted: entries.iter().filter_map(Accepted::of).collect(),
-            audit_intact: verdict.intact,
             prompts: prompts.len(),
-            directory: stage.directory.display().to_string(),
-            kept: stage.kept(),
             run,
         })
     }
 
-    pub(super) fn text(&self, ui: &Ui) -> String {
+    pub(super) fn text(&self, directory: &Path, ui: &Ui) -> String {
         let head = |text: &str| ui.paint(text, Colour::Bold);
-        let dim = |text: &str| ui.paint(text, Colour::Dim);
-        let Self { run, directory, .. } = self;
-        let listed = |what: &str, why: &str| format!("  {what:<42} {}", dim(why));
-        let verdict = format!(
-            "{} in round {}: {} turns of five agents in {:.0} s.",
-            ui.paint(self.verdict, Colour::Green),
-            run.round,
-            run.turns,
-            self.seconds
-        );
+        let Self { run, seconds, .. } = self;
+        let verdict = ui.paint(self.verdict, Colour::Green);
+        let verdict =
+            format!("{verdict} in round {}: {} turns of five agents in {seconds:.0} s.", run.round, run.turns);
         if ui.quiet() {
             return verdict;
         }
+        let accepted = self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
+            plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
+        });
         let mut lines = vec![
-            String::new(),
-            verdict,
+            format!("\n{verdict}"),
             format!("{} permissions were accepted. All are in the audit, and it is intact:", self.accepted.len()),
         ];
-        lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
-            plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
-        }));
+        lines.extend(accepted);
         lines.push("The daemon was killed once. No answer was lost, and by the agents' own account".into());
-        lines.push(format!("each of the {} prompts arrived once.", self.prompts));
-        lines.push(String::new());
-        if self.kept {
-            let archive = run.files.strip_prefix(directory).unwrap_or(&run.files).trim_start_matches('/');
-            lines.push(format!("{} {directory}", head("Everything is in")));
-            lines.push(listed(archive, "every answer, in order"));
-            lines.push(listed("project/loop.json, project/prompt.md", "what the run was told"));
-            lines.push(listed("home", "journal, audit, recordings"));
-            lines.push(format!("  POSSE_HOME={directory}/home posse audit show"));
-        } else {
-            lines.push(format!("{} {directory}, and is gone.", head("Everything was in")));
-            lines.push(listed("posse demo --keep DIR", "keeps answers, journal and audit"));
-        }
-        lines.push(String::new());
+        lines.push(format!("each of the {} prompts arrived once.\n", self.prompts));
+        lines.push(format!("{} {}, and is gone.\n", head("Everything was in"), directory.display()));
         lines.push(head("Next, with Claude Code or Codex, installed and logged in"));
-        lines.push(listed("posse launch claude_code --attach", "one agent, in a terminal of its own"));
-        lines.push(listed("posse loop --template > task.md", "a task to be filled in"));
-        lines.push(listed("posse loop --prompt-file task.md --trust", "five agents on it"));
+        for (command, why) in [
+            ("posse launch claude_code --attach", "one agent, in a terminal of its own"),
+            ("posse loop --template > task.md", "a task to be filled in"),
+            ("posse loop --prompt-file task.md --trust", "five agents on it"),
+        ] {
+            lines.push(format!("  {command:<42} {}", ui.paint(why, Colour::Dim)));
+        }
         lines.join("\n")
     }
 }

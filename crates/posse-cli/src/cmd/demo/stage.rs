@@ -39,29 +39,19 @@ impl Beat {
 }
 
 pub(super) struct DemoStage {
-    pub(super) directory: PathBuf,
     pub(super) home: ScratchHome,
-    /// Takes everything away when it goes; nothing, if it is to be kept.
-    temporary: Option<TempDir>,
+    /// Takes everything away when it goes.
+    directory: TempDir,
 }
 
 impl DemoStage {
-    /// Builds it: in this directory, which must be new or empty, or in one that is gone afterwards.
-    pub(super) fn build(keep: Option<&Path>, beat: Beat) -> Result<Self, Error> {
-        let (directory, temporary) = match keep {
-            Some(directory) => (empty(directory)?, None),
-            None => {
-                let made = temporary("posse-demo-")?;
-                (made.path().to_owned(), Some(made))
-            }
-        };
-        let directory = client::real(&directory)?;
-        make(&directory.join("home"))?;
-        let home = ScratchHome::new(&directory.join("home"))?;
-        let stage = Self { directory, home, temporary };
+    /// Builds it in a directory that is gone afterwards.
+    pub(super) fn build(beat: Beat) -> Result<Self, Error> {
+        let directory = temporary("posse-demo-")?;
+        make(&directory.path().join("home"))?;
+        let home = ScratchHome::new(&client::real(directory.path())?.join("home"))?;
+        let stage = Self { home, directory };
         make(&stage.project())?;
-        write(&stage.project().join("loop.json"), CONFIG)?;
-        write(&stage.project().join("prompt.md"), PROMPT)?;
         make(&stage.home.paths.providers())?;
         for (provider, scenario) in SCENARIOS {
             stage.cast(provider, &beat.set(scenario))?;
@@ -69,17 +59,17 @@ impl DemoStage {
         Ok(stage)
     }
 
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub(super) fn project(&self) -> PathBuf {
-        self.directory.join("project")
+        self.directory.path().join("project")
     }
 
     /// The log that the agents write.
     pub(super) fn log(&self) -> PathBuf {
         self.home.paths.home.join("actors.jsonl")
-    }
-
-    pub(super) fn kept(&self) -> bool {
-        self.temporary.is_none()
     }
 
     /// Puts a scripted agent in the place of a real one: the manifest of the user's own says what is run.
@@ -120,18 +110,6 @@ impl DemoStage {
     }
 }
 
-/// A directory with nothing in it that is wanted to stay.
-fn empty(path: &Path) -> Result<PathBuf, Error> {
-    let failed = |error| Error::io(path.display().to_string())(error);
-    if !path.exists() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
-    }
-    if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
-        return Err(Error::usage(format!("{} is not empty: name a new directory", path.display())));
-    }
-    Ok(path.to_owned())
-}
-
 fn make(path: &Path) -> Result<(), Error> {
     std::fs::DirBuilder::new().mode(0o700).create(path).map_err(Error::io(path.display().to_string()))
 }
@@ -142,8 +120,6 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use posse_api::ProblemKind;
-
     use super::*;
 
     #[test]
@@ -155,14 +131,5 @@ mod tests {
                 posse_sim::Scenario::parse(&scenario).unwrap_or_else(|error| panic!("{provider}: {error}"));
             }
         }
-    }
-
-    #[test]
-    fn what_is_in_a_directory_stays_as_it_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let kept = directory.path().join("a/b");
-        assert!(DemoStage::build(Some(&kept), Beat::FAST).unwrap().kept());
-        assert!(kept.join("project/prompt.md").exists());
-        assert!(DemoStage::build(Some(&kept), Beat::FAST).is_err_and(|error| error.kind() == ProblemKind::Usage));
     }
 }

@@ -1,7 +1,6 @@
 //! Programs, files, limits and disk space of this machine. Starts only `git --version` and changes nothing.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -24,8 +23,6 @@ const GIT: &str = "2.38";
 const OPEN_FILES: u64 = 1024;
 /// With fewer not even a few terminals can be kept.
 const FEW_OPEN_FILES: u64 = 128;
-/// Five agents with all their threads, which count too.
-const PROCESSES: u64 = 1000;
 /// Terminals of the kernel that should be left.
 const TERMINALS: u64 = 16;
 /// With less on the disk journals and recordings will soon be in need; with almost nothing new terminals are refused.
@@ -129,26 +126,16 @@ pub(super) fn limits() -> Vec<ReportLine> {
     let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     vec![
         open_files(getrlimit(Resource::Nofile).current),
-        processes(getrlimit(Resource::Nproc).current),
         terminals(number("/proc/sys/kernel/pty/nr").zip(number("/proc/sys/kernel/pty/max"))),
         // Kernels before 6.2 have no such file, and always allow it.
         terminal_input(number("/proc/sys/dev/tty/legacy_tiocsti") != Some(0)),
     ]
 }
 
-/// A limit in words; `None` is no limit, or unknown.
-fn count(limit: Option<u64>) -> String {
-    limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string())
-}
-
 fn open_files(limit: Option<u64>) -> ReportLine {
     let advice = "`ulimit -n 4096`, then `posse stop --all`: what runs keeps the limit it has";
-    line("open files", count(limit)).left(limit, FEW_OPEN_FILES, OPEN_FILES, advice)
-}
-
-fn processes(limit: Option<u64>) -> ReportLine {
-    let advice = "threads count too: `ulimit -u 4096` before agents are started";
-    line("processes", count(limit)).left(limit, 0, PROCESSES, advice)
+    let says = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+    line("open files", says).left(limit, FEW_OPEN_FILES, OPEN_FILES, advice)
 }
 
 /// `pty` is the number of terminals in use, and how many there may be.
@@ -172,24 +159,9 @@ fn terminal_input(types_into_itself: bool) -> ReportLine {
 }
 
 pub(super) fn disk(paths: &Paths) -> Vec<ReportLine> {
-    let database = ["", "-wal", "-shm"].map(|end| {
-        let mut path = OsString::from(paths.database());
-        path.push(end);
-        path.into()
-    });
-    let log = paths.log();
-    let parts = [
-        ("journal", Vec::from(database)),
-        ("log", vec![log.with_extension("log.1"), log]),
-        ("last screens", vec![paths.screens()]),
-        ("recordings", vec![paths.recordings()]),
-        ("plans", vec![paths.plans()]),
-    ];
-    let part =
-        |(what, files): &(&str, Vec<std::path::PathBuf>)| line(*what, bytes(files.iter().map(|path| size(path)).sum()));
     let existing = paths.home.ancestors().find(|path| path.exists());
     let room = existing.and_then(|path| rustix::fs::statvfs(path).ok()).map(|disk| disk.f_bavail * disk.f_frsize);
-    parts.iter().map(part).chain([free(room)]).collect()
+    vec![line("posse", bytes(size(&paths.home))), free(room)]
 }
 
 fn free(room: Option<u64>) -> ReportLine {
@@ -262,8 +234,6 @@ mod tests {
             (open_files(None), Fine, "unlimited", ""),
             (open_files(Some(1023)), Warn, "1023", "ulimit -n"),
             (open_files(Some(127)), Bad, "127", "ulimit -n"),
-            (processes(None), Fine, "unlimited", ""),
-            (processes(Some(999)), Warn, "999", "ulimit -u"),
             (terminals(Some((12, 4096))), Fine, "12 of 4096", ""),
             (terminals(Some((4090, 4096))), Warn, "4090 of 4096", "pty/max"),
             (terminals(Some((4096, 4096))), Bad, "4096 of 4096", "pty/max"),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::Manifest;
 use posse_agents::version::Version;
-use posse_core::words;
 use posse_files::disk::Disk;
 use posse_files::providers::{Listed, Providers};
 use posse_files::versions;
@@ -44,12 +43,17 @@ struct LiveReport {
 #[derive(Debug, Serialize)]
 struct LiveFinding {
     conversation: &'static str,
-    verdict: LiveVerdict,
-    /// The expectation that was not met, or could not be checked.
-    expected: Option<&'static str>,
-    seen: Option<String>,
-    /// The statuses that posse reported, with their reasons, in order.
-    statuses: Vec<String>,
+    /// Null if all fits.
+    difference: Option<LiveDifference>,
+}
+
+/// An expectation that was not met.
+#[derive(Debug, Default, Serialize)]
+struct LiveDifference {
+    expected: &'static str,
+    seen: String,
+    /// The last status that posse reported, with its reason.
+    status: Option<String>,
     /// The rule that the screen was read by.
     rule: Option<String>,
     /// The last rows of the screen.
@@ -58,16 +62,8 @@ struct LiveFinding {
 
 impl LiveFinding {
     fn differs(conversation: &'static str, expected: &'static str, seen: impl Into<String>) -> Self {
-        let (verdict, expected, seen) = (LiveVerdict::Differs, Some(expected), Some(seen.into()));
-        Self { conversation, verdict, expected, seen, statuses: Vec::new(), rule: None, screen: Vec::new() }
-    }
-}
-
-words! {
-    enum LiveVerdict ("verdict") {
-        Fits = "fits",
-        Differs = "differs",
-        Unchecked = "unchecked",
+        let difference = LiveDifference { expected, seen: seen.into(), ..LiveDifference::default() };
+        Self { conversation, difference: Some(difference) }
     }
 }
 
@@ -144,11 +140,7 @@ async fn check(
         return Ok(report);
     };
     let Some(said) = versions::ask(&program, &scratch.environment).await else {
-        let own = versions::ask(&program, &launch::environment()).await;
-        let seen = match own {
-            Some(_) => "it runs only in your own home; if it is a link of a version manager, put the program into PATH",
-            None => "`--version` fails",
-        };
+        let seen = "`--version` fails; if it is a link of a version manager, put the program itself into PATH";
         report.findings.push(LiveFinding::differs("version", "it runs and says its version", seen));
         return Ok(report);
     };
@@ -181,7 +173,7 @@ fn unknown_version(version: Option<&Version>, known: &[Version]) -> Option<Strin
 
 impl LiveReport {
     fn differs(&self) -> bool {
-        self.findings.iter().any(|finding| finding.verdict == LiveVerdict::Differs)
+        self.findings.iter().any(|finding| finding.difference.is_some())
     }
 
     /// `directory` is where the user's manifests are.
@@ -193,22 +185,17 @@ impl LiveReport {
             None => format!("{name} is not installed\n"),
         };
         text.extend(self.notes.iter().map(|note| format!("  {}\n", plain(note))));
-        for finding in &self.findings {
-            let colour = match finding.verdict {
-                LiveVerdict::Fits => Colour::Green,
-                LiveVerdict::Differs => Colour::Red,
-                LiveVerdict::Unchecked => Colour::Yellow,
-            };
-            let verdict = ui.paint(&format!("{:<9}", finding.verdict), colour);
-            text += &format!("  {verdict} {}\n", finding.conversation);
+        for LiveFinding { conversation, difference } in &self.findings {
+            let (word, colour) =
+                if difference.is_some() { ("differs", Colour::Red) } else { ("fits", Colour::Green) };
+            text += &format!("  {} {conversation}\n", ui.paint(&format!("{word:<9}"), colour));
+            let Some(difference) = difference else { continue };
             let mut add = |name: &str, value: &str| text.push_str(&format!("    {name:8} {}\n", plain(value)));
-            finding.expected.iter().for_each(|expected| add("expected", expected));
-            finding.seen.iter().for_each(|seen| add("seen", seen));
-            if finding.verdict == LiveVerdict::Differs {
-                finding.statuses.last().iter().for_each(|status| add("status", status));
-                finding.rule.iter().for_each(|rule| add("rule", rule));
-                finding.screen.iter().for_each(|row| add("screen", &format!("│{row}")));
-            }
+            add("expected", difference.expected);
+            add("seen", &difference.seen);
+            difference.status.iter().for_each(|status| add("status", status));
+            difference.rule.iter().for_each(|rule| add("rule", rule));
+            difference.screen.iter().for_each(|row| add("screen", &format!("│{row}")));
         }
         if self.differs() {
             let file = directory.join(format!("{}.toml", self.provider));
@@ -277,38 +264,36 @@ impl Scratch {
 mod tests {
     use super::*;
 
-    fn report(program: Option<&str>, verdict: Option<LiveVerdict>) -> LiveReport {
-        let finding = |verdict| LiveFinding {
-            conversation: "permission",
-            verdict,
-            expected: Some("waiting_user_answer when it asks for a permission"),
-            seen: Some("it was processing for 10 s".into()),
-            statuses: vec!["idle (rule box.idle)".into(), "processing (a prompt was submitted)".into()],
+    fn report(program: Option<&str>, differs: bool) -> LiveReport {
+        let difference = differs.then(|| LiveDifference {
+            expected: "waiting_user_answer when it asks for a permission",
+            seen: "it was processing for 10 s".into(),
+            status: Some("processing (a prompt was submitted)".into()),
             rule: Some("seed.otherwise".into()),
             screen: vec!["Do you want to proceed?".into(), "❯ 1. Yes\x1b[2J".into()],
-        };
+        });
         LiveReport {
             provider: "mole".into(),
             program: program.map(str::to_owned),
             version: "1.2".parse().ok(),
             notes: Vec::new(),
-            findings: verdict.map(finding).into_iter().collect(),
+            findings: vec![LiveFinding { conversation: "permission", difference }],
         }
     }
 
     #[test]
     fn exit_codes() {
-        let of = |verdict| report(Some("/a"), Some(verdict));
-        let missing = || report(None, None);
-        assert_eq!(exit(&[of(LiveVerdict::Fits), of(LiveVerdict::Unchecked)]), Exit::Ok);
-        assert_eq!(exit(&[of(LiveVerdict::Fits), missing()]), Exit::Missing);
-        assert_eq!(exit(&[missing(), of(LiveVerdict::Differs)]), Exit::Failed);
+        let (fits, differs, missing) =
+            (|| report(Some("/a"), false), || report(Some("/a"), true), || report(None, false));
+        assert_eq!(exit(&[fits()]), Exit::Ok);
+        assert_eq!(exit(&[fits(), missing()]), Exit::Missing);
+        assert_eq!(exit(&[missing(), differs()]), Exit::Failed);
         assert_eq!(exit(&[]), Exit::Missing);
     }
 
     #[test]
     fn difference_is_shown_with_its_evidence() {
-        let text = report(Some("/bin/mole"), Some(LiveVerdict::Differs)).text(Path::new("/c"), &Ui::dull());
+        let text = report(Some("/bin/mole"), true).text(Path::new("/c"), &Ui::dull());
         for part in [
             "mole 1.2 (/bin/mole)\n  differs   permission\n    expected waiting_user_answer",
             "status   processing (a prompt",

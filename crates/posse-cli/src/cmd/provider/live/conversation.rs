@@ -16,7 +16,7 @@ use posse_sim::home::ScriptedHome;
 use posse_sim::model::ModelLog;
 use tokio::time::{Instant, timeout_at};
 
-use super::{LiveFinding, LiveVerdict};
+use super::{LiveDifference, LiveFinding};
 use crate::client::{self, Client, Repeat};
 use crate::error::Error;
 use crate::event_stream::EventStream;
@@ -71,7 +71,6 @@ impl LiveConversation {
 /// The reason why a conversation ended early.
 enum StepFailure {
     Differs(String),
-    Unchecked(&'static str),
     Broken(Error),
 }
 
@@ -136,13 +135,11 @@ impl LiveStage {
 
     /// Plays a conversation until its end or the first step that differs.
     pub(super) async fn play(mut self, conversation: LiveConversation) -> Result<LiveFinding, Error> {
-        let (verdict, seen) = match self.steps(conversation).await {
-            Ok(()) => (LiveVerdict::Fits, None),
-            Err(StepFailure::Differs(seen)) => (LiveVerdict::Differs, Some(seen)),
-            Err(StepFailure::Unchecked(why)) => (LiveVerdict::Unchecked, Some(why.to_owned())),
+        let seen = match self.steps(conversation).await {
+            Ok(()) => return Ok(LiveFinding { conversation: conversation.as_str(), difference: None }),
+            Err(StepFailure::Differs(seen)) => seen,
             Err(StepFailure::Broken(error)) => return Err(error),
         };
-        let expected = seen.is_some().then_some(self.expected);
         // Takes the statuses that no step waited for. What cannot be read is left out: the agent may have exited.
         let _ = self.status_within(Duration::ZERO, |_| false).await;
         let explained = self.client.get::<ExplanationView>(&self.path("/explain")).await.ok();
@@ -150,15 +147,14 @@ impl LiveStage {
         let rows = rows.iter().map(|row| row.trim_end().to_owned()).filter(|row| !row.is_empty());
         let mut screen: Vec<String> = rows.collect();
         screen.drain(..screen.len().saturating_sub(ROWS));
-        Ok(LiveFinding {
-            conversation: conversation.as_str(),
-            verdict,
-            expected,
+        let difference = LiveDifference {
+            expected: self.expected,
             seen,
-            statuses: self.statuses.iter().map(said).collect(),
+            status: self.statuses.last().map(said),
             rule: explained.map(|view| view.explanation.reading.rule),
             screen,
-        })
+        };
+        Ok(LiveFinding { conversation: conversation.as_str(), difference: Some(difference) })
     }
 
     async fn steps(&mut self, conversation: LiveConversation) -> StepResult {
@@ -262,9 +258,7 @@ impl LiveStage {
     async fn answer(&mut self, verb: &str) -> StepResult {
         let dialog = self.statuses.last().and_then(|now| now.dialog.as_ref());
         if dialog.is_none_or(|dialog| dialog.options.is_empty()) {
-            return Err(StepFailure::Unchecked(
-                "posse cannot read this agent's options, so it answers none of its questions",
-            ));
+            return differs("posse cannot read this agent's options, so it answers none of its questions");
         }
         let question: Question = self.client.get(&self.path("/question")).await?;
         let answer = AnswerIn { dialog: question.id, ..AnswerIn::default() };
