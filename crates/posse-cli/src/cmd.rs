@@ -1,6 +1,5 @@
 //! The commands. Each file holds what was typed (`Args` or `Command`), what it does (`run`) and its help.
 
-mod actor;
 mod answer;
 mod attach;
 mod audit;
@@ -11,8 +10,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod explain;
-mod hook;
-mod keep;
+mod internal;
 mod kill;
 mod launch;
 mod logs;
@@ -25,7 +23,6 @@ mod provider;
 mod run;
 mod send;
 mod serve;
-mod session;
 mod show;
 mod stop;
 mod tmux;
@@ -36,6 +33,7 @@ mod surface_tests;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::task::Poll;
 
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -113,12 +111,12 @@ enum Command {
     #[command(hide = true)]
     Keep,
     #[command(hide = true)]
-    Session(session::Args),
+    Session(internal::HeadlessArgs),
     /// Tell the daemon what an agent reports (agents call this)
     #[command(hide = true)]
     Hook,
     #[command(hide = true)]
-    Actor(actor::Args),
+    Actor(internal::ActorArgs),
 }
 
 pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
@@ -150,12 +148,15 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
         Command::Serve(args) => serve::run(&args, ui),
         Command::Stop(args) => on_runtime(stop::run(args, ui)),
         Command::Completions(args) => Ok(completions::run(&args, ui)),
-        Command::Keep => keep::run(),
+        Command::Keep => internal::keep(),
         Command::Profile(command) => profile::run(&command, ui),
         Command::Provider(command) => provider::run(&command, ui),
-        Command::Session(args) => session::run(&args),
-        Command::Hook => Ok(hook::run()),
-        Command::Actor(args) => actor::run(&args),
+        Command::Session(args) => internal::session(&args),
+        Command::Hook => {
+            let _ = internal::hook();
+            Ok(Exit::Ok)
+        }
+        Command::Actor(args) => internal::actor(&args),
     }
 }
 
@@ -163,25 +164,20 @@ pub(crate) fn run(cli: Cli, ui: &Ui) -> Result<Exit, Error> {
 /// holds, such as the user's terminal, is given back.
 fn on_runtime<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -> Result<Exit, Error> {
     let command: BoxedCommand<'a> = Box::pin(command);
-    on_own_signals(until_asked_to_end(command))
-}
-
-/// As `on_runtime`, for a command that has something to do before it ends.
-fn on_own_signals<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -> Result<Exit, Error> {
-    block_on(Box::pin(command))
+    on_own_signals(async {
+        tokio::select! {
+            result = command => result,
+            asked = asked_to_end() => Err(asked),
+        }
+    })
 }
 
 /// A command in a box, so that what runs it is compiled once and not for each command.
 type BoxedCommand<'a> = Pin<Box<dyn Future<Output = Result<Exit, Error>> + 'a>>;
 
-async fn until_asked_to_end(command: BoxedCommand<'_>) -> Result<Exit, Error> {
-    tokio::select! {
-        result = command => result,
-        asked = asked_to_end() => Err(asked),
-    }
-}
-
-fn block_on(command: BoxedCommand<'_>) -> Result<Exit, Error> {
+/// As `on_runtime`, for a command that has something to do before it ends.
+fn on_own_signals<'a>(command: impl Future<Output = Result<Exit, Error>> + 'a) -> Result<Exit, Error> {
+    let command: BoxedCommand<'a> = Box::pin(command);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::io("cannot start"))?;
     let result = runtime.block_on(command);
@@ -195,34 +191,29 @@ async fn asked_to_end() -> Error {
 }
 
 /// The signals that ask us to end, from now on. None that comes while we are busy is lost.
-struct Signals {
-    interrupt: Option<Signal>,
-    terminate: Option<Signal>,
-    hangup: Option<Signal>,
-}
+struct Signals(Vec<(Signal, fn() -> Error)>);
 
 impl Signals {
     fn listen() -> Self {
-        let arrives = |kind| signal(kind).ok();
-        Self {
-            interrupt: arrives(SignalKind::interrupt()),
-            terminate: arrives(SignalKind::terminate()),
-            // Someone who started us with `nohup` wants us to stay.
-            hangup: if ignores_hangups() { None } else { arrives(SignalKind::hangup()) },
+        let mut kinds: Vec<(SignalKind, fn() -> Error)> =
+            vec![(SignalKind::interrupt(), || Error::Interrupted), (SignalKind::terminate(), || Error::Terminated)];
+        // Someone who started us with `nohup` wants us to stay.
+        if !ignores_hangups() {
+            kinds.push((SignalKind::hangup(), || Error::HungUp));
         }
+        Self(kinds.into_iter().filter_map(|(kind, error)| Some((signal(kind).ok()?, error))).collect())
     }
 
     /// The next one, as the error that says so.
     async fn next(&mut self) -> Error {
-        let arrives = async |signal: &mut Option<Signal>| match signal {
-            Some(signal) => signal.recv().await,
-            None => std::future::pending().await,
-        };
-        tokio::select! {
-            _ = arrives(&mut self.interrupt) => Error::Interrupted,
-            _ = arrives(&mut self.terminate) => Error::Terminated,
-            _ = arrives(&mut self.hangup) => Error::HungUp,
-        }
+        std::future::poll_fn(|context| {
+            let mut signals = self.0.iter_mut();
+            match signals.find_map(|(signal, error)| signal.poll_recv(context).is_ready().then_some(*error)) {
+                Some(error) => Poll::Ready(error()),
+                None => Poll::Pending,
+            }
+        })
+        .await
     }
 }
 

@@ -2,25 +2,32 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use posse_term::paths::Paths;
 use tempfile::TempDir;
 
-use crate::client::Client;
+use crate::client::{self, Client};
 use crate::error::Error;
 
-/// The paths of a home below a directory that exists.
+/// A directory that is removed again, with a home of posse in it.
 pub(crate) struct ScratchHome {
+    /// Only its owner may enter it.
+    pub(crate) directory: PathBuf,
     pub(crate) paths: Paths,
+    _directory: TempDir,
 }
 
 impl ScratchHome {
-    pub(crate) fn new(home: &Path) -> Result<Self, Error> {
-        let value = home.as_os_str().to_owned();
-        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| value.clone()))?;
+    pub(crate) fn new(prefix: &str) -> Result<Self, Error> {
+        let private = Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir();
+        let made = made.map_err(Error::io("cannot make a directory"))?;
+        let directory = client::real(made.path())?;
+        let home = directory.join("home").into_os_string();
+        let paths = Paths::resolve(|name| (name == "POSSE_HOME").then(|| home.clone()))?;
         paths.prepare()?;
-        Ok(Self { paths })
+        Ok(Self { directory, paths, _directory: made })
     }
 
     pub(crate) async fn connect(&self) -> Result<Client, Error> {
@@ -41,11 +48,4 @@ impl Drop for ScratchHome {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.paths.runtime);
     }
-}
-
-/// Creates a directory that only its owner may enter, and that is removed again.
-pub(crate) fn temporary(prefix: &str) -> Result<TempDir, Error> {
-    let private = Permissions::from_mode(0o700);
-    let made = tempfile::Builder::new().prefix(prefix).permissions(private).tempdir();
-    made.map_err(Error::io("cannot make a directory"))
 }

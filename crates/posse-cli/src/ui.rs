@@ -323,24 +323,19 @@ pub(crate) fn date_time(at: jiff::Timestamp) -> String {
     format!("{} {}", date(at), clock(at))
 }
 
-/// "4s", "12m", "3h", "2d": how long ago.
+/// How long ago.
 pub(crate) fn age(since: jiff::Timestamp) -> String {
-    let seconds = jiff::Timestamp::now().duration_since(since).as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
+    took(jiff::Timestamp::now().duration_since(since).as_secs())
 }
 
-/// "12s", "1m05s", "2h05m": how long something took.
+/// "12s", "1m05s", "2h05m", "3d04h": how long something took.
 pub(crate) fn took(seconds: i64) -> String {
     let seconds = seconds.max(0);
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3600),
     }
 }
 

@@ -1,6 +1,5 @@
 //! `posse audit`: shows and verifies the record of answers to dialogs.
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -76,8 +75,7 @@ pub(crate) async fn run(command: AuditCommand, ui: &Ui) -> Result<Exit, Error> {
             };
             let entries: Vec<AuditEntry> = client.get(&query(&show, terminal.as_deref())).await?;
             let terminals: Vec<Terminal> = client.get("/terminals").await?;
-            let names = terminals.into_iter().map(|one| (one.id, one.name.to_string())).collect();
-            ui.answer(&entries, || text(&entries, &names, ui));
+            ui.answer(&entries, || entries.iter().map(|entry| text(entry, &terminals, ui)).collect());
             let verdict: AuditVerdict = client.get("/audit/verify").await?;
             if !verdict.intact {
                 ui.warn("this is not as it was written: `posse audit verify` says what was changed");
@@ -184,34 +182,18 @@ fn judged(verdict: &AuditVerdict, ui: &Ui) -> String {
     std::iter::once(head).chain(flaws).collect()
 }
 
-/// The names of the terminals there are.
-type TerminalNames = HashMap<TerminalId, String>;
-
-/// Each answer with its outcome. An outcome whose answer is not among the entries stands alone.
-fn text(entries: &[AuditEntry], names: &TerminalNames, ui: &Ui) -> String {
-    let outcome_of = |seq| entries.iter().filter_map(|entry| entry.outcome.as_ref()).find(|outcome| outcome.of == seq);
-    let shown = |seq| entries.iter().any(|entry| entry.seq == seq);
-    let mut text = String::new();
-    for entry in entries {
-        let mut lines = vec![headline(entry, names, ui)];
-        match (&entry.answering, &entry.outcome) {
-            (Some(answering), _) => {
-                lines.extend(asked(answering, ui));
-                let open = || vec![ui.paint("no outcome yet", Colour::Yellow)];
-                lines.extend(outcome_of(entry.seq).map_or_else(open, |outcome| became(outcome, ui)));
-            }
-            (None, Some(outcome)) if !shown(outcome.of) => lines.extend(became(outcome, ui)),
-            _ => continue,
-        }
-        text.push_str(&lines.join("\n      "));
-        text.push('\n');
-    }
-    text
+/// An answer, or its outcome.
+fn text(entry: &AuditEntry, terminals: &[Terminal], ui: &Ui) -> String {
+    let mut lines = vec![headline(entry, terminals, ui)];
+    lines.extend(entry.answering.iter().flat_map(|answering| asked(answering, ui)));
+    lines.extend(entry.outcome.as_ref().map(|outcome| became(outcome, ui)));
+    lines.join("\n      ") + "\n"
 }
 
-fn headline(entry: &AuditEntry, names: &TerminalNames, ui: &Ui) -> String {
+fn headline(entry: &AuditEntry, terminals: &[Terminal], ui: &Ui) -> String {
     let Who { by, from, role, run, turn, count } = &entry.who;
-    let name = |id: &TerminalId| names.get(id).cloned().unwrap_or_else(|| id.to_string());
+    let known = |id: &TerminalId| terminals.iter().find(|terminal| terminal.id == *id);
+    let name = |id: &TerminalId| known(id).map_or_else(|| id.to_string(), |terminal| terminal.name.to_string());
     let mut who = match (by, from, role) {
         (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
         (By::Terminal, None, _) => "a process in an unknown terminal".to_owned(),
@@ -243,13 +225,13 @@ fn asked(answering: &Answering, ui: &Ui) -> Vec<String> {
     lines
 }
 
-fn became(outcome: &Ended, ui: &Ui) -> Vec<String> {
+fn became(outcome: &Ended, ui: &Ui) -> String {
     let colour = match outcome.end {
         End::Answered => Colour::Green,
         End::Refused => Colour::Yellow,
         End::Uncertain => Colour::Red,
     };
-    vec![format!("{}: {}", ui.paint(outcome.end.as_str(), colour), plain(&outcome.text))]
+    format!("{} ({}): {}", ui.paint(outcome.end.as_str(), colour), outcome.of, plain(&outcome.text))
 }
 
 #[cfg(test)]

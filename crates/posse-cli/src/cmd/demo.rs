@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         let ending = result?;
         tidied?;
         if let Some(ending) = ending {
-            ui.item(&ending, || ending.text(stage.directory(), ui));
+            ui.item(&ending, || ending.text(&stage.home.directory, ui));
         }
         Ok(Exit::Ok)
     })

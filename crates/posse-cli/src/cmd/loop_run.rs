@@ -128,25 +128,17 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
         signal = signals.next() => signal,
     };
     // The run may have begun, and only the answer says which one is to be stopped.
-    if matches!(signal, Error::HungUp) {
-        return Err(signal);
-    }
     ui.say(
         "the daemon was asked for it already: it is stopped as soon as it has begun; Ctrl-C again leaves it alone …",
     );
-    let begun = tokio::select! {
-        begun = answer => begun,
+    let (client, view) = tokio::select! {
+        begun = answer => begun?,
         _ = signals.next() => {
             ui.say("it may go on: `posse run ls` shows it");
             return Err(signal);
         }
     };
-    let (client, view) = match begun {
-        Err(Error::Refused(_)) => return Err(signal),
-        begun => begun?,
-    };
-    let follower = Follower::alone(client, &view, OnSignal::Stop, ui);
-    print_end(&follower.end(signal, signals).await?, ui)
+    print_end(&Follower::alone(client, &view, OnSignal::Stop, ui).end(signal, signals).await?, ui)
 }
 
 async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {

@@ -83,19 +83,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
         ui.answer(&value, || {
             let mut text = String::new();
             if !ui.quiet() {
-                let socket = paths.daemon_socket();
-                let log = paths.log();
-                text = format!(
-                    "the daemon runs (process {pid})\nsocket  {}\nlog     {}\n",
-                    socket.display(),
-                    log.display()
-                );
+                let (socket, log) = (paths.daemon_socket(), paths.log());
+                let (socket, log) = (socket.display(), log.display());
+                text = format!("the daemon runs (process {pid})\nsocket  {socket}\nlog     {log}\n");
             }
             if let Some(Listening { address: Some(address), token_file }) = &listening {
                 text.push_str(&format!("http    http://{address}\n"));
-                if let Some(file) = token_file {
-                    text.push_str(&format!("token   {}\n", file.display()));
-                }
+                text.extend(token_file.iter().map(|file| format!("token   {}\n", file.display())));
             }
             text
         });

@@ -51,7 +51,9 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 async fn known(place: &Where) -> Result<Vec<ItemView>, Error> {
     let Some(mut client) = Client::connect_if_running().await? else { return Ok(Vec::new()) };
     let newest = runs_of(&mut client, &place.directory, "&kind=backlog").await?.into_iter().next();
-    Ok(newest.and_then(|run| if let RunView::Backlog(view) = run { Some(view.items) } else { None }).unwrap_or_default())
+    Ok(newest
+        .and_then(|run| if let RunView::Backlog(view) = run { Some(view.items) } else { None })
+        .unwrap_or_default())
 }
 
 /// Returns the queue as the files have it, and as a pipeline knows it.

@@ -65,9 +65,8 @@ fn text(why: &WhyView, ui: &Ui) -> String {
     ];
     let mut text = format!("{} {}: {}\n", ui.paint(sign, colour), item.item, plain(&item.reason));
     text.extend(facts.iter().filter_map(|(name, fact)| Some(format!("  {name:<9} {}\n", plain(fact.as_ref()?)))));
-    let line = |line: &posse_api::WhyLine| {
-        format!("{}  {}\n", ui.paint(&date_time(line.at), Colour::Dim), plain(&line.text))
-    };
+    let line =
+        |line: &posse_api::WhyLine| format!("{}  {}\n", ui.paint(&date_time(line.at), Colour::Dim), plain(&line.text));
     text.extend(why.history.iter().map(line));
     text
 }

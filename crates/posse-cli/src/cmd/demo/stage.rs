@@ -8,12 +8,11 @@ use posse_api::{LoopIn, RunIn};
 use posse_core::config::{ConfigLayer, LayerSource};
 use posse_core::rounds::Prompt;
 use posse_core::rounds::config::ResolvedRun;
-use tempfile::TempDir;
 
 use crate::client;
 use crate::cmd::{launch, loop_run};
 use crate::error::Error;
-use crate::scratch_home::{ScratchHome, temporary};
+use crate::scratch_home::ScratchHome;
 
 const CONFIG: &str = include_str!("loop.json");
 const PROMPT: &str = include_str!("prompt.md");
@@ -40,17 +39,12 @@ impl Beat {
 
 pub(super) struct DemoStage {
     pub(super) home: ScratchHome,
-    /// Takes everything away when it goes.
-    directory: TempDir,
 }
 
 impl DemoStage {
     /// Builds it in a directory that is gone afterwards.
     pub(super) fn build(beat: Beat) -> Result<Self, Error> {
-        let directory = temporary("posse-demo-")?;
-        make(&directory.path().join("home"))?;
-        let home = ScratchHome::new(&client::real(directory.path())?.join("home"))?;
-        let stage = Self { home, directory };
+        let stage = Self { home: ScratchHome::new("posse-demo-")? };
         make(&stage.project())?;
         make(&stage.home.paths.providers())?;
         for (provider, scenario) in SCENARIOS {
@@ -59,12 +53,8 @@ impl DemoStage {
         Ok(stage)
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        self.directory.path()
-    }
-
-    pub(super) fn project(&self) -> PathBuf {
-        self.directory.path().join("project")
+    fn project(&self) -> PathBuf {
+        self.home.directory.join("project")
     }
 
     /// The log that the agents write.

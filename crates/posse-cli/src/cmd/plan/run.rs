@@ -134,30 +134,29 @@ impl Args {
 
     /// The options that make this run differ from a plain one.
     fn wishes(&self) -> Vec<String> {
-        let value = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
-        let flag = |name: &str, given: bool| given.then(|| name.to_owned());
-        let amount = |name: &str, amount: Option<f64>| amount.map(|amount| format!("{name} {amount}"));
+        let given = |given: bool| given.then(String::new);
+        let amount = |amount: Option<f64>| amount.map(|amount| amount.to_string());
+        let SessionArgs { provider, .. } = &self.sessions;
         let wishes = [
-            value("--only", &self.only),
-            value("--from", &self.from),
-            flag("--single-task", self.single_task),
-            value("--parallel", &self.parallel.map(|workers| workers.to_string())),
-            value("--branch", &self.sessions.branch),
-            flag("--no-sandbox", self.sessions.no_sandbox),
-            flag("--no-wait", self.sessions.no_wait),
-            flag("--skip-smoke", self.skip_smoke),
-            flag("--allow-dirty", self.allow_dirty),
-            value(
-                "--provider",
-                &Some(&self.sessions.provider).filter(|provider| *provider != DEFAULT_PROVIDER).cloned(),
-            ),
-            value("--state", &self.state),
-            amount("--budget-cap", self.sessions.budget_cap),
-            amount("--quota-ceiling", self.quota_ceiling),
-            amount("--max-budget-pct", self.max_budget_pct),
-            amount("--reserved-budget", self.reserved_budget),
+            ("--only", self.only.clone()),
+            ("--from", self.from.clone()),
+            ("--single-task", given(self.single_task)),
+            ("--parallel", self.parallel.map(|workers| workers.to_string())),
+            ("--branch", self.sessions.branch.clone()),
+            ("--no-sandbox", given(self.sessions.no_sandbox)),
+            ("--no-wait", given(self.sessions.no_wait)),
+            ("--skip-smoke", given(self.skip_smoke)),
+            ("--allow-dirty", given(self.allow_dirty)),
+            ("--provider", Some(provider.clone()).filter(|provider| provider != DEFAULT_PROVIDER)),
+            ("--state", self.state.clone()),
+            ("--budget-cap", amount(self.sessions.budget_cap)),
+            ("--quota-ceiling", amount(self.quota_ceiling)),
+            ("--max-budget-pct", amount(self.max_budget_pct)),
+            ("--reserved-budget", amount(self.reserved_budget)),
         ];
-        wishes.into_iter().flatten().chain(self.reset.iter().map(|task| format!("--reset {task}"))).collect()
+        let reset = self.reset.iter().map(|task| ("--reset", Some(task.clone())));
+        let wishes = wishes.into_iter().chain(reset);
+        wishes.filter_map(|(name, value)| Some(format!("{name} {}", value?).trim_end().to_owned())).collect()
     }
 
     /// Refuses options that a run under way was not begun with. The same command again follows the run.

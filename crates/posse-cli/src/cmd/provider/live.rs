@@ -14,12 +14,11 @@ use posse_files::versions;
 use posse_sim::home::{HomeOptions, Maker, ScriptedHome};
 use posse_sim::{ModelServer, Scenario};
 use serde::Serialize;
-use tempfile::TempDir;
 
 use crate::client;
 use crate::cmd::{asked_to_end, launch, on_own_signals};
 use crate::error::{Error, Exit};
-use crate::scratch_home::{ScratchHome, temporary};
+use crate::scratch_home::ScratchHome;
 use crate::ui::{Colour, Ui, plain};
 use conversation::{LiveConversation, LiveStage};
 
@@ -186,8 +185,7 @@ impl LiveReport {
         };
         text.extend(self.notes.iter().map(|note| format!("  {}\n", plain(note))));
         for LiveFinding { conversation, difference } in &self.findings {
-            let (word, colour) =
-                if difference.is_some() { ("differs", Colour::Red) } else { ("fits", Colour::Green) };
+            let (word, colour) = if difference.is_some() { ("differs", Colour::Red) } else { ("fits", Colour::Green) };
             text += &format!("  {} {conversation}\n", ui.paint(&format!("{word:<9}"), colour));
             let Some(difference) = difference else { continue };
             let mut add = |name: &str, value: &str| text.push_str(&format!("    {name:8} {}\n", plain(value)));
@@ -213,18 +211,16 @@ struct Scratch {
     home: ScratchHome,
     environment: BTreeMap<String, String>,
     homes: Vec<ScriptedHome>,
-    _directory: TempDir,
 }
 
 impl Scratch {
     fn new() -> Result<Self, Error> {
-        let directory = temporary("posse-check-")?;
-        let home = ScratchHome::new(directory.path())?;
+        let home = ScratchHome::new("posse-check-")?;
         let mut environment = launch::environment();
         environment.retain(|name, _| KEPT_VARIABLES.split_whitespace().any(|kept| kept == name));
-        let own = directory.path().display().to_string();
-        environment.extend([("HOME".to_owned(), own.clone()), ("POSSE_HOME".to_owned(), own)]);
-        Ok(Self { home, environment, homes: Vec::new(), _directory: directory })
+        environment.insert("HOME".to_owned(), client::absolute(&home.directory)?);
+        environment.insert("POSSE_HOME".to_owned(), client::absolute(&home.paths.home)?);
+        Ok(Self { home, environment, homes: Vec::new() })
     }
 
     /// Copies the user's manifest of this provider, so that it applies here too.

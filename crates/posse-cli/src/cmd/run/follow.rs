@@ -37,24 +37,9 @@ pub(in crate::cmd) enum OnSignal {
     StopGently,
 }
 
-/// Whether a run continues by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunProgress {
-    Continues,
-    /// It needs the environment of a client to continue.
-    NeedsEnvironment,
-    /// It is over, or rests until a user resumes it.
-    Over,
-}
-
-impl RunProgress {
-    pub(super) fn of(run: &RunView) -> Self {
-        match (run.waits, run.is_active()) {
-            (true, _) => Self::NeedsEnvironment,
-            (false, true) => Self::Continues,
-            (false, false) => Self::Over,
-        }
-    }
+/// Returns whether a run is over, or rests until a user resumes it.
+pub(super) fn is_over(run: &RunView) -> bool {
+    !run.is_active() && !run.waits
 }
 
 /// Returns how to continue a run that was left or stopped.
@@ -84,13 +69,6 @@ pub(in crate::cmd) struct Follower<'a, O> {
     client: Client,
     status_area: StatusArea<'a>,
     ui: &'a Ui,
-}
-
-/// A request to stop the run.
-#[derive(Clone, Copy)]
-struct StopWish<'a> {
-    how: StopHow,
-    signal: &'a Error,
 }
 
 impl<'a> Follower<'a, RunWindows> {
@@ -161,12 +139,12 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         };
         self.ui.say(&format!("stopping run {}: {then} …", self.tail.run));
         let mut ended = tokio::select! {
-            ended = timeout(patience, self.stop(StopWish { how, signal: &signal })) => ended.ok(),
+            ended = timeout(patience, self.stop(how, &signal)) => ended.ok(),
             _ = signals.next() => None,
         };
         if ended.is_none() && gently {
             ended = tokio::select! {
-                ended = self.stop(StopWish { how: StopHow::Now, signal: &signal }) => Some(ended),
+                ended = self.stop(StopHow::Now, &signal) => Some(ended),
                 _ = signals.next() => None,
             };
         }
@@ -180,18 +158,18 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 
     /// Asks the daemon to stop the run. A run that is over or rests already refuses, which is as good.
-    async fn send_stop(&mut self, wish: StopWish<'_>) -> Result<(), Error> {
-        let request = StopRun { how: Some(wish.how), why: Some(wish.signal.to_string()) };
-        let stopped = self.client.post(&format!("/runs/{}/stop", self.tail.run), &request, Repeat::Safe).await;
+    async fn send_stop(&mut self, wish: &StopRun) -> Result<(), Error> {
+        let stopped = self.client.post(&format!("/runs/{}/stop", self.tail.run), wish, Repeat::Safe).await;
         match stopped.map(|_: Success| ()) {
             Err(error) if matches!(error.kind(), ProblemKind::Over | ProblemKind::Rests) => Ok(()),
             stopped => stopped,
         }
     }
 
-    async fn stop(&mut self, wish: StopWish<'_>) -> Result<RunView, Error> {
-        self.send_stop(wish).await?;
-        self.follow(Some(wish)).await
+    async fn stop(&mut self, how: StopHow, signal: &Error) -> Result<RunView, Error> {
+        let wish = StopRun { how: Some(how), why: Some(signal.to_string()) };
+        self.send_stop(&wish).await?;
+        self.follow(Some(&wish)).await
     }
 
     /// Fetches the run. Its tasks, and its terminals, are fetched only for the picture and at the end.
@@ -199,7 +177,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         let path = format!("/runs/{}", self.tail.run);
         if !self.ui.interactive() {
             let run: RunView = self.client.get(&format!("{path}?tasks=false")).await?;
-            if RunProgress::of(&run) != RunProgress::Over {
+            if !is_over(&run) {
                 return Ok(run);
             }
         }
@@ -208,7 +186,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         Ok(run)
     }
 
-    async fn follow(&mut self, stopping: Option<StopWish<'_>>) -> Result<RunView, Error> {
+    async fn follow(&mut self, stopping: Option<&StopRun>) -> Result<RunView, Error> {
         loop {
             // Subscribed before reading, so that no change is missed.
             let mut events = self.client.listen(None).await?;
@@ -216,13 +194,12 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             loop {
                 let run = self.show(event.as_ref()).await?;
                 let ends = stopping.is_some() && self.on_signal == OnSignal::Stop;
-                match RunProgress::of(&run) {
-                    RunProgress::Continues => {}
-                    RunProgress::NeedsEnvironment if !ends => self.reattach().await?,
-                    RunProgress::NeedsEnvironment | RunProgress::Over => {
-                        self.status_area.clear();
-                        return Ok(run);
-                    }
+                if is_over(&run) || (run.waits && ends) {
+                    self.status_area.clear();
+                    return Ok(run);
+                }
+                if run.waits {
+                    self.reattach().await?;
                 }
                 event = self.wait(&mut events, &run).await;
                 if event.is_none() {
@@ -233,7 +210,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             sleep(AGAIN).await;
             if let Some(wish) = stopping {
                 self.send_stop(wish).await?;
-            } else if RunProgress::of(&self.view().await?) != RunProgress::Over {
+            } else if !is_over(&self.view().await?) {
                 self.reattach().await?;
             }
         }
@@ -243,7 +220,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     async fn show(&mut self, event: Option<&LogEvent>) -> Result<RunView, Error> {
         let run = self.view().await?;
         // The view may be ahead of the event. When the run is over, the rest is read at once.
-        let event = event.filter(|_| RunProgress::of(&run) == RunProgress::Continues);
+        let event = event.filter(|_| run.is_active() && !run.waits);
         let items = self.tail.next(event, &mut self.client).await?;
         let first_shown = if std::mem::take(&mut self.late) { turn_of(&items) } else { 0 };
         let mut lines = String::new();

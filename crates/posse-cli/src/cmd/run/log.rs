@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::find::{RunArg, Whole, runs, whole};
-use super::follow::RunProgress;
+use super::follow::is_over;
 use super::render::{RunRenderer, details};
 use super::tail::{RunTail, TailItem, TailNews};
 use super::transcript::Extent;
@@ -133,7 +133,7 @@ impl RunLog<'_> {
                 let view: RunView = self.client.get(&format!("/runs/{run}?tasks=false")).await?;
                 // Without the environment a run of the loop stops; others wait for it.
                 let rests = matches!(view, RunView::Loop(_)) && view.waits;
-                let is_over = rests || RunProgress::of(&view) == RunProgress::Over;
+                let is_over = rests || is_over(&view);
                 let items = tail.next(event.as_ref().filter(|_| !is_over), &mut self.client).await?;
                 printed |= !items.is_empty();
                 for item in &items {
