@@ -40,8 +40,7 @@ Examples:
 }
 
 pub(crate) fn run(command: &ProviderCommand, ui: &Ui) -> Result<Exit, Error> {
-    let directory = client::paths()?.providers();
-    let providers = Providers::new(directory.clone());
+    let providers = Providers::new(client::paths()?.providers());
     let mut listed = providers.list(&Disk::of_this_thread());
     match command {
         ProviderCommand::List => {
@@ -50,12 +49,8 @@ pub(crate) fn run(command: &ProviderCommand, ui: &Ui) -> Result<Exit, Error> {
         }
         ProviderCommand::Check { providers: wanted, live } => {
             if let Some(unknown) = wanted.iter().find(|wanted| !listed.iter().any(|listed| listed.id == **wanted)) {
-                let error = providers
-                    .load(&Disk::of_this_thread(), unknown)
-                    .err()
-                    .map(|error| error.to_string())
-                    .unwrap_or_default();
-                return Err(Error::usage(error));
+                let loaded = providers.load(&Disk::of_this_thread(), unknown);
+                loaded.map_err(|error| Error::usage(error.to_string()))?;
             }
             listed.retain(|listed| wanted.is_empty() || wanted.contains(&listed.id));
             let sound = listed.iter().all(|listed| listed.problem.is_none());

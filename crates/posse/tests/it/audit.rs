@@ -80,7 +80,7 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
 
     let text = env.run(["audit", "show", "--terminal", "a"]).ok();
     assert!(text.contains("person: deny") && text.contains("asked: ") && text.contains("rm -r target"), "{text}");
-    assert!(text.contains("answered: the question is gone") && text.contains("  Bash:"), "{text}");
+    assert!(text.contains("answered (1): the question is gone") && text.contains("  Bash:"), "{text}");
     let id = launched["id"].as_str().unwrap();
     env.run(["kill", "a"]).ok();
     for (filter, value, expected) in [

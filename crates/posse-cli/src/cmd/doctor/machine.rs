@@ -23,8 +23,6 @@ const GIT: &str = "2.38";
 const OPEN_FILES: u64 = 1024;
 /// With fewer not even a few terminals can be kept.
 const FEW_OPEN_FILES: u64 = 128;
-/// Terminals of the kernel that should be left.
-const TERMINALS: u64 = 16;
 /// With less on the disk journals and recordings will soon be in need; with almost nothing new terminals are refused.
 const ROOM: u64 = 1 << 30;
 const ALMOST_NOTHING: u64 = 32 << 20;
@@ -43,19 +41,6 @@ pub(super) fn git(said: Option<&str>) -> ReportLine {
         Some(version) if needed.is_some_and(|needed| version >= needed) => line("git", version.to_string()),
         Some(version) => line("git", format!("{version} is too old")).warn(advice),
         None => line("git", format!("its version is unknown: it says {said:?}")).warn(advice),
-    }
-}
-
-/// The locale decides the character set.
-pub(super) fn characters(environment: &BTreeMap<String, String>) -> ReportLine {
-    let advice = "set LANG=C.UTF-8 or another UTF-8 locale: agents draw with such characters";
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment.get(*name));
-    match locale.filter(|locale| !locale.is_empty()) {
-        Some(locale) if ["UTF-8", "utf-8", "utf8", "UTF8"].iter().any(|ending| locale.ends_with(ending)) => {
-            line("characters", locale)
-        }
-        Some(locale) => line("characters", format!("{locale} is not UTF-8")).warn(advice),
-        None => line("characters", "no locale is set").warn(advice),
     }
 }
 
@@ -126,7 +111,6 @@ pub(super) fn limits() -> Vec<ReportLine> {
     let number = |file: &str| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     vec![
         open_files(getrlimit(Resource::Nofile).current),
-        terminals(number("/proc/sys/kernel/pty/nr").zip(number("/proc/sys/kernel/pty/max"))),
         // Kernels before 6.2 have no such file, and always allow it.
         terminal_input(number("/proc/sys/dev/tty/legacy_tiocsti") != Some(0)),
     ]
@@ -136,18 +120,6 @@ fn open_files(limit: Option<u64>) -> ReportLine {
     let advice = "`ulimit -n 4096`, then `posse stop --all`: what runs keeps the limit it has";
     let says = limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
     line("open files", says).left(limit, FEW_OPEN_FILES, OPEN_FILES, advice)
-}
-
-/// `pty` is the number of terminals in use, and how many there may be.
-fn terminals(pty: Option<(u64, u64)>) -> ReportLine {
-    let says = pty.map(|(used, most)| format!("{used} of {most} in use on this machine"));
-    let left = pty.map(|(used, most)| most.saturating_sub(used));
-    line("terminals", says.unwrap_or_else(|| "unknown".into())).left(
-        left,
-        1,
-        TERMINALS,
-        "end some, or raise /proc/sys/kernel/pty/max",
-    )
 }
 
 fn terminal_input(types_into_itself: bool) -> ReportLine {
@@ -186,10 +158,6 @@ mod tests {
     use super::super::line::assert_lines;
     use super::*;
 
-    fn locale(name: &str, value: &str) -> ReportLine {
-        characters(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
-    }
-
     #[test]
     fn programs_are_judged() {
         assert_lines([
@@ -198,10 +166,6 @@ mod tests {
             (git(Some("git version 2.37.9")), Warn, "2.37.9 is too old", "2.38 or newer"),
             (git(Some("got")), Warn, "unknown", "2.38 or newer"),
             (git(None), Warn, "not installed", "2.38 or newer"),
-            (locale("LANG", "en_GB.UTF-8"), Fine, "en_GB.UTF-8", ""),
-            (locale("LC_ALL", "C.utf8"), Fine, "C.utf8", ""),
-            (locale("LC_CTYPE", "C"), Warn, "C is not UTF-8", "LANG=C.UTF-8"),
-            (locale("LANG", ""), Warn, "no locale", "LANG=C.UTF-8"),
         ]);
     }
 
@@ -234,10 +198,6 @@ mod tests {
             (open_files(None), Fine, "unlimited", ""),
             (open_files(Some(1023)), Warn, "1023", "ulimit -n"),
             (open_files(Some(127)), Bad, "127", "ulimit -n"),
-            (terminals(Some((12, 4096))), Fine, "12 of 4096", ""),
-            (terminals(Some((4090, 4096))), Warn, "4090 of 4096", "pty/max"),
-            (terminals(Some((4096, 4096))), Bad, "4096 of 4096", "pty/max"),
-            (terminals(None), Fine, "unknown", ""),
             (terminal_input(false), Fine, "only from outside", ""),
             (terminal_input(true), Warn, "TIOCSTI", "legacy_tiocsti=0"),
             (free(Some(40 << 30)), Fine, "42 GB", ""),

@@ -144,7 +144,6 @@ async fn check(
         return Ok(report);
     };
     report.version = Version::said(&said);
-    report.notes.extend(unknown_version(report.version.as_ref(), &manifest.versions));
     let Some(maker) = Maker::of_provider(&listed.id) else {
         report.notes.push("posse has no scripted model for it: more cannot be checked without an account".into());
         return Ok(report);
@@ -162,12 +161,6 @@ async fn check(
         report.findings.push(scratch.play(&listed.id, conversation, server).await?);
     }
     Ok(report)
-}
-
-fn unknown_version(version: Option<&Version>, known: &[Version]) -> Option<String> {
-    let version = version.filter(|version| !known.is_empty() && !known.contains(version))?;
-    let known: Vec<String> = known.iter().map(Version::to_string).collect();
-    Some(format!("its manifest was written for {}, not for {version}", known.join(", ")))
 }
 
 impl LiveReport {
@@ -299,16 +292,6 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} is missing in:\n{text}");
         }
-    }
-
-    #[test]
-    fn unknown_version_is_reported() {
-        let version = |text: &str| text.parse::<Version>().unwrap();
-        let known = [version("0.145.0"), version("0.166.0")];
-        assert_eq!(unknown_version(Some(&version("0.166.0")), &known), None);
-        let note = unknown_version(Some(&version("0.170.1")), &known).unwrap();
-        assert!(note.contains("0.145.0, 0.166.0, not for 0.170.1"));
-        assert_eq!(unknown_version(Some(&version("1.0")), &[]), None);
     }
 
     #[test]

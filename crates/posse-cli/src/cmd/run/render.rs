@@ -13,7 +13,7 @@ use posse_core::turn::Level;
 
 use super::tail::{TailItem, TailNews, about};
 use super::transcript::{Extent, SessionTranscript};
-use crate::ui::{Colour, Ui, clock, plain};
+use crate::ui::{Colour, Ui, clock, plain, took};
 
 /// The maximum number of values of a flag that are shown.
 const VALUES: usize = 8;
@@ -256,8 +256,7 @@ pub(super) fn step(step: Step) -> &'static str {
 
 /// The last line about a run of the loop.
 pub(in crate::cmd) fn ending(view: &LoopView) -> String {
-    let took = view.changed.duration_since(view.created).as_secs().max(0);
-    let took = format!("{}:{:02} min", took / 60, took % 60);
+    let took = took(view.changed.duration_since(view.created).as_secs());
     let word = match view.status {
         RunStatus::Passed => "PASS",
         RunStatus::Failed => "FAIL",
