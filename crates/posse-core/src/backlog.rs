@@ -6,7 +6,8 @@
 //! - `intake` says whether there is enough in an item to begin, and what to ask if not.
 //! - `edit` is everything that we ever change in the file of an item: its status, our log, our questions, the outcome.
 //! - `names` are the names of the files, and the numbers in them.
-//! - `planner` and `verifier` are what the sessions around a plan are told, `message` what people are told afterwards.
+//! - `planner` and `verifier` are what the sessions around a plan are told, `message` and `report` what people are told
+//!   afterwards.
 //!
 //! What an item says is data, written by anybody. It never becomes an instruction of ours, and what we append to it cannot
 //! be mistaken for something its author wrote.
@@ -29,6 +30,7 @@ mod queue_tests;
 mod read;
 #[cfg(test)]
 mod read_tests;
+pub mod report;
 pub mod verifier;
 
 pub use dirs::BacklogDirs;

@@ -23,6 +23,8 @@ pub enum BadSlug {
     NotMarkdown,
     #[error("a README is not an item; if this is one, give it another name")]
     Readme,
+    #[error("`.report.md` is how reports are called; give it another name")]
+    Report,
     #[error("its name has {0:?} in it; rename it: letters, digits, '_', '-' and '.', the first one no '-' or '.'")]
     Character(char),
     #[error("its name is longer than {SLUG_MAX} bytes; rename it")]
@@ -37,6 +39,9 @@ impl Slug {
         let stem = name.strip_suffix(".md").ok_or(BadSlug::NotMarkdown)?;
         if stem.eq_ignore_ascii_case("readme") {
             return Err(BadSlug::Readme);
+        }
+        if stem.ends_with(".report") {
+            return Err(BadSlug::Report);
         }
         stem.parse()
     }
@@ -126,6 +131,7 @@ mod tests {
             ("notes.txt", BadSlug::NotMarkdown),
             ("README.md", BadSlug::Readme),
             ("readme.md", BadSlug::Readme),
+            ("9-foo.report.md", BadSlug::Report),
             (".hidden.md", BadSlug::Character('.')),
             ("-rf.md", BadSlug::Character('-')),
             ("a b.md", BadSlug::Character(' ')),

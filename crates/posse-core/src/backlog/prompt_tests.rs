@@ -4,11 +4,13 @@ use super::edit::OutcomeBlock;
 use super::edit_tests::block;
 use super::message::message;
 use super::planner::{self, PlannerBrief};
+use super::report::{ItemReport, ReportedTask, markdown};
 use super::verifier::{self, VerifierBrief};
 use super::{Item, ItemOutcome, Kind, read};
-use crate::plan::Plan;
+use crate::plan::budget::{Line, ModelUsage, Phase, Usage};
 use crate::plan::report::Report;
 use crate::plan::verdict::Verdict;
+use crate::plan::{Plan, TaskStatus};
 use crate::prompts::PromptTemplates;
 
 const PATH: &str = "docs/defect-backlog/07-empty-export.md";
@@ -211,4 +213,42 @@ fn the_message_says_how_it_ended() {
         message(&item(TEXT), &block),
         "07-empty-export: done, with warnings (1 h 2 min, $1.23)\nExporting gives an empty file.\ncommits: abc1234"
     );
+}
+
+#[test]
+fn the_report_says_what_was_done() {
+    let item = item(&format!("{TEXT}{LOGGED}"));
+    let block = OutcomeBlock {
+        cost: "$1.23, and 1 session of unknown cost".into(),
+        plan: Some(".posse/plans/07-empty-export.yaml".into()),
+        ..block(ItemOutcome::CompletedWithWarnings)
+    };
+    let tasks = [ReportedTask {
+        id: "1.1".into(),
+        name: "Write | all rows".into(),
+        status: TaskStatus::Verified,
+        attempts: 2,
+        commits: vec!["abc1234".into()],
+    }];
+    let session = |phase, task: Option<&str>, cost_usd, seconds| Line {
+        task: task.map(Into::into),
+        attempt: task.map(|_| 2),
+        phase,
+        agent: "coder".into(),
+        model: task.map(|_| "opus".into()),
+        outcome: "not_run".into(),
+        seconds,
+        usage: Usage { cost_usd, partial: cost_usd == Some(0.25), ..Usage::default() },
+        ..Line::default()
+    };
+    let mut sessions = [
+        session(Phase::Planning, None, None, 59.9),
+        session(Phase::Task, Some("1.1"), Some(0.25), 125.0),
+        session(Phase::Validation, Some("1.1"), Some(0.5), 3725.0),
+        session(Phase::Verification, None, Some(0.75), 0.0),
+    ];
+    sessions[0].usage.models =
+        ["haiku", "sonnet"].map(|model| ModelUsage { model: model.into(), ..Default::default() }).into();
+    let report = ItemReport { item: &item, block: &block, tasks: &tasks, sessions: &sessions };
+    insta::assert_snapshot!("report", markdown(&report));
 }

@@ -35,6 +35,7 @@ fn t91_every_file_is_listed_with_its_state() {
         ("docs/defect-backlog/archive/7-old.md", "# X\n"),
         ("docs/feature-backlog/10-bar.md", "# Bar\n## Dependencies\n- 1-done\n- 2-given-up\n"),
         ("docs/completed-backlog/features/1-done.md", "# Done\n## Status: Completed\n"),
+        ("docs/completed-backlog/features/1-done.report.md", "# Report\n"),
         ("docs/failed-backlog/2-given-up.md", "# X\n## Status: Exhausted\n"),
     ] {
         write(&root, path, text);

@@ -12,6 +12,7 @@ use posse_core::backlog::queue::Shelf;
 use posse_core::backlog::{BacklogDirs, Item, Kind, Slug, Status, read};
 use posse_core::finalize::GitPath;
 use posse_files::backlog::{EditError, TRIES, edit, text};
+use posse_files::replace::replace;
 
 use super::checkout::away;
 use crate::disk::Disk;
@@ -39,6 +40,8 @@ pub(crate) struct ItemPlace<'a> {
 pub(crate) struct ArchiveRequest<'a> {
     pub(crate) place: ItemPlace<'a>,
     pub(crate) block: &'a OutcomeBlock,
+    /// Writes the report that goes beside the archived item. A report that is there stays.
+    pub(crate) report: &'a (dyn Fn(&Item) -> String + Sync),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,9 +97,17 @@ pub(crate) async fn archive(disk: &Disk, request: &ArchiveRequest<'_>) -> Result
             request.move_in(disk, &source, &mut warnings)?
         }
     };
+    let report = format!("{}.report.md", path.strip_suffix(".md").unwrap_or(&path));
+    let file = place.project.join(&report);
+    if !disk.exists(&file)
+        && let Some(item) = place.item(disk, &path)
+    {
+        replace(disk, &file, &(request.report)(&item)).map_err(failed(&report))?;
+    }
     let Some(tree) = tree else { return Ok(Done { path, commit: None, warnings }) };
-    let gone = (!disk.exists(&source)).then_some(place.source);
-    let commit = place.commit(&tree, &path, gone, &request.message(&path)).await?;
+    let add: Vec<&str> = [path.as_str()].into_iter().chain(disk.exists(&file).then_some(report.as_str())).collect();
+    let gone: Vec<&str> = if disk.exists(&source) { Vec::new() } else { vec![place.source] };
+    let commit = place.commit(&tree, &path, (&add, &gone), &request.message(&path)).await?;
     Ok(Done { path, commit, warnings })
 }
 
@@ -196,21 +207,24 @@ impl ItemPlace<'_> {
         items.is_some_and(same)
     }
 
-    /// Commits the item at `path` and that it is `gone` from its old place, and nothing else. What git ignores stays out of it.
+    /// Commits what was added and removed, and nothing else. What git ignores stays out of it. The item is at `path`.
     async fn commit(
         &self,
         tree: &WorkTree,
         path: &str,
-        gone: Option<&str>,
+        (add, gone): (&[&str], &[&str]),
         message: &str,
     ) -> Result<Option<String>, ArchiveError> {
         let not_committed = |error| ArchiveError::NotCommitted { path: path.to_owned(), error };
         let within = |path: &str| tree.path_of(&self.project.join(path)).map_err(not_committed);
-        let mut added: Vec<GitPath> = vec![within(path)?];
-        if tree.ignores(&added[0]).await.map_err(not_committed)? {
-            added.clear();
+        let mut added: Vec<GitPath> = Vec::new();
+        for path in add {
+            let path = within(path)?;
+            if !tree.ignores(&path).await.map_err(not_committed)? {
+                added.push(path);
+            }
         }
-        let gone: Vec<GitPath> = gone.into_iter().map(within).collect::<Result<_, _>>()?;
+        let gone: Vec<GitPath> = gone.iter().map(|path| within(path)).collect::<Result<_, _>>()?;
         let _alone = tree.alone().await;
         let mut commit = Err(GitError::Moved);
         for _ in 0..TRIES {

@@ -17,16 +17,18 @@ use crate::git::test_repo::{TestRepo, wait_for_gits, write};
 const SOURCE: &str = "docs/defect-backlog/7-foo.md";
 const TEXT: &str = "# Foo\n\n## Status: Open\n\n## Summary\nIt is broken.\n";
 const TARGET: &str = "docs/completed-backlog/defects/7-foo.md";
+const REPORT: &str = "docs/completed-backlog/defects/7-foo.report.md";
 
 /// How far a call came that was killed.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 enum Step {
     OutcomeWritten,
     Moved,
+    ReportWritten,
     Committed,
 }
 
-const STEPS: [Step; 3] = [Step::OutcomeWritten, Step::Moved, Step::Committed];
+const STEPS: [Step; 4] = [Step::OutcomeWritten, Step::Moved, Step::ReportWritten, Step::Committed];
 
 fn block(outcome: ItemOutcome, run: &str) -> OutcomeBlock {
     OutcomeBlock {
@@ -73,7 +75,8 @@ async fn archive_it(repo: &TestRepo, block: &OutcomeBlock) -> Result<Done, Archi
 
 async fn archive_in(root: &Path, block: &OutcomeBlock) -> Result<Done, ArchiveError> {
     let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
-    archive(DISK, &ArchiveRequest { place: place(root, &shelves, &slug), block }).await
+    let report = |item: &posse_core::backlog::Item| format!("# Report on {}\n", item.title);
+    archive(DISK, &ArchiveRequest { place: place(root, &shelves, &slug), block, report: &report }).await
 }
 
 /// What a call leaves that was killed after this step.
@@ -83,6 +86,9 @@ async fn killed_after(step: Step, repo: &TestRepo, block: &OutcomeBlock) {
     if step >= Step::Moved {
         write(&repo.root, TARGET, &repo.read(SOURCE).unwrap());
         repo.remove(SOURCE);
+    }
+    if step >= Step::ReportWritten {
+        write(&repo.root, REPORT, "# Report on Foo\n");
     }
     if step == Step::Committed {
         archive_it(repo, block).await.unwrap();
@@ -103,11 +109,11 @@ fn commits(repo: &TestRepo) -> usize {
 fn assert_archived(repo: &TestRepo, before: usize, users_before: &[String]) {
     assert_eq!(commits(repo), before + 1, "one commit");
     let changed = repo.git(&["show", "--name-status", "--no-renames", "--format=%s", "HEAD"]);
-    assert_eq!(changed, format!("archive 7-foo: completed\n\nA\t{TARGET}\nD\t{SOURCE}"));
+    assert_eq!(changed, format!("archive 7-foo: completed\n\nA\t{TARGET}\nA\t{REPORT}\nD\t{SOURCE}"));
     assert_eq!(repo.read(SOURCE), None);
     let text = repo.read(TARGET).unwrap();
     assert!(text.contains("## Status: Fixed") && text.matches("## Outcome (posse)").count() == 1, "{text}");
-    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET]), "", "the index follows");
+    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET, REPORT]), "", "the index follows");
     assert_eq!(users(repo), users_before, "nothing of the user's");
 }
 
@@ -177,6 +183,7 @@ async fn another_item_of_the_name_is_not_overwritten() {
     }
     assert_eq!(repo.read(TARGET), first);
     assert!(repo.read("docs/completed-backlog/defects/7-foo-2.md").unwrap().contains("another way"));
+    assert!(repo.read("docs/completed-backlog/defects/7-foo-2.report.md").is_some());
 }
 
 #[tokio::test]
@@ -213,7 +220,7 @@ async fn another_branch_gets_nothing() {
     let (before, theirs) = (commits(&repo), users(&repo));
     // In the middle of it: nothing is committed there, and the rest is done when they are back.
     let branch = |name: &str| repo.git(&["symbolic-ref", "HEAD", &format!("refs/heads/{name}")]);
-    killed_after(Step::Moved, &repo, &block).await;
+    killed_after(Step::ReportWritten, &repo, &block).await;
     branch("feature");
     let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(matches!(error, ArchiveError::Away(_)), "{error}");
@@ -292,7 +299,8 @@ fn commit_that_nobody_waits_for_keeps_its_index() {
     fs::write(&may_end, "\n").unwrap();
     wait_for_gits(&repo.root);
     assert_eq!(commits(&repo), before + 1);
-    assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), files, "the item moved");
+    // The item moved, and its report came.
+    assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]).lines().count(), files + 1);
 }
 
 /// How the user has the item.
@@ -333,7 +341,7 @@ async fn play(item: Item, kills: &[u64]) {
     assert_eq!(commits(&repo), before + 1, "one commit");
     let changed = repo.git(&["show", "--name-only", "--no-renames", "--format=", "HEAD"]);
     assert!(changed.lines().all(|path| path.contains("7-foo")), "{changed}");
-    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET]), "");
+    assert_eq!(repo.git(&["status", "--porcelain", "--", SOURCE, TARGET, REPORT]), "");
     assert!(repo.read(SOURCE).is_none() && repo.read(TARGET).is_some());
     assert_eq!(users(&repo), theirs);
 }

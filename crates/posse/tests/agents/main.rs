@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asking;
+mod auto_run;
 mod live;
 mod loop_run;
 mod plan_run;

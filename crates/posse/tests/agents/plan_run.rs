@@ -15,20 +15,20 @@ const COUNT: &str = "wc -l < \"$NOTES_FILE\" | tr -d ' '";
 const COUNT_TEST: &str = "./notes add buy milk\n[ \"$(./notes count)\" = 1 ]";
 
 /// One conversation: found by something that only this session is told, then these turns.
-fn session(opening: &str, turns: &[String]) -> Scenario {
+pub(crate) fn session(opening: &str, turns: &[String]) -> Scenario {
     let turns: String = turns.iter().map(|steps| format!("[[turn]]\nsteps = [{steps}]\n")).collect();
     Scenario::parse(&format!("opening = {opening:?}\n{turns}")).unwrap()
 }
 
-fn write(path: &str, content: &str) -> String {
+pub(crate) fn write(path: &str, content: &str) -> String {
     format!("{{ write = {{ path = {path:?}, text = {content:?} }} }}")
 }
 
-fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     format!("{{ say = {text:?} }}")
 }
 
-fn report(task: &str) -> String {
+pub(crate) fn report(task: &str) -> String {
     text(&format!(
         "Done.\n```json\n{{\"task_id\": \"{task}\", \"status\": \"completed\", \"message\": \"it is there\"}}\n```"
     ))

@@ -7,8 +7,8 @@ use posse_core::auto::evidence::{Evidence, Place};
 use posse_core::auto::messages::{Candidate, StepId};
 use posse_core::backlog::edit::OutcomeBlock;
 use posse_core::backlog::queue::Shelf;
-use posse_core::backlog::{ItemOutcome, message};
-use posse_core::plan::TaskStatus;
+use posse_core::backlog::report::{ItemReport, ReportedTask, markdown};
+use posse_core::backlog::{Item, ItemOutcome, message};
 use posse_core::visible::lasted;
 use posse_files::backlog::scan;
 
@@ -19,20 +19,28 @@ use crate::backlog::archive::{ArchiveError, ArchiveRequest, archive};
 use crate::disk::Disk;
 use crate::git::WorkTree;
 use crate::run::{Executor, StepError};
+use crate::store::UsageOf;
 
 impl Executor<BacklogWork> {
     /// The tasks of the plan of an item, and their commits.
-    pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<(String, TaskStatus)>, Vec<String>), StepError> {
+    pub(super) async fn plan_state(&self, id: &StepId) -> Result<(Vec<ReportedTask>, Vec<String>), StepError> {
         let file = plan_file(&self.spec, &id.item);
         let (plan, state) = self.sessions.app.plans.state_of_plan(&file.to_string_lossy()).await?;
-        let mut commits = Vec::new();
-        let mut statuses = Vec::new();
-        for task in plan.tasks() {
-            let record = state.get(&task.id).cloned().unwrap_or_default();
-            statuses.push((task.id.to_string(), record.status));
-            commits.extend(record.commits);
-        }
-        Ok((statuses, commits))
+        let rows: Vec<ReportedTask> = plan
+            .tasks()
+            .map(|task| {
+                let record = state.get(&task.id).cloned().unwrap_or_default();
+                ReportedTask {
+                    id: task.id.to_string(),
+                    name: task.name.clone(),
+                    status: record.status,
+                    attempts: record.attempts,
+                    commits: record.commits,
+                }
+            })
+            .collect();
+        let commits = rows.iter().flat_map(|row| row.commits.clone()).collect();
+        Ok((rows, commits))
     }
 
     pub(super) async fn changes(&self, commits: &[String]) -> String {
@@ -48,7 +56,7 @@ impl Executor<BacklogWork> {
 
     pub(super) async fn gather(&self, disk: &Disk, id: &StepId, candidate: &Candidate) -> Evidence {
         let (plan, commits) = match self.plan_state(id).await {
-            Ok((statuses, commits)) => (Ok(statuses), commits),
+            Ok((rows, commits)) => (Ok(rows.into_iter().map(|row| (row.id, row.status)).collect()), commits),
             Err(error) => (Err(error.to_string()), Vec::new()),
         };
         let item = if !disk.exists(&self.project(&candidate.path)) {
@@ -87,7 +95,11 @@ impl Executor<BacklogWork> {
         memory: &Memory,
         (outcome, reason, after): (ItemOutcome, String, u32),
     ) -> Result<(String, String), ArchiveError> {
-        let (_, commits) = self.plan_state(id).await.unwrap_or_default();
+        let (rows, commits) = self.plan_state(id).await.unwrap_or_default();
+        let (project, item) = (Some(self.spec.directory.clone()), Some(id.item.to_string()));
+        let sessions = self.sessions.app.plans.usage(UsageOf { project, item, ..UsageOf::default() }).await;
+        let sessions = sessions.inspect_err(|error| tracing::warn!("what was spent cannot be read: {error}"));
+        let sessions = sessions.unwrap_or_default();
         let plan = disk.exists(&plan_file(&self.spec, &id.item)).then(|| plan_path(&self.spec, &id.item));
         let now = crate::now();
         let told_by = StepId { item: id.item.clone(), number: after };
@@ -101,8 +113,9 @@ impl Executor<BacklogWork> {
             commits,
             plan,
         };
+        let report = |item: &Item| markdown(&ItemReport { item, block: &block, tasks: &rows, sessions: &sessions });
         let place = item_in_project(&self.spec, candidate.kind, &id.item, &candidate.path);
-        let done = archive(disk, &ArchiveRequest { place, block: &block }).await?;
+        let done = archive(disk, &ArchiveRequest { place, block: &block, report: &report }).await?;
         let archived = self.subject(disk, &Candidate { path: done.path.clone(), ..candidate.clone() });
         let message = archived.map_or_else(|_| String::new(), |archived| message::message(&archived.item, &block));
         for warning in done.warnings {

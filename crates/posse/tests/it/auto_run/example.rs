@@ -102,12 +102,16 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     assert!(scene.file("tests/line_break.test").is_some() && scene.file("commands/add.sh").unwrap().contains("tr "));
     assert_eq!(scene.names("docs/defect-backlog"), Vec::<String>::new());
     assert_eq!(scene.names("docs/feature-backlog"), ["2-remove.md"]);
-    assert_eq!(scene.names("docs/completed-backlog/defects"), ["1-line-break.md"]);
+    assert_eq!(scene.names("docs/completed-backlog/defects"), ["1-line-break.md", "1-line-break.report.md"]);
     let item = scene.file("docs/completed-backlog/defects/1-line-break.md").unwrap();
     for part in
-        ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "- Cost: 1.00 USD"]
+        ["## Status: Fixed", "### Verification #1", "**Verdict: PASS**", "- [x] S1: one note", "## Outcome (posse)"]
     {
         assert!(item.contains(part), "{part}: {item}");
+    }
+    let report = scene.file("docs/completed-backlog/defects/1-line-break.report.md").unwrap();
+    for part in ["# Report: A note with a line break becomes two", "1.00 USD", "Do it", "4 of 4 points hold"] {
+        assert!(report.contains(part), "{part}: {report}");
     }
     // Each commit has what it is about, and nothing else.
     let commits = commits_since(&scene, first.trim());
@@ -115,9 +119,9 @@ fn an_item_of_the_example_goes_from_its_plan_to_the_archive() {
     assert_eq!(commits.len(), 3, "{commits:#?}");
     assert!(commits[0].ends_with(&format!("docs/plans/{design}")), "{commits:#?}");
     assert!(commits[1].ends_with("commands/add.sh tests/line_break.test"), "{commits:#?}");
-    assert!(commits[2].contains("docs/completed-backlog/defects/1-line-break.md"), "{commits:#?}");
+    assert!(commits[2].contains("docs/completed-backlog/defects/1-line-break.report.md"), "{commits:#?}");
     let work = scene.git(&["log", "-1", "--no-merges", "--format=%H", "--", "commands/add.sh"]);
-    assert!(item.contains(work.trim()), "{item}");
+    assert!(report.contains(work.trim()), "{report}");
 
     // What is the user's stays: the index, the checkout, the branch. Nothing is left behind but the plan.
     assert_eq!(scene.git(&["ls-files", "--stage", "USAGE.md"]), staged);

@@ -23,9 +23,9 @@ fn a_cap_is_for_everything_that_is_done() {
     assert_eq!(scene.claude.sessions(), 6);
 }
 
-/// The cost is that of every session: planners, tasks, validators and verifiers.
+/// Beside the item lies what was done by whom, for how much; who is not looking is told the sum of it.
 #[test]
-fn the_message_has_outcome_cost_and_commits() {
+fn the_report_has_every_session_and_the_message_has_outcome_cost_and_commits() {
     let scene = Scene::new(&["1-bug"]);
     scene.does("1-bug");
     scene.claude.play("verify.1", WANTING);
@@ -35,6 +35,29 @@ fn the_message_has_outcome_cost_and_commits() {
     let command = ["sh", "-c", &format!("text=$(cat); printf '%s\\n' \"$text\" >> {}", told.display())];
     let id = scene.begin(&json!({ "notifications": { "command": command } }));
     scene.ends(&id, "verified", "1 done");
+    let report = scene.file("docs/completed-backlog/defects/1-bug.report.md").unwrap();
+    let rows: Vec<Vec<&str>> = report
+        .lines()
+        .skip_while(|line| *line != "## Sessions")
+        .filter(|line| line.starts_with("| ") && line.ends_with("USD |"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let who: Vec<String> = rows.iter().map(|row| format!("{}: {}, {}", row[0], row[1], row[4])).collect();
+    assert_eq!(
+        who,
+        [
+            "plan: planner, done",
+            "task do-1-bug: coder, done",
+            "validation of do-1-bug: validator, pass",
+            "verification: verifier, fail",
+            "plan: planner, done",
+            "task do-1-bug: coder, done",
+            "validation of do-1-bug: validator, pass",
+            "verification: verifier, pass",
+        ],
+        "{report}"
+    );
+    assert!(report.contains("\n8 sessions, 2.00 USD.\n") && report.contains("| Cost | 2.00 USD |"), "{report}");
     let again = scene.claude.called("plan", 2).unwrap();
     assert!(again.prompt.contains("S1: it is still there"), "{}", again.prompt);
     let finished = when("it is told", || {
