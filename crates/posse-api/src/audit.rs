@@ -44,17 +44,7 @@ pub struct AuditVerdict {
     pub entries: u64,
     /// The hash of the last entry: who keeps it elsewhere can tell later that nothing up to here was changed.
     pub hash: Option<String>,
-    pub flaws: Vec<AuditFlaw>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct AuditFlaw {
-    /// `changed`, `rewritten`, `missing`, `added`, `moved` or `unvouched`.
-    pub kind: String,
-    /// The first and the last entry it is about.
-    pub from: i64,
-    pub to: i64,
-    pub text: String,
+    pub flaws: Vec<Flaw>,
 }
 
 impl From<(Entry, String)> for AuditEntry {
@@ -65,12 +55,5 @@ impl From<(Entry, String)> for AuditEntry {
         };
         let Note { at, terminal, name, who, .. } = note;
         Self { seq, at: at.timestamp(), terminal, name, who, answering, outcome, hash }
-    }
-}
-
-impl From<&Flaw> for AuditFlaw {
-    fn from(flaw: &Flaw) -> Self {
-        let (from, to) = flaw.entries();
-        Self { kind: flaw.kind().into(), from, to, text: flaw.to_string() }
     }
 }

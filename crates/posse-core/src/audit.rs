@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use chain::{BadHash, Chain, Flaw, Hash, Head, Mark, Row, Verifier};
+pub use chain::{BadHash, Chain, Flaw, FlawKind, Hash, Mark, Row, Verifier};
 
 use crate::delivery::{Unanswered, Verified, Wish};
 use crate::detect::dialog::Dialog;
@@ -206,7 +206,6 @@ pub struct Note {
     pub step: Step,
 }
 
-/// What stands in the audit. Numbers count from 1 without a gap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub seq: i64,

@@ -33,8 +33,6 @@ mod outcome;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod simulation;
-#[cfg(test)]
 mod tables;
 #[cfg(test)]
 mod testing;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use posse_api::AuditVerdict;
 use posse_core::audit::anchor::{Anchored, compare};
-use posse_core::audit::{Flaw, Mark};
+use posse_core::audit::{FlawKind, Mark};
 use posse_files::child::ends_within;
 use posse_files::operator::{AnchorRule, Operator};
 use posse_term::config_files::ConfigFileError;
@@ -113,16 +113,16 @@ pub fn verify(
     let mut flaws = compare(&anchored, &home, &hashes);
     for _ in 0..ANCHOR_LOOKS {
         // Entries of this very moment may still be on their way to the anchor.
-        if !flaws.iter().any(|flaw| matches!(flaw, Flaw::Unanchored { .. })) {
+        if !flaws.iter().any(|flaw| flaw.kind == FlawKind::Unanchored) {
             break;
         }
         disk.sleep(ANCHOR_LOOK);
         anchored = read()?;
-        flaws.retain(|flaw| !matches!(flaw, Flaw::Unanchored { .. }));
+        flaws.retain(|flaw| flaw.kind != FlawKind::Unanchored);
         let later = compare(&anchored, &home, &hashes);
-        flaws.extend(later.into_iter().filter(|flaw| matches!(flaw, Flaw::Unanchored { .. })));
+        flaws.extend(later.into_iter().filter(|flaw| flaw.kind == FlawKind::Unanchored));
     }
-    let all = checked.flaws.iter().chain(&flaws).copied().collect();
+    let all = checked.flaws.iter().chain(&flaws).cloned().collect();
     Ok(store::Checked { flaws: all, ..checked }.into())
 }
 

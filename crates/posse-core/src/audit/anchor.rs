@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Flaw, Hash, Mark};
+use super::{Flaw, FlawKind, Hash, Mark};
 use crate::time::Wall;
 
 /// Begins what is anchored. Log daemons put their own words before it.
@@ -45,15 +45,15 @@ pub fn compare(anchored: &[Anchored], home: &str, hashes: &BTreeMap<i64, Hash>) 
         .iter()
         .filter_map(|mark| match hashes.get(&mark.seq) {
             Some(hash) if *hash == mark.hash => None,
-            Some(_) => Some(Flaw::NotAsAnchored { entry: mark.seq }),
-            None => Some(Flaw::AnchoredMissing { entry: mark.seq }),
+            Some(_) => Some(Flaw::of(FlawKind::NotAsAnchored, mark.seq)),
+            None => Some(Flaw::of(FlawKind::AnchoredMissing, mark.seq)),
         })
         .collect();
     let last_anchored = ours.iter().map(|mark| mark.seq).max().unwrap_or(0);
     if let Some((last, _)) = hashes.last_key_value()
         && *last > last_anchored
     {
-        flaws.push(Flaw::Unanchored { from: last_anchored + 1, to: *last });
+        flaws.push(Flaw::range(FlawKind::Unanchored, last_anchored + 1, *last));
     }
     flaws.sort_unstable();
     flaws.dedup();
@@ -89,10 +89,13 @@ mod tests {
         let heads = [anchored("h", 1, "a"), anchored("h", 2, "b"), anchored("other", 2, "z"), anchored("h", 3, "c")];
         let check = |texts: &[&str]| compare(&heads, "h", &now(texts));
         assert_eq!(check(&["a", "b", "c"]), []);
-        assert_eq!(check(&["a", "B", "C"]), [Flaw::NotAsAnchored { entry: 2 }, Flaw::NotAsAnchored { entry: 3 }]);
-        assert_eq!(check(&["a", "b"]), [Flaw::AnchoredMissing { entry: 3 }]);
-        assert_eq!(check(&["a", "b", "c", "d", "e"]), [Flaw::Unanchored { from: 4, to: 5 }]);
-        assert_eq!(compare(&[], "h", &now(&["a"])), [Flaw::Unanchored { from: 1, to: 1 }], "an emptied anchor");
+        assert_eq!(
+            check(&["a", "B", "C"]),
+            [Flaw::of(FlawKind::NotAsAnchored, 2), Flaw::of(FlawKind::NotAsAnchored, 3)]
+        );
+        assert_eq!(check(&["a", "b"]), [Flaw::of(FlawKind::AnchoredMissing, 3)]);
+        assert_eq!(check(&["a", "b", "c", "d", "e"]), [Flaw::range(FlawKind::Unanchored, 4, 5)]);
+        assert_eq!(compare(&[], "h", &now(&["a"])), [Flaw::range(FlawKind::Unanchored, 1, 1)], "an emptied anchor");
         assert_eq!(compare(&[], "h", &now(&[])), []);
         // A head covers all entries before it, so an anchor that was switched on late is enough.
         assert_eq!(compare(&heads[3..], "h", &now(&["a", "b", "c"])), []);

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Entry, Note};
+use crate::words;
 
 /// A SHA-256, in text as 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
@@ -100,9 +101,9 @@ impl Mark {
     pub const BEGINNING: Mark = Mark { seq: 0, hash: Hash::BEGINNING };
 }
 
-/// Where the chain ends, as kept in the second place.
+/// The end of the chain, to which entries are added. It is kept in the second place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Head {
+pub struct Chain {
     #[serde(flatten)]
     pub end: Mark,
     /// While entries are being written: where it ends if they were not.
@@ -110,29 +111,21 @@ pub struct Head {
     pub before: Option<Mark>,
     /// The head was missing once, when the chain ended here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unvouched: Option<i64>,
-}
-
-/// The end of the chain, to which entries are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chain {
-    end: Mark,
     unvouched: Option<i64>,
 }
 
 impl Chain {
     /// Goes on where the head says, whatever the last stored entry is: what was cut off or added meanwhile then shows.
-    pub fn resume(head: Option<&Head>, last: Mark) -> Self {
+    pub fn resume(head: Option<&Chain>, last: Mark) -> Self {
         match head {
             Some(head) => {
                 let end = head.before.filter(|before| *before == last).unwrap_or(head.end);
-                Self { end, unvouched: head.unvouched }
+                Self { end, before: None, unvouched: head.unvouched }
             }
-            None => Self { end: last, unvouched: (last.seq > 0).then_some(last.seq) },
+            None => Self { end: last, before: None, unvouched: (last.seq > 0).then_some(last.seq) },
         }
     }
 
-    /// The number of the next entry.
     pub fn next(&self) -> i64 {
         self.end.seq + 1
     }
@@ -146,81 +139,81 @@ impl Chain {
         Ok(Row { seq: entry.seq, text, previous: previous.to_string(), hash: hash.to_string() })
     }
 
-    /// What is to be kept in the second place.
-    pub fn head(&self) -> Head {
-        Head { end: self.end, before: None, unvouched: self.unvouched }
+    /// What is kept in the second place while the entries since `before` are being written.
+    #[must_use]
+    pub fn after(&self, before: &Chain) -> Self {
+        Self { before: Some(before.end), ..*self }
     }
+}
 
-    /// The same, while the entries since `before` are being written.
-    pub fn head_after(&self, before: &Chain) -> Head {
-        Head { before: Some(before.end), ..self.head() }
+words! {
+    /// What is wrong with entries of the audit.
+    #[derive(PartialOrd, Ord, utoipa::ToSchema)]
+    pub enum FlawKind ("flaw of the audit") {
+        Changed = "changed",
+        Rewritten = "rewritten",
+        Missing = "missing",
+        Added = "added",
+        Moved = "moved",
+        NotAsAnchored = "not_as_anchored",
+        AnchoredMissing = "anchored_missing",
+        Unanchored = "unanchored",
+        Unvouched = "unvouched",
     }
 }
 
 /// Something that is wrong with the audit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Flaw {
-    #[error("entry {entry} was changed")]
-    Changed { entry: i64 },
-    #[error(
-        "entry {entry} is not the one that was written: it, or one before it, was changed and the hashes made anew"
-    )]
-    Rewritten { entry: i64 },
-    #[error("{} missing", entries(*from, *to, "is", "are"))]
-    Missing { from: i64, to: i64 },
-    #[error("{} added by someone else", entries(*from, *to, "was", "were"))]
-    Added { from: i64, to: i64 },
-    #[error("entry {entry} stands at place {place}")]
-    Moved { place: i64, entry: i64 },
-    #[error("entry {entry} is not as it was anchored: it, or one before it, was changed and the hashes made anew")]
-    NotAsAnchored { entry: i64 },
-    #[error("entry {entry} was anchored and is missing: the audit was shortened or replaced")]
-    AnchoredMissing { entry: i64 },
-    #[error("{} not anchored: the anchor was shortened, or could not be written", entries(*from, *to, "is", "are"))]
-    Unanchored { from: i64, to: i64 },
-    #[error("audit.head was missing when entry {entry} was the last: what came after it then may have been removed")]
-    Unvouched { entry: i64 },
-}
-
-fn entries(from: i64, to: i64, one: &str, more: &str) -> String {
-    if from == to { format!("entry {from} {one}") } else { format!("entries {from} to {to} {more}") }
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = AuditFlaw)]
+pub struct Flaw {
+    pub kind: FlawKind,
+    /// The first and the last entry it is about.
+    pub from: i64,
+    pub to: i64,
+    pub text: String,
 }
 
 impl Flaw {
-    /// A stable word for programs.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Flaw::Changed { .. } => "changed",
-            Flaw::Rewritten { .. } => "rewritten",
-            Flaw::Missing { .. } => "missing",
-            Flaw::Added { .. } => "added",
-            Flaw::Moved { .. } => "moved",
-            Flaw::NotAsAnchored { .. } => "not_as_anchored",
-            Flaw::AnchoredMissing { .. } => "anchored_missing",
-            Flaw::Unanchored { .. } => "unanchored",
-            Flaw::Unvouched { .. } => "unvouched",
-        }
+    pub fn of(kind: FlawKind, entry: i64) -> Self {
+        Self::range(kind, entry, entry)
     }
 
-    /// The first and the last entry it is about.
-    pub fn entries(&self) -> (i64, i64) {
-        match *self {
-            Flaw::Changed { entry }
-            | Flaw::Rewritten { entry }
-            | Flaw::Unvouched { entry }
-            | Flaw::NotAsAnchored { entry }
-            | Flaw::AnchoredMissing { entry } => (entry, entry),
-            Flaw::Missing { from, to } | Flaw::Added { from, to } | Flaw::Unanchored { from, to } => (from, to),
-            Flaw::Moved { place, entry } => (place.min(entry), place.max(entry)),
-        }
+    pub fn range(kind: FlawKind, from: i64, to: i64) -> Self {
+        let (entries, is, was) = if from == to {
+            (format!("entry {from}"), "is", "was")
+        } else {
+            (format!("entries {from} to {to}"), "are", "were")
+        };
+        let one_before = "it, or one before it, was changed and the hashes made anew";
+        let text = match kind {
+            FlawKind::Changed => format!("{entries} {was} changed"),
+            FlawKind::Rewritten => format!("{entries} is not the one that was written: {one_before}"),
+            FlawKind::Missing => format!("{entries} {is} missing"),
+            FlawKind::Added => format!("{entries} {was} added by someone else"),
+            FlawKind::Moved => format!("{entries} {is} in the wrong place"),
+            FlawKind::NotAsAnchored => format!("{entries} is not as it was anchored: {one_before}"),
+            FlawKind::AnchoredMissing => {
+                format!("{entries} was anchored and is missing: the audit was shortened or replaced")
+            }
+            FlawKind::Unanchored => {
+                format!("{entries} {is} not anchored: the anchor was shortened, or could not be written")
+            }
+            FlawKind::Unvouched => format!(
+                "audit.head was missing when {entries} was the last: what came after it then may have been removed"
+            ),
+        };
+        Self { kind, from, to, text }
+    }
+
+    pub fn moved(place: i64, entry: i64) -> Self {
+        let text = format!("entry {entry} stands at place {place}");
+        Self { kind: FlawKind::Moved, from: place.min(entry), to: place.max(entry), text }
     }
 }
 
-/// What is known of one entry.
 struct Link {
     previous: Hash,
     hash: Hash,
-    /// Its text and its hash fit.
     sound: bool,
 }
 
@@ -251,11 +244,11 @@ impl Verifier {
         match row.read() {
             Some((number, link)) if number == row.seq => drop(self.links.insert(number, link)),
             Some((number, link)) => {
-                self.flaws.push(Flaw::Moved { place: row.seq, entry: number });
+                self.flaws.push(Flaw::moved(row.seq, number));
                 self.links.entry(number).or_insert(link);
             }
             None => {
-                self.flaws.push(Flaw::Changed { entry: row.seq });
+                self.flaws.push(Flaw::of(FlawKind::Changed, row.seq));
                 // Its hash still tells whether the others fit.
                 let hash = row.hash.parse().unwrap_or(Hash::BEGINNING);
                 self.links.entry(row.seq).or_insert(Link { previous: Hash::BEGINNING, hash, sound: false });
@@ -263,14 +256,13 @@ impl Verifier {
         }
     }
 
-    /// Everything that is wrong.
-    pub fn finish(self, head: Option<&Head>) -> Vec<Flaw> {
+    pub fn finish(self, head: Option<&Chain>) -> Vec<Flaw> {
         let Self { links, mut flaws } = self;
         let last = walk(&links, &mut flaws);
         compare(&links, last, head, &mut flaws);
         let mut told = BTreeSet::new();
-        flaws.retain(|flaw| told.insert(*flaw));
-        flaws.sort_by_key(Flaw::entries);
+        flaws.retain(|flaw| told.insert(flaw.clone()));
+        flaws.sort_by_key(|flaw| (flaw.from, flaw.to));
         flaws
     }
 }
@@ -280,11 +272,11 @@ fn walk(links: &BTreeMap<i64, Link>, flaws: &mut Vec<Flaw>) -> i64 {
     let mut last = 0;
     for (&number, link) in links {
         if number <= 0 {
-            flaws.push(Flaw::Added { from: number, to: number });
+            flaws.push(Flaw::range(FlawKind::Added, number, number));
             continue;
         }
         if number > last + 1 {
-            flaws.push(Flaw::Missing { from: last + 1, to: number - 1 });
+            flaws.push(Flaw::range(FlawKind::Missing, last + 1, number - 1));
         } else if link.sound {
             flaws.extend(unfit(links, last, link.previous));
         }
@@ -296,7 +288,7 @@ fn walk(links: &BTreeMap<i64, Link>, flaws: &mut Vec<Flaw>) -> i64 {
 /// What is wrong if the entry after `last` says that it follows `previous`.
 fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw> {
     let Some(before) = links.get(&last) else {
-        return (previous != Hash::BEGINNING).then_some(Flaw::Rewritten { entry: last + 1 });
+        return (previous != Hash::BEGINNING).then_some(Flaw::of(FlawKind::Rewritten, last + 1));
     };
     if before.hash == previous {
         return None;
@@ -305,25 +297,25 @@ fn unfit(links: &BTreeMap<i64, Link>, last: i64, previous: Hash) -> Option<Flaw>
     let earlier = links.range(1..last).find(|(_, link)| link.hash == previous).map(|(number, _)| *number);
     let earlier = earlier.or((previous == Hash::BEGINNING).then_some(0));
     Some(match earlier {
-        Some(earlier) => Flaw::Added { from: earlier + 1, to: last },
-        None if before.sound => Flaw::Rewritten { entry: last },
-        None => Flaw::Changed { entry: last },
+        Some(earlier) => Flaw::range(FlawKind::Added, earlier + 1, last),
+        None if before.sound => Flaw::of(FlawKind::Rewritten, last),
+        None => Flaw::of(FlawKind::Changed, last),
     })
 }
 
 /// The end of the chain against the head.
-fn compare(links: &BTreeMap<i64, Link>, last: i64, head: Option<&Head>, flaws: &mut Vec<Flaw>) {
+fn compare(links: &BTreeMap<i64, Link>, last: i64, head: Option<&Chain>, flaws: &mut Vec<Flaw>) {
     let Some(head) = head else {
-        return flaws.extend((last > 0).then_some(Flaw::Unvouched { entry: last }));
+        return flaws.extend((last > 0).then_some(Flaw::of(FlawKind::Unvouched, last)));
     };
-    flaws.extend(head.unvouched.map(|entry| Flaw::Unvouched { entry }));
+    flaws.extend(head.unvouched.map(|entry| Flaw::of(FlawKind::Unvouched, entry)));
     let end = head.before.filter(|before| before.seq >= last).unwrap_or(head.end);
     if last < end.seq {
-        flaws.push(Flaw::Missing { from: last + 1, to: end.seq });
+        flaws.push(Flaw::range(FlawKind::Missing, last + 1, end.seq));
     } else if last > end.seq {
-        flaws.push(Flaw::Added { from: end.seq + 1, to: last });
+        flaws.push(Flaw::range(FlawKind::Added, end.seq + 1, last));
     }
     if links.get(&end.seq).is_some_and(|link| link.sound && link.hash != end.hash) {
-        flaws.push(Flaw::Rewritten { entry: end.seq });
+        flaws.push(Flaw::of(FlawKind::Rewritten, end.seq));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use posse_api::{AuditEntry, AuditFlaw, AuditQuery, AuditVerdict};
+use posse_api::{AuditEntry, AuditQuery, AuditVerdict};
 
 use super::*;
 use crate::store::Checked;
@@ -27,7 +27,6 @@ pub(super) async fn verdict(State(app): State<App>) -> Answer<AuditVerdict> {
 
 impl From<Checked> for AuditVerdict {
     fn from(Checked { entries, hash, flaws }: Checked) -> Self {
-        let flaws: Vec<AuditFlaw> = flaws.iter().map(AuditFlaw::from).collect();
         Self { intact: flaws.is_empty(), entries: entries as u64, hash, flaws }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use jiff::Timestamp;
 use posse_api::{AuditEntry, AuditQuery};
-use posse_core::audit::{Chain, Flaw, Hash, Head, Mark, Row, Step, Verifier};
+use posse_core::audit::{Chain, Flaw, Hash, Mark, Row, Step, Verifier};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::writer::WriteError;
@@ -17,7 +17,7 @@ pub(crate) fn head_path(database: &Path) -> PathBuf {
     database.with_file_name("audit.head")
 }
 
-fn read_head(disk: &Disk, database: &Path) -> Option<Head> {
+fn read_head(disk: &Disk, database: &Path) -> Option<Chain> {
     serde_json::from_slice(&disk.read(&head_path(database)).ok()?).ok()
 }
 
@@ -47,7 +47,7 @@ impl Ledger {
         }
         let chain = Chain::resume(head.as_ref(), last);
         // The daemon before this one may have been cut off between the entry and its anchor.
-        if last.seq > 0 && last == chain.head().end {
+        if last.seq > 0 && last == chain.end {
             anchor.head(&disk, last);
         }
         Ok(Self { disk, chain, head: head_path(database), anchor })
@@ -72,7 +72,7 @@ impl Ledger {
         if ahead == self.chain {
             return Ok(commit()?);
         }
-        self.write(&ahead.head_after(&self.chain))?;
+        self.write(&ahead.after(&self.chain))?;
         // It must not be older than the commit after a power cut.
         let directory = self.head.parent().unwrap_or(Path::new("."));
         self.disk.sync_dir(directory).map_err(|error| self.unwritten(error))?;
@@ -81,15 +81,15 @@ impl Ledger {
             self.chain = ahead;
         }
         // If this cannot be written the announcement stands, which says the same and more.
-        if let Err(error) = self.write(&self.chain.head()) {
+        if let Err(error) = self.write(&self.chain) {
             tracing::warn!("{error}");
         }
         committed?;
-        self.anchor.head(&self.disk, ahead.head().end);
+        self.anchor.head(&self.disk, ahead.end);
         Ok(())
     }
 
-    fn write(&self, head: &Head) -> Result<(), WriteError> {
+    fn write(&self, head: &Chain) -> Result<(), WriteError> {
         let text = serde_json::to_vec(head)?;
         self.disk.write_private(&self.head, &text).map_err(|error| self.unwritten(error))
     }
