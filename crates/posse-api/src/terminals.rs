@@ -118,8 +118,6 @@ pub struct Input {
     pub expect_status: Option<StatusKind>,
     /// Type nothing, and answer 409, unless the terminal's status is still the one with this epoch.
     pub epoch: Option<u64>,
-    /// Also while the agent works, where its manifest says what becomes of it then.
-    pub while_busy: Option<bool>,
     /// The sender, as a number chosen at random. With it a request may be repeated after a lost connection
     /// without being applied twice.
     pub writer: Option<u64>,

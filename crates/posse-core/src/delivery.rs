@@ -16,8 +16,7 @@
 //!   several questions in a row is assumed.
 //! - Nobody else types meanwhile (assumed): the pump gives a terminal to one writer at a time. A person who is
 //!   attached types through the same pump.
-//! - A working agent opens dialogs at any moment. It gets a prompt only where its rules say that it announces them
-//!   (`Submit::while_busy`), and where the caller asks for it; otherwise the prompt is refused.
+//! - A working agent opens dialogs at any moment. It gets no prompt.
 //! - No key is repeated on the ground that nothing happened: the program may be stalled with the key still unread. First
 //!   a harmless key must show that everything before it was read (`Prompt` types a character and takes it back, `Answer`
 //!   moves the cursor there and back).
@@ -43,9 +42,9 @@ use std::time::Duration;
 
 pub use answer::Answer;
 pub use decision::{Answered, Decision, NotAnswered, Unanswered, Verified, Wish};
-pub use order::{Failure, Left, Order, When, Why};
+pub use order::{Failure, Left, Order, Why};
 pub use prompt::Prompt;
-pub use rules::{DialogKeys, Submit, WhileBusy};
+pub use rules::{DialogKeys, Submit};
 pub use shown::{Recognised, clean, paste};
 pub use suggest::Suggested;
 pub use translate::{Meant, Showing, identity, question, translate};
@@ -81,31 +80,26 @@ pub struct Seen<'a> {
 pub enum Event<'a> {
     /// At the end of every frame, and after `Effect::Look`. Looks are handed in in the order in which they were taken.
     Read(Seen<'a>),
-    /// The terminal has taken the bytes.
     Typed(KeyId),
-    /// It did not take any of them.
     TypingFailed(KeyId),
     /// What the program says of itself out of band: by a hook, a state in OSC 7501, a title that turns.
     Said(&'a Claim),
     Time,
-    /// The program has ended.
     Gone,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect<D, F> {
+pub enum Effect<T> {
     /// To be typed as one piece, and answered with `Typed` or `TypingFailed`.
     Type { id: KeyId, bytes: Vec<u8> },
     /// Look at the screen now, or when the frame being drawn is complete, and hand it in.
     Look,
-    /// It is over; nothing follows.
-    Done(D),
-    /// It is over; nothing follows.
-    Failed(F),
+    /// The machine is over; nothing follows.
+    Over(T),
 }
 
-pub type PromptEffect = Effect<(), Failure>;
-pub type AnswerEffect = Effect<Answered, Unanswered>;
+pub type PromptEffect = Effect<Result<(), Failure>>;
+pub type AnswerEffect = Effect<Result<Answered, Unanswered>>;
 
 /// When a machine wants to be told the time, and when it loses patience.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +125,7 @@ impl Clock {
     }
 
     /// Asks for a look that is due.
-    fn ring<D, F>(&mut self, now: Mono) -> Vec<Effect<D, F>> {
+    fn ring<T>(&mut self, now: Mono) -> Vec<Effect<T>> {
         match self.look {
             Some(look) if now >= look => {
                 self.look = Some(now + LOOK_AGAIN);

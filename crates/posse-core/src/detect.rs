@@ -5,7 +5,7 @@
 //! look at is decided by the layout (`layout`). Everything about one agent comes from outside; no name of an agent
 //! occurs here.
 
-pub mod answer;
+mod answer;
 mod compile;
 pub mod dialog;
 mod engine;
@@ -15,7 +15,6 @@ pub mod rules;
 
 use serde::{Deserialize, Serialize};
 
-pub use answer::NoAnswer;
 pub use compile::{BadRules, Detector};
 pub use dialog::Dialog;
 pub use engine::{Classifier, Decided, Explanation, Memo, Sight, Verdict};

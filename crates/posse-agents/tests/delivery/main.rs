@@ -9,7 +9,7 @@ mod world;
 use std::time::Duration;
 
 use posse_agents::Provider;
-use posse_core::delivery::{Answer, Decision, DialogKeys, Left, Order, Prompt, Showing, Submit, When, Wish, clean};
+use posse_core::delivery::{Answer, Decision, DialogKeys, Left, Order, Prompt, Showing, Submit, Wish, clean};
 use posse_core::detect::Dialog;
 use posse_core::status::WaitingKind;
 use posse_core::time::Mono;
@@ -156,9 +156,8 @@ fn trial(kind: Kind, seed: u64, trace: bool, how: &(Submit, DialogKeys), eye: &m
             }
             _ => {
                 let text = text(&mut world.dice);
-                let when = if world.dice.chance(30) { When::AlsoBusy } else { When::Quiet };
                 let wanted = clean(&text);
-                let prompt = Prompt::new(Order { text, when, ..Order::default() }, how.0.clone(), now);
+                let prompt = Prompt::new(Order { text, ..Order::default() }, how.0.clone(), true, now);
                 world.start(order, Machine::Prompt(prompt));
                 let Some(Over::Prompt(outcome)) = world.run(None)? else { return Err("no outcome".into()) };
                 world.drain()?;

@@ -128,16 +128,7 @@ pub(crate) struct World<'e> {
 
 impl<'e> World<'e> {
     pub(crate) fn new(kind: Kind, eye: &'e mut Eye, dice: Dice, weather: Weather, now: u64) -> Self {
-        let status = Status {
-            kind: StatusKind::Completed,
-            reason: String::new(),
-            waiting_kind: None,
-            dialog: None,
-            since: Wall(0),
-            epoch: 1,
-            awaiting_reaction: false,
-            unproven: false,
-        };
+        let status = Status { epoch: 1, ..Status::new(StatusKind::Completed, "", Wall(0)) };
         Self {
             now,
             dice,
@@ -275,11 +266,11 @@ impl<'e> World<'e> {
         let (effects, deadline) = match &mut self.machine {
             None => return Ok(()),
             Some(Machine::Prompt(prompt)) => {
-                let effects = prompt.handle(event, now).into_iter().map(|effect| erase(effect, Over::Prompt));
+                let effects = prompt.handle(event, now).into_iter().map(|effect| map(effect, Over::Prompt));
                 (effects.collect::<Vec<_>>(), prompt.deadline())
             }
             Some(Machine::Answer(answer)) => {
-                let effects = answer.handle(event, now).into_iter().map(|effect| erase(effect, Over::Answer));
+                let effects = answer.handle(event, now).into_iter().map(|effect| map(effect, Over::Answer));
                 (effects.collect(), answer.deadline())
             }
         };
@@ -295,7 +286,7 @@ impl<'e> World<'e> {
         Ok(())
     }
 
-    fn carry_out(&mut self, effect: Effect<Over, Over>) -> Result<(), String> {
+    fn carry_out(&mut self, effect: Effect<Over>) -> Result<(), String> {
         match effect {
             Effect::Type { id, bytes } => {
                 self.say(|| format!("type {}", bytes.escape_ascii()));
@@ -307,7 +298,7 @@ impl<'e> World<'e> {
                 self.at(self.arrival, Item::Keys);
             }
             Effect::Look => self.at(self.now, Item::Look),
-            Effect::Done(over) | Effect::Failed(over) => self.over = Some(over),
+            Effect::Over(over) => self.over = Some(over),
         }
         Ok(())
     }
@@ -418,11 +409,10 @@ impl<'e> World<'e> {
     }
 }
 
-fn erase<D, F>(effect: Effect<D, F>, over: impl Fn(Result<D, F>) -> Over) -> Effect<Over, Over> {
+fn map<T>(effect: Effect<T>, over: impl Fn(T) -> Over) -> Effect<Over> {
     match effect {
         Effect::Type { id, bytes } => Effect::Type { id, bytes },
         Effect::Look => Effect::Look,
-        Effect::Done(done) => Effect::Done(over(Ok(done))),
-        Effect::Failed(failed) => Effect::Failed(over(Err(failed))),
+        Effect::Over(outcome) => Effect::Over(over(outcome)),
     }
 }

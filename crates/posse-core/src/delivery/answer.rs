@@ -12,6 +12,9 @@ use crate::keys::key;
 use crate::status::{Claim, StatusKind};
 use crate::time::Mono;
 
+/// How long a question must have been on the screen before a key is pressed. Claude Code 2.1.325 dropped keys right after a
+/// dialog was drawn: 0 of 6 arrived at 0 ms, 0 of 1 at 100 ms, 6 of 6 at 200 ms and more.
+const SETTLE: Duration = Duration::from_millis(300);
 /// How long a question may stay after the key that answers it. Chosen: four looks, and far more than a frame takes.
 const CLOSE: Duration = Duration::from_secs(1);
 /// How long the cursor may take to move, or an answer to be echoed. Chosen: eight looks.
@@ -23,6 +26,8 @@ const GIVE_UP: Duration = Duration::from_secs(3);
 const CONFIRM: Duration = Duration::from_millis(100);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
+/// Chooses the option under the cursor, and ends an answer that was typed.
+const ENTER: &[u8] = b"\r";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AnswerStep {
@@ -49,7 +54,6 @@ enum AnswerStep {
     Over,
 }
 
-/// How an option is chosen.
 enum Way {
     /// This key chooses it, wherever the cursor is.
     Key(Vec<u8>),
@@ -57,7 +61,6 @@ enum Way {
     Cursor(usize),
 }
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct Answer {
     decision: Decision,
@@ -99,15 +102,14 @@ impl Answer {
     /// The keys that answer the question as it stands there, if each of them does what it should. For the record: what is
     /// typed is decided anew on each look.
     pub fn plan(&self, reading: &Reading) -> Vec<Vec<u8>> {
-        let confirm = || self.keys.confirm.0.clone();
-        let Some(dialog) = &reading.dialog else { return vec![self.plain().clone(), confirm()] };
+        let Some(dialog) = &reading.dialog else { return vec![self.plain(), ENTER.into()] };
         if let Some(answer) = self.typed(dialog) {
-            return vec![answer, confirm()];
+            return vec![answer, ENTER.into()];
         }
         let (path, way) = (self.detour(dialog), self.way(dialog));
         let (target, press) = match way {
             Ok(Way::Key(key)) => (None, key),
-            Ok(Way::Cursor(at)) => (Some(at), confirm()),
+            Ok(Way::Cursor(at)) => (Some(at), ENTER.into()),
             Err(_) => return Vec::new(),
         };
         let mut keys = Vec::new();
@@ -163,12 +165,12 @@ impl Answer {
         }
         match (&self.step, &seen.reading.dialog) {
             (AnswerStep::Settling, dialog) => {
-                let settled = *self.decision.since.get_or_insert(now) + self.keys.settle;
+                let settled = *self.decision.since.get_or_insert(now) + SETTLE;
                 if now < settled {
                     self.clock.look = Some(settled);
                     return Vec::new();
                 }
-                let Some(dialog) = dialog else { return self.type_text(self.plain().clone(), seen, now) };
+                let Some(dialog) = dialog else { return self.type_text(self.plain(), seen, now) };
                 match self.typed(dialog) {
                     Some(answer) => self.type_text(answer, seen, now),
                     None => self.choose(dialog, seen, now),
@@ -184,8 +186,8 @@ impl Answer {
     }
 
     /// The answer to a question that is only text.
-    fn plain(&self) -> &Vec<u8> {
-        if self.decision.wish == Wish::Deny { &self.keys.no.0 } else { &self.keys.yes.0 }
+    fn plain(&self) -> Vec<u8> {
+        if self.decision.wish == Wish::Deny { self.keys.no.0.clone() } else { b"y".into() }
     }
 
     /// The way the cursor has to go first, if an earlier key may still be unread.
@@ -266,7 +268,7 @@ impl Answer {
         let bytes = match self.way(dialog) {
             Err(why) => return self.fail(why),
             Ok(Way::Key(bytes)) => bytes,
-            Ok(Way::Cursor(at)) if dialog.selected() == Some(at) => self.keys.confirm.0.clone(),
+            Ok(Way::Cursor(at)) if dialog.selected() == Some(at) => ENTER.into(),
             Ok(Way::Cursor(_)) => return self.fail(NotAnswered::Stuck),
         };
         self.answering(bytes, seen, now)
@@ -351,7 +353,7 @@ impl Answer {
         if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
             return Vec::new();
         }
-        self.answering(self.keys.confirm.0.clone(), seen, now)
+        self.answering(ENTER.into(), seen, now)
     }
 
     fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
@@ -372,7 +374,7 @@ impl Answer {
         if !echoed && !silent {
             return Vec::new();
         }
-        self.answering(self.keys.confirm.0.clone(), seen, now)
+        self.answering(ENTER.into(), seen, now)
     }
 
     fn give_up(&mut self) -> Vec<Effect> {
@@ -386,12 +388,12 @@ impl Answer {
 
     fn fail(&mut self, why: NotAnswered) -> Vec<Effect> {
         self.step = AnswerStep::Over;
-        vec![Effect::Failed(Unanswered { why, presses: self.presses })]
+        vec![Effect::Over(Err(Unanswered { why, presses: self.presses }))]
     }
 
     fn done(&mut self, verified: Verified) -> Vec<Effect> {
         self.step = AnswerStep::Over;
-        vec![Effect::Done(Answered { verified, presses: self.presses })]
+        vec![Effect::Over(Ok(Answered { verified, presses: self.presses }))]
     }
 }
 

@@ -1,29 +1,15 @@
 //! A message to be delivered, and what can become of it.
 
 use crate::status::{StatusKind, WaitingKind};
-use crate::time::Mono;
 
-/// When a message may be typed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// Only while the agent does nothing.
-    #[default]
-    Quiet,
-    /// Also while it works, if its rules say what becomes of it then.
-    AlsoBusy,
-}
-
-/// A message, and what must be true for it to be typed.
+/// A message for an agent that does nothing, and what must be true for it to be typed.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     pub text: String,
-    pub when: When,
     /// Refuse unless this is the status.
     pub expect: Option<StatusKind>,
     /// Refuse unless this is the status it was decided on.
     pub epoch: Option<u64>,
-    /// Since when the input field has been there, if that is known.
-    pub composer_since: Option<Mono>,
 }
 
 /// What became of the text of a message that failed.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::order::{Failure, Left, Order, When, Why};
-use super::rules::{Submit, WhileBusy};
+use super::order::{Failure, Left, Order, Why};
+use super::rules::Submit;
 use super::shown::{Recognised, clean, paste};
 use super::typist::Typist;
 use super::{Clock, Event, LOOK_AGAIN, PromptEffect as Effect, Seen};
@@ -32,6 +32,9 @@ const TAKE: Duration = Duration::from_secs(5);
 const AFTER_TYPING: Duration = Duration::from_millis(120);
 /// A key that was lost three times is lost for a reason.
 const PRESSES: u32 = 3;
+const ENTER: u8 = b'\r';
+/// Typed and taken back to find out whether Enter was read. Visible, and of no meaning in any dialog.
+const PROBE: &str = ".";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PromptStep {
@@ -60,11 +63,12 @@ enum PromptStep {
     Over,
 }
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     order: Order,
     how: Submit,
+    /// Mark the text as pasted. Without the mark a line break may submit.
+    bracketed: bool,
     text: Recognised,
     step: PromptStep,
     clock: Clock,
@@ -86,12 +90,13 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn new(mut order: Order, how: Submit, now: Mono) -> Self {
+    pub fn new(mut order: Order, how: Submit, bracketed: bool, now: Mono) -> Self {
         order.text = clean(&order.text);
         Self {
             text: Recognised::new(&order.text, how.pasted.clone()),
             order,
             how,
+            bracketed,
             step: PromptStep::Waiting,
             clock: Clock::new(now, now + READY),
             typist: Typist::default(),
@@ -111,9 +116,7 @@ impl Prompt {
     /// For a program we cannot read: text and Enter at once, without proof.
     pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
         let order = Order { text: text.to_owned(), ..Order::default() };
-        let mut prompt = Self::new(order, Submit { bracketed, ..Submit::default() }, now);
-        prompt.step = PromptStep::Raw;
-        prompt
+        Self { step: PromptStep::Raw, ..Self::new(order, Submit::default(), bracketed, now) }
     }
 
     /// Whether the tool takes it for a command of its own, or hands it to a shell. All of them know these marks.
@@ -156,7 +159,7 @@ impl Prompt {
             _ if !self.typist.has_typed() => {
                 self.clock = Clock { look: None, give_up: now + TAKE };
                 let mut bytes = if self.order.text.is_empty() { Vec::new() } else { self.pasted() };
-                bytes.extend_from_slice(&self.how.key.0);
+                bytes.push(ENTER);
                 vec![self.typist.key(bytes)]
             }
             _ if now >= self.clock.give_up => self.fail(Why::NotTaken),
@@ -215,22 +218,13 @@ impl Prompt {
         self.order.epoch.filter(|epoch| *epoch != status.epoch).map(|_| Why::Epoch(status.epoch))
     }
 
-    /// Whether it works, and must not get a message for that reason.
-    fn too_busy(&self, seen: Seen<'_>) -> bool {
-        let allowed = self.order.when == When::AlsoBusy && self.how.while_busy != WhileBusy::Refuse;
-        !allowed && (works(seen) || seen.status.is_busy())
-    }
-
     fn begin(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        let since = *self.order.composer_since.get_or_insert(now);
-        if self.too_busy(seen) {
-            // A turn may be known to be over a moment before the screen shows it.
-            self.held = true;
-            let refuse = seen.status.is_busy();
-            return if refuse { self.fail(Why::Busy) } else { Vec::new() };
+        if seen.status.is_busy() {
+            return self.fail(Why::Busy);
         }
-        if now < since + self.how.ready {
-            self.clock.look = Some(since + self.how.ready);
+        // A turn may be known to be over a moment before the screen shows it.
+        self.held = works(seen);
+        if self.held {
             return Vec::new();
         }
         if draft.is_empty() { self.type_text(now) } else { self.clear(draft, 0, 0, now) }
@@ -252,7 +246,6 @@ impl Prompt {
     fn typed(&mut self, now: Mono) -> Vec<Effect> {
         // What has to wait is looked at again when the wait is over.
         self.clock.look = Some(match self.step {
-            PromptStep::Pasting if !self.how.see => now + self.how.gap,
             PromptStep::Pausing { since } => now.max(since + self.how.gap),
             PromptStep::Erasing => now + AFTER_TYPING,
             PromptStep::Submitted => now + self.how.retry,
@@ -262,14 +255,10 @@ impl Prompt {
     }
 
     fn submit_if_seen(&mut self, draft: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        if self.how.see && !self.text.shown_by(draft) {
+        if !self.text.shown_by(draft) {
             return Vec::new();
         }
-        let since = match self.step {
-            PromptStep::Pausing { since } => since,
-            // Unseen, the text is known to be on its way at best.
-            _ => self.typist.taken().filter(|_| !self.how.see).unwrap_or(now),
-        };
+        let since = if let PromptStep::Pausing { since } = self.step { since } else { now };
         self.step = PromptStep::Pausing { since };
         self.submit(draft, seen, since + self.how.gap, now)
     }
@@ -286,12 +275,11 @@ impl Prompt {
 
     /// Presses the submit key, but not before `from`.
     fn submit(&mut self, draft: &str, seen: Seen<'_>, from: Mono, now: Mono) -> Vec<Effect> {
-        if self.too_busy(seen) {
-            // As before typing: what only the screen says may be a title that turned for a moment.
-            let refuse = seen.status.is_busy();
-            return if refuse { self.fail(Why::Busy) } else { Vec::new() };
+        if seen.status.is_busy() {
+            return self.fail(Why::Busy);
         }
-        if self.typist.taken().is_none() {
+        // As before typing: what only the screen says may be a title that turned for a moment.
+        if works(seen) || self.typist.taken().is_none() {
             return Vec::new();
         }
         if now < from {
@@ -306,7 +294,7 @@ impl Prompt {
         self.claimed = false;
         self.was_asked = false;
         self.go(PromptStep::Submitted, now, TAKE.max(self.how.retry * 2));
-        vec![self.typist.key(self.how.key.0.clone())]
+        vec![self.typist.key(vec![ENTER])]
     }
 
     /// Whether it was taken, after the submit key.
@@ -320,14 +308,13 @@ impl Prompt {
         }
         // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
         self.go(PromptStep::Probing, now, TAKE);
-        vec![self.typist.key(self.how.probe.clone().into_bytes())]
+        vec![self.typist.key(PROBE.into())]
     }
 
     fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
-        let probe = self.how.probe.as_str();
-        if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(probe, draft, &self.draft)) {
+        if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(PROBE, draft, &self.draft)) {
             // A question that has been announced changes nothing: what was typed is only taken back.
-            self.draft = draft.strip_suffix(probe).unwrap_or(draft).to_owned();
+            self.draft = draft.strip_suffix(PROBE).unwrap_or(draft).to_owned();
             self.go(PromptStep::Erasing, now, TAKE);
             return vec![self.typist.key(vec![0x7f])];
         }
@@ -344,7 +331,7 @@ impl Prompt {
         let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
         match draft {
             Some(draft) if self.is_there(draft) => false,
-            Some(draft) if draft.is_empty() || draft == self.how.probe => true,
+            Some(draft) if draft.is_empty() || draft == PROBE => true,
             // Half drawn, an older prompt may be the last one.
             _ if echoed && seen.reading.strength == Strength::Layout => true,
             // Another draft may be something else on a screen that is half drawn.
@@ -352,7 +339,7 @@ impl Prompt {
             // The cursor has left the row in which the text stood.
             None if self.plain && self.asked.is_none() => true,
             // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
-            None => self.order.when == When::Quiet && (self.claimed || works(seen)),
+            None => self.claimed || works(seen),
         }
     }
 
@@ -375,8 +362,6 @@ impl Prompt {
         let left = match self.step {
             PromptStep::Waiting | PromptStep::Clearing { .. } | PromptStep::Over => Left::Nothing,
             PromptStep::Pasting => Left::MaybeDraft,
-            // Seen, if only sight counts; otherwise it is on its way there.
-            PromptStep::Pausing { .. } if !self.how.see => Left::MaybeDraft,
             PromptStep::Pausing { .. } | PromptStep::Erasing => Left::Draft,
             PromptStep::Submitted if why == Why::Typing => Left::Draft,
             PromptStep::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
@@ -387,12 +372,12 @@ impl Prompt {
 
     fn fail_with(&mut self, why: Why, left: Left) -> Vec<Effect> {
         self.step = PromptStep::Over;
-        vec![Effect::Failed(Failure { why, left })]
+        vec![Effect::Over(Err(Failure { why, left }))]
     }
 
     fn done(&mut self) -> Vec<Effect> {
         self.step = PromptStep::Over;
-        vec![Effect::Done(())]
+        vec![Effect::Over(Ok(()))]
     }
 
     fn go(&mut self, step: PromptStep, now: Mono, patience: Duration) {
@@ -401,7 +386,7 @@ impl Prompt {
     }
 
     fn pasted(&self) -> Vec<u8> {
-        paste(&self.order.text, self.how.bracketed)
+        paste(&self.order.text, self.bracketed)
     }
 }
 

@@ -6,11 +6,9 @@ use crate::status::WaitingKind;
 /// What a person can answer an open question with, besides the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suggested {
-    /// Accept it, or refuse it.
     ApproveOrDeny,
     /// Accept it. How it is refused is not on the screen.
     Approve,
-    /// Choose one of its options.
     Choose,
     /// Nothing can be read that a command could choose.
     Keyboard,

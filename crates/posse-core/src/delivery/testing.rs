@@ -155,16 +155,16 @@ pub(super) fn play(
 }
 
 /// Effects in one line.
-pub(super) fn words<D: Debug, F: Debug>(effects: &[Effect<D, F>]) -> String {
-    let outcome = |outcome: String| {
-        let inside = outcome.split_once(": ").map_or("done", |(_, inside)| inside).trim_end_matches(" }");
-        inside.replace(", left: ", " ").replace(", presses: ", " ")
-    };
-    let word = |effect: &Effect<D, F>| match effect {
+pub(super) fn words<T: Debug>(effects: &[Effect<T>]) -> String {
+    let word = |effect: &Effect<T>| match effect {
         Effect::Type { bytes, .. } => typed(bytes),
         Effect::Look => "look".into(),
-        Effect::Done(done) => outcome(format!("{done:?}")),
-        Effect::Failed(failed) => outcome(format!("{failed:?}")),
+        Effect::Over(outcome) => {
+            let outcome = format!("{outcome:?}");
+            let inside =
+                outcome.split_once(": ").map_or("done", |(_, inside)| inside).trim_end_matches([' ', '}', ')']);
+            inside.replace(", left: ", " ").replace(", presses: ", " ")
+        }
     };
     effects.iter().map(word).collect::<Vec<_>>().join(", ")
 }

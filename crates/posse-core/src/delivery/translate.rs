@@ -8,9 +8,7 @@ use crate::time::Mono;
 /// What is to be done with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meant {
-    /// No question is open: it is a prompt.
     Prompt,
-    /// It answers the open question.
     Answer(Decision),
     /// A question is open, and this does not answer it. Nothing is typed.
     Refused(NotAnswered),

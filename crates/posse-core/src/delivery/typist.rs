@@ -15,7 +15,7 @@ pub(super) struct Typist {
 }
 
 impl Typist {
-    pub(super) fn key<D, F>(&mut self, bytes: Vec<u8>) -> Effect<D, F> {
+    pub(super) fn key<T>(&mut self, bytes: Vec<u8>) -> Effect<T> {
         let id = KeyId(self.next);
         self.next += 1;
         self.pending = true;

@@ -3,39 +3,17 @@
 use super::compile::Detector;
 use super::rules::AnswerRule;
 
-/// Why there is no answer in a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
-    #[error("no response from the agent is on the screen")]
-    NoResponse,
-    #[error("the response is empty")]
-    Empty,
-    #[error("no prompt follows the response: it has not ended")]
-    MissingPrompt,
-}
-
 impl Detector {
-    /// The last answer in lines without escapes: history first, then the screen.
-    pub fn last_answer(&self, lines: &[String]) -> Result<String, NoAnswer> {
-        // The first rule that found something says what is wrong with it.
-        let mut failure = NoAnswer::NoResponse;
+    /// The last answer in lines without escapes: history first, then the screen. The first rule that finds one decides.
+    pub fn last_answer(&self, lines: &[String]) -> Option<String> {
         let lines = self.without_scrollbar(lines);
-        for rule in &self.rules.answer {
-            match rule.find(&lines) {
-                Ok(answer) => return Ok(answer),
-                Err(NoAnswer::NoResponse) => {}
-                Err(other) if failure == NoAnswer::NoResponse => failure = other,
-                Err(_) => {}
-            }
-        }
-        Err(failure)
+        self.rules.answer.iter().find_map(|rule| rule.find(&lines))
     }
 }
 
 impl AnswerRule {
-    fn find(&self, lines: &[String]) -> Result<String, NoAnswer> {
-        let start = self.start(lines).ok_or(NoAnswer::NoResponse)?;
-        let (first, rest) = lines[start..].split_first().ok_or(NoAnswer::NoResponse)?;
+    fn find(&self, lines: &[String]) -> Option<String> {
+        let (first, rest) = lines[self.start(lines)?..].split_first()?;
         let cut = self.marker.find(first).map_or(0, |found| found.end);
         let (first, rest) = if self.skip_question { ("", after_paragraph(rest)) } else { (&first[cut..], rest) };
         let mut answer = String::new();
@@ -53,10 +31,10 @@ impl AnswerRule {
             }
         }
         if self.needs_stop && !ended {
-            return Err(NoAnswer::MissingPrompt);
+            return None;
         }
         let answer = answer.trim_start_matches('\n').trim_end();
-        if answer.is_empty() { Err(NoAnswer::Empty) } else { Ok(answer.to_owned()) }
+        (!answer.is_empty()).then(|| answer.to_owned())
     }
 
     /// The last marker that is not one of a tool. Whether it is one may show only in the row below.

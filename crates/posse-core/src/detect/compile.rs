@@ -75,7 +75,6 @@ pub struct Detector {
     pub(super) names: BTreeMap<String, Pattern>,
 }
 
-/// Compiles patterns. The same expression is compiled once.
 struct Collector<'r> {
     named: &'r BTreeMap<String, Vec<String>>,
     /// The expressions that rows are matched against.

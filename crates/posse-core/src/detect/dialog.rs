@@ -33,7 +33,6 @@ pub struct Menu {
     pub options: Vec<Choice>,
 }
 
-/// One option as it stands there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     pub number: Option<u32>,

@@ -19,8 +19,6 @@ type Hits = Box<[u64]>;
 #[derive(Clone, Debug, Default)]
 pub struct Memo {
     rows: Vec<(String, Hits)>,
-    /// How many rows were matched anew in the last look.
-    pub matched: usize,
 }
 
 /// Rows with the patterns they match.
@@ -43,7 +41,6 @@ pub struct Decided {
 /// A decision written in code, where rules do not fit. Patterns stay in the rules; it finds them by name.
 pub type Classifier = fn(&Sight<'_>, &Found) -> Option<Decided>;
 
-/// How one rule fared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub rule: String,
@@ -69,7 +66,6 @@ impl<'a> Sight<'a> {
         self.rows.is_empty()
     }
 
-    /// The rows before this one.
     pub(super) fn until(&self, end: usize) -> Self {
         Self { detector: self.detector, rows: &self.rows[..end], height: self.height, colours: self.colours }
     }
@@ -78,12 +74,10 @@ impl<'a> Sight<'a> {
         &self.rows[row].0
     }
 
-    /// Whether a row matches a named pattern.
     pub fn matches(&self, row: usize, name: &str) -> bool {
         self.hit(row, self.detector.names.get(name))
     }
 
-    /// The last row of a range that matches a named pattern.
     pub fn last_match(&self, rows: Range<usize>, name: &str) -> Option<usize> {
         rows.rev().find(|row| self.matches(*row, name))
     }
@@ -93,12 +87,6 @@ impl<'a> Sight<'a> {
         self.detector.names.get(name)?.find(text)
     }
 
-    /// The nearest row above this one on which something stands.
-    pub fn filled_above(&self, row: usize) -> Option<usize> {
-        (0..row).rev().find(|above| !self.row(*above).trim().is_empty())
-    }
-
-    /// Whether a row matches one of these patterns.
     pub(super) fn hit<'p>(&self, row: usize, patterns: impl IntoIterator<Item = &'p Pattern>) -> bool {
         let hits = &self.rows[row].1;
         patterns.into_iter().any(|pattern| {
@@ -107,7 +95,6 @@ impl<'a> Sight<'a> {
         })
     }
 
-    /// The last of these rows that matches one of these patterns.
     pub(super) fn last<'p>(
         &self,
         mut rows: Range<usize>,
@@ -130,8 +117,6 @@ enum RuleMiss<'s> {
     Nowhere(&'s str),
     #[error("excluded by {0:?}")]
     Excluded(&'s str),
-    #[error("{matched} of {wanted} rows")]
-    TooFewRows { matched: usize, wanted: usize },
     #[error("history: {0:?} stands below it")]
     History(&'s str),
     #[error("right above it is {0:?}")]
@@ -148,7 +133,6 @@ impl Detector {
         sight
     }
 
-    /// What this look says.
     pub fn read(&self, look: Look<'_>, memo: &mut Memo) -> Reading {
         self.match_rows(look, memo);
         let sight = self.sight(memo, look.rows.len(), look.colours);
@@ -222,12 +206,10 @@ impl Detector {
         let rows = self.without_scrollbar(look.rows);
         let filled = rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
         memo.rows.truncate(filled);
-        memo.matched = 0;
         for (at, row) in rows[..filled].iter().enumerate() {
             if memo.rows.get(at).is_some_and(|(known, _)| known == row) {
                 continue;
             }
-            memo.matched += 1;
             let mut hits = vec![0; self.set.len().div_ceil(64)].into_boxed_slice();
             for pattern in &self.set.matches(row) {
                 hits[pattern / 64] |= 1 << (pattern % 64);
@@ -326,17 +308,13 @@ fn holds_in<'s>(rule: &'s Rule, rows: Range<usize>, sight: &Sight<'s>) -> Result
     }
     let mut last = all.first().and_then(|pattern| last_of(std::slice::from_ref(pattern)));
     if !any.is_empty() {
-        let matched = rows.clone().filter(|row| counts(row, any)).take(rule.at_least).count();
-        if matched < rule.at_least {
-            return Err(RuleMiss::TooFewRows { matched, wanted: rule.at_least });
-        }
-        last = last_of(any);
+        last = Some(last_of(any).ok_or(RuleMiss::Because("no row matches"))?);
     }
     let stale = stale_if_followed_by.as_slice();
     if let Some(later) = last.and_then(|last| (last + 1..sight.len()).find(|row| counts(row, stale))) {
         return Err(RuleMiss::History(sight.row(later)));
     }
-    let above = last.and_then(|last| sight.filled_above(last));
+    let above = last.and_then(|last| (0..last).rev().find(|row| !sight.row(*row).trim().is_empty()));
     if right_below.is_some() && !above.is_some_and(|above| sight.hit(above, right_below)) {
         return Err(RuleMiss::RightAbove(above.map_or("", |above| sight.row(above))));
     }

@@ -11,7 +11,6 @@ use super::dialog::{self, Menu};
 use super::engine::Sight;
 use super::rules::Layout;
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub composer: Option<Composer>,
@@ -159,7 +158,6 @@ impl Detector {
 /// A view that can be scrolled has this many rows at least.
 const SCROLLED: usize = 3;
 
-/// The lowest input field.
 fn composer(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
     let Layout { composer, composer_not, frame_above, frame_below, .. } = layout;
     composer.as_ref()?;

@@ -201,9 +201,6 @@ pub struct Rule {
     pub all: Vec<Pattern>,
     #[serde(default)]
     pub none: Vec<Pattern>,
-    /// How many rows `any` must match.
-    #[serde(default = "one")]
-    pub at_least: usize,
     /// Rows that never count, whatever else they match.
     #[serde(default)]
     pub except: Vec<Pattern>,
@@ -238,10 +235,6 @@ fn layout() -> Strength {
 
 fn yes() -> bool {
     true
-}
-
-fn one() -> usize {
-    1
 }
 
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {

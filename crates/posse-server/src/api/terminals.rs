@@ -4,7 +4,7 @@ use std::path::Path as StdPath;
 
 use posse_api::{OutputMode, OutputQuery};
 use posse_core::audit::Who;
-use posse_core::delivery::{Failure, Left, Order, When, Wish};
+use posse_core::delivery::{Failure, Left, Order, Wish};
 use posse_core::ids::WriterId;
 use posse_core::screen::{Screen, Size};
 use posse_term::lineage::ProcessStat;
@@ -175,9 +175,7 @@ pub(super) async fn input(
     let (enter, raw) = (body.enter.unwrap_or(true), body.raw.unwrap_or(false));
     let _ = app.hub.send(crate::hub::HubEvent::Command(HubCommand::Touch(id)));
     if !raw && enter && snapshot(&app, id).await?.record.confirmed.is_some() {
-        let when = if body.while_busy.unwrap_or(false) { When::AlsoBusy } else { When::Quiet };
-        let order =
-            Order { text: body.message, when, expect: body.expect_status, epoch: body.epoch, composer_since: None };
+        let order = Order { text: body.message, expect: body.expect_status, epoch: body.epoch };
         let answerer = requester.answerer(&app, id).await;
         let done = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });
         done.await.ok_or_else(|| ApiError::no_terminal(id))??;
@@ -289,7 +287,7 @@ async fn tell_reason(app: &App, id: TerminalId, reason: &str, events: &mut Statu
     let writer = WriterId(crate::random().max(1));
     for sequence in 1.. {
         let pump = find(app, id).await?;
-        let order = Order { text: reason.to_owned(), when: When::Quiet, ..Order::default() };
+        let order = Order { text: reason.to_owned(), ..Order::default() };
         // A reason is a prompt. It must not become the answer to the next question.
         let answerer = Answerer::forbidden(Who::person());
         let sent = pump.ask(|reply| pump::PumpCommand::Message { order, answerer, writer, sequence, reply });

@@ -54,8 +54,7 @@ pub(super) struct Agent {
     cursor_row: Option<String>,
     /// The input field, if there is one, is nothing but a row of text.
     plain: bool,
-    /// Since when the input field has been on the screen, and what is known of the question there.
-    composer_since: Option<Mono>,
+    /// What is known of the question on the screen.
     pub(super) showing: Option<Showing>,
     reports: QuestionReports,
     work: Option<Work>,
@@ -81,7 +80,6 @@ impl Agent {
             tail: Vec::new(),
             cursor_row: None,
             plain: false,
-            composer_since: None,
             showing: None,
             reports,
             work: None,
@@ -113,7 +111,6 @@ impl Agent {
         self.plain = plain.is_some();
         reading.draft = reading.draft.or(plain);
         self.cursor_row = screen.cursor.and_then(|(row, _)| screen.rows.get(usize::from(row)).cloned());
-        self.composer_since = reading.draft.as_ref().map(|_| self.composer_since.unwrap_or(now));
         Showing::follow(&mut self.showing, &reading, now);
         self.tail = if question(&reading).is_some() { audit::tail(&screen.rows) } else { Vec::new() };
         LifeEvent::Read(reading)
@@ -158,7 +155,7 @@ impl Agent {
     }
 
     pub(super) fn last_answer(&self, lines: &[String]) -> Option<String> {
-        self.detector.last_answer(lines).ok()
+        self.detector.last_answer(lines)
     }
 
     pub(super) fn deadline(&self) -> Option<Mono> {
@@ -340,11 +337,8 @@ impl Agent {
     fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> Machine {
         let characters = order.text.chars().count();
         let prompt = if self.detector.has_composer() {
-            let order = Order { composer_since: self.composer_since, ..order };
-            let mut submit = self.provider.manifest.submit.clone();
-            // Not today's agent: whether this program knows where a paste begins and ends is for it to say.
-            submit.bracketed &= !self.plain || bracketed;
-            Prompt::new(order, submit, now)
+            // A program that is not today's agent says itself whether it knows where a paste begins and ends.
+            Prompt::new(order, self.provider.manifest.submit.clone(), !self.plain || bracketed, now)
         } else {
             Prompt::raw(&order.text, bracketed, now)
         };
@@ -387,8 +381,7 @@ impl Agent {
         let result = match effect {
             Effect::Type { id, bytes } => return Some(Do::Type(id, bytes)),
             Effect::Look => return Some(Do::Look),
-            Effect::Done(()) => Ok(()),
-            Effect::Failed(failure) => Err(InputError::NotDelivered(failure)),
+            Effect::Over(result) => result.map_err(InputError::NotDelivered),
         };
         let Work { by, machine: Machine::Prompt { prompt, characters } } = self.work.take()? else { return None };
         let prompted = if prompt.is_command() { LifeEvent::Commanded } else { LifeEvent::Prompted };
@@ -406,8 +399,7 @@ impl Agent {
                 Some(Do::Type(id, bytes))
             }
             Effect::Look => Some(Do::Look),
-            Effect::Done(answered) => self.answered(Ok(answered)),
-            Effect::Failed(failure) => self.answered(Err(failure)),
+            Effect::Over(result) => self.answered(result),
         }
     }
 
