@@ -17,7 +17,7 @@ pub use compare::compare;
 pub(crate) use compare::stands_for_others;
 pub use reports::{QuestionReports, ReportEvent};
 pub use rules::ReportedToolRule;
-pub(crate) use rules::{Reported, input_hash, member};
+pub(crate) use rules::{input_hash, member};
 
 use crate::audit::Hash;
 use crate::status::{Source, WaitingKind};

@@ -16,14 +16,6 @@ impl Dialog {
         }
     }
 
-    /// The model's own words.
-    pub fn words_of_model(&self) -> Option<&str> {
-        match &self.report {
-            Some(report) => report.caption.as_deref(),
-            None => self.caption.as_deref(),
-        }
-    }
-
     /// What it is about, in a line: the tool and the beginning of the command, with a mark if there is more.
     pub fn about(&self) -> String {
         let about = match self.asked() {
@@ -54,7 +46,7 @@ impl Dialog {
             lines.push(format!("{tool}:"));
             lines.extend(text.lines().map(|line| format!("  {line}")));
         }
-        if let Some(words) = self.words_of_model() {
+        if let Some(words) = self.report.as_ref().map_or(&self.caption, |report| &report.caption) {
             let words: Vec<&str> = words.lines().collect();
             lines.push(format!("the agent calls it: \"{}\"", words.join(" ")));
         }

@@ -11,7 +11,6 @@ use crate::status::{Claim, Source, WaitingKind};
 /// new; an attacker who floods us makes questions fall to a person.
 const MOST_OPEN: usize = 64;
 
-/// What a source tells about questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportEvent {
     Asked(Box<QuestionReport>),
@@ -38,7 +37,6 @@ struct SourceState {
     kind: Option<WaitingKind>,
 }
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct QuestionReports {
     /// The sources that report inputs.

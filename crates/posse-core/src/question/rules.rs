@@ -38,15 +38,6 @@ pub(crate) fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(value, |value, name| value.get(name))
 }
 
-/// What is reported about one question.
-pub(crate) struct Reported<'a> {
-    pub(crate) source: Source,
-    pub(crate) kind: Option<WaitingKind>,
-    pub(crate) tool: &'a str,
-    /// `None`: too large to be passed on.
-    pub(crate) input: Option<&'a Value>,
-}
-
 /// The size of an input as JSON, and its hash. Members of objects are ordered, so equal inputs have equal hashes.
 pub(crate) fn input_hash(input: &Value) -> (u64, Hash) {
     let text = input.to_string();
@@ -54,9 +45,15 @@ pub(crate) fn input_hash(input: &Value) -> (u64, Hash) {
 }
 
 impl QuestionReport {
-    /// Takes a report apart by the rules of its agent. The number is given when it is filed.
-    pub(crate) fn new(reported: &Reported<'_>, rules: &[ReportedToolRule]) -> Self {
-        let Reported { source, kind, tool, input } = *reported;
+    /// Takes a report apart by the rules of its agent. Without an input, that is too large to be passed on. The number is
+    /// given when it is filed.
+    pub(crate) fn new(
+        source: Source,
+        kind: Option<WaitingKind>,
+        tool: &str,
+        input: Option<&Value>,
+        rules: &[ReportedToolRule],
+    ) -> Self {
         let empty = Value::Null;
         let rule = rules.iter().find(|rule| rule.names.iter().any(|name| name == tool));
         let (input_bytes, input_sha256) = input_hash(input.unwrap_or(&empty));

