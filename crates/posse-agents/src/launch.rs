@@ -43,7 +43,6 @@ pub struct Launch {
     pub always: Additions,
     #[serde(default)]
     pub since: Vec<Since>,
-    /// Variables it must not find.
     #[serde(default)]
     pub unset: Vec<String>,
     pub modes: BTreeMap<Mode, Additions>,
@@ -83,7 +82,6 @@ pub struct LaunchRequest<'a> {
     pub mode: Mode,
     pub version: Option<&'a Version>,
     pub model: Option<&'a str>,
-    /// Name and text.
     pub profile: Option<(&'a str, &'a str)>,
     pub mcp: Option<&'a str>,
     pub directory: &'a str,

@@ -11,7 +11,6 @@ use crate::launch::Mode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum If {
-    /// The operator has confirmed that the directory is trusted.
     Trusted,
     Bypass,
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, LazyLock};
 use posse_agents::headless::event::{Event, Limit, LimitSource, Reason};
 use posse_agents::headless::{HeadlessRules, Reader};
 use posse_agents::manifest::built_in;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Loading a manifest checks all its rules, which is slow; once is enough.
@@ -17,121 +16,32 @@ fn texts(provider: &str) -> Arc<HeadlessRules> {
     LOADED[usize::from(provider == "codex")].clone()
 }
 
-struct Recording {
-    provider: String,
-    version: String,
-    case: String,
-    path: PathBuf,
-}
-
-fn recordings() -> Vec<Recording> {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let mut found = Vec::new();
-    let entries = |path: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-        entries.sort();
-        entries
-    };
-    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-    for provider in entries(&fixtures) {
-        for version in entries(&provider) {
-            for path in entries(&version.join("headless")) {
-                if let Some(case) = name(&path).strip_suffix(".jsonl") {
-                    let (provider, version) = (name(&provider), name(&version));
-                    found.push(Recording { provider, version, case: case.into(), path });
-                }
-            }
-        }
-    }
-    found
-}
-
-impl Recording {
-    fn events(&self, chunk: usize) -> Vec<Event> {
-        let stdout = std::fs::read(&self.path).unwrap();
-        let stderr = std::fs::read(self.path.with_extension("stderr")).unwrap_or_default();
-        let mut reader = Reader::new(texts(&self.provider));
-        let mut events: Vec<Event> = stdout.chunks(chunk).flat_map(|bytes| reader.stdout(bytes)).collect();
-        events.extend(stderr.chunks(chunk).flat_map(|bytes| reader.stderr(bytes)));
-        events.extend(reader.finish());
-        events
-    }
-
-    fn expected(&self) -> Vec<Event> {
-        let text = std::fs::read_to_string(self.path.with_extension("events")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
-
-    fn called(&self) -> String {
-        format!("{} {} {}", self.provider, self.version, self.case)
-    }
+fn entries(path: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(path).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
 fn every_recording_is_read_as_it_is_written_beside_it() {
-    let recordings = recordings();
-    assert!(recordings.len() >= 60, "{}", recordings.len());
-    for recording in recordings {
-        let expected = recording.expected();
-        for chunk in [1, 7, 4096, usize::MAX] {
-            assert_eq!(recording.events(chunk), expected, "{} in pieces of {chunk}", recording.called());
+    let mut recordings = 0;
+    for agent in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")) {
+        let texts = || texts(agent.file_name().unwrap().to_str().unwrap());
+        let files = entries(&agent).into_iter().flat_map(|version| entries(&version.join("headless")));
+        for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")) {
+            let stdout = std::fs::read(&path).unwrap();
+            let stderr = std::fs::read(path.with_extension("stderr")).unwrap_or_default();
+            let expected = std::fs::read_to_string(path.with_extension("events")).unwrap();
+            let expected: Vec<Event> = expected.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            for chunk in [1, 7, 4096, usize::MAX] {
+                let mut reader = Reader::new(texts());
+                let mut events: Vec<Event> = stdout.chunks(chunk).flat_map(|bytes| reader.stdout(bytes)).collect();
+                events.extend(stderr.chunks(chunk).flat_map(|bytes| reader.stderr(bytes)));
+                events.extend(reader.finish());
+                assert_eq!(events, expected, "{} in pieces of {chunk}", path.display());
+            }
+            recordings += 1;
         }
     }
-}
-
-/// What must be read in each, in any version. Written by hand.
-#[test]
-fn every_case_says_what_happened() {
-    use Reason::{Api, Completed, MaxTurns, SignedOut};
-    let api = |status| Some(Api { status });
-    for recording in recordings() {
-        let claude = recording.provider == "claude_code";
-        // Reason, denials, retries, limits.
-        let (reason, denials, retries, limits) = match recording.case.as_str() {
-            "answer" | "answer_subscribed" | "edit_inside" => (Some(Completed), 0, 0, 0),
-            "edit_outside" | "escalation" => (Some(Completed), 1, 0, 0),
-            // To Codex a command that the sandbox stops is one that failed.
-            "command_outside" => (Some(Completed), usize::from(claude), 0, 0),
-            "reader_writes" => (Some(Completed), if claude { 2 } else { 1 }, 0, 0),
-            "error_400" => (if claude { api(Some(400)) } else { api(None) }, 0, 0, 0),
-            "error_401" => (Some(SignedOut), 0, 1, 0),
-            "error_429" => (Some(Reason::Limit), 0, usize::from(claude), 1),
-            "error_500" => (if claude { api(Some(500)) } else { api(None) }, 0, 1, 0),
-            // Codex repeats a request without a word.
-            "retry_500" => (Some(Completed), 0, usize::from(claude), 0),
-            "dropped" => (api(None), 0, 1, 0),
-            "limit" => (Some(Reason::Limit), 0, 0, 1),
-            "max_turns" => (Some(MaxTurns), 0, 0, 0),
-            "killed" => (None, 0, 0, 0),
-            other => panic!("what is {other}?"),
-        };
-        let events = recording.events(usize::MAX);
-        let count = |fits: fn(&Event) -> bool| events.iter().filter(|event| fits(event)).count();
-        let ends: Vec<_> =
-            events.iter().filter_map(|event| if let Event::Ended(end) = event { Some(end) } else { None }).collect();
-        assert_eq!(
-            ends.iter().map(|end| &end.reason).collect::<Vec<_>>(),
-            Vec::from_iter(&reason),
-            "{}",
-            recording.called()
-        );
-        assert!(ends.iter().all(|end| end.ok == (end.reason == Completed)), "{}", recording.called());
-        let counted = (
-            count(|event| matches!(event, Event::ToolDenied { .. })),
-            count(|event| matches!(event, Event::Retry { .. })),
-            count(|event| matches!(event, Event::Limit(_))),
-        );
-        assert_eq!(counted, (denials, retries, limits), "{}", recording.called());
-        assert_eq!(count(|event| matches!(event, Event::Unknown(_))), 0, "{}", recording.called());
-        assert!(matches!(events[0], Event::Started { session: Some(_), .. }), "{}", recording.called());
-        // Codex tells no prices, and a session that was killed tells none either.
-        let costs: Vec<_> = events
-            .iter()
-            .filter_map(|event| if let Event::Cost(cost) = event { Some(cost.is_some()) } else { None })
-            .collect();
-        assert_eq!(costs, if reason.is_none() { vec![] } else { vec![claude] }, "{}", recording.called());
-    }
+    assert!(recordings >= 60, "{recordings}");
 }
 
 /// Lines of one session, made by hand.
@@ -278,77 +188,4 @@ fn what_is_new_is_named_and_left_alone() {
     // A subagent's words are not the session's.
     let inner = json!({ "type": "assistant", "parent_tool_use_id": "t", "message": { "content": [{ "type": "text", "text": "x" }] } });
     assert_eq!(read("claude_code", &[inner]), []);
-}
-
-/// A tree of JSON with the words that streams are made of.
-fn any_json() -> impl Strategy<Value = Value> {
-    const WORDS: &str = "type subtype message content result success assistant user system init text id tool_use tool_result \
-        tool_use_id is_error usage modelUsage permission_denials errors rate_limit_event rate_limit_info status \
-        rejected item item.completed item.started error turn.completed turn.failed command_execution file_change \
-        changes agent_message input api_error_status tool_result_meta permission_decision reject command \
-        max_retries api_retry";
-    let words = prop::sample::select(WORDS.split(' ').collect::<Vec<_>>());
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        words.clone().prop_map(Value::from),
-        ".{0,20}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 40, 6, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((words.clone(), inner), 0..6)
-                .prop_map(|fields| fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
-        ]
-    })
-}
-
-fn in_pieces(provider: &str, bytes: &[u8], cuts: &[usize]) -> Vec<Event> {
-    let mut reader = Reader::new(texts(provider));
-    let mut events = Vec::new();
-    let (mut rest, mut cuts) = (bytes, cuts.iter());
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(cuts.next().map_or(rest.len(), |cut| cut % rest.len() + 1).min(rest.len()));
-        events.extend(reader.stdout(piece));
-        rest = after;
-    }
-    events.extend(reader.finish());
-    events
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    #[test]
-    fn any_bytes_in_any_pieces(bytes in prop::collection::vec(any::<u8>(), 0..400), cuts in prop::collection::vec(0_usize..50, 0..20)) {
-        for provider in ["claude_code", "codex"] {
-            prop_assert_eq!(in_pieces(provider, &bytes, &cuts), in_pieces(provider, &bytes, &[]));
-        }
-    }
-
-    #[test]
-    fn any_lines_of_json(lines in prop::collection::vec(any_json(), 0..8), cuts in prop::collection::vec(0_usize..200, 0..20)) {
-        let bytes: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        for provider in ["claude_code", "codex"] {
-            let events = in_pieces(provider, bytes.as_bytes(), &cuts);
-            prop_assert_eq!(&events, &in_pieces(provider, bytes.as_bytes(), &[]));
-            // They can be written down.
-            prop_assert!(serde_json::to_string(&events).is_ok());
-        }
-    }
-
-    /// A stream that breaks off, or has a damaged place, is read up to there and after it.
-    #[test]
-    fn damaged_recordings(which in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), byte: u8) {
-        let recordings = recordings();
-        let recording = which.get(&recordings);
-        let mut bytes = std::fs::read(&recording.path).unwrap();
-        let at = at.index(bytes.len());
-        bytes[at] = byte;
-        in_pieces(&recording.provider, &bytes, &[]);
-        let cut = in_pieces(&recording.provider, &bytes[..at], &[]);
-        prop_assert!(cut.len() <= recording.events(usize::MAX).len() + 1);
-    }
 }

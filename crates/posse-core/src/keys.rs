@@ -8,7 +8,6 @@ use serde::Deserialize;
 pub struct KeyBytes(pub Vec<u8>);
 
 impl KeyBytes {
-    /// The key with this name, which there must be.
     pub(crate) fn named(name: &str) -> Self {
         Self(key(name).unwrap_or_default())
     }
@@ -25,7 +24,6 @@ impl TryFrom<String> for KeyBytes {
     }
 }
 
-/// The keys that have names of their own.
 const NAMED: &[(&str, &[u8])] = &[
     ("enter", b"\r"),
     ("esc", b"\x1b"),

@@ -16,7 +16,6 @@ pub struct Ancestor {
     pub claimed: Option<TerminalId>,
 }
 
-/// The processes that are ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Household {
     /// The keeper, once the daemon has been connected to it.

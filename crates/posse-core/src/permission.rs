@@ -14,19 +14,16 @@ pub const COOLDOWN: Duration = Duration::from_secs(5);
 /// Accepts in one turn. Seed 000: "the safety cap (20)". Twenty are sent; instead of the next one the turn fails.
 pub const CAP: u32 = 20;
 
-/// What the four conditions say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptVerdict {
-    /// The terminal does not wait for an answer.
     NotAsked,
-    /// Accepting is not switched on.
     Off,
-    /// Not before this instant.
     Cooldown(Mono),
-    /// One more would be too many.
     Capped,
     /// It would be the `n`th of this turn.
-    Accept { n: u32 },
+    Accept {
+        n: u32,
+    },
 }
 
 /// The accepts of one turn. A new turn begins with a new value: that is how the counter is reset.

@@ -244,16 +244,3 @@ impl Event {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_status_has_one_spelling() {
-        for kind in StatusKind::ALL {
-            assert_eq!(kind.as_str().parse(), Ok(kind));
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
-        }
-    }
-}

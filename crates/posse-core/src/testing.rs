@@ -29,8 +29,4 @@ impl Dice {
     pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
-
-    pub(crate) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[(self.next() % choices.len() as u64) as usize]
-    }
 }

@@ -19,7 +19,6 @@ pub struct ClaudeStream {
     /// Tools whose answers are awaited: name and main argument.
     tools: BTreeMap<String, (String, String)>,
     denied: BTreeSet<String>,
-    /// Answers of the model that were counted.
     counted: BTreeSet<String>,
     so_far: Tokens,
     limited: bool,

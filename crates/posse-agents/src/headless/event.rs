@@ -91,7 +91,6 @@ pub struct Limit {
     pub source: LimitSource,
     /// `five_hour`, `seven_day` …, in the vendor's words.
     pub kind: Option<String>,
-    /// Seconds since 1970.
     pub resets_at: Option<i64>,
     /// What it said about it; a time may be in it.
     pub text: Option<String>,
@@ -122,7 +121,6 @@ pub struct End {
 }
 
 impl End {
-    /// An end without figures.
     pub(super) fn told(ok: bool, text: String, reason: Reason) -> Self {
         Self { ok, text, reason, turns: None, duration_ms: None, api_ms: None }
     }

@@ -103,7 +103,6 @@ pub fn build_permission_flags(request: &Request<'_>) -> Result<Vec<String>, Flag
     Ok(explained(request)?.into_iter().flat_map(|flag| flag.words).collect())
 }
 
-/// The same, flag by flag.
 pub(super) fn explained(request: &Request<'_>) -> Result<Vec<Flag>, FlagError> {
     match (request.sandbox, request.dialect) {
         (Sandbox::Off, Dialect::Claude) => Ok(vec![flag(CLAUDE_BYPASS, [""; 0], OFF)]),

@@ -83,6 +83,8 @@ pub(crate) struct Labelled {
     pub(crate) foreground: Option<String>,
     pub(crate) accept: Vec<String>,
     pub(crate) waiting_kind: Option<String>,
+    /// What failed: `server`, `dropped`, `other`, `nothing`, or `limit` and when there will be more.
+    pub(crate) failure: Option<String>,
     #[serde(default)]
     pub(crate) ambiguous: bool,
 }

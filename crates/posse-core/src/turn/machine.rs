@@ -20,7 +20,6 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// How long a look at the file or at the last message may take when the turn waits for nothing else. Chosen: both are local;
 /// a file system that hangs for longer must not hold up the run.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// See the module.
 #[derive(Clone, Debug)]
 pub struct Turn {
     pub(super) handoff: Handoff,
@@ -84,7 +83,6 @@ impl Turn {
         }
     }
 
-    /// Somebody has decided otherwise. What is under way is not taken back.
     pub fn set_auto_accept(&mut self, on: bool) {
         self.handoff.auto_accept_permissions = on;
     }

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 
 fn scope() -> Scope {
@@ -101,24 +99,4 @@ fn nothing_can_become_a_flag() {
     let empty = PermissionProfile { tools: Vec::new(), ..profile("Read") };
     assert_eq!(built(&empty, &fine, "/w"), Err(FlagError::NoTools("x".into())));
     assert!(built(&profile("mcp__server__tool"), &fine, "/w").is_ok());
-}
-
-proptest! {
-    /// Whoever asks: with the sandbox on nothing is bypassed, and approval is answered once.
-    #[test]
-    fn never_bypassed(agent in ".{0,20}", tools in prop::collection::vec("[A-Za-z()*: -]{0,12}", 0..4), strict: bool) {
-        let text = format!("---\ntools: {tools:?}\n---\nYou do it.\n");
-        let file = crate::headless::AgentFile::parse("x", &text).unwrap();
-        let policy = Policy { strict, ..Policy::default() };
-        let Ok(granted) = policy.grant(&agent, Some(&file)) else { return Ok(()) };
-        let scope = scope();
-        for (dialect, approval) in [(Dialect::Claude, PERMISSION_MODE), (Dialect::Codex, NEVER_ASK)] {
-            let sandbox = Sandbox::On;
-            let request =
-                Request { dialect, sandbox, profile: &granted.profile, scope: &scope, policy: &policy };
-            let Ok(flags) = build_permission_flags(&request) else { continue };
-            prop_assert!(!flags.iter().any(|flag| flag.contains("dangerously")));
-            prop_assert_eq!(flags.iter().filter(|flag| *flag == approval).count(), 1);
-        }
-    }
 }
