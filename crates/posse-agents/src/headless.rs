@@ -63,9 +63,3 @@ pub enum Sandbox {
     /// Sessions may do everything and are never asked. Commands that start such sessions print a warning.
     Off,
 }
-
-impl Sandbox {
-    pub fn from_enabled(enabled: bool) -> Self {
-        if enabled { Sandbox::On } else { Sandbox::Off }
-    }
-}

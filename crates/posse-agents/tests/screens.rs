@@ -141,8 +141,7 @@ fn hints_name_only_commands_that_can_answer() {
                 Suggested::Keyboard => continue,
             };
             for wish in wishes {
-                let also = By::Person.also_answers();
-                let decision = Decision { also, ..Decision::new(question.clone(), wish) };
+                let decision = Decision::new(question.clone(), wish, By::Person);
                 assert_eq!(decision.check(&reading), Ok(()), "{}: {wish:?}", screen.screen);
                 let keys = Answer::new(decision, provider.manifest.answer.clone(), Mono::default()).plan(&reading);
                 assert!(!keys.is_empty(), "{}: {wish:?} has no keys", screen.screen);
@@ -157,9 +156,8 @@ fn hints_name_only_commands_that_can_answer() {
 fn the_folder_dialog_of_codex_is_confirmed_by_enter() {
     let provider = built_in("codex").unwrap().unwrap();
     let reading = recorded("codex", "0.166.0", "startup_trust_git_nodaemon.txt");
-    let also = By::Person.also_answers();
     for (wish, expected) in [(Wish::Accept, vec!["enter"]), (Wish::Deny, vec!["down", "enter"])] {
-        let decision = Decision { also: also.clone(), ..Decision::new(question(&reading).unwrap(), wish) };
+        let decision = Decision::new(question(&reading).unwrap(), wish, By::Person);
         let keys = Answer::new(decision, provider.manifest.answer.clone(), Mono::default()).plan(&reading);
         let names: Vec<String> = keys.iter().map(|key| posse_core::keys::name(key)).collect();
         assert_eq!(names, expected, "{wish:?}");

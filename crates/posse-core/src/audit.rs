@@ -16,7 +16,6 @@ use crate::delivery::{Unanswered, Verified, Wish};
 use crate::detect::dialog::Dialog;
 use crate::ids::TerminalId;
 use crate::secrets::{mask_json, masked};
-use crate::status::WaitingKind;
 use crate::time::Wall;
 use crate::words;
 
@@ -47,19 +46,6 @@ words! {
         Terminal = "terminal",
         /// posse itself, a question of the start that was answered in advance.
         Startup = "startup",
-    }
-}
-
-impl By {
-    /// Which kinds of questions they may answer besides permissions. Nobody has told a run what to say to any other; a
-    /// person has read it, and each option says what it does.
-    pub fn also_answers(self) -> Vec<WaitingKind> {
-        match self {
-            By::Run => Vec::new(),
-            By::Person | By::Client | By::Terminal | By::Startup => {
-                vec![WaitingKind::Question, WaitingKind::Plan, WaitingKind::Startup]
-            }
-        }
     }
 }
 

@@ -86,12 +86,11 @@ pub fn name(bytes: &[u8]) -> String {
     }
     match bytes {
         [c @ 1..=29] => format!("ctrl-{}", char::from(c | 0x40).to_ascii_lowercase()),
-        _ => String::from_utf8_lossy(bytes).chars().flat_map(spelt).collect(),
+        _ => {
+            let spelt = |c: char| if c.is_control() { c.escape_default().collect() } else { vec![c] };
+            String::from_utf8_lossy(bytes).chars().flat_map(spelt).collect()
+        }
     }
-}
-
-fn spelt(c: char) -> Vec<char> {
-    if c.is_control() { c.escape_default().collect() } else { vec![c] }
 }
 
 fn single(text: &str) -> Option<&[u8]> {

@@ -71,7 +71,7 @@ fn number(c: char) -> String {
 
 /// Characters that take no room, or change the order of others: what Unicode calls default-ignorable or a bidirectional
 /// control, separators of lines and paragraphs, and blanks that look like nothing.
-fn is_unseen(c: char) -> bool {
+pub(crate) fn is_unseen(c: char) -> bool {
     matches!(u32::from(c),
         0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f
         | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164

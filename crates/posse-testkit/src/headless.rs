@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
 use posse_agents::headless::{Dialect, Event, Policy, Reader, Request, Sandbox, Scope, Spawn, check_flags};
 use posse_agents::manifest::built_in;
@@ -70,7 +69,7 @@ pub fn spawn(home: &AgentHome, wanted: &SessionRequest<'_>) -> Spawn {
     };
     let spawn = Spawn::new(&home.command[0], &request, &wanted.asked, BTreeMap::new(), Vec::new()).unwrap();
     let real = |directory: &str| Some(std::fs::canonicalize(directory).ok()?.to_str()?.to_owned());
-    check_flags(&spawn.argv[1..], &request, Deliverables::LastWords, real).unwrap();
+    check_flags(&spawn.argv[1..], &request, &[], real).unwrap();
     spawn
 }
 

@@ -10,14 +10,6 @@ use super::flags::{
 use super::outside::is_below;
 use super::{Dialect, Sandbox};
 
-/// How a session hands over what it was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deliverables<'a> {
-    /// At the end of what it says. Needs no permission.
-    LastWords,
-    Files(&'a [&'a str]),
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FailedCheck {
     #[error("approval is open: {flag} is missing, and nobody is there to answer")]
@@ -50,11 +42,12 @@ pub enum FailedCheck {
     Undeliverable { path: String },
 }
 
-/// Checks a command line without its program. `real` is the path of a directory without links, if it is there.
+/// Checks a command line without its program. `files` are those that the session must write. `real` is the path of a
+/// directory without links, if it is there.
 pub fn check_flags(
     arguments: &[String],
     request: &Request<'_>,
-    deliverables: Deliverables<'_>,
+    files: &[String],
     real: impl Fn(&str) -> Option<String>,
 ) -> Result<(), FailedCheck> {
     let flags = without_prompt(arguments, request.dialect)?;
@@ -86,13 +79,11 @@ pub fn check_flags(
     {
         return Err(FailedCheck::ScopeMissing { directory: directory.into() });
     }
-    if let Deliverables::Files(paths) = deliverables {
-        let deliverable = |path: &&str| can_write && scope.iter().any(|directory| is_below(path, directory));
-        if let Some(path) = paths.iter().find(|path| !deliverable(path)) {
-            return Err(FailedCheck::Undeliverable { path: (*path).into() });
-        }
+    let deliverable = |path: &&String| can_write && scope.iter().any(|directory| is_below(path, directory));
+    match files.iter().find(|path| !deliverable(path)) {
+        Some(path) => Err(FailedCheck::Undeliverable { path: path.clone() }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The flags of a command line that ends as it should, so that nothing in it is taken for a prompt.

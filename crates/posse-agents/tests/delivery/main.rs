@@ -9,9 +9,9 @@ mod world;
 use std::time::Duration;
 
 use posse_agents::Provider;
+use posse_core::audit::By;
 use posse_core::delivery::{Answer, Decision, DialogKeys, Left, Order, Prompt, Showing, Submit, Wish, clean};
 use posse_core::detect::Dialog;
-use posse_core::status::WaitingKind;
 use posse_core::time::Mono;
 
 use program::{Fact, Plan};
@@ -132,8 +132,7 @@ fn trial(kind: Kind, seed: u64, trace: bool, how: &(Submit, DialogKeys), eye: &m
                     12..15 => Wish::Deny,
                     _ => Wish::Option(world.dice.below(options) as usize),
                 };
-                let also =
-                    if world.dice.chance(50) { vec![WaitingKind::Plan, WaitingKind::Question] } else { Vec::new() };
+                let by = if world.dice.chance(50) { By::Person } else { By::Run };
                 let wanted = match wish {
                     Wish::Accept => read.0.dialog.as_ref().and_then(Dialog::accepting),
                     Wish::Option(at) => Some(at),
@@ -145,7 +144,7 @@ fn trial(kind: Kind, seed: u64, trace: bool, how: &(Submit, DialogKeys), eye: &m
                     world.run(Some(until))?;
                 }
                 let now = Mono(Duration::from_millis(world.now));
-                let mut decision = Decision { also, ..Decision::new(question, wish) };
+                let mut decision = Decision::new(question, wish, by);
                 Showing::complete(world.asked.as_ref(), &mut decision);
                 world.start(order, Machine::Answer(Answer::new(decision.clone(), how.1.clone(), now)));
                 let Some(Over::Answer(outcome)) = world.run(None)? else { return Err("no outcome".into()) };

@@ -2,6 +2,7 @@
 
 use super::rules::DialogKeys;
 use super::translate::question;
+use crate::audit::By;
 use crate::detect::Reading;
 use crate::detect::dialog::{Meaning, identity};
 use crate::question::{QuestionEvidence, Unproven};
@@ -23,15 +24,14 @@ pub struct Decision {
     /// As `question` names it.
     pub question: String,
     pub wish: Wish,
-    /// Kinds of questions that may be accepted besides permissions, and denied besides those that are no start-up dialog.
-    pub also: Vec<WaitingKind>,
+    /// A run answers permissions, and denies what is no question of the start: it was told about nothing else, and its yes
+    /// needs evidence that what is asked is what the screen shows. Anyone else has read the question.
+    pub by: By,
     /// Since when it has been on the screen, if that is known.
     pub since: Option<Mono>,
     /// An earlier answer has pressed its key, and the question has been there ever since. That key may still be unread:
     /// the cursor must be seen to move before another is pressed.
     pub again: bool,
-    /// No person has read the question: a yes needs evidence that what is asked is what the screen shows.
-    pub automatic: bool,
     /// The words to type into the option that `wish` names.
     pub words: Option<TypedWords>,
 }
@@ -106,8 +106,8 @@ pub struct Unanswered {
 }
 
 impl Decision {
-    pub fn new(question: String, wish: Wish) -> Self {
-        Self { question, wish, also: Vec::new(), since: None, again: false, words: None, automatic: false }
+    pub fn new(question: String, wish: Wish, by: By) -> Self {
+        Self { question, wish, by, since: None, again: false, words: None }
     }
 
     /// Answers in words, typed into the option that takes them.
@@ -167,7 +167,7 @@ impl Decision {
 
     /// Whether what is known about the question is enough for who decides.
     pub fn check_evidence(&self, evidence: QuestionEvidence) -> Result<(), NotAnswered> {
-        if !self.automatic || self.wish != Wish::Accept {
+        if self.by != By::Run || self.wish != Wish::Accept {
             return Ok(());
         }
         evidence.allows_automatic_yes().map_err(NotAnswered::Unproven)
@@ -179,6 +179,6 @@ impl Decision {
             Wish::Deny => kind != WaitingKind::Startup,
             Wish::Option(_) => true,
         };
-        if fine || self.also.contains(&kind) { Ok(()) } else { Err(NotAnswered::Kind(kind)) }
+        if fine || self.by != By::Run { Ok(()) } else { Err(NotAnswered::Kind(kind)) }
     }
 }

@@ -17,10 +17,8 @@ pub struct Order {
 pub enum Left {
     /// None of it was typed.
     Nothing,
-    /// It stands in the input field, not submitted. The next message clears it.
+    /// It was not submitted, and stands in the input field, or will. The next message clears it.
     Draft,
-    /// It was not submitted, and may stand in the input field.
-    MaybeDraft,
     /// Nobody knows whether it was submitted.
     Unknown,
 }

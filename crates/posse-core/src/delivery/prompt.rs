@@ -361,8 +361,7 @@ impl Prompt {
     fn fail(&mut self, why: Why) -> Vec<Effect> {
         let left = match self.step {
             PromptStep::Waiting | PromptStep::Clearing { .. } | PromptStep::Over => Left::Nothing,
-            PromptStep::Pasting => Left::MaybeDraft,
-            PromptStep::Pausing { .. } | PromptStep::Erasing => Left::Draft,
+            PromptStep::Pasting | PromptStep::Pausing { .. } | PromptStep::Erasing => Left::Draft,
             PromptStep::Submitted if why == Why::Typing => Left::Draft,
             PromptStep::Raw if !self.typist.has_typed() || why == Why::Typing => Left::Nothing,
             PromptStep::Submitted | PromptStep::Probing | PromptStep::Raw => Left::Unknown,

@@ -1,6 +1,7 @@
 //! What a message means while a question is open.
 
 use super::decision::{Decision, NotAnswered, Wish};
+use crate::audit::By;
 use crate::detect::{Reading, dialog};
 use crate::status::StatusKind;
 use crate::time::Mono;
@@ -70,7 +71,7 @@ impl Showing {
 
 /// `y` while a question is open means: accept it, as the seeds have it. `n` means: refuse it; that never allows anything,
 /// and who types it means nothing else. All other text is refused: typed into a dialog it would be lost, and its Enter
-/// would accept whatever is highlighted. A bare `y` names no question, so it counts as automatic.
+/// would accept whatever is highlighted. A bare `y` names no question, so it counts as the answer of a run.
 pub fn translate(message: &str, reading: &Reading) -> Meant {
     let Some(question) = question(reading) else {
         return match reading.status {
@@ -83,7 +84,7 @@ pub fn translate(message: &str, reading: &Reading) -> Meant {
         "n" => Wish::Deny,
         _ => return Meant::Refused(NotAnswered::NoAnswer),
     };
-    let decision = Decision { automatic: true, ..Decision::new(question, wish) };
+    let decision = Decision::new(question, wish, By::Run);
     match decision.check(reading) {
         Ok(()) => Meant::Answer(decision),
         Err(why) => Meant::Refused(why),
@@ -116,7 +117,7 @@ mod tests {
         let before = showing.clone();
         Showing::follow(&mut showing, &reading, at(500));
         assert_eq!(showing, before);
-        let decision = Decision::new(question(&reading).unwrap(), Wish::Accept);
+        let decision = Decision::new(question(&reading).unwrap(), Wish::Accept, By::Person);
         for _ in 0..2 {
             let before = showing.clone();
             Showing::answered(&mut showing, &decision, 0);

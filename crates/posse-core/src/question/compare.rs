@@ -7,6 +7,7 @@
 
 use super::{QuestionEvidence, QuestionReport, ReportDifference};
 use crate::detect::Dialog;
+use crate::visible::is_unseen;
 
 /// A visible part that is shorter than this could be anything.
 const PART: usize = 24;
@@ -75,14 +76,7 @@ enum Fit {
 
 /// The characters of a text that leave a mark on a screen.
 pub(super) fn ink(text: &str) -> String {
-    text.chars().filter(|c| leaves_mark(*c)).collect()
-}
-
-fn leaves_mark(c: char) -> bool {
-    let invisible = matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
-    !c.is_whitespace() && !c.is_control() && !invisible
+    text.chars().filter(|c| !c.is_whitespace() && !c.is_control() && !is_unseen(*c)).collect()
 }
 
 /// Rows that stand for others that were left out.

@@ -210,7 +210,8 @@ impl Life {
             self.word.take_if(|word| matches!(word.claim, Claim::Asking(_)) && word.at <= since);
         }
         // The cursor of the same question has moved. That is no news.
-        let same = |shown: &Dialog| seen.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
+        let same =
+            |shown: &Dialog| seen.reading.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
         if let Some(moved) = self.presumed.dialog.as_ref().and_then(same) {
             self.presumed.dialog = Some(moved.clone());
             self.reported.dialog.clone_from(&self.presumed.dialog);
@@ -441,7 +442,7 @@ impl Life {
     }
 
     fn ready_kind(&self) -> StatusKind {
-        let shown = self.seen.as_ref().and_then(|seen| seen.status) == Some(StatusKind::Completed);
+        let shown = self.seen.as_ref().and_then(|seen| seen.reading.status) == Some(StatusKind::Completed);
         if shown || self.turns == Turns::Some { StatusKind::Completed } else { StatusKind::Idle }
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Claim, Source, StatusKind, WaitingKind};
-use crate::detect::{Dialog, Evidence, Reading, Strength};
+use super::{Claim, Source, StatusKind};
+use crate::detect::{Evidence, Reading, Strength};
 use crate::time::Mono;
 
 /// A screen without a sign of work is quiet after this long without a change of the conversation. Codex and Claude Code
@@ -93,73 +93,51 @@ fn commands(reading: &Reading) -> bool {
     reading.draft.as_ref().is_some_and(|draft| draft.starts_with('/'))
 }
 
+fn dialog_id(reading: &Reading) -> Option<&str> {
+    reading.dialog.as_ref().map(|dialog| dialog.id.as_str())
+}
+
 /// The screen as it was last read, and since when.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
+    pub(super) reading: Reading,
     pub(super) says: Says,
-    pub(super) status: Option<StatusKind>,
-    pub(super) waiting_kind: Option<WaitingKind>,
-    pub(super) dialog: Option<Dialog>,
-    pub(super) rule: String,
-    pub(super) strength: Strength,
     /// Since when it says this.
     pub(super) since: Mono,
     /// Whether the look before told nothing of the state, because a menu or another view was there, or showed a command of
     /// the agent's own in the input field. Claude Code shows work for a moment when a menu opens or closes.
     pub(super) was_hidden: bool,
-    /// A command of the agent's own stands in the input field.
-    commands: bool,
     /// When the conversation last changed, or what is said about it.
     pub(super) moved: Mono,
     /// Since when the row that closes a turn is there.
     pub(super) closed: Option<Mono>,
-    content: u64,
 }
 
 impl Seen {
     pub(super) fn new(reading: &Reading, now: Mono) -> Self {
-        Self {
-            says: says(reading),
-            status: reading.status,
-            waiting_kind: reading.waiting_kind,
-            dialog: reading.dialog.clone(),
-            rule: reading.rule.clone(),
-            strength: reading.strength,
-            since: now,
-            was_hidden: false,
-            commands: commands(reading),
-            moved: now,
-            closed: reading.ends_turn.then_some(now),
-            content: reading.content,
-        }
+        let closed = reading.ends_turn.then_some(now);
+        Self { reading: reading.clone(), says: says(reading), since: now, was_hidden: false, moved: now, closed }
     }
 
     /// Takes in the next reading. An equal one changes nothing and allocates nothing.
     pub(super) fn update(&mut self, reading: &Reading, now: Mono) {
         let says = says(reading);
-        let ids = (self.dialog.as_ref().map(|dialog| &dialog.id), reading.dialog.as_ref().map(|dialog| &dialog.id));
-        let another = ids.0 != ids.1;
-        if says != self.says || another {
-            self.was_hidden = self.says == Says::Nothing || self.commands;
+        if says != self.says || dialog_id(reading) != dialog_id(&self.reading) {
+            self.was_hidden = self.says == Says::Nothing || commands(&self.reading);
             (self.says, self.since, self.moved) = (says, now, now);
         }
-        if reading.content != self.content {
-            (self.content, self.moved) = (reading.content, now);
+        if reading.content != self.reading.content {
+            self.moved = now;
         }
-        self.commands = commands(reading);
         self.closed = if reading.ends_turn { self.closed.or(Some(now)) } else { None };
-        (self.status, self.waiting_kind, self.strength) = (reading.status, reading.waiting_kind, reading.strength);
-        if reading.rule != self.rule {
-            self.rule.clone_from(&reading.rule);
-        }
-        if reading.dialog != self.dialog {
-            self.dialog.clone_from(&reading.dialog);
+        if *reading != self.reading {
+            self.reading.clone_from(reading);
         }
     }
 
     /// A question that is certainly there. It beats every word.
     pub(super) fn is_question(&self) -> bool {
-        self.says == Says::Asking && self.strength == Strength::Layout
+        self.says == Says::Asking && self.reading.strength == Strength::Layout
     }
 }
 

@@ -25,16 +25,9 @@ pub struct Sighting {
     pub renamed: bool,
 }
 
-/// The text of a file, and what had to be done to get it, for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
-    pub text: String,
-    pub notes: Vec<&'static str>,
-}
-
-/// Reads at most `LIMIT` bytes of what it is given; who reads a file reads one more, so that a longer one is noticed. The
-/// answer goes on to other agents, so it says itself that it was cut.
-pub fn decode(bytes: &[u8]) -> Decoded {
+/// The text of a file, and what had to be done to get it, for the log. Reads at most `LIMIT` bytes; the caller reads one more
+/// from the file, so that a longer one is noticed. The answer goes on to other agents, so it says itself that it was cut.
+fn decode(bytes: &[u8]) -> (String, Vec<&'static str>) {
     let mut notes = Vec::new();
     let mut end = bytes.len();
     if bytes.len() > LIMIT {
@@ -52,13 +45,13 @@ pub fn decode(bytes: &[u8]) -> Decoded {
     if bytes.len() > LIMIT {
         text.push_str("\n\n[cut: the answer was longer than 1 MB]");
     }
-    Decoded { text, notes }
+    (text, notes)
 }
 
 impl Look {
     /// What a settled file holds, and notes for the log.
     pub fn at(bytes: &[u8]) -> (Self, Vec<&'static str>) {
-        let Decoded { text, notes } = decode(bytes);
+        let (text, notes) = decode(bytes);
         if text.trim().is_empty() { (Look::Blank, notes) } else { (Look::Ready(text), notes) }
     }
 }
@@ -81,18 +74,8 @@ pub fn archive_name(seq: u32, key: &str, suffix: Option<Suffix>, taken: &dyn Fn(
         Some(Suffix::Late) => "-late",
     };
     let stem = format!("{seq:03}-{key}{suffix}");
-    let plain = format!("{stem}.md");
-    if !taken(&plain) {
-        return plain;
-    }
-    let mut n = 2u32;
-    loop {
-        let name = format!("{stem}-{n}.md");
-        if !taken(&name) || n == u32::MAX {
-            return name;
-        }
-        n += 1;
-    }
+    let numbered = |n: u32| if n == 1 { format!("{stem}.md") } else { format!("{stem}-{n}.md") };
+    (1..).map(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
 /// The word that ends the heredoc. Random, because an answer that holds it on a line of its own would end there.

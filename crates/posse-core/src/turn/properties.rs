@@ -103,16 +103,28 @@ fn run(rules: Handoff, events: &[(u64, Event)], extra: &[u64]) -> (Vec<(Mono, Ef
     // Stable: what happens at one instant keeps its order, and an extra `Time` comes last.
     all.sort_by_key(|(when, _)| *when);
     let mut all = all.into_iter().peekable();
-    let mut wanted = Vec::new();
+    let (mut wanted, mut quiet, mut looking) = (Vec::new(), false, false);
     for _ in 0..20_000 {
         let deadline = turn.deadline();
         let next = all.next_if(|(when, _)| deadline.is_none_or(|deadline| *when < deadline));
         let Some((now, event)) = next.or_else(|| deadline.map(|deadline| (deadline, Event::Time))) else {
             return (wanted, turn);
         };
-        let effects = turn.handle(event, now);
+        match &event {
+            Event::Status(seen) => quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed)),
+            Event::File(_) => looking = false,
+            _ => {}
+        }
+        for effect in turn.handle(event, now) {
+            match effect {
+                // A file is read only while the terminal is quiet, and at most one look is under way.
+                Effect::LookAtFile => assert!(quiet && !std::mem::replace(&mut looking, true), "{turn:?}"),
+                Effect::End(Ok(Answer { from: AnswerFrom::File, .. })) => assert!(quiet, "{turn:?}"),
+                _ => {}
+            }
+            wanted.push((now, effect));
+        }
         assert!(turn.deadline().is_none_or(|deadline| deadline > now), "the deadline is past: {turn:?}");
-        wanted.extend(effects.into_iter().map(|effect| (now, effect)));
     }
     panic!("it never ends: {turn:?}");
 }
@@ -121,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_turn_ends_once_and_in_time(rules in some_rules(), events in events()) {
+    fn every_turn_ends_once_and_in_time_and_accepts_are_few_and_far_between(rules in some_rules(), events in events()) {
         let (wanted, turn) = run(rules, &events, &[]);
         let ends = wanted.iter().filter(|(_, effect)| matches!(effect, Effect::End(_))).count();
         prop_assert_eq!(ends, 1);
@@ -132,21 +144,14 @@ proptest! {
             prop_assert!(!answer.text.trim().is_empty());
             prop_assert!(answer.from == AnswerFrom::File || !rules.strict_file_handoff);
         }
-    }
-
-    #[test]
-    fn accepts_are_few_far_between_and_wanted(rules in some_rules(), events in events()) {
-        let (wanted, turn) = run(rules, &events, &[]);
-        let accepts: Vec<_> = wanted.iter().filter(|(_, effect)| matches!(effect, Effect::Accept { .. })).collect();
+        let accepts = wanted.iter().filter_map(|(when, effect)| match effect {
+            Effect::Accept { n, .. } => Some((*when, *n)),
+            _ => None,
+        });
+        let accepts: Vec<(Mono, u32)> = accepts.collect();
         prop_assert!(rules.auto_accept_permissions || accepts.is_empty());
-        prop_assert!(turn.accepts() <= CAP);
-        for (_, effect) in &accepts {
-            let counted = matches!(effect, Effect::Accept { n: 1..=CAP, .. });
-            prop_assert!(counted);
-        }
-        for two in accepts.windows(2) {
-            prop_assert!(two[1].0 >= two[0].0 + COOLDOWN);
-        }
+        prop_assert!(turn.accepts() <= CAP && accepts.iter().all(|(_, n)| (1..=CAP).contains(n)));
+        prop_assert!(accepts.windows(2).all(|two| two[1].0 >= two[0].0 + COOLDOWN));
     }
 
     /// `deadline` names every instant at which something would happen: being told the time more often changes nothing.
@@ -155,32 +160,5 @@ proptest! {
         let (punctual, _) = run(rules, &events, &[]);
         let (nagged, _) = run(rules, &events, &extra);
         prop_assert_eq!(punctual, nagged);
-    }
-
-    /// An answer is read only while the terminal is quiet, and at most one look is under way.
-    #[test]
-    fn files_are_read_in_quiet(rules in some_rules(), events in events()) {
-        let mut turn = turn_of(rules, &who(), None, at(0));
-        let (mut quiet, mut looks, mut ms) = (false, 0, 0);
-        for (pause, event) in events {
-            ms += pause;
-            match &event {
-                Event::Status(seen) => {
-                    quiet = matches!(seen.kind, Some(StatusKind::Idle | StatusKind::Completed));
-                }
-                Event::File(_) => looks = 0,
-                _ => {}
-            }
-            for effect in turn.handle(event, at(ms)) {
-                match effect {
-                    Effect::LookAtFile => {
-                        looks += 1;
-                        prop_assert!(quiet && looks == 1);
-                    }
-                    Effect::End(Ok(Answer { from: AnswerFrom::File, .. })) => prop_assert!(quiet),
-                    _ => {}
-                }
-            }
-        }
     }
 }

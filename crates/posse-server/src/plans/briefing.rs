@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use posse_agents::Provider;
 use posse_agents::headless::agent_file::{self, AgentFile};
-use posse_agents::headless::check::Deliverables;
 use posse_agents::headless::command::Asked;
-use posse_agents::headless::{PermissionProfile, Policy, Request, Sandbox, Scope, Spawn, check_flags};
+use posse_agents::headless::{PermissionProfile, Policy, Request, Scope, Spawn, check_flags};
 use posse_api::{PlanSpec, SessionRules};
 use posse_core::plan::file::{Gate, GateWhen, Permissions, Task};
 use posse_core::plan::machine::{Launch, Part, Run, RunId};
@@ -299,13 +298,8 @@ impl SessionOutline<'_> {
         ];
         let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let spawn = Spawn::new(self.program, &request, &asked, set, unset)?;
-        let files: Vec<&str> = self.writes.iter().map(String::as_str).collect();
-        let deliverables = match !files.is_empty() && *sandbox == Sandbox::On {
-            true => Deliverables::Files(&files),
-            false => Deliverables::LastWords,
-        };
         let real = |directory: &str| real_path(disk, Path::new(directory)).ok();
-        check_flags(&spawn.argv[1..], &request, deliverables, real)?;
+        check_flags(&spawn.argv[1..], &request, &self.writes, real)?;
         Ok(spawn)
     }
 }

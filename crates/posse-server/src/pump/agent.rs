@@ -275,12 +275,10 @@ impl Agent {
         let (decision, answerer) = match wanted {
             Wanted::Answer { wish, question: named, words, answerer } => {
                 let open = reading.and_then(question);
-                let also = answerer.who.by.also_answers();
-                let automatic = answerer.who.by == audit::By::Run;
                 // What is not the open question is left as it is, and refused.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
-                let decision = Decision { also, automatic, ..Decision::new(question, wish) };
+                let decision = Decision::new(question, wish, answerer.who.by);
                 let in_words = |words: String| {
                     let reading = reading.ok_or(NotAnswered::Vanished)?;
                     decision.clone().in_words(&words, reading, &self.provider.manifest.answer)

@@ -116,7 +116,7 @@ mod tests {
         let reading = provider.detector.read(look, &mut posse_core::detect::Memo::default());
         let dialog = reading.dialog.as_ref().unwrap();
         let mut answering = Answering::new(
-            Decision::new(dialog.id.clone(), Wish::Accept),
+            Decision::new(dialog.id.clone(), Wish::Accept, audit::By::Person),
             Some(dialog),
             Answerer::allowed(Who::person()),
         );

@@ -40,12 +40,12 @@ impl Case {
     fn changed(&self, change: impl FnOnce(&mut Vec<String>)) -> Result<(), FailedCheck> {
         self.with("/r", |request, mut line| {
             change(&mut line);
-            check_flags(&line, request, Deliverables::LastWords, real)
+            check_flags(&line, request, &[], real)
         })
     }
 
     fn delivers(&self, path: &str) -> Result<(), FailedCheck> {
-        self.with("/r", |request, line| check_flags(&line, request, Deliverables::Files(&[path]), real))
+        self.with("/r", |request, line| check_flags(&line, request, &[path.to_owned()], real))
     }
 }
 
@@ -119,9 +119,9 @@ fn lists_are_never_empty() {
 
 #[test]
 fn directories_are_those_of_the_scope_and_exist() {
-    let gone = CODER.with("/gone", |request, line| check_flags(&line, request, Deliverables::LastWords, real));
+    let gone = CODER.with("/gone", |request, line| check_flags(&line, request, &[], real));
     assert_eq!(gone, Err(FailedCheck::NoDirectory { directory: "/gone".into() }));
-    let link = CODER.with("/link", |request, line| check_flags(&line, request, Deliverables::LastWords, real));
+    let link = CODER.with("/link", |request, line| check_flags(&line, request, &[], real));
     assert_eq!(link, Err(FailedCheck::Link { directory: "/link".into(), real: "/elsewhere".into() }));
     let place = |line: &mut Vec<String>| line.iter().position(|word| word == "/r").unwrap();
     let other = CODER.changed(|line| {
@@ -171,12 +171,11 @@ proptest! {
             policy: &policy,
             };
         let line = command_line(&request, &Asked { prompt: "-c go", model: Some("m"), ..Asked::default() }).unwrap();
-        let result = format!("{directory}-results/result.json");
-        let deliver = [result.as_str()];
+        let deliver = [format!("{directory}-results/result.json")];
         let by_file = granted.profile.tools.iter().any(|tool| tool == "Write") || off || (codex && granted.profile.writes());
-        let deliverables = if by_file { Deliverables::Files(&deliver) } else { Deliverables::LastWords };
-        prop_assert_eq!(check_flags(&line, &request, deliverables, |directory| Some(directory.into())), Ok(()));
-        let refused = check_flags(&line, &request, Deliverables::Files(&deliver), |directory| Some(directory.into()));
+        let files = if by_file { &deliver[..] } else { &[] };
+        prop_assert_eq!(check_flags(&line, &request, files, |directory| Some(directory.into())), Ok(()));
+        let refused = check_flags(&line, &request, &deliver, |directory| Some(directory.into()));
         prop_assert_eq!(refused.is_ok(), by_file);
     }
 }

@@ -30,12 +30,6 @@ fn the_prompt_is_not_among_the_arguments() {
 }
 
 #[test]
-fn without_a_model_none_is_said() {
-    let claude = line(Dialect::Claude, &Asked { prompt: "go", ..Asked::default() }).unwrap();
-    assert!(!claude.iter().any(|word| word == "--model" || word == "--max-turns"), "{claude:?}");
-}
-
-#[test]
 fn what_cannot_be_said_is_an_error() {
     let asked = |prompt, model| Asked { prompt, model, ..Asked::default() };
     for dialect in [Dialect::Claude, Dialect::Codex] {

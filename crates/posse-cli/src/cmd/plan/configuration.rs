@@ -58,7 +58,8 @@ impl Loaded {
 
     /// Decides whether sessions are confined.
     pub(crate) fn sandbox(&self, no_sandbox: bool, ui: &Ui) -> Result<Sandbox, Error> {
-        Ok(Sandbox::from_enabled(self.effective(no_sandbox, ui)?.config.sandbox.enabled))
+        let enabled = self.effective(no_sandbox, ui)?.config.sandbox.enabled;
+        Ok(if enabled { Sandbox::On } else { Sandbox::Off })
     }
 }
 

@@ -2,6 +2,7 @@ use super::super::DialogKeys;
 use super::super::testing::{Ev, Screen, asking, asking_in_text, at, busy, play, quiet, words};
 use super::super::translate::{Meant, translate};
 use super::*;
+use crate::audit::By;
 use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
 use Ev::Read;
@@ -14,7 +15,7 @@ fn permission(id: &str, options: &[&str]) -> Ev {
 
 fn answer(wish: Wish) -> Answer {
     let keys = DialogKeys { deny: Some(KeyBytes::named("esc")), ..DialogKeys::default() };
-    Answer::new(Decision::new("d".into(), wish), keys, at(0))
+    Answer::new(Decision::new("d".into(), wish, By::Run), keys, at(0))
 }
 
 /// Plays a script. `d` is the question that was decided on, `d2` the same with the cursor on its second option, `e` another.
@@ -70,7 +71,7 @@ fn what_is_not_plain_is_refused_and_nothing_typed() {
         run_with(answer(wish), &[("x", Read(screen))], &format!("0 x > {why} 0"));
     }
     let mut allowed = answer(Wish::Accept);
-    allowed.decision.also = vec![Plan];
+    allowed.decision.by = By::Person;
     run_with(allowed, &[("plan", Read(ask(Plan, &[">Yes|1", "No|2"])))], "0 plan");
     run_with(answer(Wish::Option(0)), &[("startup", Read(startup()))], "0 startup");
 }

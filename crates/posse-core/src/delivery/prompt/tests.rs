@@ -106,14 +106,14 @@ fn a_leftover_draft_is_cleared_and_seen_to_be() {
 fn a_question_after_the_paste_is_never_answered_by_enter() {
     let pasted = "0 [] > paste fix it; 1 typed 0; ";
     for then in [
-        "50 asks > Dialog(Some(Permission)) MaybeDraft",
+        "50 asks > Dialog(Some(Permission)) Draft",
         "50 [fix it]; 150 time > look; 150 asks > Dialog(Some(Permission)) Draft; 500 [fix it]",
         "101 busy [fix it] > Busy Draft",
-        "5000 time > NotSeen MaybeDraft",
+        "5000 time > NotSeen Draft",
     ] {
         check(&format!("{pasted}{then}"));
     }
-    check("0 [] > paste fix it; 1 failed 0 > Typing MaybeDraft");
+    check("0 [] > paste fix it; 1 failed 0 > Typing Draft");
 }
 
 /// From the submit key at 101 ms on.

@@ -56,7 +56,7 @@ impl Life {
     fn by_screen(&self) -> Option<(Mono, Next<'_>)> {
         let seen = self.seen.as_ref()?;
         let due = self.due(seen);
-        let rule = Why::Rule(&seen.rule);
+        let rule = Why::Rule(&seen.reading.rule);
         match seen.says {
             Says::Nothing => None,
             Says::Busy if self.just_started(seen.since) => {
@@ -71,7 +71,7 @@ impl Life {
             Says::Working | Says::Busy => Some((due?, next(StatusKind::Processing, rule))),
             Says::Failed | Says::Empty => Some((due?, next(StatusKind::Error, rule))),
             Says::Asking => {
-                let (waiting_kind, dialog) = (seen.waiting_kind, seen.dialog.as_ref());
+                let (waiting_kind, dialog) = (seen.reading.waiting_kind, seen.reading.dialog.as_ref());
                 Some((due?, Next { waiting_kind, dialog, ..next(StatusKind::WaitingUserAnswer, rule) }))
             }
             Says::Quiet if is_ready(self.presumed.kind) => {
@@ -79,7 +79,7 @@ impl Life {
                 let progress = self.said[Source::Progress as usize] == Some(Claim::Working);
                 let moves = self.standing() > usize::from(progress)
                     && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
-                let going_on = || next(StatusKind::Processing, Why::Moves(&seen.rule));
+                let going_on = || next(StatusKind::Processing, Why::Moves(&seen.reading.rule));
                 // Otherwise only what we call it changes.
                 Some((seen.since, if moves { going_on() } else { next(self.ready_kind(), rule) }))
             }
@@ -88,7 +88,7 @@ impl Life {
                 let announced = self.word.as_ref().filter(|word| matches!(word.claim, Claim::Asking(_)));
                 let gone = announced.map_or(seen.since, |word| seen.since.max(word.at + DOUBT));
                 let over = due.filter(|over| *over <= gone).map(|over| (over, next(self.ready_kind(), rule)));
-                over.or_else(|| Some((gone, next(StatusKind::Processing, Why::Gone(&seen.rule)))))
+                over.or_else(|| Some((gone, next(StatusKind::Processing, Why::Gone(&seen.reading.rule)))))
             }
             Says::Quiet => Some((due?, next(self.ready_kind(), rule))),
         }
@@ -97,7 +97,7 @@ impl Life {
     /// When what the screen says is believed, if it stays; `None`: not on its own.
     fn due(&self, seen: &Seen) -> Option<Mono> {
         let word = self.word.as_ref();
-        let text = seen.strength < Strength::Layout;
+        let text = seen.reading.strength < Strength::Layout;
         let stands = match seen.says {
             Says::Nothing => return None,
             Says::Quiet => return self.quiet_due(seen),
@@ -130,7 +130,9 @@ impl Life {
         // Whoever writes down what it does writes down that it begins with a prompt, too.
         let unheard = self.said[Source::SessionFile as usize].is_some();
         let patience = match word {
-            _ if starting && self.turns == Turns::None && seen.strength == Strength::Layout => return Some(seen.since),
+            _ if starting && self.turns == Turns::None && seen.reading.strength == Strength::Layout => {
+                return Some(seen.since);
+            }
             Some(Word { claim: Claim::Failed(_), .. }) => return None,
             Some(_) if self.title_blinked() => SETTLE,
             Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
