@@ -5,7 +5,7 @@ mod day;
 
 use std::collections::VecDeque;
 
-use day::{Agent, Channel, Day, Drawn, Fault, Heard};
+use day::{Agent, Channel, Day, Fault, Heard};
 
 use super::tables::title_busy;
 use super::*;
@@ -17,8 +17,7 @@ const LIMIT: u64 = 2_000;
 const DAYS: u64 = 60;
 
 /// A look at what is drawn, with the title as it is known: it turns while the agent works.
-fn look(drawn: &Drawn, busy: bool) -> Event {
-    let reading = &drawn.0;
+fn look(reading: &Reading, busy: bool) -> Event {
     if busy && reading.status != Some(StatusKind::WaitingUserAnswer) && reading.status != Some(StatusKind::Processing) {
         return Event::Read(title_busy(reading.content));
     }

@@ -57,13 +57,10 @@ impl Agent {
     }
 }
 
-/// A screen as drawn. The title comes on top when it is looked at.
-#[derive(Clone, Debug)]
-pub(super) struct Drawn(pub(super) Reading);
-
 #[derive(Clone, Debug)]
 pub(super) enum Heard {
-    Drawn(Drawn),
+    /// A screen as drawn. The title comes on top when it is looked at.
+    Drawn(Reading),
     /// A look at what is there anyway.
     Again,
     Said(Source, Claim),
@@ -165,34 +162,24 @@ impl Day {
             matches!((self.state, state), (Truth::Working | Truth::Streaming, Truth::Working | Truth::Streaming));
         self.state = state;
         if !went_on {
+            let works = matches!(state, Truth::Working | Truth::Streaming);
+            let codex = matches!(self.agent, Agent::Codex | Agent::OldCodex);
+            let title = match state {
+                _ if works => Claim::Working,
+                Truth::Asking if codex => Claim::Asking(None),
+                _ if codex => Claim::Ready,
+                _ => Claim::Nothing,
+            };
+            let file = match state {
+                _ if works => Claim::Working,
+                Truth::Asking => Claim::Asking(Some(WaitingKind::Permission)),
+                _ => Claim::Ready,
+            };
+            let progress = if works || state == Truth::Asking { Claim::Working } else { Claim::Ready };
             self.say(Source::Osc, 0..132, claim.clone());
-            self.say(
-                Source::Title,
-                0..100,
-                match (self.agent, state) {
-                    (_, Truth::Working | Truth::Streaming) => Claim::Working,
-                    (Agent::Codex | Agent::OldCodex, Truth::Asking) => Claim::Asking(None),
-                    (Agent::Codex | Agent::OldCodex, _) => Claim::Ready,
-                    _ => Claim::Nothing,
-                },
-            );
-            self.say(
-                Source::Progress,
-                0..100,
-                match state {
-                    Truth::Working | Truth::Streaming | Truth::Asking => Claim::Working,
-                    _ => Claim::Ready,
-                },
-            );
-            self.say(
-                Source::SessionFile,
-                20..250,
-                match state {
-                    Truth::Working | Truth::Streaming => Claim::Working,
-                    Truth::Asking => Claim::Asking(Some(WaitingKind::Permission)),
-                    _ => Claim::Ready,
-                },
-            );
+            self.say(Source::Title, 0..100, title);
+            self.say(Source::Progress, 0..100, progress);
+            self.say(Source::SessionFile, 20..250, file);
         }
         if let Some(hook) = hook {
             self.say(Source::Hook, 14..121, hook);
@@ -231,7 +218,7 @@ impl Day {
                 Truth::Failed => reading("api_error", Some(StatusKind::Error), self.content),
             };
             if when < until {
-                self.heard.push((when, Heard::Drawn(Drawn(drawn))));
+                self.heard.push((when, Heard::Drawn(drawn)));
             }
             when += match self.state {
                 Truth::Working if silent => break,
