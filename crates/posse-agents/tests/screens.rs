@@ -115,15 +115,8 @@ fn options_of_a_narrow_terminal_are_read_and_answerable() {
 #[test]
 fn hints_name_only_commands_that_can_answer() {
     let mut seen = BTreeSet::new();
-    for (provider, folder) in [
-        ("claude_code", "claude_code/2.1.197"),
-        ("claude_code", "claude_code/2.1.325"),
-        ("codex", "codex/0.166.0"),
-        ("codex", "codex/0.145.0"),
-        ("qwen", "qwen/0.15.10"),
-    ] {
-        let provider = built_in(provider).unwrap().unwrap();
-        let folder = Folder::open(folder);
+    for (name, folder) in folders() {
+        let provider = built_in(name.split('/').next().unwrap()).unwrap().unwrap();
         for screen in &folder.labelled {
             let rows = folder.rows(&screen.screen);
             let look = Look { rows: &rows, title: screen.title.as_deref(), ..Look::default() };

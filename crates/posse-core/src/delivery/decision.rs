@@ -24,8 +24,8 @@ pub struct Decision {
     /// As `question` names it.
     pub question: String,
     pub wish: Wish,
-    /// A run answers permissions, and denies what is no question of the start: it was told about nothing else, and its yes
-    /// needs evidence that what is asked is what the screen shows. Anyone else has read the question.
+    /// Who decides. A run may accept permissions only, and deny everything but a question of the start; its yes needs evidence
+    /// that the screen shows what is asked. Everyone else has read the question.
     pub by: By,
     /// Since when it has been on the screen, if that is known.
     pub since: Option<Mono>,
