@@ -46,6 +46,8 @@ pub struct Meta {
     pub validation: Validation,
     #[serde(rename(deserialize = "model_escalation"))]
     pub escalation: Escalation,
+    /// Replaces the model of tasks that plan or judge.
+    pub judge_model: Option<String>,
     /// Whether every success is told. Unset: only in long plans.
     pub step_notifications: Option<bool>,
     #[serde(skip_deserializing)]

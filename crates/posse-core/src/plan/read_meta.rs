@@ -15,7 +15,7 @@ const META: Keys = Keys {
         ("max_attempts_default", POSITIVE), ("timeout_default", LONG),
         ("circuit_breaker_threshold", POSITIVE), ("circuit_breaker_reset_timeout", LONG),
         ("backoff_base", LONG), ("backoff_max", LONG), ("budget_limit_usd", Amount), ("step_notifications", Bool),
-        ("isolation", OneOf(&Isolation::WORDS)),
+        ("isolation", OneOf(&Isolation::WORDS)), ("judge_model", Scalar),
     ],
     others: &[
         "budget", "validation", "model_escalation", "parallel", "gates", "title",

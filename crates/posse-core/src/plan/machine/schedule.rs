@@ -162,7 +162,9 @@ impl Run {
         let group = task.parallel_group.clone();
         let timeout = task.timeout.unwrap_or(self.settings.timeout);
         let attempt = self.state.get(&run.task).map_or(1, |record| record.attempts.max(1));
-        let wanted = task.model.as_ref().or_else(|| self.settings.agent_models.get(&agent)).map(String::as_str);
+        let judges = matches!(agent.as_str(), "planner" | "design-judge");
+        let pinned = self.plan.meta.judge_model.as_ref().filter(|_| judges).or(task.model.as_ref());
+        let wanted = pinned.or_else(|| self.settings.agent_models.get(&agent)).map(String::as_str);
         let model = model(wanted, attempt - 1, &self.plan.meta.escalation);
         let siblings = self.flights.keys().filter(|id| {
             **id != run.task

@@ -525,3 +525,12 @@ fn t59_limits_do_not_escalate() {
     run.wait();
     assert_eq!(run.sessions(), ["a.4:opus"]);
 }
+
+#[test]
+fn judge_model_replaces_the_model_of_planners_only() {
+    for (agent, model) in [("planner", "opus"), ("design-judge", "opus"), ("coder", "haiku")] {
+        let task = format!("{{id: a, name: A, agent: {agent}, model: haiku}}");
+        let run = Table::new(", judge_model: opus", &task, |_| {});
+        assert_eq!(run.sessions(), [format!("a.1:{model}")], "{agent}");
+    }
+}
