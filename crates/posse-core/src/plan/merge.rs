@@ -23,8 +23,11 @@ pub struct Merged {
 /// What of `meta` anyone may change: nothing is decided by it.
 const FREE_META: [&str; 2] = ["description", "created"];
 
-/// Fields of a task that decide what its session may do and what it may cost. A task that a session adds may have them.
+/// Fields of a task that decide what its session may do and what it may cost.
 const GUARDED: [&str; 5] = ["agent", "model", "max_attempts", "timeout", "permissions"];
+
+/// The same for a task that a session adds. It must name an agent, and may choose a model.
+const GUARDED_NEW: [&str; 3] = ["max_attempts", "timeout", "permissions"];
 
 /// Merges an edit into the plan. `ours` is the text before the edit.
 pub fn merge(ours: &str, theirs: &str, state: &State) -> Result<Merged, FileProblems> {
@@ -45,6 +48,9 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, mut state: State) -> Result<
         (_, Err(problem)) => Err(problem.to_string()),
     };
     let ((_, our_tree), (edited, their_tree)) = (read(ours)?, read(theirs)?);
+    if our_tree.get("meta").is_some() != their_tree.get("meta").is_some() {
+        return Err("meta was added or removed".into());
+    }
     for task in plan.tasks().filter(|task| edited.task(task.id.as_str()).is_none()) {
         let record = state.of(&task.id);
         if record.attempts > 0 || !matches!(record.status, TaskStatus::Pending | TaskStatus::Skipped) {
@@ -54,13 +60,17 @@ fn try_merge(ours: &str, plan: &Plan, theirs: &str, mut state: State) -> Result<
     }
     let mut rejected = Vec::new();
     for task in edited.tasks() {
+        if !task_nodes(&their_tree).any(|node| id_of(node) == Some(task.id.as_str())) {
+            return Err(format!("task {} is not where it should be", task.id));
+        }
         let before = plan.task(task.id.as_str()).map(|before| before.record.status);
         rejected.extend(take_status(&task.id, &task.record, before.unwrap_or_default(), &mut state));
     }
     let mut edits = Edits { text: theirs, splices: Vec::new() };
     for (what, ours_of_it, theirs_of_it) in guarded_changes(&our_tree, &their_tree) {
         rejected.push(what);
-        let was = &ours[ours_of_it.at.start..Edits { text: ours, splices: Vec::new() }.end(ours_of_it)];
+        let end = |node| Edits { text: ours, splices: Vec::new() }.end(node);
+        let was = ours_of_it.map_or("null", |node| &ours[node.at.start..end(node)]);
         edits.splices.push((theirs_of_it.at.start..edits.end(theirs_of_it), was.to_owned()));
     }
     let text = edits.apply();
@@ -87,9 +97,15 @@ fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut 
     Some(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status))
 }
 
-/// The parts of a plan, `meta` and tasks, in which an edit changed what only their author may: in words, and in both texts.
-fn guarded_changes<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<(String, &'n Node, &'n Node)> {
+/// The parts of a plan in which an edit changed what only their author may: in words, what was there, and what is there now.
+fn guarded_changes<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<(String, Option<&'n Node>, &'n Node)> {
     let mut found = Vec::new();
+    for theirs in task_nodes(theirs).filter(|theirs| !task_nodes(ours).any(|ours| id_of(ours) == id_of(theirs))) {
+        for (key, value) in GUARDED_NEW.iter().filter_map(|key| Some((key, value_of(theirs, key)?))) {
+            let id = id_of(theirs).unwrap_or_default();
+            found.push((format!("task {id}: `{key}` of a new task cannot be set while the plan runs"), None, value));
+        }
+    }
     let mut compare = |what: String, ours: &'n Node, theirs: &'n Node, is_guarded: fn(&str) -> bool| {
         let entries = ours.entries().iter().chain(theirs.entries());
         let mut keys: Vec<&str> = entries.filter_map(|entry| entry.name()).filter(|key| is_guarded(key)).collect();
@@ -97,7 +113,8 @@ fn guarded_changes<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<(String, &'n Nod
         keys.dedup();
         keys.retain(|key| value_of(ours, key) != value_of(theirs, key));
         if !keys.is_empty() {
-            found.push((format!("{what}: {} cannot be changed while the plan runs", keys.join(", ")), ours, theirs));
+            let what = format!("{what}: {} cannot be changed while the plan runs", keys.join(", "));
+            found.push((what, Some(ours), theirs));
         }
     };
     for ours in task_nodes(ours) {

@@ -82,15 +82,17 @@ fn what_a_task_may_do_and_cost_is_not_for_sessions() {
     let merged = session(&[
         ("agent: code-reviewer", "agent: coder\n        model: opus"),
         ("max_attempts: 2", "max_attempts: 200"),
-        ("      - id: c", "      - {id: d, name: D, agent: coder, max_attempts: 2}\n      - id: c"),
+        ("      - id: c", "      - {id: d, name: D, agent: coder, max_attempts: 2, permissions: full}\n      - id: c"),
     ]);
     let rejected = [
+        "task d: `max_attempts` of a new task cannot be set while the plan runs",
+        "task d: `permissions` of a new task cannot be set while the plan runs",
         "task b: agent, model cannot be changed while the plan runs",
         "task c: max_attempts cannot be changed while the plan runs",
     ];
     assert_eq!(merged.rejected, rejected);
-    let added = "      - {id: d, name: D, agent: coder, max_attempts: 2}\n      - id: c";
-    assert_eq!(merged.text, PLAN.replace("      - id: c", added), "a new task says what it needs");
+    let added = "      - {id: d, name: D, agent: coder, max_attempts: null, permissions: null}\n      - id: c";
+    assert_eq!(merged.text, PLAN.replace("      - id: c", added));
 }
 
 #[test]
@@ -109,6 +111,7 @@ fn what_breaks_the_plan_is_undone_as_a_whole() {
     let a = "      - id: a\n        name: A\n        status: verified\n        attempts: 1\n";
     for (changes, why) in [
         (vec![("sections:", "sections")], "no plan any more"),
+        (vec![("meta:", "mata:")], "meta"),
         (vec![("max_attempts: 2", "depends_on: [zzz]")], "does not exist"),
         (vec![(a, "")], "task a was removed"),
         (vec![("  description: old", "  description: new"), ("id: b # next", "id: bb")], "task b was removed"),
