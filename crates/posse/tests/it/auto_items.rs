@@ -29,10 +29,10 @@ fn every_file_is_shown_with_its_state() {
             "1  9-foo       defect   medium    Foo",
             "?  prose-name  defect   medium    Vague (too vague: it will be asked about)",
             "–  2-bar       feature  high      Bar (waits for 9-foo)",
-            "–  3-odd       feature  medium    Odd (its status is \"someday\", which means nothing here)",
+            "–  3-odd       feature  medium    Odd (its status means nothing here)",
             "docs/feature-backlog/3-odd.md:2:12: `someday` is no status: the item is not worked on (one of open, needs_clarification, \
              on_hold, in_progress, fixed, completed, failed, exhausted, duplicate)",
-            "docs/defect-backlog/broken.md:2:7: `bug` is no type (defect or feature)",
+            "docs/defect-backlog/broken.md:2:7: `bug` is no type (one of defect, feature)",
         ]
     );
     let json = env.run(["auto", "items", "--json"]).json();
