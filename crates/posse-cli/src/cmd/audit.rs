@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use jiff::{Span, Timestamp, Zoned, civil};
-use posse_api::{AuditEntry, AuditVerdict, Terminal};
+use posse_api::{AuditEntry, AuditVerdict, ProblemKind, Terminal};
 use posse_core::audit::{Answering, By, End, Ended, Who};
 use posse_core::ids::TerminalId;
 use posse_files::operator::{AnchorRule, Operator};
@@ -69,14 +69,11 @@ pub(crate) async fn run(command: AuditCommand, ui: &Ui) -> Result<Exit, Error> {
         }
         AuditCommand::Show(show) => {
             let mut client = Client::connect().await?;
-            let entries: Vec<AuditEntry> = client.get(&query(&show)).await?;
-            // An id may be that of a terminal that is gone.
-            if let Some(name) = &show.terminal
-                && entries.is_empty()
-                && name.parse::<TerminalId>().is_err()
-            {
-                client.find(name).await?;
-            }
+            let terminal = match &show.terminal {
+                Some(name) => Some(terminal(&mut client, name).await?),
+                None => None,
+            };
+            let entries: Vec<AuditEntry> = client.get(&query(&show, terminal.as_deref())).await?;
             let terminals: Vec<Terminal> = client.get("/terminals").await?;
             ui.answer(&entries, || entries.iter().map(|entry| text(entry, &terminals, ui)).collect());
             let verdict: AuditVerdict = client.get("/audit/verify").await?;
@@ -123,9 +120,25 @@ fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
     (daemon::functions().verify_audit)(&paths, &read).map_err(|error| Error::failed(error.to_string()))
 }
 
-fn query(show: &Show) -> String {
+/// The terminal that is meant, by its id or name. One that is gone is known by its entries alone.
+async fn terminal(client: &mut Client, name: &str) -> Result<String, Error> {
+    match client.find(name).await {
+        Ok(terminal) if terminal.name.as_str() == name => Ok(name.to_owned()),
+        Ok(terminal) => Ok(terminal.id.to_string()),
+        Err(error) if error.kind() == ProblemKind::NoTerminal => {
+            let entries: Vec<AuditEntry> = client.get(&format!("/audit?limit=1&terminal={}", encoded(name))).await?;
+            if entries.is_empty() && name.parse::<TerminalId>().is_err() {
+                return Err(Error::no_terminal(name));
+            }
+            Ok(name.to_owned())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn query(show: &Show, terminal: Option<&str>) -> String {
     let run = show.run.as_ref().map(|run| format!("&run={}", encoded(run)));
-    let terminal = show.terminal.as_ref().map(|terminal| format!("&terminal={}", encoded(terminal)));
+    let terminal = terminal.map(|terminal| format!("&terminal={}", encoded(terminal)));
     let since = show.since.map(|since| format!("&since={}", encoded(&since.to_string())));
     let filters: String = [run, terminal, since].into_iter().flatten().collect();
     format!("/audit?limit={}{filters}", show.lines)

@@ -131,12 +131,16 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     ui.say(
         "the daemon was asked for it already: it is stopped as soon as it has begun; Ctrl-C again leaves it alone …",
     );
-    let (client, view) = tokio::select! {
-        begun = answer => begun?,
+    let begun = tokio::select! {
+        begun = answer => begun,
         _ = signals.next() => {
             ui.say("it may go on: `posse run ls` shows it");
             return Err(signal);
         }
+    };
+    let (client, view) = match begun {
+        Err(Error::Refused(_)) => return Err(signal),
+        begun => begun?,
     };
     print_end(&Follower::alone(client, &view, OnSignal::Stop, ui).end(signal, signals).await?, ui)
 }
@@ -149,7 +153,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
             return over(&view, ui).map(Course::Break);
         }
         if args.config.is_some() || args.prompt_file.is_some() {
-            existing::refuse(&mut client, &view, &args.wanted(ui)?).await?;
+            existing::refuse(&mut client, &view, &args.wanted(ui)?, ui).await?;
         }
         return Ok(Course::Continue(LoopRequest::Resume(id)));
     }
@@ -186,7 +190,7 @@ async fn course(args: &Args, ui: &Ui) -> Result<Course, Error> {
     if view.status.is_over() {
         return over(&view, ui).map(Course::Break);
     }
-    existing::refuse(&mut client, &view, &wanted).await?;
+    existing::refuse(&mut client, &view, &wanted, ui).await?;
     if !resume_wanted {
         ui.say(&format!("going on with run {}: {} says it is not over", view.id, wanted.state_file.display()));
     }

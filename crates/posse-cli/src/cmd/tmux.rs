@@ -219,14 +219,19 @@ impl Tmux {
             words
         };
         let target = format!("={SESSION}:");
-        let beside = window(&["-t", &target]);
-        let session = ["new-session", "-d", "-s", SESSION, "-P", "-F", FORMAT, "-n", name].map(Into::into).to_vec();
-        let mut output = self.start(if self.inside { window(&[]) } else { beside.clone() }, terminal).await?;
-        // Another posse may be faster to create the session.
-        for words in [session, beside] {
-            if !self.inside && !output.status.success() {
-                output = self.start(words, terminal).await?;
-            }
+        let beside = ["-t", target.as_str()];
+        let has_session = ["has-session", "-t", target.as_str()].map(OsString::from);
+        let mut output = if self.inside {
+            self.start(window(&[]), terminal).await?
+        } else if run_tmux(&has_session).await?.status.success() {
+            self.start(window(&beside), terminal).await?
+        } else {
+            let session = ["new-session", "-d", "-s", SESSION, "-P", "-F", FORMAT, "-n", name];
+            self.start(session.map(Into::into).to_vec(), terminal).await?
+        };
+        // Another posse was faster to create the session.
+        if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("duplicate session") {
+            output = self.start(window(&beside), terminal).await?;
         }
         let opened = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
         let Some(pane) = opened.as_deref().and_then(Pane::parse) else {

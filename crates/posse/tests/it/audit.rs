@@ -82,7 +82,11 @@ fn an_answer_is_written_down_before_its_key_and_completed_afterwards() {
     assert!(text.contains("person: deny") && text.contains("asked: ") && text.contains("rm -r target"), "{text}");
     assert!(text.contains("answered (1): the question is gone") && text.contains("  Bash:"), "{text}");
     let id = launched["id"].as_str().unwrap();
+    let by_prefix = env.run(["audit", "show", "--terminal", &id[..4], "--json"]).json();
+    assert_eq!(by_prefix.as_array().unwrap().len(), 6, "{by_prefix:#}");
     env.run(["kill", "a"]).ok();
+    let later = env.run(["audit", "show", "--terminal", "a", "--since", "2100-01-01", "--json"]);
+    assert_eq!((later.code, later.json()), (Some(0), json!([])), "it is gone, and known by its entries");
     for (filter, value, expected) in [
         ("--terminal", id, 6),
         ("--terminal", "00000000", 0),

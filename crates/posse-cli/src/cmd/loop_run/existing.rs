@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use posse_api::{EntryView, JournalView, LoopView, ProblemKind};
+use posse_core::config::keys::{AUTO_ACCEPT, KEYS};
+use posse_core::config::{Setting, ValueOrigin};
 use posse_core::ids::RunId;
 use posse_core::prompts::PromptTemplates;
 use posse_core::rounds::config::LoopConfig;
@@ -20,6 +22,10 @@ use crate::ui::Ui;
 
 /// Below the project, unless the configuration says otherwise.
 pub(in crate::cmd) const DEFAULT: &str = ".tmp/agnostic-3agents-loop-state.json";
+
+/// Keys of a run's configuration that say where it is and how it begins.
+const NOT_COMPARED: [&str; 8] =
+    ["api", "wd", "prompt", "prompt_file", "start_agent", "resume", "state_file", "limits.poll_seconds"];
 
 /// A state file, and the run that it is of.
 pub(super) struct FoundState {
@@ -100,10 +106,15 @@ impl FoundState {
 }
 
 /// Refuses to go on with a run that was begun with something else than is wanted now.
-pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &WantedRun) -> Result<(), Error> {
+pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &WantedRun, ui: &Ui) -> Result<(), Error> {
     let spec = begun_with(client, view.id).await?;
     let differences = differences(&spec, wanted);
     if differences.is_empty() {
+        // A person who resumes a run decides anew whether permissions are accepted.
+        let variable = |origin: &ValueOrigin| matches!(origin, ValueOrigin::Variable(_));
+        for setting in set_otherwise(&spec, wanted, variable).into_iter().filter(|setting| setting.key != AUTO_ACCEPT) {
+            ui.warn(&format!("warning: {} is not applied: the run keeps what it was begun with", setting.origin));
+        }
         return Ok(());
     }
     let (id, state_file) = (view.id, &view.state_file);
@@ -122,11 +133,27 @@ pub(super) async fn refuse(client: &mut Client, view: &LoopView, wanted: &Wanted
 
 fn differences(spec: &Spec, wanted: &WantedRun) -> Vec<&'static str> {
     let prompt = wanted.prompt.as_ref().is_some_and(|given| *given != spec.prompt);
-    // A file that says `resume` is written for the resume.
-    let config =
-        wanted.config_hash.is_some() && wanted.config_hash != spec.config_hash && !wanted.resolved.config.resume;
+    // A file that says `resume` is written for the resume: only what it sets must be as the run has it.
+    let of_file = |origin: &ValueOrigin| matches!(origin, ValueOrigin::RunFile(_));
+    let differs = || !wanted.resolved.config.resume || !set_otherwise(spec, wanted, of_file).is_empty();
+    let config = wanted.config_hash.is_some() && wanted.config_hash != spec.config_hash && differs();
     let named = [(prompt, "its prompt is another one"), (config, "its configuration file is another one")];
     named.into_iter().filter_map(|(differs, what)| differs.then_some(what)).collect()
+}
+
+/// Returns the settings of this origin whose values the run does not have.
+fn set_otherwise<'a>(spec: &Spec, wanted: &'a WantedRun, of_origin: impl Fn(&ValueOrigin) -> bool) -> Vec<&'a Setting> {
+    let [of_run, now] =
+        [&spec.config, &wanted.resolved.config].map(|config| serde_json::to_value(config).unwrap_or_default());
+    let differs = |setting: &&Setting| {
+        let path = KEYS.iter().find(|key| key.path == setting.key).and_then(|key| key.run);
+        let Some(path) = path.filter(|path| !NOT_COMPARED.contains(path)) else { return false };
+        // The environment's value never was the run's.
+        let place = if setting.key == AUTO_ACCEPT { "handoff.auto_accept_configured" } else { path };
+        let place = format!("/{}", place.replace('.', "/"));
+        of_run.pointer(&place) != now.pointer(&place)
+    };
+    wanted.resolved.settings.iter().filter(|setting| of_origin(&setting.origin)).filter(differs).collect()
 }
 
 /// Reads the first entry of the run's journal.

@@ -66,6 +66,12 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
     refused(&["loop", "other.json", "--prompt-file", "task.md"], &[config], &[prompt]);
     refused(&["loop", "--resume", "--prompt-file", "other.md"], &[prompt], &[]);
     refused(&["loop", "other.json", "--prompt-file", "other.md", "--resume", &id], &[prompt, config], &[]);
+    // A file that says `resume`, and something else that the run does not have.
+    let mut resumes: Value = serde_json::from_str(&loop_json).unwrap();
+    resumes["resume"] = json!(true);
+    resumes["handoff"]["auto_accept_permissions"] = json!(true);
+    fs::write(play.env.work().join("other.json"), resumes.to_string()).unwrap();
+    refused(&["loop", "other.json"], &[config], &[prompt]);
     assert_eq!((play.shown()["status"].clone(), play.journal("resumed").len()), (json!("stopped"), 0));
 
     // To begin anew, as the hint says.
@@ -81,7 +87,10 @@ fn a_run_that_is_there_is_not_taken_for_another_one() {
 fn s_195_no_prompt_is_needed_to_go_on() {
     let (play, _) = stopped();
     fs::remove_file(play.env.work().join("task.md")).unwrap();
-    Followed::new(play.env.command(["loop"])).end().ends(0).complains(&["going on with run"]);
+    let mut command = play.env.command(["loop"]);
+    command.env("MAX_ROUNDS", "3");
+    let warning = "variable MAX_ROUNDS is not applied";
+    Followed::new(command).end().ends(0).complains(&["going on with run", warning]);
     play.passed();
 }
 
