@@ -124,8 +124,8 @@ async fn show(run: RunArg, ui: &Ui) -> Result<Exit, Error> {
     let found = run.find(&mut client).await?;
     // The list of runs has no tasks and no items.
     let run: RunView = client.get(&format!("/runs/{}", found.id)).await?;
-    let terminals = rows::terminals(&run, &mut client).await?;
-    ui.answer(&run, || show::facts(&run, ui) + &rows::lines(&rows::jobs(&run, &terminals, Timestamp::now()), ui));
+    let details = rows::RunDetails::fetch(&run, &mut client).await?;
+    ui.answer(&run, || show::facts(&run, ui) + &rows::lines(&rows::jobs(&run, &details, Timestamp::now()), ui));
     Ok(Exit::Ok)
 }
 

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use posse_api::{EventBody, LogEvent, ProblemKind, RunView, StopRun, Success, Terminal};
+use posse_api::{BacklogView, EventBody, LogEvent, ProblemKind, RunView, StopRun, Success};
 use posse_core::engine::{RunOutcome, StopHow};
 use posse_core::run::Entry;
 use tokio::time::{sleep, timeout};
 
 use super::render::RunRenderer;
-use super::rows;
+use super::rows::{self, RunDetails};
 use super::tail::{RunTail, TailItem};
 use super::transcript::Extent;
 use crate::client::{Client, Repeat};
@@ -63,8 +63,8 @@ pub(in crate::cmd) struct Follower<'a, O> {
     late: bool,
     tail: RunTail,
     renderer: RunRenderer,
-    /// The terminals that the picture shows.
-    terminals: Vec<Terminal>,
+    /// What else the picture shows.
+    details: RunDetails,
     pub(in crate::cmd) onlooker: Option<O>,
     client: Client,
     status_area: StatusArea<'a>,
@@ -92,7 +92,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             late: matches!(run, RunView::Loop(run) if run.turns > 0),
             tail: RunTail::new(run.id, false, None),
             renderer: RunRenderer::new(Extent::Lines),
-            terminals: Vec::new(),
+            details: RunDetails::default(),
             onlooker,
             client,
             status_area: StatusArea::new(ui),
@@ -172,7 +172,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         self.follow(Some(&wish)).await
     }
 
-    /// Fetches the run. Its tasks, and its terminals, are fetched only for the picture and at the end.
+    /// Fetches the run. Its tasks, and what else the rows show, are fetched only for the picture and at the end.
     async fn view(&mut self) -> Result<RunView, Error> {
         let path = format!("/runs/{}", self.tail.run);
         if !self.ui.interactive() {
@@ -182,7 +182,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
             }
         }
         let run = self.client.get(&path).await?;
-        self.terminals = rows::terminals(&run, &mut self.client).await?;
+        self.details = RunDetails::fetch(&run, &mut self.client).await?;
         Ok(run)
     }
 
@@ -232,7 +232,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
                 lines.extend(text);
             }
         }
-        self.draw(&run, &lines);
+        self.draw(&run, &lines).await;
         if let Some(onlooker) = &mut self.onlooker {
             for entry in items.iter().filter_map(TailItem::of_loop) {
                 onlooker.on_entry(entry, &mut self.status_area).await?;
@@ -241,12 +241,13 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         Ok(run)
     }
 
-    fn draw(&mut self, run: &RunView, lines: &str) {
+    async fn draw(&mut self, run: &RunView, lines: &str) {
         if !self.ui.interactive() {
             return self.ui.print(lines);
         }
+        self.details.fetch_screen(run, &mut self.client).await;
         let (rows, columns) = size();
-        self.status_area.draw(lines, &rows::picture(run, &self.terminals, Timestamp::now(), rows, columns));
+        self.status_area.draw(lines, &rows::picture(run, &self.details, Timestamp::now(), rows, columns));
     }
 
     /// Waits for an event that concerns the run, and keeps the clocks of the picture up to date. `None`: the connection has
@@ -259,7 +260,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
                 event = events.until(concerns) => return event,
                 () = sleep(CLOCK), if pictured => {}
             }
-            self.draw(run, "");
+            self.draw(run, "").await;
         }
     }
 
@@ -284,10 +285,10 @@ fn turn_of(items: &[TailItem]) -> usize {
 
 /// Returns whether the picture of the run changes with this event.
 fn is_pictured(event: &LogEvent, run: &RunView) -> bool {
-    match run {
-        RunView::Loop(view) => event.terminal.is_some_and(|id| view.terminals.values().any(|one| *one == id)),
-        RunView::Plan(_) | RunView::Backlog(_) => {
-            matches!(event.body, EventBody::SessionSaid { run_id, .. } if run_id == run.id)
-        }
-    }
+    let EventBody::SessionSaid { run_id, .. } = &event.body else {
+        let RunView::Loop(view) = run else { return false };
+        return event.terminal.is_some_and(|id| view.terminals.values().any(|one| *one == id));
+    };
+    let of_plan = |view: &BacklogView| view.doing.iter().any(|doing| doing.plan_run == Some(*run_id));
+    *run_id == run.id || matches!(run, RunView::Backlog(view) if of_plan(view))
 }

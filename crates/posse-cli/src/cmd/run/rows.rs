@@ -2,7 +2,9 @@
 //! `posse plan status` print all rows; `picture` draws those that fit at the foot of a window.
 
 use jiff::Timestamp;
-use posse_api::{DoingView, ItemView, LoopView, PlanView, RunSummary, RunView, SessionView, TaskView, Terminal};
+use posse_api::{
+    DoingView, ItemView, LoopView, Output, PlanView, RunSummary, RunView, SessionView, TaskView, Terminal,
+};
 use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
@@ -19,23 +21,60 @@ use crate::ui::{Colour, Ui, age, colour_of, cut, date_time, plain, took};
 
 /// Rows of the window that are left to the lines above a picture.
 const ABOVE: usize = 4;
+/// The same for a picture with the screen of an agent.
+const ABOVE_SCREEN: usize = 9;
+/// Rows of the screen that are looked at. Much of what an agent draws is frames and empty rows.
+const TAIL: usize = 30;
+/// The maximum number of lines of an agent's screen. More cannot be read at a glance.
+const SCREEN_LINES: usize = 12;
 
-/// Returns the terminals that the rows of this run show.
-pub(super) async fn terminals(run: &RunView, client: &mut Client) -> Result<Vec<Terminal>, Error> {
-    let RunView::Loop(run) = run else { return Ok(Vec::new()) };
-    let mut terminals: Vec<Terminal> = client.get("/terminals").await?;
-    terminals.retain(|terminal| run.terminals.values().any(|id| *id == terminal.id));
-    Ok(terminals)
+/// What else the rows of a run show.
+#[derive(Default)]
+pub(super) struct RunDetails {
+    /// The terminals of a run of the loop.
+    terminals: Vec<Terminal>,
+    /// The runs of a backlog's plans.
+    plans: Vec<PlanView>,
+    /// The end of the screen of the agent whose turn it is.
+    screen: String,
 }
 
-/// Returns the jobs of a run. `terminals` are those of the run.
-pub(super) fn jobs(run: &RunView, terminals: &[Terminal], now: Timestamp) -> Vec<Job> {
+impl RunDetails {
+    pub(super) async fn fetch(run: &RunView, client: &mut Client) -> Result<Self, Error> {
+        let mut details = Self::default();
+        match run {
+            RunView::Loop(view) => {
+                details.terminals = client.get("/terminals").await?;
+                details.terminals.retain(|terminal| view.terminals.values().any(|id| *id == terminal.id));
+            }
+            RunView::Plan(_) => {}
+            RunView::Backlog(view) => {
+                for plan in view.doing.iter().filter_map(|doing| doing.plan_run) {
+                    details.plans.push(client.get(&format!("/runs/{plan}")).await?);
+                }
+            }
+        }
+        Ok(details)
+    }
+
+    /// Fetches the end of the screen of the agent whose turn it is. A terminal that is gone shows nothing.
+    pub(super) async fn fetch_screen(&mut self, run: &RunView, client: &mut Client) {
+        let RunView::Loop(LoopView { turn: Some(turn), .. }) = run else { return self.screen.clear() };
+        let path = format!("/terminals/{}/output?mode=tail&lines={TAIL}", turn.terminal);
+        let live = self.terminals.iter().any(|terminal| terminal.id == turn.terminal);
+        let output: Option<Output> = if live { client.get(&path).await.ok() } else { None };
+        self.screen = output.map(|output| output.output).unwrap_or_default();
+    }
+}
+
+/// Returns the jobs of a run.
+pub(super) fn jobs(run: &RunView, details: &RunDetails, now: Timestamp) -> Vec<Job> {
     match run {
-        RunView::Loop(view) => Role::ALL.map(|role| of_role(role, view, terminals)).into(),
+        RunView::Loop(view) => Role::ALL.map(|role| of_role(role, view, &details.terminals)).into(),
         RunView::Plan(view) => tasks(&view.tasks, &view.sessions, now),
         RunView::Backlog(view) => {
             let doing = |item: &ItemView| view.doing.iter().find(|doing| doing.item == item.item);
-            let mut jobs: Vec<Job> = view.items.iter().map(|item| of_item(item, doing(item))).collect();
+            let mut jobs: Vec<Job> = view.items.iter().map(|item| of_item(item, doing(item), &details.plans)).collect();
             // First what is worked on, then what waits for a person.
             jobs.sort_by_key(|job| (!job.busy, job.mark.0 != "?", job.done));
             jobs
@@ -45,23 +84,36 @@ pub(super) fn jobs(run: &RunView, terminals: &[Terminal], now: Timestamp) -> Vec
 
 /// Returns the picture of a run: never higher or wider than the window. Sections that do not fit are shown as numbers; jobs
 /// that are worked on are always shown.
-pub(super) fn picture(run: &RunView, terminals: &[Terminal], now: Timestamp, rows: usize, columns: usize) -> Vec<Row> {
-    let mut head = format!("  {}  {}", progress(run), took(now.duration_since(run.created).as_secs()));
-    if run.used.sessions > 0 {
-        head.push_str(&format!("  {}", run.used.cost()));
-    }
-    let head = vec![(format!("{} {}", run.kind(), run.id), Some(Colour::Bold)), (head, None)];
-    let mut picture = vec![vec![("─".repeat(columns), Some(Colour::Dim))], head];
+pub(super) fn picture(run: &RunView, details: &RunDetails, now: Timestamp, rows: usize, columns: usize) -> Vec<Row> {
+    let mut picture = vec![vec![("─".repeat(columns), Some(Colour::Dim))], head(run, now)];
     let yellow = |text: String| vec![(text, Some(Colour::Yellow))];
     picture.extend(obstacles(run).into_iter().map(yellow));
     let room = rows.saturating_sub(picture.len() + ABOVE).max(1);
-    picture.extend(fitting(&jobs(run, terminals, now), room, columns));
-    if let RunView::Loop(LoopView { auto_accept: false, .. }) = run {
-        let asks = terminals.iter().find(|terminal| asked(terminal).is_some());
+    picture.extend(fitting(&jobs(run, details, now), room, columns));
+    if let RunView::Loop(view) = run {
+        let asks = details.terminals.iter().find(|terminal| !view.auto_accept && asked(terminal).is_some());
         picture.extend(asks.map(|asks| yellow(format!("  {} answers it", answers_to(asks, asks.id.as_str())))));
+        let said: Vec<&str> = details.screen.lines().filter(|line| says_something(line)).collect();
+        let room = rows.saturating_sub(picture.len() + ABOVE_SCREEN).clamp(3, SCREEN_LINES).min(said.len());
+        let line = |line: &&str| vec![(format!("  │ {}", plain(line)), Some(Colour::Dim))];
+        picture.extend(said[said.len() - room..].iter().map(line));
     }
     picture.truncate(rows.saturating_sub(1));
     picture
+}
+
+/// The first row of a picture: how far the run is, since when, at what cost. A narrow window cuts the end.
+fn head(run: &RunView, now: Timestamp) -> Row {
+    let since = took(now.duration_since(run.created).as_secs());
+    if let RunView::Loop(view) = run {
+        let turn = view.turn.as_ref();
+        let turn = turn.map(|turn| format!(", review {}  turn {}  {}", view.cycle, turn.number, age(turn.since)));
+        let head = format!("round {}/{}  {}{}", view.round, view.max_rounds, view.phase, turn.unwrap_or_default());
+        return vec![(head, Some(Colour::Bold)), (format!("  run {}  {since}", run.id), None)];
+    }
+    let cost = if run.used.sessions > 0 { format!("  {}", run.used.cost()) } else { String::new() };
+    let facts = format!("  {}  {since}{cost}", progress(run));
+    vec![(format!("{} {}", run.kind(), run.id), Some(Colour::Bold)), (facts, None)]
 }
 
 fn of_role(role: Role, view: &LoopView, terminals: &[Terminal]) -> Job {
@@ -86,7 +138,7 @@ fn of_role(role: Role, view: &LoopView, terminals: &[Terminal]) -> Job {
     job
 }
 
-fn of_item(item: &ItemView, doing: Option<&DoingView>) -> Job {
+fn of_item(item: &ItemView, doing: Option<&DoingView>, plans: &[PlanView]) -> Job {
     let mark = item_mark(item);
     let mut job = Job {
         mark,
@@ -99,6 +151,12 @@ fn of_item(item: &ItemView, doing: Option<&DoingView>) -> Job {
     let mut fact = |fact, colour| job.facts.push((fact, colour));
     if let Some(doing) = doing {
         fact(format!("{}  {}", doing.step, age(doing.since)), Some(Colour::Dim));
+        for plan in plans.iter().filter(|plan| Some(plan.id) == doing.plan_run) {
+            fact(tasks_done(plan), Some(Colour::Dim));
+            let has_session = |task: &TaskView| plan.sessions.iter().any(|session| session.task == task.id);
+            let busy = |task: &&TaskView| task.status == TaskStatus::InProgress || has_session(task);
+            plan.tasks.iter().filter(busy).for_each(|task| fact(format!("{} {}", task.id, task.name), None));
+        }
     }
     if !item.cost.is_empty() {
         fact(item.cost.clone(), Some(Colour::Dim));
@@ -336,6 +394,11 @@ fn glyph(status: StatusKind) -> char {
         StatusKind::Completed => '✓',
         StatusKind::Error => '✗',
     }
+}
+
+/// Returns whether a line is neither empty nor only a frame.
+fn says_something(line: &str) -> bool {
+    line.chars().any(|c| !c.is_whitespace() && !('\u{2500}'..='\u{259f}').contains(&c))
 }
 
 #[cfg(test)]

@@ -25,8 +25,13 @@ fn the_picture_stays_in_its_place() {
         let shows = |words: &'static [&'static str]| {
             move |screen: &Screen| words.iter().all(|word| screen.text().contains(word)) && rules(screen) == 1
         };
-        seat.until(shows(&["round 1/8, analyst, turn 1", "▸ analyst", "processing", "  peer_analyst     ○ idle"]));
-        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", " --question "]));
+        seat.until(shows(&[
+            "round 1/8  analyst, review 1  turn 1",
+            "▸ analyst",
+            "processing",
+            "  peer_analyst     ○ idle",
+        ]));
+        let screen = seat.until(shows(&["▸ analyst", "waiting_user_answer", "posse approve", " --question ", "│"]));
         let text = screen.text();
         assert_eq!(text.matches("▸").count(), 1, "{text}");
         assert!(columns < 100 || text.contains("asks (permission)"), "{text}");

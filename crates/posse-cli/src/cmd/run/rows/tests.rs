@@ -4,7 +4,7 @@ use super::*;
 
 const NOW: &str = "2026-01-01T00:10:05Z";
 
-fn loop_run() -> (RunView, Vec<Terminal>) {
+fn loop_run() -> (RunView, RunDetails) {
     let dialog = json!({ "id": "d", "kind": "permission", "title": "", "question": "Do you want to proceed?",
         "detail": [], "tool": "Bash", "subject": "cargo test\u{1b}[2J ".repeat(9), "options": [], "evidence": "screen_only" });
     let terminal = |id: &str, status: &str, dialog: &Value| -> Terminal {
@@ -27,10 +27,11 @@ fn loop_run() -> (RunView, Vec<Terminal>) {
     });
     let terminals =
         vec![terminal("00000001", "completed", &Value::Null), terminal("00000003", "waiting_user_answer", &dialog)];
-    (serde_json::from_value(run).unwrap(), terminals)
+    let screen = "● Running the tests.\n\n────────────\n❯ \n────────────\n".into();
+    (serde_json::from_value(run).unwrap(), RunDetails { terminals, screen, ..RunDetails::default() })
 }
 
-fn plan(many: usize) -> (RunView, Vec<Terminal>) {
+fn plan(many: usize) -> (RunView, RunDetails) {
     let task = |id: &str, section: &str, status: &str, more: Value| {
         let mut record = json!({ "status": status, "attempts": 0, "last_attempt": null, "model_used": null,
             "completed_at": null, "result_message": null, "last_error": null, "failure_kind": null,
@@ -60,19 +61,21 @@ fn plan(many: usize) -> (RunView, Vec<Terminal>) {
             "api_seconds": 1.0, "seconds": 1.0 },
         "sandbox": "on", "created": "2026-01-01T00:00:00Z", "changed": NOW, "files": "/s", "report": null,
     });
-    (serde_json::from_value(run).unwrap(), Vec::new())
+    (serde_json::from_value(run).unwrap(), RunDetails::default())
 }
 
 /// The rows without colours.
-fn shown((run, terminals): &(RunView, Vec<Terminal>), rows: usize, columns: usize) -> Vec<String> {
-    let rows = picture(run, terminals, NOW.parse().unwrap(), rows, columns);
+fn shown((run, details): &(RunView, RunDetails), rows: usize, columns: usize) -> Vec<String> {
+    let rows = picture(run, details, NOW.parse().unwrap(), rows, columns);
     rows.iter().map(|row| painted(row, columns, &Ui::dull()).0.trim_end().to_owned()).collect()
 }
 
 /// What is wider or higher than the window cannot be drawn over again.
 #[test]
 fn pictures_fit_the_window_and_show_what_is_worked_on() {
-    for (run, busy) in [(loop_run(), "▸ programmer"), (plan(0), "▸ 1.2"), (plan(3), "▸ 1.2"), (plan(200), "▸ 1.2")]
+    let mut loop_run = loop_run();
+    loop_run.1.screen = "a very long line that goes on and on \u{7} ".repeat(20) + "\n" + &"line\n".repeat(40);
+    for (run, busy) in [(loop_run, "▸ programmer"), (plan(0), "▸ 1.2"), (plan(3), "▸ 1.2"), (plan(200), "▸ 1.2")]
     {
         for (rows, columns) in [(2, 10), (6, 1), (8, 20), (12, 40), (24, 80), (60, 200)] {
             let shown = shown(&run, rows, columns);
@@ -91,13 +94,29 @@ fn pictures_fit_the_window_and_show_what_is_worked_on() {
 #[test]
 fn rows_say_where_the_loop_is_and_what_each_agent_does() {
     let shown = shown(&loop_run(), 24, 80);
-    assert_eq!(shown[1], "loop 0a0b0c0d  round 1/8, programmer, turn 3  10m05s");
+    assert_eq!(shown[1], "round 1/8  programmer, review 1  turn 3  0s  run 0a0b0c0d  10m05s");
     assert!(shown[2].starts_with("  analyst          ✓ completed            0s  00000001  claude_code"), "{shown:#?}");
     assert_eq!(shown[3], "  peer_analyst     starting");
     assert!(
         shown[4].starts_with("▸ programmer       ? waiting_user_answer  0s  00000003  1 accepted  asks"),
         "{shown:#?}"
     );
+    assert_eq!(shown[7..], ["  │ ● Running the tests.", "  │ ❯"], "frames and empty rows say nothing");
+}
+
+#[test]
+fn rows_of_a_backlog_name_the_task_of_the_items_plan() {
+    let (RunView::Plan(plan), _) = plan(0) else { panic!("it is a plan") };
+    let run = json!({
+        "kind": "backlog", "id": "0a0b0c0e", "status": "running", "directory": "/p", "mode": "drain", "waits": false,
+        "limits": [], "used": {}, "created": "2026-01-01T00:00:00Z", "changed": NOW, "files": "/s", "sandbox": "on",
+        "doing": [{ "item": "1-foo", "step": "executing", "since": Timestamp::now(), "plan_run": "0a0b0c0d" }],
+        "items": [{ "item": "1-foo", "title": "Foo", "standing": "in_progress", "reason": "executing", "attempts": 0,
+            "verifications_failed": 0, "cost": "" }],
+    });
+    let details = RunDetails { plans: vec![plan], ..RunDetails::default() };
+    let shown = shown(&(serde_json::from_value(run).unwrap(), details), 24, 80);
+    assert_eq!(shown[2], "▸ 1-foo  Foo  executing  0s  1/5 tasks  1.2 Do 1.2 日本");
 }
 
 #[test]
