@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use posse_agents::headless::event::{Event, Limit, LimitSource, Reason};
 use posse_agents::headless::{HeadlessRules, Reader};
 use posse_agents::manifest::built_in;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Loading a manifest checks all its rules, which is slow; once is enough.
@@ -188,4 +189,36 @@ fn what_is_new_is_named_and_left_alone() {
     // A subagent's words are not the session's.
     let inner = json!({ "type": "assistant", "parent_tool_use_id": "t", "message": { "content": [{ "type": "text", "text": "x" }] } });
     assert_eq!(read("claude_code", &[inner]), []);
+}
+
+fn in_pieces(provider: &str, bytes: &[u8], cuts: &[usize]) -> Vec<Event> {
+    let mut reader = Reader::new(texts(provider));
+    let (mut events, mut rest) = (Vec::new(), bytes);
+    for cut in cuts {
+        let (piece, next) = rest.split_at((*cut).min(rest.len()));
+        events.extend(reader.stdout(piece));
+        rest = next;
+    }
+    events.extend(reader.stdout(rest));
+    events.extend(reader.finish());
+    events
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Agents may print anything: bytes, words that the formats know in places where they mean nothing, and any mixture.
+    #[test]
+    fn any_output_in_any_pieces_gives_the_same_events(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        words in prop::collection::vec("[{}\\[\\]\",:0-9\n]{0,4}(type|result|system|usage|error|item.completed|turn.failed|null)?", 0..40),
+        cuts in prop::collection::vec(0_usize..50, 0..20),
+    ) {
+        let bytes = [bytes, words.concat().into_bytes()].concat();
+        for provider in ["claude_code", "codex"] {
+            let events = in_pieces(provider, &bytes, &cuts);
+            prop_assert_eq!(&events, &in_pieces(provider, &bytes, &[]));
+            prop_assert!(serde_json::to_string(&events).is_ok());
+        }
+    }
 }

@@ -52,7 +52,7 @@ use crate::watched_files::WatchedFiles;
 use door::Door;
 pub(crate) use error::{ApiError, ApiProblem, hint};
 use listen::Listeners;
-use params::{Id, Params};
+use params::{Id, Params, SessionName};
 use requester::{OverTcp, PeerProcess, Requester};
 
 /// The longest request body: the longest input, with every byte of it written as `\u00XX`, and the rest of the request.

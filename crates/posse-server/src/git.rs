@@ -235,7 +235,8 @@ impl WorkTree {
     /// Writes files into the work tree, with the hooks that the user has for that. Takes as long as a commit may.
     pub(crate) async fn write_files(&self, arguments: &[&str]) -> Result<(), GitError> {
         let mut command = self.command(None, Hooks::Users, name(arguments) == "worktree").await?;
-        command.args(arguments);
+        // Its messages are read.
+        command.env("LC_ALL", "C").args(arguments);
         run(command, None, b"", COMMIT).await?.success().map(drop)
     }
 

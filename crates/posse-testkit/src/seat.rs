@@ -1,5 +1,6 @@
 //! Someone at a terminal: runs a command in a real PTY and looks at what it shows.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -78,15 +79,18 @@ impl Seat {
 
     #[track_caller]
     pub fn until(&self, fits: impl Fn(&Screen) -> bool) -> Screen {
-        let fitting = |shown: &SeatScreen| fits(&shown.emulator.screen());
-        let came = self.shown.wait(PATIENCE, |shown| shown.ended || fitting(shown));
-        let shown = self.shown.look();
-        if !came || !fitting(&shown) {
+        // The screen may change again right after it fitted.
+        let fitting = RefCell::new(None);
+        self.shown.wait(PATIENCE, |shown| {
+            fitting.replace(Some(shown.emulator.screen()).filter(&fits));
+            shown.ended || fitting.borrow().is_some()
+        });
+        fitting.into_inner().unwrap_or_else(|| {
+            let shown = self.shown.look();
             let how = if shown.ended { "the command has ended" } else { "it never came" };
             let (text, bytes) = (shown.emulator.screen().text(), shown.bytes.escape_ascii());
             panic!("{how}; the window shows:\n{text}\nand was sent:\n{bytes}");
-        }
-        shown.emulator.screen()
+        })
     }
 
     pub fn bytes(&self) -> Vec<u8> {

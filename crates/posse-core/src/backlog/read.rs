@@ -319,7 +319,7 @@ fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     let value = |node: &Node| Some(HeaderValue { text: node.as_scalar()?.to_owned(), at: node.at });
     Front {
         title: fields.text("title"),
-        values: VALUES.map(|key| fields.words(key).next().and_then(value)),
+        values: VALUES.map(|key| fields.node(key).and_then(value)),
         depends_on: fields.words("depends_on").filter_map(|node| dependency(node.as_scalar()?)).collect(),
         budget_usd: fields.values.get("budget_limit_usd").and_then(serde_json::Value::as_f64),
         agent: fields.text("agent"),

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::yaml::{self, Node, Notation, Value, YamlEntry, YamlTree};
-use super::{State, TaskStatus};
+use super::{State, TaskId, TaskStatus};
 use crate::file_problem::FileProblem;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +81,7 @@ fn without_statuses(mut root: Node) -> Node {
 }
 
 /// The maps of all tasks.
-pub(super) fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
+fn task_nodes(root: &Node) -> impl Iterator<Item = &Node> {
     list(root, "sections").iter().flat_map(|section| list(section, "tasks"))
 }
 
@@ -89,7 +89,12 @@ fn list<'n>(node: &'n Node, key: &str) -> &'n [Node] {
     node.get(key).map_or(&[], |entry| entry.value.items())
 }
 
-pub(super) fn id_of(task: &Node) -> Option<&str> {
+/// The map of a task.
+pub(super) fn task_node<'n>(root: &'n Node, id: &TaskId) -> Option<&'n Node> {
+    task_nodes(root).find(|task| id_of(task) == Some(id.as_str()))
+}
+
+fn id_of(task: &Node) -> Option<&str> {
     task.get("id").and_then(|entry| entry.value.as_scalar())
 }
 
@@ -136,7 +141,7 @@ impl Edits<'_> {
         Some(())
     }
 
-    fn insert_behind(&mut self, map: &Node, anchor: &YamlEntry, key: &str, value: &str) {
+    pub(super) fn insert_behind(&mut self, map: &Node, anchor: &YamlEntry, key: &str, value: &str) {
         let end = self.end(&anchor.value).max(anchor.key.at.end);
         match map.value {
             Value::Map(_, Notation::Flow) => self.splices.push((end..end, format!(", {key}: {value}"))),

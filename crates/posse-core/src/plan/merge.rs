@@ -5,10 +5,11 @@
 //! limits. Such edits are put back and reported. What breaks the plan, or takes away a task that has run, is undone as a
 //! whole. Whether the session says that it changed the plan does not matter.
 
-use super::edit::{Edits, id_of, task_nodes};
-use super::yaml::{self, Node};
+use super::edit::{Edits, task_node};
+use super::record::RECORD_KEYS;
+use super::yaml::{self, Node, YamlTree};
 use super::{Plan, Record, State, TaskId, TaskStatus};
-use crate::file_problem::FileProblems;
+use crate::file_problem::{FileProblem, FileProblems};
 
 /// The result of an edit of a plan.
 #[derive(Debug, PartialEq)]
@@ -18,6 +19,25 @@ pub struct Merged {
     pub state: State,
     /// What was not accepted, in words for the log and for the next prompt.
     pub rejected: Vec<String>,
+}
+
+/// Why none of a session's changes can be taken.
+#[derive(Debug, thiserror::Error)]
+enum Refused {
+    #[error("it is no plan any more:\n{0}")]
+    NoPlan(#[source] FileProblems),
+    #[error("{0}")]
+    NotYaml(FileProblem),
+    #[error("the plan has no meta")]
+    NoMeta,
+    #[error("task {0} was removed, but it has run")]
+    Removed(TaskId),
+    #[error("task {0} is not where it should be")]
+    Misplaced(TaskId),
+    #[error("`{key}` of task {task} was changed")]
+    Guarded { task: TaskId, key: &'static str },
+    #[error("{}", .0.join("; "))]
+    NotPutBack(Vec<String>),
 }
 
 /// What of `meta` anyone may change: nothing is decided by it.
@@ -32,103 +52,128 @@ const GUARDED_NEW: [&str; 3] = ["max_attempts", "timeout", "permissions"];
 /// Merges an edit into the plan. `ours` is the text before the edit.
 pub fn merge(ours: &str, theirs: &str, state: &State) -> Result<Merged, FileProblems> {
     let (plan, _) = Plan::read("plan", ours)?;
-    Ok(try_merge(ours, &plan, theirs, state.clone()).unwrap_or_else(|why| Merged {
-        text: ours.to_owned(),
-        plan,
-        state: state.clone(),
-        rejected: vec![format!("all changes to the plan were undone: {why}")],
-    }))
+    match try_merge(ours, &plan, theirs, state) {
+        Ok(merged) => Ok(merged),
+        Err(why) => Ok(Merged {
+            text: ours.to_owned(),
+            plan,
+            state: state.clone(),
+            rejected: vec![format!("all changes to the plan were undone: {why}")],
+        }),
+    }
 }
 
-/// Returns why none of the changes can be taken, if so.
-fn try_merge(ours: &str, plan: &Plan, theirs: &str, mut state: State) -> Result<Merged, String> {
-    let read = |text: &str| match (Plan::read("plan", text), yaml::parse(text)) {
-        (Ok((plan, _)), Ok(tree)) => Ok((plan, tree.root)),
-        (Err(problems), _) => Err(format!("it is no plan any more:\n{problems}")),
-        (_, Err(problem)) => Err(problem.to_string()),
-    };
-    let ((_, our_tree), (edited, their_tree)) = (read(ours)?, read(theirs)?);
-    if our_tree.get("meta").is_some() != their_tree.get("meta").is_some() {
-        return Err("meta was added or removed".into());
-    }
+fn try_merge(ours: &str, plan: &Plan, theirs: &str, state: &State) -> Result<Merged, Refused> {
+    let (edited, _) = Plan::read("plan", theirs).map_err(Refused::NoPlan)?;
+    let (our_tree, their_tree) = (tree(ours)?, tree(theirs)?);
+    let mut rejected = Vec::new();
+    let mut state = state.clone();
+    let mut edits = Edits { text: theirs, splices: Vec::new() };
+
     for task in plan.tasks().filter(|task| edited.task(task.id.as_str()).is_none()) {
         let record = state.of(&task.id);
         if record.attempts > 0 || !matches!(record.status, TaskStatus::Pending | TaskStatus::Skipped) {
-            return Err(format!("task {} was removed, but it has run", task.id));
+            return Err(Refused::Removed(task.id.clone()));
         }
         state.forget(&task.id);
     }
-    let mut rejected = Vec::new();
     for task in edited.tasks() {
-        if !task_nodes(&their_tree).any(|node| id_of(node) == Some(task.id.as_str())) {
-            return Err(format!("task {} is not where it should be", task.id));
-        }
         let before = plan.task(task.id.as_str()).map(|before| before.record.status);
-        rejected.extend(take_status(&task.id, &task.record, before.unwrap_or_default(), &mut state));
+        take_status(&task.id, &task.record, before.unwrap_or_default(), &mut state, &mut rejected);
+        let node = task_node(&their_tree.root, &task.id).ok_or_else(|| Refused::Misplaced(task.id.clone()))?;
+        let our_node = task_node(&our_tree.root, &task.id);
+        for key in changed_guarded(node, our_node) {
+            rejected.push(format!("task {}: `{key}` cannot be changed while the plan runs", task.id));
+            let was = our_node.and_then(|node| node.get(key)).map(|entry| raw(ours, &entry.value));
+            put_back(&mut edits, node, key, was).ok_or_else(|| Refused::Guarded { task: task.id.clone(), key })?;
+        }
     }
-    let mut edits = Edits { text: theirs, splices: Vec::new() };
-    for (what, ours_of_it, theirs_of_it) in guarded_changes(&our_tree, &their_tree) {
-        rejected.push(what);
-        let end = |node| Edits { text: ours, splices: Vec::new() }.end(node);
-        let was = ours_of_it.map_or("null", |node| &ours[node.at.start..end(node)]);
-        edits.splices.push((theirs_of_it.at.start..edits.end(theirs_of_it), was.to_owned()));
+    let (our_meta, their_meta) = (meta(&our_tree)?, meta(&their_tree)?);
+    let changed = changed_meta(our_meta, their_meta);
+    if !changed.is_empty() {
+        rejected.push(format!("meta: {} cannot be changed while the plan runs", changed.join(", ")));
+        let range = their_meta.at.start..edits.end(their_meta);
+        edits.splices.push((range, raw(ours, our_meta)));
     }
+
     let text = edits.apply();
+    let (merged, _) = Plan::read("plan", &text).map_err(Refused::NoPlan)?;
     // What was put back must be back, whatever the text looked like.
-    let (plan, tree) = read(&text)?;
-    if guarded_changes(&our_tree, &tree).is_empty() {
-        Ok(Merged { text, plan, state, rejected })
-    } else {
-        Err(rejected.join("; "))
+    let new_tree = tree(&text)?;
+    let guarded = |task: &TaskId| {
+        let node = task_node(&new_tree.root, task);
+        node.is_some_and(|node| changed_guarded(node, task_node(&our_tree.root, task)).is_empty())
+    };
+    if !changed_meta(our_meta, meta(&new_tree)?).is_empty() || !merged.tasks().all(|task| guarded(&task.id)) {
+        return Err(Refused::NotPutBack(rejected));
     }
+    Ok(Merged { text, plan: merged, state, rejected })
 }
 
-/// Takes over one claim about a task: that it is not needed, if it has not begun. Returns any other claim, in words.
-fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut State) -> Option<String> {
+fn tree(text: &str) -> Result<YamlTree, Refused> {
+    yaml::parse(text).map_err(Refused::NotYaml)
+}
+
+fn meta(tree: &YamlTree) -> Result<&Node, Refused> {
+    tree.root.get("meta").map(|entry| &entry.value).ok_or(Refused::NoMeta)
+}
+
+/// Takes over one claim about a task: that it is not needed, if it has not begun.
+fn take_status(task: &TaskId, claimed: &Record, before: TaskStatus, state: &mut State, rejected: &mut Vec<String>) {
     let actual = state.of(task);
     if claimed.status == before {
-        return None;
+        return;
     }
     if claimed.status == TaskStatus::Skipped && actual.status == TaskStatus::Pending {
         actual.status = TaskStatus::Skipped;
         actual.skip_reason.clone_from(&claimed.skip_reason);
-        return None;
+        return;
     }
-    Some(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status))
+    rejected.push(format!("task {task}: its status cannot be set to {} while the plan runs", claimed.status));
 }
 
-/// The parts of a plan in which an edit changed what only their author may: in words, what was there, and what is there now.
-fn guarded_changes<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<(String, Option<&'n Node>, &'n Node)> {
-    let mut found = Vec::new();
-    for theirs in task_nodes(theirs).filter(|theirs| !task_nodes(ours).any(|ours| id_of(ours) == id_of(theirs))) {
-        for (key, value) in GUARDED_NEW.iter().filter_map(|key| Some((key, value_of(theirs, key)?))) {
-            let id = id_of(theirs).unwrap_or_default();
-            found.push((format!("task {id}: `{key}` of a new task cannot be set while the plan runs"), None, value));
-        }
-    }
-    let mut compare = |what: String, ours: &'n Node, theirs: &'n Node, is_guarded: fn(&str) -> bool| {
-        let entries = ours.entries().iter().chain(theirs.entries());
-        let mut keys: Vec<&str> = entries.filter_map(|entry| entry.name()).filter(|key| is_guarded(key)).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        keys.retain(|key| value_of(ours, key) != value_of(theirs, key));
-        if !keys.is_empty() {
-            let what = format!("{what}: {} cannot be changed while the plan runs", keys.join(", "));
-            found.push((what, Some(ours), theirs));
-        }
-    };
-    for ours in task_nodes(ours) {
-        if let (Some(id), Some(theirs)) = (id_of(ours), task_nodes(theirs).find(|theirs| id_of(theirs) == id_of(ours)))
-        {
-            compare(format!("task {id}"), ours, theirs, |key| GUARDED.contains(&key));
-        }
-    }
-    if let (Some(ours), Some(theirs)) = (ours.get("meta"), theirs.get("meta")) {
-        compare("meta".into(), &ours.value, &theirs.value, |key| !FREE_META.contains(&key));
-    }
-    found
+/// The changed keys of a task that only its author may set.
+fn changed_guarded(theirs: &Node, ours: Option<&Node>) -> Vec<&'static str> {
+    let own = if ours.is_some() { &GUARDED[..] } else { &GUARDED_NEW[..] };
+    // The status is not read from the text while the plan runs.
+    let records = RECORD_KEYS.iter().map(String::as_str).filter(|key| !["status", "skip_reason"].contains(key));
+    let changed = |key: &&str| value_of(theirs, key) != ours.and_then(|ours| value_of(ours, key));
+    own.iter().copied().chain(records).filter(changed).collect()
 }
 
 fn value_of<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     node.get(key).map(|entry| &entry.value).filter(|value| !value.is_null())
+}
+
+fn changed_meta<'n>(ours: &'n Node, theirs: &'n Node) -> Vec<&'n str> {
+    let mut keys: Vec<&str> = ours.entries().iter().chain(theirs.entries()).filter_map(|entry| entry.name()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.retain(|key| {
+        let value = |node: &'n Node| node.get(key).map(|entry| &entry.value);
+        let same = value(ours) == value(theirs);
+        !same && !FREE_META.contains(key)
+    });
+    keys
+}
+
+/// A value as it stands in a text.
+fn raw(text: &str, node: &Node) -> String {
+    let edits = Edits { text, splices: Vec::new() };
+    text[node.at.start..edits.end(node).max(node.at.start)].to_owned()
+}
+
+/// Nothing if it cannot be done in one line.
+fn put_back(edits: &mut Edits<'_>, node: &Node, key: &str, was: Option<String>) -> Option<()> {
+    let was = was.unwrap_or_else(|| "null".into());
+    if was.contains('\n') {
+        return None;
+    }
+    match node.get(key) {
+        Some(entry) => edits.replace(entry, &was),
+        None => {
+            edits.insert_behind(node, node.get("id")?, key, &was);
+            Some(())
+        }
+    }
 }

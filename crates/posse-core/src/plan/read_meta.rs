@@ -85,6 +85,10 @@ pub(super) fn meta(node: &Node, mentions: &mut Vec<Mention>, found: &mut Problem
         mentions.extend(validation.words("validators").map(|node| Mention::new(Mentioned::Validator, node)));
     }
     let mut meta: Meta = fields.whole();
+    if let (Some(_), Some(node)) = (meta.budget.ceiling_usd, fields.node("budget_limit_usd")) {
+        let what = "`budget_limit_usd` and `budget.quota_ceiling_usd` say the same";
+        found.error(node.at, what).add_hint("keep one of them");
+    }
     meta.budget.ceiling_usd = meta.budget.ceiling_usd.or_else(|| fields.values.get("budget_limit_usd")?.as_f64());
     meta.parallel = fields.node("parallel").and_then(|node| parallel(node, found));
     meta.gates = fields.node("gates").map_or_else(Vec::new, |node| gates(node, found));

@@ -1,7 +1,7 @@
 //! The progress of tasks. The journal owns it; the plan file shows the status.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -138,3 +138,9 @@ impl State {
         self.0.iter().map(|(id, record)| (id, &**record))
     }
 }
+
+/// The names that the fields of a record have in a plan file.
+pub(super) static RECORD_KEYS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let fields = serde_json::to_value(Record::default()).ok().and_then(|record| record.as_object().cloned());
+    fields.expect("a record is a map of plain values").into_iter().map(|(name, _)| name).collect()
+});

@@ -93,16 +93,14 @@ impl Run {
             let perhaps = matches!(cause, Cause::Uncertain | Cause::Gone) && record.dispatching.is_some();
             record.sent.is_some() || perhaps
         };
-        let Some(Failed { record, lived_until, .. }) = self.failed.as_ref().filter(asked) else {
+        let Some(Failed { record, .. }) = self.failed.as_ref().filter(asked) else {
             return self.go_between();
         };
         self.live = Live::Reconsidering;
-        let (turn, key, terminal) = (record.turn, record.key, record.terminal);
+        let (key, terminal) = (record.key, record.terminal);
         match self.terminals.get(&key.role()) == Some(&terminal) {
             true => self.watch(terminal),
-            // The terminal of an imported turn is another program's, and may well be alive.
-            false if record.text.is_empty() => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
-            false => self.out.push(Effect::LookAtFile { turn, key, lived_until: Some(*lived_until) }),
+            false => self.look_for_answer(),
         }
     }
 
@@ -129,13 +127,13 @@ impl Run {
     /// taken; otherwise the agent is asked to take the task up again.
     pub(super) fn reconsider(&mut self) {
         let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
-        let (turn, key) = (record.turn, record.key);
+        let key = record.key;
         match self.seen.as_ref().and_then(|seen| seen.kind) {
             Some(StatusKind::Processing | StatusKind::WaitingUserAnswer) => {
                 self.reopen(format!("the {} is still at it, and is waited for", key.role()));
                 self.wait();
             }
-            Some(_) => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
+            Some(_) => self.look_for_answer(),
             None => {}
         }
     }
@@ -149,10 +147,20 @@ impl Run {
         self.say(Level::Info, why);
     }
 
+    /// Looks whether the turn that failed has left an answer.
+    pub(super) fn look_for_answer(&mut self) {
+        let Some(Failed { record, lived_until, .. }) = &self.failed else { return self.go_between() };
+        let (turn, key) = (record.turn, record.key);
+        // The terminal of an imported turn, whose text is not known, is another program's, and may well be alive.
+        let gone = self.terminals.get(&key.role()) != Some(&record.terminal) && !record.text.is_empty();
+        let lived_until = gone.then_some(*lived_until);
+        self.out.push(Effect::LookAtFile { turn, key, lived_until });
+    }
+
     /// Judges the response file of a turn that failed. If the answer is there all the same, it counts.
     pub(super) fn looked(&mut self, look: Look) {
         let Some(Failed { record, .. }) = &self.failed else { return self.go_between() };
-        let (turn, key) = (record.turn, record.key);
+        let key = record.key;
         match look {
             Look::Ready(text) => {
                 self.reopen(format!("the answer of the {} has come after all", key.role()));
@@ -160,7 +168,7 @@ impl Run {
                 self.answered(text.trim().to_owned(), AnswerFrom::File);
             }
             // It may still be written.
-            Look::Unsettled => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
+            Look::Unsettled => self.look_for_answer(),
             _ => self.go_between(),
         }
     }

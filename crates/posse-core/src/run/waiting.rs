@@ -49,9 +49,9 @@ impl Run {
         if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
             let Some(Failed { record, lived_until, .. }) = &mut self.failed else { return self.go_between() };
             *lived_until = self.wall;
-            let (turn, key) = (record.turn, record.key);
-            self.terminal_lost(key.role(), why.clone());
-            return self.out.push(Effect::LookAtFile { turn, key, lived_until: Some(self.wall) });
+            let role = record.key.role();
+            self.terminal_lost(role, why.clone());
+            return self.look_for_answer();
         }
         // It went away since its last turn, and nothing was sent yet.
         if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {

@@ -40,7 +40,7 @@ fn decode(bytes: &[u8]) -> (String, Vec<&'static str>) {
     if matches!(text, std::borrow::Cow::Owned(_)) {
         notes.push("the answer is not valid UTF-8; what could not be read was replaced");
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = text.trim_start_matches('\u{feff}');
     let mut text = text.replace("\r\n", "\n").replace('\r', "\n");
     if bytes.len() > LIMIT {
         text.push_str("\n\n[cut: the answer was longer than 1 MB]");

@@ -143,7 +143,14 @@ fn plan(
         label: serde_json::to_vec(&record).map_err(Failed::from)?,
     };
     let provider = agent.map(|agent| agent.provider.clone());
-    Ok(NewTerminal { record, choice, program, provider, at_once: create.wait == Some(false) })
+    Ok(NewTerminal {
+        record,
+        named: create.name.is_some(),
+        choice,
+        program,
+        provider,
+        at_once: create.wait == Some(false),
+    })
 }
 
 fn launch(

@@ -9,7 +9,7 @@ use axum::http::Uri;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use posse_api::ProblemKind;
-use posse_core::ids::RunId;
+use posse_core::ids::{Name, RunId};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -66,7 +66,7 @@ async fn path<T: DeserializeOwned + Send, S: Send + Sync>(parts: &mut Parts, sta
     found.map(|Path(found)| found).map_err(|rejection| ApiError::malformed(rejection.body_text()))
 }
 
-/// The terminal, the run or the session in the path.
+/// The terminal or the run in the path.
 pub(super) struct Id<T>(pub(super) T);
 
 impl<T: FromStr<Err: Into<ApiError>>, S: Send + Sync> FromRequestParts<S> for Id<T> {
@@ -92,5 +92,19 @@ impl<S: Send + Sync> FromRequestParts<S> for RunSession {
             return Err(ApiError::malformed("that is no name of a session"));
         }
         Ok(RunSession(run.parse()?, session))
+    }
+}
+
+/// The session in the path.
+pub(super) struct SessionName(pub(super) Name);
+
+impl<S: Send + Sync> FromRequestParts<S> for SessionName {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let text: String = path(parts, state).await?;
+        // No session has a name that cannot be one.
+        let shown = text.get(..text.floor_char_boundary(100)).unwrap_or_default();
+        text.parse().map(Self).map_err(|_| ApiError::no_session(shown))
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn list(State(app): State<App>) -> Answer<Vec<posse_api::Sessio
 /// Show a session and its terminals
 #[utoipa::path(get, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The session and its terminals", body = posse_api::SessionDetail)))]
-pub(super) async fn show(State(app): State<App>, Id(name): Id<Name>) -> Answer<posse_api::SessionDetail> {
+pub(super) async fn show(State(app): State<App>, SessionName(name): SessionName) -> Answer<posse_api::SessionDetail> {
     let views = of_session(&app, &name).await?;
     let session = session(&name, views.iter().any(|view| view.watched));
     Ok(Json(posse_api::SessionDetail { session, terminals: views.into_iter().map(Terminal::from).collect() }))
@@ -50,7 +50,7 @@ fn session(name: &Name, watched: bool) -> posse_api::Session {
 /// End a session with all its terminals
 #[utoipa::path(delete, path = "/sessions/{name}", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The session and its terminals are gone", body = Success)))]
-pub(super) async fn delete(State(app): State<App>, Id(name): Id<Name>) -> Answer<Success> {
+pub(super) async fn delete(State(app): State<App>, SessionName(name): SessionName) -> Answer<Success> {
     let views = of_session(&app, &name).await?;
     // All at once: each may take its grace.
     let deletions = views.into_iter().map(|view| {
@@ -71,7 +71,7 @@ pub(super) async fn delete(State(app): State<App>, Id(name): Id<Name>) -> Answer
     responses((status = 201, description = "The new terminal; its program runs", body = Terminal)))]
 pub(super) async fn add_terminal(
     State(app): State<App>,
-    Id(name): Id<Name>,
+    SessionName(name): SessionName,
     Params(body): Params<posse_api::CreateIn>,
 ) -> Result<(StatusCode, Json<Terminal>), ApiError> {
     start(&app, body, SessionChoice::Existing, name).await
@@ -80,7 +80,7 @@ pub(super) async fn add_terminal(
 /// List the terminals of a session
 #[utoipa::path(get, path = "/sessions/{name}/terminals", tag = "sessions", params(("name" = String, Path)),
     responses((status = 200, description = "The terminals of the session", body = Vec<Terminal>)))]
-pub(super) async fn terminals_of(State(app): State<App>, Id(name): Id<Name>) -> Answer<Vec<Terminal>> {
+pub(super) async fn terminals_of(State(app): State<App>, SessionName(name): SessionName) -> Answer<Vec<Terminal>> {
     Ok(Json(of_session(&app, &name).await?.into_iter().map(Terminal::from).collect()))
 }
 

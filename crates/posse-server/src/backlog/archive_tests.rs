@@ -225,6 +225,18 @@ async fn another_branch_gets_nothing() {
     let error = archive_it(&repo, &block).await.unwrap_err();
     assert!(matches!(error, ArchiveError::Away(_)), "{error}");
     assert_eq!(commits(&repo), before);
+    // The same when it is switched in the middle of a call, after everything was looked at.
+    branch("main");
+    repo.remove(REPORT);
+    let (slug, shelves) = ("7-foo".parse().unwrap(), BacklogDirs::default());
+    let report = |_: &posse_core::backlog::Item| {
+        branch("feature");
+        "# Report on Foo\n".to_owned()
+    };
+    let request = ArchiveRequest { place: place(&repo.root, &shelves, &slug), block: &block, report: &report };
+    let error = archive(DISK, &request).await.unwrap_err();
+    assert!(matches!(error, ArchiveError::Away(_)), "{error}");
+    assert_eq!(commits(&repo), before);
     branch("main");
     archive_it(&repo, &block).await.unwrap();
     assert_archived(&repo, before, &theirs);

@@ -146,6 +146,8 @@ pub(crate) enum SessionChoice {
 /// A terminal to start, checked as far as that can be done without starting it.
 pub(crate) struct NewTerminal {
     pub(crate) record: Record,
+    /// The caller chose the name, so it must be free. Random names may repeat.
+    pub(crate) named: bool,
     pub(crate) choice: SessionChoice,
     pub(crate) program: ProgramSpec,
     /// `None` for a plain command.

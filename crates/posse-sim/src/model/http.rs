@@ -4,6 +4,9 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+/// Longer bodies are refused. Agents send their whole conversation.
+const MAX_BODY: usize = 64 << 20;
+
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
     pub(crate) method: String,
@@ -51,6 +54,9 @@ pub(crate) fn read(stream: &TcpStream) -> io::Result<Option<HttpRequest>> {
 }
 
 fn read_exactly(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
+    if length > MAX_BODY {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
     let mut bytes = vec![0; length];
     reader.read_exact(&mut bytes)?;
     Ok(bytes)

@@ -74,6 +74,24 @@ fn planners_and_verifiers_get_the_profile_of_their_work_and_no_more() {
 }
 
 #[test]
+fn the_user_comes_first() {
+    let user = r#"
+        [plans.sandbox]
+        agents = { stranger = "docs" }
+        deny = ["WebFetch"]
+        [plans.sandbox.profiles.docs]
+        tools = ["Read", "Write"]
+        [plans.sandbox.profiles.READ_ONLY]
+        tools = ["Read"]
+    "#;
+    let policy = configured(user, "");
+    assert!(policy.strict, "unless said otherwise");
+    let granted = policy.grant("stranger", Some(&file("profile: WRITE"))).unwrap();
+    assert_eq!((granted.profile.name.as_str(), granted.because), ("docs", Because::Configured));
+    assert_eq!(policy.grant("code-reviewer", None).unwrap().profile.tools, ["Read"]);
+}
+
+#[test]
 fn reading_needs_no_rule_and_no_profile_of_ours_has_one() {
     for profile in built_in() {
         let rules: &[&str] = if profile.name == "WRITE" { &["Bash"] } else { &[] };
@@ -113,11 +131,20 @@ fn what_is_configured_holds_for_sessions() {
     let policy = configured(user, "[sandbox]\ndeny = ['Bash(curl:*)']\n[sandbox.agents]\ncoder = 'READ_ONLY'");
     assert!(!policy.strict);
     assert_eq!(policy.deny, ["Bash(curl:*)"]);
-    let granted = policy.grant("writer", Some(&file("profile: WRITE"))).unwrap();
-    assert_eq!(granted.because, Because::Configured);
-    let writer = granted.profile;
+    let writer = policy.grant("writer", None).unwrap().profile;
     assert_eq!((writer.name.as_str(), &writer.bash), ("DOCS", &Bash::ReadOnly));
     assert!(!policy.grant("coder", None).unwrap().profile.writes(), "a project may narrow");
     assert!(configured("", "").grant("coder", None).unwrap().profile.writes());
     assert_eq!(configured("", ""), Policy::default());
+}
+
+/// Every word that the reader takes is known here.
+#[test]
+fn every_policy_is_understood() {
+    for (word, expected) in [("none", Bash::None), ("read_only", Bash::ReadOnly), ("full", Bash::Full)] {
+        let user = format!("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = '{word}'");
+        assert_eq!(configured(&user, "").profile("x").unwrap().bash, expected);
+    }
+    let rules = configured("[plans.sandbox.profiles.X]\ntools = ['Bash']\nbash = ['Bash(ls:*)']", "");
+    assert_eq!(rules.profile("X").unwrap().bash, Bash::Rules(vec!["Bash(ls:*)".into()]));
 }

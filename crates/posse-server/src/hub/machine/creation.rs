@@ -32,6 +32,9 @@ impl HubMachine {
             return; // The caller learns it from the dropped `reply`.
         }
         if let Err(error) = self.check(&new) {
+            if !self.terminals.contains_key(&new.record.id) {
+                self.push(HubEffect::RemoveEventsFile(new.record.id));
+            }
             return self.reply(reply, Err(error));
         }
         let NewTerminal { record, program, provider, at_once, .. } = new;
@@ -56,7 +59,7 @@ impl HubMachine {
         }
         let mut others = self.terminals.values().map(|entry| &entry.record);
         // An id is random, and hardly ever that of another terminal.
-        if others.clone().any(|other| other.name == *name || other.id == *id) {
+        if others.clone().any(|other| (new.named && other.name == *name) || other.id == *id) {
             return Err(CreateError::NameTaken(name.clone()));
         }
         let exists = others.any(|other| other.session == *session);

@@ -317,7 +317,7 @@ fn new_terminal(name: &str) -> NewTerminal {
         label: Vec::new(),
     };
     let record = Record { name, session, pid: None, ..Record::sample(number) };
-    NewTerminal { record, choice: SessionChoice::New, program, provider: None, at_once: false }
+    NewTerminal { record, named: true, choice: SessionChoice::New, program, provider: None, at_once: false }
 }
 
 const AGENT: &str = r#"
