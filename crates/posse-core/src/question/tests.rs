@@ -107,6 +107,7 @@ fn a_command_is_confirmed_only_by_rows_of_its_own() {
         ("blank lines are not drawn as rows", "a\n\n\nb", &["a", "b"], Confirmed),
         ("wide characters", "echo 漢字 > 字", &["echo 漢字", "> 字"], Confirmed),
         ("characters without width", "echo \u{202e}a\u{200b}b\u{feff}", &["echo ab"], Confirmed),
+        ("characters that look blank", "echo a\u{2800}b", &["echo ab"], Confirmed),
         ("a command that ends like a row that stands for others", "echo loading…", &["echo loading…"], Confirmed),
         ("a row in between", "a\nb", &["a", "x", "b"], Differs(Input)),
         ("an empty command", "", &["", "x"], Differs(Input)),

@@ -75,13 +75,16 @@ impl Scene {
         }
     }
 
-    /// Waits until an entry of the audit is to be written, and says whether it could be.
-    async fn note(&mut self, seq: Option<i64>) {
+    /// Waits until an entry of the audit is to be written, and says whether it could be. Returns whether it is kept until
+    /// the disk takes it.
+    async fn note(&mut self, seq: Option<i64>) -> bool {
         loop {
             let batch = tokio::time::timeout(PATIENCE, self.store.recv()).await.expect("nothing is to be written");
             let mut batch = batch.unwrap();
             if is_audit(&batch) {
-                return batch.tell(seq.map(|seq| vec![seq]).ok_or_else(|| WriteError::ThreadEnded.into()));
+                let is_kept = batch.keep;
+                batch.tell(seq.map(|seq| vec![seq]).ok_or_else(|| WriteError::ThreadEnded.into()));
+                return is_kept;
             }
         }
     }
@@ -100,10 +103,10 @@ impl Scene {
 
     /// Writes an answer down, sees it typed and the question gone, and completes it.
     async fn is_given(&mut self, answer: oneshot::Receiver<Result<Option<i64>, InputError>>) {
-        self.note(Some(1)).await;
+        assert!(!self.note(Some(1)).await, "what cannot be written now is not typed");
         assert_eq!(self.keys().await.1, b"1");
         self.print(QUIET);
-        self.note(Some(2)).await;
+        assert!(self.note(Some(2)).await, "the keys were typed");
         assert_eq!(heard(answer).await, None);
     }
 }

@@ -62,7 +62,7 @@ pub(crate) enum WriteError {
 pub(crate) struct Batch {
     pub(crate) changes: Vec<Change>,
     /// Keep it and try again when the disk refuses.
-    keep: bool,
+    pub(crate) keep: bool,
     tell: Option<Tell>,
     /// Called when it is committed, however late.
     written: Option<Box<dyn FnOnce() + Send>>,
