@@ -63,6 +63,7 @@ async fn look_over() -> Vec<ReportLine> {
         ("posse", [vec![line("version", posse_api::VERSION)], daemon].concat()),
         ("agents", agents::lines(&agents)),
         ("programs", vec![machine::git(git.as_deref())]),
+        ("terminal", vec![machine::characters(&environment)]),
         ("files", machine::files(&paths)),
         ("limits", machine::limits()),
         ("disk", machine::disk(&paths)),

@@ -38,6 +38,8 @@ fn every_file_is_shown_with_its_state() {
     let json = env.run(["auto", "items", "--json"]).json();
     assert_eq!(json["items"][0]["item"], "9-foo");
     assert_eq!(json["items"][0]["place"], 1);
+    let unknown = ["attempts", "verifications_failed", "cost"].map(|key| json["items"][0].get(key).unwrap().is_null());
+    assert_eq!(unknown, [true; 3], "no pipeline has seen it: {json}");
     assert_eq!(json["items"][2]["reason"], "waits for 9-foo");
     assert_eq!(json["others"][0]["path"], "docs/defect-backlog/broken.md");
     assert!(env.keeper_pid().is_none(), "nothing was started for that");

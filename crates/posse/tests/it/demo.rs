@@ -73,6 +73,8 @@ fn it_plays_the_whole_loop_and_leaves_nothing() {
         "FAIL in round 1",
         "PASS in round 2",
         "2 permissions were accepted",
+        "turn 3, programmer: cargo test   answered with y",
+        "turn 5, tester: ./greet   answered with 1",
         "8 prompts arrived once",
         "Everything was in",
         "posse loop --prompt-file",

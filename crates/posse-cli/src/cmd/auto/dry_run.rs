@@ -1,8 +1,7 @@
 //! `posse auto --dry-run`: what would be done, in which order. Starts and writes nothing.
 
 use posse_core::backlog::Kind;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::items::{ItemRow, others, rows};
 use super::run::RunArgs;
@@ -11,9 +10,7 @@ use crate::error::{Error, Exit};
 use crate::ui::{Ui, plain};
 
 /// The steps that would be taken for an item.
-#[derive(Serialize)]
 struct Would<'a> {
-    #[serde(flatten)]
     row: &'a ItemRow,
     phases: &'static [&'static str],
 }
@@ -36,7 +33,13 @@ pub(super) fn run(args: &RunArgs, ui: &Ui) -> Result<Exit, Error> {
     };
     let begun = rows.iter().filter(|row| row.place.is_some()).take(args.most());
     let would: Vec<Would<'_>> = begun.map(|row| Would { row, phases: phases(row) }).collect();
-    ui.answer(&json!({ "items": would, "others": found.others }), || {
+    let json = |Would { row, phases }: &Would<'_>| {
+        let mut json = row.json();
+        json["phases"] = json!(phases);
+        json
+    };
+    let items: Vec<Value> = would.iter().map(json).collect();
+    ui.answer(&json!({ "items": items, "others": found.others }), || {
         let line = |mark: &str, row: &ItemRow, what: &str| format!("{mark}  {}  {}\n", row.view.item, plain(what));
         let mut text = String::new();
         for (i, Would { row, phases }) in (1..).zip(&would) {

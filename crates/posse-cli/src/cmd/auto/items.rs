@@ -7,7 +7,7 @@ use posse_core::backlog::{BacklogDirs, Kind, Slug, Status, intake};
 use posse_core::file_problem::FileProblem;
 use posse_files::backlog::{FoundItem, Other, Scan};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Where;
 use crate::client::Client;
@@ -34,12 +34,27 @@ pub(super) struct ItemRow {
     /// The question that will be asked when it is begun.
     pub(super) question: Option<&'static str>,
     warnings: Vec<FileProblem>,
+    /// A pipeline has worked on it, or looked at it.
+    #[serde(skip)]
+    known: bool,
+}
+
+impl ItemRow {
+    /// Returns the item for programs. What only a pipeline knows is null without one.
+    pub(super) fn json(&self) -> Value {
+        let mut json = json!(self);
+        for key in ["attempts", "verifications_failed", "cost"] {
+            json[key] = if self.known { json[key].take() } else { Value::Null };
+        }
+        json
+    }
 }
 
 pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     let found = args.place.scan()?;
     let rows = rows(&found, &known(&args.place).await?);
-    ui.answer(&json!({ "items": rows, "others": found.others }), || text(&rows, ui) + &others(&found.others, ui));
+    let items: Vec<Value> = rows.iter().map(ItemRow::json).collect();
+    ui.answer(&json!({ "items": items, "others": found.others }), || text(&rows, ui) + &others(&found.others, ui));
     if rows.is_empty() && found.others.is_empty() {
         let BacklogDirs { defects, features, .. } = args.place.shelves()?;
         ui.say(&format!("no items in {defects} and {features}; `posse auto new defect TITLE` makes one"));
@@ -79,7 +94,8 @@ pub(super) fn rows(scan: &Scan, known: &[ItemView]) -> Vec<ItemRow> {
             continue;
         };
         let found = left.remove(at);
-        let doing = known.iter().find(|item| item.item == entry.slug && item.standing == Standing::InProgress);
+        let known = known.iter().find(|item| item.item == entry.slug);
+        let doing = known.filter(|item| item.standing == Standing::InProgress);
         let eligible = entry.held.is_none();
         place += usize::from(eligible);
         let (standing, reason) = match (entry.held, doing) {
@@ -87,14 +103,19 @@ pub(super) fn rows(scan: &Scan, known: &[ItemView]) -> Vec<ItemRow> {
             (Some(held), None) => (Standing::Held, held),
             (None, None) => (Standing::Waiting, "it may be begun".into()),
         };
+        let unread = unread(entry.slug, &found.path, entry.kind, standing, reason);
         rows.push(ItemRow {
+            known: known.is_some(),
             place: eligible.then_some(place),
             question: intake::question(&found.item).filter(|_| eligible),
             warnings: found.warnings.clone(),
             view: ItemView {
                 title: Some(found.item.title.clone()),
                 priority: Some(found.item.priority),
-                ..unread(entry.slug, &found.path, entry.kind, standing, reason)
+                attempts: known.map_or(0, |known| known.attempts),
+                verifications_failed: known.map_or(0, |known| known.verifications_failed),
+                cost: known.map(|known| known.cost.clone()).unwrap_or_default(),
+                ..unread
             },
         });
     }

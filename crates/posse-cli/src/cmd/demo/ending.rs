@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::stage::DemoStage;
 use crate::client::Client;
 use crate::error::Error;
-use crate::ui::{Colour, Ui};
+use crate::ui::{Colour, Ui, plain};
 
 #[derive(Serialize)]
 pub(super) struct Ending {
@@ -20,8 +20,8 @@ pub(super) struct Ending {
     run: LoopView,
     /// The daemon that was killed, and the one that came after it.
     daemon: Killed,
-    /// The number of permissions that were accepted.
-    accepted: usize,
+    /// The permissions that were accepted.
+    accepted: Vec<Accepted>,
     /// Prompts that arrived, by the agents' own account.
     prompts: usize,
 }
@@ -32,6 +32,15 @@ pub(super) struct Killed {
     pub(super) after: u32,
     /// Until the next one answered.
     pub(super) milliseconds: u128,
+}
+
+#[derive(Serialize)]
+struct Accepted {
+    role: String,
+    turn: u64,
+    /// The command, as far as it is on one line.
+    what: String,
+    keys: Vec<String>,
 }
 
 impl Ending {
@@ -66,7 +75,7 @@ impl Ending {
             verdict: "PASS",
             seconds: took.as_secs_f64(),
             daemon,
-            accepted: entries.iter().filter(|entry| entry.answering.is_some()).count(),
+            accepted: entries.iter().filter_map(Accepted::of).collect(),
             prompts: prompts.len(),
             run,
         })
@@ -83,8 +92,11 @@ impl Ending {
         }
         let mut lines = vec![
             format!("\n{verdict}"),
-            format!("{} permissions were accepted. All are in the audit, and it is intact.", self.accepted),
+            format!("{} permissions were accepted. All are in the audit, and it is intact:", self.accepted.len()),
         ];
+        lines.extend(self.accepted.iter().map(|Accepted { role, turn, what, keys }| {
+            plain(&format!("  turn {turn}, {role}: {what}   answered with {}", keys.join(" ")))
+        }));
         lines.push("The daemon was killed once. No answer was lost, and by the agents' own account".into());
         lines.push(format!("each of the {} prompts arrived once.\n", self.prompts));
         lines.push(format!("{} {}, and is gone.\n", head("Everything was in"), directory.display()));
@@ -97,5 +109,19 @@ impl Ending {
             lines.push(format!("  {command:<42} {}", ui.paint(why, Colour::Dim)));
         }
         lines.join("\n")
+    }
+}
+
+impl Accepted {
+    /// An answer, without what became of it: the run would not have passed otherwise.
+    fn of(entry: &AuditEntry) -> Option<Self> {
+        let answering = entry.answering.as_ref()?;
+        let what = answering.dialog.as_ref().and_then(|dialog| dialog.subject.as_ref()?.lines().next());
+        Some(Self {
+            role: entry.who.role.clone().unwrap_or_default(),
+            turn: entry.who.turn?,
+            what: what.unwrap_or_default().to_owned(),
+            keys: answering.keys.clone(),
+        })
     }
 }

@@ -44,6 +44,19 @@ pub(super) fn git(said: Option<&str>) -> ReportLine {
     }
 }
 
+/// The locale decides the character set.
+pub(super) fn characters(environment: &BTreeMap<String, String>) -> ReportLine {
+    let advice = "set LANG=C.UTF-8 or another UTF-8 locale: agents draw with such characters";
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| environment.get(*name));
+    match locale.filter(|locale| !locale.is_empty()) {
+        Some(locale) if ["UTF-8", "utf-8", "utf8", "UTF8"].iter().any(|ending| locale.ends_with(ending)) => {
+            line("characters", locale)
+        }
+        Some(locale) => line("characters", format!("{locale} is not UTF-8")).warn(advice),
+        None => line("characters", "no locale is set").warn(advice),
+    }
+}
+
 pub(super) fn files(paths: &Paths) -> Vec<ReportLine> {
     let mut lines: Vec<ReportLine> =
         paths.inspect().iter().map(|(path, found)| directory(path, found.as_ref())).collect();
@@ -158,6 +171,10 @@ mod tests {
     use super::super::line::assert_lines;
     use super::*;
 
+    fn locale(name: &str, value: &str) -> ReportLine {
+        characters(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
+    }
+
     #[test]
     fn programs_are_judged() {
         assert_lines([
@@ -166,6 +183,10 @@ mod tests {
             (git(Some("git version 2.37.9")), Warn, "2.37.9 is too old", "2.38 or newer"),
             (git(Some("got")), Warn, "unknown", "2.38 or newer"),
             (git(None), Warn, "not installed", "2.38 or newer"),
+            (locale("LANG", "en_GB.UTF-8"), Fine, "en_GB.UTF-8", ""),
+            (locale("LC_ALL", "C.utf8"), Fine, "C.utf8", ""),
+            (locale("LC_CTYPE", "C"), Warn, "C is not UTF-8", "LANG=C.UTF-8"),
+            (locale("LANG", ""), Warn, "no locale", "LANG=C.UTF-8"),
         ]);
     }
 
