@@ -42,6 +42,10 @@ fn what_waits_for_a_person_is_listed_with_the_reason_until_somebody_says_go_on()
     scene.claude.play("verify", end("I could not decide."));
     scene.auto_says(7, &["--drain"], &["`posse run show` shows what waits for you"]);
     scene.auto_says(0, &["items"], &["–  1-bug", "needs_attention"]);
+    let items = scene.auto_says(0, &["items", "--json"], &[]);
+    let items: Value = serde_json::from_str(&items).unwrap();
+    let known = ["attempts", "cost"].map(|key| items["items"][0][key].clone());
+    assert_eq!(known, [json!(0), json!("1.50 USD")], "as the pipeline knows it");
     scene.auto_says(1, &["retry", ".", "1-bug"], &["posse auto --retry 1-bug"]);
     scene.claude.play("verify", VERIFIED);
     // Asked of one that has only just begun, and has yet to look at its backlog.

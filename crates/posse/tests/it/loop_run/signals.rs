@@ -139,6 +139,26 @@ fn a_signal_before_the_answer_stops_what_was_asked_for() {
     }
 }
 
+/// What is refused then has not begun, and the signal is what ended the command.
+#[test]
+fn a_signal_before_a_refusal_keeps_its_exit_code() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let play = Play::new(THINKS);
+        let between = Between::holding(&play, "POST /runs HTTP");
+        let followed = play.begin();
+        between.until_held();
+        followed.signal(signal);
+        assert!(!posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(300)), "it waits");
+        let aside = play.env.work().with_extension("aside");
+        fs::rename(play.env.work(), &aside).unwrap();
+        between.go_on();
+        let ran = followed.end();
+        fs::rename(&aside, play.env.work()).unwrap();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(!play.env.work().join(STATE).exists(), "nothing has begun");
+    }
+}
+
 #[test]
 fn a_second_signal_before_the_answer_leaves_at_once() {
     let play = Play::new(THINKS);
