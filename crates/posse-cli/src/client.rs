@@ -28,8 +28,9 @@ use crate::ui::Ui;
 
 /// The time a daemon has to come back before a request is given up.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The time the keeper has to bring back a daemon that crashed: twice its longest pause.
-const COMES_BACK: Duration = Duration::from_secs(10);
+/// The time the keeper has to bring back a daemon that crashed: six times its longest pause, because a daemon that crashes again
+/// at once is missed, and a busy machine starts it slowly.
+const COMES_BACK: Duration = Duration::from_secs(30);
 /// The time its socket may be gone. A crash leaves the socket, so the daemon was stopped; a newer one may be about to
 /// replace it.
 const REPLACED: Duration = Duration::from_secs(1);
