@@ -23,12 +23,12 @@ pub(crate) fn keep() -> Result<Exit, Error> {
     paths.prepare()?;
     lock::acquire(&paths.keeper_lock(), Duration::from_secs(1))?.until_exit();
     posse_term::keeper::run(paths.keeper_socket(), say_ready).map_err(Error::io("the keeper cannot go on"))?;
-    // The keeper's socket is gone; the directory goes if the daemon's is too. Whoever leaves last closes the door.
+    // The keeper's socket is gone; the directory goes if the daemon's is too. The last of the two removes it.
     let _ = std::fs::remove_dir(&paths.runtime);
     Ok(Exit::Ok)
 }
 
-/// Whoever started us waits for this line, and for nothing after it.
+/// The line that the starting process waits for. It waits for nothing after it.
 fn say_ready() {
     let _ = std::io::stdout().write_all(b"ready\n").and_then(|()| std::io::stdout().flush());
     if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {

@@ -6,8 +6,8 @@ use crate::backlog::Kind;
 use crate::plan::TaskStatus;
 use crate::plan::verdict::Verdict;
 
-/// What was found when somebody looked: the plan's file, the history of the branch, the backlog. Part of the journal, so the
-/// reason of a failure is text.
+/// The state of the plan's file, of the branch's history and of the backlog at one moment. Part of the journal, so the reason
+/// of a failure is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The tasks of its plan.

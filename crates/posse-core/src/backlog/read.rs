@@ -326,7 +326,7 @@ fn front_fields(parts: &Parts<'_>, found: &mut ProblemList) -> Front {
     }
 }
 
-/// The word that is meant. If there is none, `told` says what follows.
+/// Returns the known word for a value. If the value is unknown, `told` describes the consequence.
 fn word<T: FromStr<Err = UnknownWord>>(
     value: &HeaderValue,
     found: &mut ProblemList,

@@ -70,8 +70,8 @@ impl Showing {
 }
 
 /// `y` while a question is open means: accept it, as the seeds have it. `n` means: refuse it; that never allows anything,
-/// and who types it means nothing else. All other text is refused: typed into a dialog it would be lost, and its Enter
-/// would accept whatever is highlighted. A bare `y` names no question, so it counts as the answer of a run.
+/// and has no other meaning. All other text is refused: typed into a dialog it would be lost, and its Enter would accept the
+/// highlighted option. A bare `y` names no question, so it counts as the answer of a run.
 pub fn translate(message: &str, reading: &Reading) -> Meant {
     let Some(question) = question(reading) else {
         return match reading.status {

@@ -87,7 +87,7 @@ pub enum Outcome {
     Interrupted,
     /// Out of quota. Costs no attempt.
     Limited(Hold),
-    /// It could not be tried properly. Costs no attempt, but not for ever (`machine`).
+    /// The task could not be tried properly. This costs no attempt, and `machine` bounds the number of repetitions.
     Infra(Failure),
     Failed(Failure),
     /// It asks.
