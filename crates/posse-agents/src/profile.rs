@@ -79,7 +79,7 @@ mod tests {
             assert!(!profile.text.contains("opsx"), "{name}: most projects have no OpenSpec");
         }
         let names: Vec<&str> = BUILT_IN_PROFILES.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, posse_core::rounds::Role::ALL.map(posse_core::rounds::Role::profile));
+        assert_eq!(names, posse_core::review_loop::Role::ALL.map(posse_core::review_loop::Role::profile));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use posse_core::ids::TerminalId;
-use posse_core::rounds::config::LoopConfig;
-use posse_core::rounds::{Key, Prompt, Role};
+use posse_core::review_loop::config::LoopConfig;
+use posse_core::review_loop::{Key, Prompt, Role};
 use posse_core::run::{Step, Stop};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

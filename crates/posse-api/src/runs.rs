@@ -11,7 +11,7 @@ use posse_core::ids::RunId;
 use posse_core::plan::budget::Total;
 use posse_core::plan::config::PlanConfig;
 use posse_core::plan::outcome::Denial;
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 use posse_core::run::{Entry, RunStatus};
 use posse_core::turn::Level;
 use posse_core::words;

@@ -2,8 +2,8 @@
 
 use posse_core::config::{ConfigError, ConfigLayer, Setting, ValueOrigin, shown_value};
 use posse_core::file_problem::ExcerptLook;
-use posse_core::rounds::config::Notifications;
-use posse_core::rounds::config::ResolvedRun;
+use posse_core::review_loop::config::Notifications;
+use posse_core::review_loop::config::ResolvedRun;
 use posse_term::config_files::{self, ConfigFileError};
 
 use crate::client;

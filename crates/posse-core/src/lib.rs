@@ -24,7 +24,7 @@ pub mod placeholders;
 pub mod plan;
 pub mod prompts;
 pub mod question;
-pub mod rounds;
+pub mod review_loop;
 pub mod run;
 pub mod screen;
 pub mod secrets;

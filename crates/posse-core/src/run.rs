@@ -1,6 +1,6 @@
 //! One run of the loop, from its first terminal to PASS or FAIL, through any number of crashes.
 //!
-//! `rounds` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
+//! `review_loop` decides which turn comes next, `turn` decides when a turn is over. `Run` puts them together: it starts
 //! the terminals, begins turns, parks while a model is not available, stops, and resumes where it was. It is a value
 //! like the other machines (`engine::Machine`): it takes what happened and answers with what it wants done.
 //!
@@ -40,8 +40,8 @@ const HURRIED: Option<Caller> = Some(Caller { hurry: true, auto_accept: None });
 
 use crate::ids::{Name, RunId, TerminalId};
 use crate::prompts::PromptTemplates;
-use crate::rounds::config::LoopConfig;
-use crate::rounds::{Key, Prompt, Role, Rounds};
+use crate::review_loop::config::LoopConfig;
+use crate::review_loop::{Key, Prompt, Role, Rounds};
 
 /// What a run was asked to do. Never changes; the environment of its agents is no part of it, because that may hold
 /// secrets.

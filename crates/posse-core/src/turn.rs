@@ -46,8 +46,8 @@ pub use outcome::{Answer, AnswerFrom, Cause, Notice, TurnError};
 
 use crate::detect::Dialog;
 use crate::ids::TerminalId;
-use crate::rounds::Key;
-pub use crate::rounds::Level;
+use crate::review_loop::Key;
+pub use crate::review_loop::Level;
 use crate::status::{Status, StatusKind, WaitingKind};
 use crate::time::Wall;
 

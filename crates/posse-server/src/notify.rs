@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 use posse_core::time::Mono;
 use posse_core::visible;
 use serde::Serialize;

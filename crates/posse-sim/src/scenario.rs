@@ -9,7 +9,7 @@ mod step;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use posse_core::rounds::Key;
+use posse_core::review_loop::Key;
 use serde::Deserialize;
 
 pub use step::{

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use posse_api::{LoopIn, LoopView, ProblemKind, RunIn, RunView};
 use posse_core::ids::RunId;
-use posse_core::rounds::config::{AgentChoice, LoopConfig, ResolvedRun};
-use posse_core::rounds::{Final, Prompt, Role};
+use posse_core::review_loop::config::{AgentChoice, LoopConfig, ResolvedRun};
+use posse_core::review_loop::{Final, Prompt, Role};
 use posse_files::disk::Disk;
 use posse_files::providers::{self, Providers};
 use posse_term::{config_files, text_file};

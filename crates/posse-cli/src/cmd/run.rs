@@ -13,7 +13,7 @@ mod transcript;
 use jiff::Timestamp;
 use posse_api::{ResumeIn, RunKind, RunView, StopRun, Success};
 use posse_core::engine::StopHow;
-use posse_core::rounds::config::auto_accept_in;
+use posse_core::review_loop::config::auto_accept_in;
 
 use self::find::RunArg;
 use self::follow::{Follower, OnSignal};

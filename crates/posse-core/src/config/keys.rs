@@ -8,7 +8,7 @@ use super::kind::ValueKind::{
     ProfileOfAgent, Profiles, Provider, StateDirectory, Text, Whole, Words,
 };
 use super::layer::LayerSource;
-use crate::rounds::Role;
+use crate::review_loop::Role;
 
 /// A configuration key: its name, type, default and sources, and the rule for projects.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use serde_json::Map;
 use super::machine::{Leaving, Live, Run};
 use super::{Effect, Entry, Spec, Step, StepOutcome, Stop, TurnRecord};
 use crate::ids::TerminalId;
-use crate::rounds::state::{FinalStatus, InFlight, StateFile, TerminalOf, VERSION};
-use crate::rounds::{Final, Role};
+use crate::review_loop::state::{FinalStatus, InFlight, StateFile, TerminalOf, VERSION};
+use crate::review_loop::{Final, Role};
 use crate::turn::Notice;
 
 impl Run {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Spec;
 use crate::ids::TerminalId;
-use crate::rounds::{Final, Key, Role};
+use crate::review_loop::{Final, Key, Role};
 use crate::turn::{AnswerFrom, Cause, Level};
 
 /// One thing that happened to a run, or is about to.

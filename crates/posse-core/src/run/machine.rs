@@ -9,7 +9,7 @@ use crate::engine::hold::Hold;
 use crate::engine::{Control, Machine, RunOutcome};
 use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
-use crate::rounds::{Final, Next, Role, Rounds, Rules};
+use crate::review_loop::{Final, Next, Role, Rounds, Rules};
 use crate::time::{Mono, Wall};
 use crate::turn::{self, Cause, Level, Seen, Turn, TurnError, TurnRecord};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::machine::{Failed, Live, Run};
 use super::{Caller, Effect, Entry, Stop, TurnRecord};
 use crate::ids::TerminalId;
-use crate::rounds::Role;
+use crate::review_loop::Role;
 use crate::status::StatusKind;
 use crate::turn::{AnswerFrom, Cause, Level, Look, TurnError};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::machine::{Live, Run};
 use super::{Effect, Entry, Sent, TurnRecord};
 use crate::ids::TerminalId;
-use crate::rounds::Key;
+use crate::review_loop::Key;
 use crate::status::StatusKind;
 use crate::turn::{self, Cause, Level, TurnError, files};
 

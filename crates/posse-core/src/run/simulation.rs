@@ -8,7 +8,7 @@ pub(super) mod world;
 
 use super::*;
 use crate::engine::simulation::Dies;
-use crate::rounds::Key;
+use crate::review_loop::Key;
 use world::{Kill, Outcome, Outside, Script};
 
 /// A round that fails, a round that passes, permissions on the way.

@@ -5,7 +5,7 @@ use super::park::parking;
 use super::{Effect, Entry, Stop};
 use crate::engine::hold::Hold;
 use crate::plan::limits::reset_at;
-use crate::rounds::Role;
+use crate::review_loop::Role;
 use crate::time::Mono;
 use crate::turn::files::{self, Suffix};
 use crate::turn::{self, AcceptFailure, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Turn, TurnError};

@@ -7,8 +7,8 @@ use super::waiting::{Tried, Waiting};
 use super::{Answer, AnswerFrom, Cause, Effect, Event, Level, Seen, TurnError, TurnRecord, failure};
 use crate::ids::TerminalId;
 use crate::permission::Accepts;
-use crate::rounds::Key;
-use crate::rounds::config::Handoff;
+use crate::review_loop::Key;
+use crate::review_loop::config::Handoff;
 use crate::status::StatusKind;
 use crate::time::{Mono, Wall};
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::testing::{at, turn_of, who};
 use super::*;
 use crate::permission::{CAP, COOLDOWN};
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 use crate::time::Mono;
 
 /// From the end of a turn's time to the last thing it waits for: two looks of five seconds, and some strictness.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 pub(super) use crate::testing::at;
 use crate::time::Mono;
 use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};

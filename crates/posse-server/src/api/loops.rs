@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use posse_api::{Create, LoopIn, LoopView};
-use posse_core::rounds::state::{InFlight, StateFile};
-use posse_core::rounds::{Next, Prompt, Rounds, Rules};
+use posse_core::review_loop::state::{InFlight, StateFile};
+use posse_core::review_loop::{Next, Prompt, Rounds, Rules};
 use posse_core::run::{Imported, Spec};
 use posse_files::providers::prompt_templates;
 

@@ -10,7 +10,7 @@ use posse_agents::headless::Sandbox;
 use posse_api::SessionRules;
 use posse_core::audit::{By, Who};
 use posse_core::peer::{Ancestor, Whereabouts};
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 use posse_files::confirmed_commands::{ConfirmedCommands, named_commands};
 use posse_files::operator::Operator;
 use posse_term::lineage::lineage;

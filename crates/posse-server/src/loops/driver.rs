@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use posse_api::{EventBody, JournalView, LoopView, RunKind};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::TerminalId;
-use posse_core::rounds::Role;
+use posse_core::review_loop::Role;
 use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, Spec};
 use posse_core::status::StatusKind;
 use posse_core::time::Wall;

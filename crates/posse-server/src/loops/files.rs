@@ -5,8 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use posse_core::rounds::Key;
-use posse_core::rounds::state::{FinalStatus, StateFile};
+use posse_core::review_loop::Key;
+use posse_core::review_loop::state::{FinalStatus, StateFile};
 use posse_core::time::Wall;
 use posse_core::turn::Look;
 use posse_core::turn::files::{self, SETTLED, Sighting, Suffix};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use posse_api::{EntryView, EventBody, JournalView, LogEvent, ProblemKind, RunEntry};
 use posse_core::ids::RunId;
 use posse_core::plan::budget::Line;
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 use posse_core::secrets::mask_json;
 use posse_core::time::Wall;
 use posse_core::turn::Level;

@@ -14,7 +14,7 @@ use posse_core::file_problem::FileProblems;
 use posse_core::ids::RunId;
 use posse_core::plan::TaskId;
 use posse_core::plan::budget::{Line, Phase, Total, Usage};
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 use posse_core::time::Wall;
 use posse_core::turn::Level;
 use serde::Serialize;

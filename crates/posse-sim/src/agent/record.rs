@@ -1,6 +1,6 @@
 //! The agent's own account of what happened, as JSON lines: a truth for tests that does not depend on the screen.
 
-use posse_core::rounds::Key;
+use posse_core::review_loop::Key;
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use posse_core::rounds::Key;
+use posse_core::review_loop::Key;
 
 use super::player::{AgentCut, AgentEffect, AgentHost, ScriptedAgent};
 use super::record::AgentRecord;

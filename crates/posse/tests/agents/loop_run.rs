@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::Instant;
 
-use posse_core::rounds::Role;
+use posse_core::review_loop::Role;
 use posse_sim::model::{ModelLog, ModelRequest};
 use posse_sim::scenario::{CommandUse, FileWrite};
 use posse_sim::{ModelServer, Scenario, ScriptStep, ScriptTurn};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use posse_api::{AuditEntry, EntryView, JournalView, LoopView};
-use posse_core::rounds::Key;
+use posse_core::review_loop::Key;
 use posse_core::run::{Entry, RunStatus};
 use posse_testkit::files::{records, when};
 use posse_testkit::{TestEnv, process};

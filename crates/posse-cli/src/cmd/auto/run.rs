@@ -3,7 +3,7 @@
 use posse_api::{BacklogIn, ProblemKind, RunIn, RunView, SessionRules};
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::BacklogDirs;
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 
 use super::{Where, dry_run, slug};
 use crate::client::{self, Client, Repeat};

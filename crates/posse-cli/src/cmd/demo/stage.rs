@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use posse_api::{LoopIn, RunIn};
 use posse_core::config::{ConfigLayer, LayerSource};
-use posse_core::rounds::Prompt;
-use posse_core::rounds::config::ResolvedRun;
+use posse_core::review_loop::Prompt;
+use posse_core::review_loop::config::ResolvedRun;
 
 use crate::client;
 use crate::cmd::{launch, loop_run};

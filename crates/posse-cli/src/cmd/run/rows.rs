@@ -9,7 +9,7 @@ use posse_core::auto::Standing;
 use posse_core::auto::settings::Mode;
 use posse_core::backlog::ItemOutcome;
 use posse_core::plan::TaskStatus;
-use posse_core::rounds::Role;
+use posse_core::review_loop::Role;
 use posse_core::status::StatusKind;
 use unicode_width::UnicodeWidthStr;
 

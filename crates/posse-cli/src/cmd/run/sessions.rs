@@ -6,7 +6,7 @@ use posse_agents::headless::{DEFAULT_PROVIDER, Sandbox};
 use posse_api::{RunView, SessionRules, TaskView};
 use posse_core::auto::Standing;
 use posse_core::engine::RunOutcome;
-use posse_core::rounds::config::Notifications;
+use posse_core::review_loop::config::Notifications;
 
 use super::follow::{Follower, OnSignal};
 use super::rows::is_given_up;

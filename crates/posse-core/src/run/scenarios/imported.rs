@@ -1,7 +1,7 @@
 //! A run that is known by its state file only, in which the analyst had its prompt.
 
 use super::*;
-use crate::rounds::{Rounds, Rules};
+use crate::review_loop::{Rounds, Rules};
 
 fn imported() -> Bench {
     let mut spec = spec_of("{}");

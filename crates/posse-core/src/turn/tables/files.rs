@@ -2,7 +2,7 @@
 
 use super::super::testing::{Do, asks, begun, busy, check, completed, file, idle, message, on, play, rules, said};
 use super::super::{Cause, Event, Look, TurnError};
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 use Do::{File, Hang, Happens, Secretly};
 
 const NO_FILE: &str = "Runtime NoFile";

@@ -7,7 +7,7 @@ use super::super::testing::{
 use super::super::{AcceptFailure, Effect, Event, Seen, TurnRecord};
 use crate::detect::Dialog;
 use crate::detect::dialog::{Choosable, Meaning};
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 use crate::status::Status;
 use crate::status::StatusKind::WaitingUserAnswer;
 use crate::status::WaitingKind::{Permission, Plan, Question, Startup};

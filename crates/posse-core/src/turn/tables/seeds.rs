@@ -4,7 +4,7 @@ use super::super::TurnRecord;
 use super::super::testing::{
     Do, asks, at, busy, check, check_turn, completed, error, file, idle, message, on, play, rules, said, turn_of, who,
 };
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 
 const WAITS: &str = "warning: waits for an answer";
 const NEVER: &str = "warning: never entered processing";

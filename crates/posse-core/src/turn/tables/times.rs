@@ -7,7 +7,7 @@ use super::super::testing::{
     status, turn_of, unknown, unproven, who, words,
 };
 use super::super::{ApiFailure, Cause, Effect, Event, Look, Seen, Turn, TurnRecord};
-use crate::rounds::config::Handoff;
+use crate::review_loop::config::Handoff;
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
 use crate::time::Wall;
 use Do::{Happens, LastOutput};

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use posse_core::rounds::Prompt;
+use posse_core::review_loop::Prompt;
 
 use super::*;
 use crate::disk::DISK;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::{ConfigKey, KEYS, ValueKind};
-use crate::rounds::Prompt;
+use crate::review_loop::Prompt;
 
 const PROVIDERS: [&str; 3] = ["claude_code", "codex", "kiro_cli"];
 
