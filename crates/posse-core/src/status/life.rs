@@ -63,6 +63,8 @@ pub struct Life {
     border: Option<Border>,
     /// When it was ready for the first time.
     started: Option<Mono>,
+    /// It reports by OSC 7501 that it works: some versions of an agent report only that they are idle.
+    osc_works: bool,
     /// It was seen or heard to be at what it was asked last.
     at_it: bool,
     /// Its title has turned: some versions of an agent have one that never does.
@@ -105,6 +107,7 @@ impl Life {
             asking: None,
             border: None,
             started: None,
+            osc_works: false,
             title_turns: false,
         }
     }
@@ -228,6 +231,7 @@ impl Life {
         let before_at = std::mem::replace(&mut self.said_at[source as usize], now);
         let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         self.title_turns |= source == Source::Title && *claim == Claim::Working;
+        self.osc_works |= source == Source::Osc && *claim == Claim::Working;
         // Progress says "busy" for as long as a menu of the user's is open, too (Claude Code), and so does the session file
         // (2.1.120). They begin no turn, and take back no end. A title that turns at work does not turn then.
         let title_is_plain = self.title_turns && self.said[Source::Title as usize] != Some(Claim::Working);
@@ -298,7 +302,7 @@ impl Life {
                 // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
                 let told = matches!(shows, Says::Nothing | Says::Busy) && seconds_claim;
                 // OSC 7501 comes in front of the frame, so even a quiet screen is an old one.
-                let old = shows != Says::Quiet || source == Source::Osc || self.title_blinked();
+                let old = shows != Says::Quiet || source == Source::Osc || self.title_blinked() || self.ends_start();
                 let vague = weigh::is_vague(source, claim) && old && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
                 if shows == Says::Failed || vague || alone || (starting && shows != Says::Quiet) {
@@ -423,6 +427,19 @@ impl Life {
         let by_title = self.word.as_ref().is_some_and(|word| word.by == Speaker::Agent(Source::Title));
         let unheard = matches!(self.border, Some(Border::Prompted(at)) if self.said_at[osc] < at);
         by_title && unheard && self.said[osc].is_some()
+    }
+
+    /// Returns whether the agent may only have taken back the work that it reports when it starts. Codex 0.166 does so within
+    /// 100 ms, later on a busy machine, and begins the turn of a prompt that was submitted meanwhile only after that.
+    fn ends_start(&self) -> bool {
+        let is_early = |at: Mono| self.started.is_some_and(|started| at < started + weigh::START);
+        let takes_back = |word: &Word| {
+            word.claim == Claim::Ready
+                && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))
+                && is_early(word.at)
+        };
+        let prompted = matches!(self.border, Some(Border::Prompted(_)));
+        prompted && self.osc_works && self.word.as_ref().is_some_and(takes_back)
     }
 
     /// Since when the title is plain that turned before, if it stopped after the hook claimed the end. While a Stop hook of

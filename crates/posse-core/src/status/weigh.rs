@@ -15,6 +15,9 @@ pub(super) const STAND: Duration = Duration::from_millis(500);
 /// An empty screen must stand for this long. Agents clear the screen and draw it anew; with five of them starting on two
 /// busy processors Claude Code's was empty for more than a second in between. As long as a wrong status may stand.
 pub(super) const EMPTY: Duration = Duration::from_millis(2000);
+/// An agent may take back the work that it reports at its start until this long after it was ready. Codex takes 75 ms on an
+/// idle machine and more than 300 ms beside compilers.
+pub(super) const START: Duration = Duration::from_millis(2000);
 /// Work that nobody asked for and that the screen does not show must last this long. Claude Code says that it works for 4
 /// to 60 ms when the user opens one of its menus.
 pub(super) const STIR: Duration = Duration::from_millis(150);

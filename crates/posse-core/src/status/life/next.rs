@@ -134,7 +134,7 @@ impl Life {
                 return Some(seen.since);
             }
             Some(Word { claim: Claim::Failed(_), .. }) => return None,
-            Some(_) if self.title_blinked() => SETTLE,
+            Some(_) if self.title_blinked() || (self.ends_start() && seen.closed.is_none()) => SETTLE,
             Some(word) if word.announced(seen) && !(word.is_claim() && standing > 0) => {
                 let is_plain = word.claim == Claim::Ready
                     && matches!(word.by, Speaker::Agent(Source::Title | Source::Osc))
@@ -206,7 +206,7 @@ impl Life {
                         }
                         // A claim that another source contradicts. One source may be lost or late, not two.
                         let patience = match self.standing() {
-                            _ if self.title_blinked() => Some(SETTLE),
+                            _ if self.title_blinked() || self.ends_start() => Some(SETTLE),
                             _ if matches!(source, Source::Title | Source::Osc) => Some(weigh::FRAME),
                             0 => Some(LAG),
                             _ if weigh::is_vague(source, &word.claim) => Some(LAG),

@@ -124,3 +124,30 @@ fn session_file_begins_no_turn_while_the_title_is_plain() {
     check_idle(&format!("{turn}; 4000 file ready"), known);
     check_idle(&format!("{turn}; 2110 title working"), &format!("{known}; 2260 processing: working (title)"));
 }
+
+/// Codex 0.166 reports work when it starts and takes it back. A prompt that is taken in between has its turn after that.
+#[test]
+fn end_of_the_start_does_not_end_the_turn_of_an_early_prompt() {
+    let start = "100 idle; 130 title working; 140 osc working; 180 prompted";
+    let turn = "560 osc working; 570 title working; 2000 closed; 2010 osc over";
+    for (ends, working) in [
+        // The conversation shows the prompt, whose turn has not begun.
+        ("190 nothing; 240 title ready; 246 osc ready", 560),
+        ("190 nothing; 240 title ready; 433 osc ready", 560),
+        ("190 nothing; 240 osc ready; 250 title ready", 560),
+        // The screen is still the one of before the prompt.
+        ("240 title ready; 246 osc ready; 300 nothing", 560),
+    ] {
+        let expected = format!(
+            "100 idle: rule idle; 180 idle: sent; {working} processing: working (OSC 7501); 2000 completed: rule closed"
+        );
+        check(&format!("{start}; {ends}; {turn}"), &expected);
+    }
+    // The prompt was there first.
+    let start =
+        "100 idle; 110 prompted; 120 nothing; 130 title working; 140 osc working; 240 title ready; 250 osc ready";
+    let working = "100 idle: rule idle; 110 idle: sent; 130 processing: working (title)";
+    check(&format!("{start}; {turn}"), &format!("{working}; 2000 completed: rule closed"));
+    // An agent that does not go on is over after all.
+    check(start, &format!("{working}; 1250 completed: ready (OSC 7501)"));
+}
