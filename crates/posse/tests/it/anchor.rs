@@ -117,10 +117,8 @@ fn what_cannot_be_anchored_is_audited_and_told() {
 }
 
 #[test]
-fn without_an_anchor_there_is_nothing_to_compare_with() {
+fn heads_in_the_log_of_the_system_are_fetched_by_the_user() {
     let env = env();
-    env.run(["ls"]).ok();
-    env.run(["audit", "verify", "--anchor"]).ends(64).complains(&["the audit is not anchored"]);
     fs::write(env.paths().config.join("config.toml"), "[audit]\nanchor = 'syslog'\n").unwrap();
     env.run(["audit", "verify", "--anchor"]).complains(&["journalctl -t posse | posse audit verify --anchor -"]);
 }

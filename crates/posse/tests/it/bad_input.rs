@@ -15,6 +15,10 @@ fn the_api_refuses_what_makes_no_sense() {
     let cases: &[(&str, &str, &str, u16)] = &[
         ("GET", "/terminals/nonsense", "", 422),
         ("GET", "/terminals/..%2f..%2fetc", "", 422),
+        ("GET", "/terminals/../../etc/passwd", "", 404),
+        ("GET", "/terminals/%ff", "", 422),
+        ("GET", "/sessions/..%2f..", "", 404),
+        ("GET", "/sessions/a%00b", "", 404),
         ("GET", "/terminals/00000000", "", 404),
         ("GET", "/terminals/0000ABCD", "", 422), // S-168
         ("DELETE", "/terminals/zzzzzzzz", "", 422),

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use posse_api::PlanView;
-use posse_core::engine::RunOutcome;
 use posse_core::plan::{FailureKind, Record};
 use posse_testkit::files::when;
 
@@ -54,7 +53,7 @@ impl Scene {
     }
 
     /// The same, with the plan as the first argument.
-    fn of_plan(&self, verb: &str, more: &[&str]) -> Command {
+    pub(crate) fn of_plan(&self, verb: &str, more: &[&str]) -> Command {
         self.command(&[&[verb, self.plan.to_str().unwrap()], more].concat())
     }
 
@@ -383,30 +382,6 @@ fn plan_of_the_original_orchestrator_runs_with_warnings() {
     let validator = scene.claude.called("t", 2).unwrap();
     assert!(validator.prompt.contains("alidat"), "{}", validator.prompt);
     assert_eq!(scene.file("a").as_deref(), Some("good\n"), "{text}");
-}
-
-#[test]
-fn ctrl_c_twice_ends_what_runs() {
-    let scene = Scene::new(ONE);
-    scene.claude.gate("gate");
-    scene.claude.play("t", wait_for("gate"));
-    let mut run = scene.begin(&[]);
-    scene.until_waits("t", 1);
-    let pid = rustix::process::Pid::from_child(&run);
-    let interrupt = || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    interrupt();
-    // It says what a second one does when it is ready for it.
-    let mut said = std::io::BufReader::new(run.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("Ctrl-C again") {
-        line.clear();
-        assert_ne!(std::io::BufRead::read_line(&mut said, &mut line).unwrap(), 0);
-    }
-    when("it was told to stop", || scene.text().contains("in_progress").then_some(()));
-    interrupt();
-    ended_with(130, run);
-    assert_eq!(scene.text(), ONE, "as if it had not been tried");
-    assert_eq!((scene.last_run().outcome, scene.record("t").attempts), (Some(RunOutcome::Stopped), 0));
 }
 
 #[test]
