@@ -20,7 +20,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use posse_api::{Health, JournalView};
+use posse_testkit::files::when;
 use posse_testkit::{PATIENCE, TestEnv, env, process};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// A run of some kind, and a person who wants it done.
@@ -36,8 +38,6 @@ pub(crate) trait Killable: Sync {
 
     fn env(&self) -> &TestEnv;
 
-    fn follower(&self) -> &Follower;
-
     /// What the person types next, as long as the run is not over. Fails the test if the run has failed.
     fn next(&self) -> Option<Command>;
 
@@ -52,8 +52,8 @@ pub(crate) trait Killable: Sync {
         }
     }
 
-    /// Something else that happens meanwhile.
-    fn meanwhile(&self) {}
+    /// Something else that happens until the run is over.
+    fn meanwhile(&self, _is_over: &AtomicBool) {}
 
     /// Whatever else helps to understand a failure.
     fn details(&self) -> String {
@@ -63,10 +63,17 @@ pub(crate) trait Killable: Sync {
     /// Checks a run that is over.
     fn check(&self, disturbed: bool);
 
+    /// The runs, the newest first. Asks until a daemon answers.
+    fn runs<T: DeserializeOwned>(&self) -> Vec<T> {
+        when("the runs", || {
+            self.env().run(["serve"]);
+            self.env().http().get(&format!("/runs?kind={}", Self::KIND)).ok()
+        })
+    }
+
     /// The journals of all runs, the oldest first.
     fn journals(&self) -> Vec<JournalView> {
-        self.env().run(["serve"]);
-        let runs: Vec<Value> = self.env().http().get(&format!("/runs?kind={}", Self::KIND)).unwrap_or_default();
+        let runs: Vec<Value> = self.runs();
         let journal = |run: &Value| -> Vec<JournalView> {
             let path = format!("/runs/{}/journal", run["id"].as_str().unwrap());
             self.env().http().get(&path).unwrap_or_default()
@@ -82,18 +89,16 @@ pub(crate) trait Killable: Sync {
             format!("{} {} {entry}\n", it.seq, it.at)
         };
         let journal: String = self.journals().iter().map(entry).collect();
-        let (followed, daemon) = (tail(&self.follower().output), tail(&self.env().paths().log()));
+        let (followed, daemon) = (tail(&followed(self.env())), tail(&self.env().paths().log()));
         format!("journal:\n{journal}\nfollowed:\n{followed}\ndaemon:\n{daemon}\n{}", self.details())
     }
 }
 
-pub(crate) fn undisturbed<K: Killable>() {
-    assert_eq!(play::<K>(first_seed(), 0), 0);
-}
-
-/// Plays runs until so many kills have hit: on a fast machine a run may be over before it was disturbed often enough.
+/// Plays a run without kills, which gives what the others are compared with. Then plays runs until so many kills have hit:
+/// on a fast machine a run may be over before it was disturbed often enough.
 pub(crate) fn until_killed<K: Killable>(enough: u32) {
     let (mut kills, mut seed) = (0, first_seed());
+    assert_eq!(play::<K>(seed, 0), 0);
     while kills < enough {
         kills += play::<K>(seed, K::KILLS_PER_RUN);
         seed += 1;
@@ -109,16 +114,16 @@ fn first_seed() -> u64 {
 fn play<K: Killable>(seed: u64, most: u32) -> u32 {
     println!("seed {seed}: up to {most} kills");
     let (run, begun, mut random) = (K::open(seed), Instant::now(), Random::new(seed));
-    let follower = run.follower();
+    let follower = Follower { output: followed(run.env()), child: Mutex::default(), over: AtomicBool::new(false) };
     let (tell, entries) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| follower.listen(run.env(), &tell));
-        scope.spawn(|| run.meanwhile());
+        scope.spawn(|| run.meanwhile(&follower.over));
         let person = scope.spawn(|| {
-            see_it_through(&run);
+            see_it_through(&run, &follower);
             follower.over.store(true, Ordering::Relaxed);
         });
-        let kills = disturb(&run, most, &mut random, &entries);
+        let kills = disturb(&run, &follower, most, &mut random, &entries);
         let end = person.join();
         follower.over.store(true, Ordering::Relaxed);
         println!("seed {seed}: {kills} kills, {:.1} s", begun.elapsed().as_secs_f64());
@@ -130,18 +135,24 @@ fn play<K: Killable>(seed: u64, most: u32) -> u32 {
     })
 }
 
-fn see_it_through<K: Killable>(run: &K) {
+fn see_it_through<K: Killable>(run: &K, follower: &Follower) {
     let give_up = Instant::now() + PATIENCE;
     while let Some(mut command) = run.next() {
-        let ended = run.follower().follow(&mut command, give_up);
+        let ended = follower.follow(&mut command, give_up);
         assert!(ended && Instant::now() < give_up, "it does not come to an end\n{}", run.report());
     }
 }
 
 /// Kills so often, or until the run is over. Returns the kills.
-fn disturb<K: Killable>(run: &K, most: u32, random: &mut Random, entries: &Receiver<String>) -> u32 {
+fn disturb<K: Killable>(
+    run: &K,
+    follower: &Follower,
+    most: u32,
+    random: &mut Random,
+    entries: &Receiver<String>,
+) -> u32 {
     let mut kills = 0;
-    while kills < most && !run.follower().is_over() {
+    while kills < most && !follower.is_over() {
         let wanted = (random.below(3) > 0).then(|| K::MOMENTS[random.below(K::MOMENTS.len() as u64) as usize]);
         let pause = Duration::from_millis(K::pause(wanted, random));
         let victim = random.below(20);
@@ -153,7 +164,7 @@ fn disturb<K: Killable>(run: &K, most: u32, random: &mut Random, entries: &Recei
             0..=11 => kill_daemon(run.env()),
             // As often as it comes back.
             12 | 13 => (0..3).map(|_| kill_daemon_that_comes_back(run.env())).sum(),
-            14..=16 => run.follower().kill(),
+            14..=16 => follower.kill(),
             17 | 18 => run.kill_special(random),
             _ => run.kill_special(random) + kill_daemon(run.env()),
         };
@@ -216,18 +227,19 @@ fn entry_name(event: &Value) -> Option<String> {
     name.filter(|_| event["kind"] == "run_entry")
 }
 
+/// Where the commands that follow the run print.
+fn followed(env: &TestEnv) -> PathBuf {
+    env.paths().home.join("followed")
+}
+
 /// The commands that follow a run, one after the other.
-pub(crate) struct Follower {
+struct Follower {
     output: PathBuf,
     child: Mutex<Option<Child>>,
     over: AtomicBool,
 }
 
 impl Follower {
-    pub(crate) fn new(env: &TestEnv) -> Self {
-        Self { output: env.paths().home.join("followed"), child: Mutex::default(), over: AtomicBool::new(false) }
-    }
-
     /// Runs a command to its end, which may be a kill. Returns whether it ended in time.
     fn follow(&self, command: &mut Command, give_up: Instant) -> bool {
         let output = File::options().create(true).append(true).open(&self.output).unwrap();
@@ -247,7 +259,7 @@ impl Follower {
         self.child.lock().unwrap().as_mut().map_or(0, |child| u32::from(child.kill().is_ok()))
     }
 
-    pub(crate) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 

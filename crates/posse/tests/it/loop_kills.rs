@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 use posse_api::{AuditEntry, EntryView, JournalView, LoopView};
 use posse_core::review_loop::Key;
 use posse_core::run::{Entry, RunStatus};
-use posse_testkit::files::{records, when};
+use posse_testkit::files::records;
 use posse_testkit::{TestEnv, process};
 use serde_json::Value;
 
 use crate::env;
-use crate::kills::{Follower, Killable, Random, undisturbed, until_killed};
+use crate::kills::{Killable, Random, until_killed};
 
 /// In the order they come in one round with two reviews each.
 const ANSWERS: [(Key, &str); 9] = [
@@ -66,7 +66,6 @@ struct LoopKills {
     /// The agents are asked to leave whenever the run stops or is over.
     cleanup: bool,
     logs: [PathBuf; 2],
-    follower: Follower,
 }
 
 impl Killable for LoopKills {
@@ -93,20 +92,15 @@ impl Killable for LoopKills {
             .map(|(provider, look)| env.script_agent(provider, &scenario(look)));
         fs::write(env.work().join("loop.json"), CONFIG.replace("CLEANUP", &cleanup.to_string())).unwrap();
         fs::write(env.work().join("prompt.md"), PROMPT).unwrap();
-        let follower = Follower::new(&env);
-        Self { env, cleanup, logs, follower }
+        Self { env, cleanup, logs }
     }
 
     fn env(&self) -> &TestEnv {
         &self.env
     }
 
-    fn follower(&self) -> &Follower {
-        &self.follower
-    }
-
     fn next(&self) -> Option<Command> {
-        let runs = self.runs();
+        let runs: Vec<LoopView> = self.runs();
         assert!(runs.len() <= 1, "a second run was begun: {runs:#?}");
         let mut command = match runs.first() {
             Some(run) if run.status.is_over() => return None,
@@ -128,7 +122,7 @@ impl Killable for LoopKills {
     }
 
     fn check(&self, disturbed: bool) {
-        let run = &self.runs()[0];
+        let run: &LoopView = &self.runs()[0];
         assert_eq!(run.status, RunStatus::Passed, "{}", self.report());
         let journal = self.journals();
         let (mut key, mut answers) = (None, Vec::new());
@@ -165,14 +159,6 @@ impl Killable for LoopKills {
 }
 
 impl LoopKills {
-    /// Asks until a daemon answers.
-    fn runs(&self) -> Vec<LoopView> {
-        when("the runs", || {
-            let ran = self.env.run(["run", "ls", "--json"]);
-            (ran.code == Some(0)).then(|| serde_json::from_str(&ran.stdout).unwrap())
-        })
-    }
-
     /// What the agents wrote down of this kind.
     fn records(&self, event: &str) -> Vec<Value> {
         self.logs.iter().flat_map(|log| records(log, event)).collect()
@@ -226,11 +212,6 @@ impl LoopKills {
         assert!(disturbed || accepted.values().sum::<usize>() == 3, "{accepted:?}");
         self.env.run(["audit", "verify"]).ok();
     }
-}
-
-#[test]
-fn an_undisturbed_loop_gives_the_answers_the_others_are_compared_with() {
-    undisturbed::<LoopKills>();
 }
 
 #[test]

@@ -4,17 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use posse_api::{EntryView, JournalView, PlanEntry, PlanView};
 use posse_core::engine::RunOutcome;
 use posse_core::plan::machine::{Event, MergeResult};
 use posse_core::plan::outcome::Outcome;
-use posse_testkit::files::when;
 use posse_testkit::{TestEnv, env, process};
 
-use crate::kills::{Follower, Killable, Random, kill_daemon, undisturbed, until_killed};
+use crate::kills::{Killable, Random, kill_daemon, until_killed};
 use crate::plan_run::Scene;
 use crate::steps::{DONE, ask, commit, end, say, sh};
 
@@ -127,7 +126,6 @@ struct PlanKills {
     scene: Scene,
     /// What the user had at the start.
     before: Users,
-    follower: Follower,
     keeper_kills: AtomicU32,
 }
 
@@ -151,23 +149,16 @@ impl Killable for PlanKills {
         let scene = Scene::new(PLAN);
         plays(&scene);
         leave_work_about(&scene);
-        let (before, follower) = (users(&scene), Follower::new(&scene.env));
-        Self { scene, before, follower, keeper_kills: AtomicU32::new(0) }
+        let before = users(&scene);
+        Self { scene, before, keeper_kills: AtomicU32::new(0) }
     }
 
     fn env(&self) -> &TestEnv {
         &self.scene.env
     }
 
-    fn follower(&self) -> &Follower {
-        &self.follower
-    }
-
     fn next(&self) -> Option<Command> {
-        let runs: Vec<PlanView> = when("the runs", || {
-            self.scene.env.run(["serve"]);
-            self.scene.env.http().get("/runs?kind=plan").ok()
-        });
+        let runs: Vec<PlanView> = self.runs();
         match runs.first().and_then(|run| run.outcome.filter(|_| !run.is_active())) {
             Some(outcome) if outcome.is_success() => return None,
             // If the answer was not taken, the plan asks again.
@@ -200,9 +191,9 @@ impl Killable for PlanKills {
 
     /// Another person adds a task while the first one is worked on. As an editor does it: whole, or not at all; and again if
     /// posse wrote in between.
-    fn meanwhile(&self) {
+    fn meanwhile(&self, is_over: &AtomicBool) {
         while !self.scene.claude.session("first", 1).exists() {
-            if self.follower.is_over() {
+            if is_over.load(Ordering::Relaxed) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -323,11 +314,6 @@ impl PlanKills {
             );
         }
     }
-}
-
-#[test]
-fn an_undisturbed_plan_gives_what_the_others_are_compared_with() {
-    undisturbed::<PlanKills>();
 }
 
 /// T86, T87, at moments that nobody chose.

@@ -3,14 +3,11 @@
 use posse_testkit::TestEnv;
 
 use super::*;
-use crate::kills::{Follower, Killable, Random, kill_daemon, undisturbed, until_killed};
+use crate::kills::{Killable, Random, kill_daemon, until_killed};
 
 const ITEMS: [&str; 3] = ["1-bug", "2-more", "3-more"];
 
-struct BacklogKills {
-    scene: Scene,
-    follower: Follower,
-}
+struct BacklogKills(Scene);
 
 impl Killable for BacklogKills {
     const KIND: &'static str = "backlog";
@@ -34,26 +31,17 @@ impl Killable for BacklogKills {
         let scene = Scene::new(&ITEMS);
         scene.configure(&format!("[pipeline]\nmax_parallel_items = {}\n", if seed.is_multiple_of(2) { 1 } else { 3 }));
         ITEMS.iter().for_each(|item| scene.does(item));
-        let follower = Follower::new(&scene.env);
-        Self { scene, follower }
+        Self(scene)
     }
 
     fn env(&self) -> &TestEnv {
-        &self.scene.env
-    }
-
-    fn follower(&self) -> &Follower {
-        &self.follower
+        &self.0.env
     }
 
     fn next(&self) -> Option<Command> {
-        let runs: Value = when("the runs", || {
-            self.scene.env.run(["serve"]);
-            self.scene.env.http().get("/runs?kind=backlog").ok()
-        });
-        match runs.get(0) {
-            None => Some(self.scene.command(&["--drain"])),
-            Some(run) if !is_over(run) => Some(self.scene.command(&["follow"])),
+        match self.runs::<Value>().first() {
+            None => Some(self.0.command(&["--drain"])),
+            Some(run) if !is_over(run) => Some(self.0.command(&["follow"])),
             Some(run) if run["outcome"] == "verified" => None,
             Some(run) => panic!("{run:#}\n{}", self.report()),
         }
@@ -61,11 +49,11 @@ impl Killable for BacklogKills {
 
     /// There is nothing else to kill.
     fn kill_special(&self, _: &mut Random) -> u32 {
-        kill_daemon(&self.scene.env)
+        kill_daemon(&self.0.env)
     }
 
     fn check(&self, _: bool) {
-        let scene = &self.scene;
+        let scene = &self.0;
         for item in ITEMS {
             assert!(scene.is_archived(item), "{item}: {}", self.report());
             assert_eq!(scene.file(item).as_deref(), Some("done\n"), "{item}: {}", self.report());
@@ -77,11 +65,6 @@ impl Killable for BacklogKills {
         // The work trees of plans go a moment after the end of their runs.
         when("no work tree is left", || (scene.worktrees() == 1).then_some(()));
     }
-}
-
-#[test]
-fn an_undisturbed_backlog_gives_what_the_others_are_compared_with() {
-    undisturbed::<BacklogKills>();
 }
 
 #[test]
