@@ -29,7 +29,6 @@ mod plan_example;
 mod plan_exits;
 mod plan_in_place;
 mod plan_kills;
-mod plan_log;
 mod plan_money;
 mod plan_run;
 mod plan_scenarios;

@@ -75,6 +75,7 @@ fn what_is_old_goes_by_itself() {
     scene.env.run(["ls"]).ok();
     posse_testkit::files::when("the old run has gone", || (runs(&scene).len() == 1).then_some(()));
     scene.plan_says(0, "log", &[], &["task t is done"]);
+    scene.plan_says(1, "log", &["nobody"], &["there is no task \"nobody\""]);
     let asked = scene.command(&["log", unfinished.to_str().unwrap(), "u"]).output().unwrap();
     assert!(String::from_utf8_lossy(&asked.stdout).contains("asked:"), "{asked:?}");
 }

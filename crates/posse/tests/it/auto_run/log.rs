@@ -1,26 +1,31 @@
-//! `posse auto log`: what was done for items, and what sessions were asked, did and said; how long it is kept, and what is
-//! masked in it.
+//! `posse run log`: what was done for items, and what sessions were asked, did and said; how long it is kept, and what is
+//! masked in it. A plan carries out an item, so all of it holds for plans too.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::plan_log::files_below;
-use crate::steps::{end, say, sh, uses, wait_for};
+use crate::steps::{DONE, FINE, ask, commit, end, reports, say, sh, uses, wait_for};
 use crate::{contains, has_in_order};
 
+/// The log of an item has that of the plan that carries it out.
 #[test]
-fn it_tells_what_was_done_for_an_item() {
+fn it_tells_what_sessions_were_asked_did_and_said() {
     let scene = Scene::new(&["1-bug", "2-more"]);
-    let (code, text) = scene.auto(&["log"]);
+    let check = "test ! -e 1-bug || grep -q good 1-bug || { echo it is not good; exit 1; }";
+    scene.configure(&format!("test_command = '{check}'\n"));
     let unknown = format!("no run of {} is known", scene.env.work().canonicalize().unwrap().display());
-    assert!(code == 1 && text.contains(&unknown), "{text}");
+    scene.auto_says(1, &["log"], &[&unknown]);
     scene.auto_says(0, &["log", ".", "1-bug"], &["nothing has been done for 1-bug yet"]);
     scene.auto_says(1, &["log", ".", "3-nobody"], &["there is no item 3-nobody"]);
-    scene.does("1-bug");
-    scene.does("2-more");
     scene.claude.play("plan", say("I look at it.") + &uses("Read", "README") + &sh("echo trouble >&2") + PLANNER);
+    scene.claude.play(
+        "do-1-bug.1",
+        say("I mend it.") + &uses("Write", "1-bug") + &commit("1-bug", "bad") + &reports("completed", "it is mended"),
+    );
+    scene.claude.play("do-1-bug.2", say("Now really.") + &commit("1-bug", "good") + DONE);
+    scene.claude.play("do-1-bug", FINE);
+    scene.does("2-more");
     scene.claude.play("verify", say("I try it.") + &uses("Bash", "make test") + VERIFIED);
     let text = scene.auto_ends(0, &["--drain", "--verbose"]);
     has_in_order(
@@ -44,6 +49,7 @@ fn it_tells_what_was_done_for_an_item() {
         "│ ⏵ Read README",
         "1-bug: planned",
         "task do-1-bug: coder (WRITE)",
+        "do-1-bug-1 │ I mend it.",
         "task do-1-bug: PASS",
         "merged",
         "1-bug: verifier (verifier)",
@@ -54,6 +60,44 @@ fn it_tells_what_was_done_for_an_item() {
     ];
     has_in_order(&text, &parts);
     assert!(!text.contains("2-more"), "{text}");
+
+    // The plan has more of its task. How a session was started, without the prompt and without values of the environment.
+    let started = files_below(&scene.env.paths().home)
+        .into_iter()
+        .find(|path| path.ends_with("sessions/do-1-bug-1/command.json"))
+        .unwrap();
+    let started = fs::read_to_string(started).unwrap();
+    contains(&started, &["sha256:", "\"HOME\""]);
+    assert!(!started.contains("fresh start"), "{started}");
+    let task = [".posse/plans/1-bug.yaml", "do-1-bug"];
+    let text = scene.auto_ends(0, &[&["log"], &task[..]].concat());
+    let parts = [
+        "task do-1-bug: coder (WRITE)",
+        "flags: --allowedTools",
+        "asked:",
+        "Do it.",
+        "reported:",
+        "it is mended",
+        "│ I mend it.",
+        "│ ⏵ Write 1-bug",
+        "check test failed",
+        "it is not good",
+        "attempt 2",
+        "│ Now really.",
+        "checks pass",
+        "merged",
+    ];
+    has_in_order(&text, &parts);
+    // For programs, and as the agent printed it: two workers and a validator.
+    let lines = |option| -> Vec<Value> {
+        let text = scene.auto_ends(0, &[&["log"], &task[..], &[option]].concat());
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    assert_eq!(lines("--raw").iter().filter(|line| line["type"] == "result").count(), 3);
+    let json = lines("--json");
+    assert!(json.iter().any(|line| line["event"]["said"] == "Now really."), "{json:#?}");
+    let prompt = |line: &Value| line["files"]["prompt"].as_str().is_some_and(|text| text.contains("Do it."));
+    assert!(json.iter().any(prompt), "{json:#?}");
 
     // In short, of all of it: no prompts.
     let text = scene.auto_ends(0, &["log"]);
@@ -70,8 +114,8 @@ fn it_tells_what_was_done_for_an_item() {
     );
     assert!(!text.contains("asked:"), "{text}");
     // A later pipeline does not hide what an earlier one did.
-    assert_eq!(scene.auto(&["--drain"]).0, 0);
-    assert!(scene.auto(&["log", ".", "1-bug"]).1.contains("│ I try it."));
+    scene.auto_ends(0, &["--drain"]);
+    scene.auto_says(0, &["log", ".", "1-bug"], &["│ I try it."]);
 }
 
 #[test]
@@ -94,37 +138,60 @@ fn it_follows_until_the_end() {
     assert_eq!(log.wait().unwrap().code(), Some(0));
 }
 
-/// What a session shows of a token goes into its raw stream, which only its owner can read, and nowhere else that posse writes:
-/// above all not into the item, which is committed.
+/// A token that a session, a check or a report shows goes into the raw stream, which only its owner can read, and nowhere else
+/// that posse writes or shows: above all not into the item, which is committed.
 #[test]
 fn secrets_are_masked_everywhere_but_in_the_raw_stream() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let scene = Scene::new(&["1-bug"]);
-    scene.does_again_and_again("1-bug");
-    scene.claude.play("plan", say(&format!("the key is {secret}")) + PLANNER);
+    // The check does not say it in one piece, or the configuration would hold it.
+    let check = format!("test ! -e 1-bug || grep -q good 1-bug && exit; printf ghp_%s {}; exit 1", &secret[4..]);
+    scene.configure(&format!("test_command = '{check}'\n"));
+    let shows = say(&format!("the key is {secret}"))
+        + &uses("Bash", &format!("curl -H {secret}"))
+        + &sh(&format!("echo {secret} >&2"));
+    scene.claude.play("plan", shows.clone() + PLANNER);
+    let fails = shows.clone() + &commit("1-bug", "bad") + &reports("completed", &format!("with {secret}"));
+    scene.claude.play("do-1-bug.1", fails);
+    scene.claude.play("do-1-bug.2", shows + &ask(&format!("is {secret} right?")));
+    scene.claude.play("do-1-bug.3", commit("1-bug", "good") + DONE);
+    scene.claude.play("do-1-bug.5", commit("1-bug", "good again") + DONE);
+    scene.claude.play("do-1-bug", FINE);
     scene.claude.play("verify.1", end(&format!("[FAIL] S1: {secret} is shown\n**Verdict: FAIL**")));
     scene.claude.play("verify", end(&format!("[PASS] S1: {secret} is not shown\n[PASS] AC1: so\n**Verdict: PASS**")));
-    let text = scene.auto_says(0, &["--once"], &["ghp_[masked]"]);
-    assert!(!text.contains(&secret), "{text}");
-    for words in [
-        &["log"][..],
-        &["log", ".", "1-bug"],
-        &["log", ".", "1-bug", "--raw"],
-        &["log", ".", "1-bug", "--json"],
-        &["why", ".", "1-bug"],
-    ] {
-        let (code, text) = scene.auto(words);
-        assert_eq!(code, 0, "{words:?}: {text}");
+    let masked = |code, words: &[&str], shown: &[&str]| {
+        let text = says(code, scene.posse(words), shown);
         assert!(!text.contains(&secret), "{words:?}: {text}");
+    };
+    scene.auto_ends(7, &["--once"]);
+    let plan = ".posse/plans/1-bug.yaml";
+    masked(0, &["plan", "status", plan], &["ghp_[masked]"]);
+    masked(0, &["run", "why", plan, "do-1-bug"], &["ghp_[masked]"]);
+    masked(0, &["run", "answer", plan, "do-1-bug", "yes"], &[]);
+    masked(0, &["auto", "--once", "--verbose"], &["ghp_[masked]"]);
+    for more in [&[][..], &[".", "1-bug"], &[".", "1-bug", "--raw"], &[".", "1-bug", "--json"], &[plan, "do-1-bug"]] {
+        masked(0, &[&["run", "log"], more].concat(), &[]);
     }
+    masked(0, &["run", "why", ".", "1-bug"], &[]);
     let item = scene.file("docs/completed-backlog/defects/1-bug.md").unwrap();
     assert!(item.contains("ghp_[masked] is shown"), "{item}");
-    let log = scene.git(&["log", "-p"]);
-    assert!(!log.contains(&secret), "{log}");
-    let home = scene.env.paths().home.clone();
+    let committed = scene.git(&["log", "-p"]);
+    assert!(!committed.contains(&secret), "{committed}");
+    // What sessions themselves wrote: their streams, their standard errors, their reports.
     let holds = |file: &PathBuf| fs::read(file).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(&secret));
-    let with: Vec<PathBuf> = files_below(&home).into_iter().filter(holds).collect();
-    assert!(with.len() >= 3 && with.iter().all(|file| file.ends_with("stream.jsonl")), "{with:?}");
+    let kept = [scene.env.paths().home.clone(), scene.env.work()];
+    let with: Vec<PathBuf> = kept.iter().flat_map(|directory| files_below(directory)).filter(holds).collect();
+    for file in &with {
+        let (name, mode) = (file.file_name().unwrap().to_str().unwrap(), fs::metadata(file).unwrap().mode() & 0o777);
+        let private = ["stream.jsonl", "stderr.log"].contains(&name) && mode == 0o600;
+        assert!(private || name == "result.json", "{}: {mode:o}", file.display());
+    }
+    assert!(with.len() >= 3, "{with:?}");
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() && !path.is_symlink() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// The directories of items, of all pipelines.
