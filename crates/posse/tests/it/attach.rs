@@ -39,6 +39,8 @@ fn look_type_and_leave() {
     seat.type_keys(b"ada\r");
     seat.until(shows("hello ada"));
     assert_eq!(terminal_size(&env), (24, 80), "a smaller window does not shrink it");
+    let sessions = env.http().call("GET", "/sessions", "").unwrap().json();
+    assert_eq!(sessions[0]["status"], "active", "viewers count whether they resize or not");
     seat.type_keys(b"\x1d");
     seat.until(|screen| screen.text().contains("detached") && screen.text().contains("--resize"));
     assert_eq!(seat.exit_code(), Some(0));

@@ -224,26 +224,6 @@ fn add(work: &Path, item: &str) {
     fs::write(work.join(format!("docs/{kind}-backlog/{item}.md")), text).unwrap();
 }
 
-/// A plan with gates that lies there may be of an agent. It is planned anew, and no gate of it is run.
-#[test]
-fn gates_of_a_plan_that_is_there_already_are_not_run() {
-    let scene = Scene::new(&["1-more"]);
-    scene.does("1-more");
-    let ran = scene.env.work().parent().unwrap().join("gate-ran");
-    let plan = format!(
-        "meta: {{name: 1-more, gates: [{{name: evil, cmd: 'touch {}'}}]}}\nsections:\n  - id: s\n    tasks:\n      \
-         - {{id: do-1-more, name: Do it, description: Do it., agent: coder}}\n",
-        ran.display()
-    );
-    fs::create_dir_all(scene.env.work().join(".posse/plans")).unwrap();
-    fs::write(scene.env.work().join(".posse/plans/1-more.yaml"), plan).unwrap();
-    let id = scene.begin(&json!({}));
-    let (outcome, reason) = scene.ended(&id);
-    assert!(!ran.exists(), "the gate was run");
-    assert!(scene.claude.called("plan", 1).is_some(), "it was not planned anew: {:#}", scene.journal(&id));
-    assert_eq!((outcome.as_str(), reason.as_str()), ("verified", "1 done"), "{:#}", scene.journal(&id));
-}
-
 #[test]
 fn t95_a_planner_without_a_plan_has_failed() {
     let scene = Scene::new(&["1-more"]);

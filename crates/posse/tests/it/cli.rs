@@ -1,9 +1,8 @@
 //! How commands end: read or not, asked to or not, with a daemon or without.
 
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
 use posse_testkit::files::when;
@@ -128,21 +127,4 @@ fn a_directory_that_others_may_enter_is_not_connected_to() {
     std::fs::set_permissions(runtime, Permissions::from_mode(0o700)).unwrap();
     env.run(["stop"]).ok();
     assert_eq!(env.run(["stop"]).ok(), "no daemon is running\n");
-}
-
-#[test]
-fn what_a_daemon_says_cannot_move_the_cursor() {
-    let env = env();
-    env.paths().prepare().unwrap();
-    let listener = UnixListener::bind(env.paths().daemon_socket()).unwrap();
-    let daemon = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let _ = stream.read(&mut [0; 4096]).unwrap();
-        let body = r#"{"kind":"odd","detail":"a\u001b[2Jb","hint":"c\u001b[2J\u009b2Jd"}"#;
-        let head = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: {}\r\n\r\n", body.len());
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    });
-    let ran = env.run(["ls"]);
-    daemon.join().unwrap();
-    assert_eq!(ran.stderr, "error: a\\u{1b}[2Jb\nhint: c\\u{1b}[2J\\u{9b}2Jd\n");
 }

@@ -4,11 +4,9 @@
 use std::process::{Command, Stdio};
 
 use posse_core::ids::TerminalId;
-use posse_core::screen::Size;
 use posse_testkit::TestEnv;
 use posse_testkit::env::Ran;
 use posse_testkit::files::when;
-use posse_testkit::seat::Seat;
 use serde_json::Value;
 
 use crate::loop_run::Play;
@@ -166,40 +164,6 @@ fn killing_the_tmux_server_leaves_the_program_running() {
     // And is shown again by the next server.
     let shown = json(tmux.outside(&env, &["tmux", "asks", "--json"]));
     tmux.pane_when(&pane(&shown), |text| text.contains("hello ada"));
-}
-
-/// Reports each change of its size, and keeps its cursor on its last row.
-const SIZES: &str = "trap 'echo size $(stty size)' WINCH; for i in $(seq 1 28); do echo line $i; done; printf 'at the end '; while :; do sleep 0.02; done";
-
-#[test]
-fn smaller_viewers_do_not_shrink_the_terminal_unless_asked() {
-    let env = env();
-    let Some(tmux) = PrivateTmux::find() else { return };
-    tmux.start((20, 60));
-    let launch = ["launch", "--tmux", "--size", "100x30", "--json", "--", "sh", "-c", SIZES];
-    let launched = json(tmux.inside(&env, &launch));
-    let terminal = id(&launched);
-    let text = tmux.pane_when(&pane(&launched["tmux"]), |text| text.contains("at the end"));
-    assert!(text.contains("line 28") && !text.contains("line 1\n"), "the part around the cursor is shown: {text}");
-    let sit = |arguments: &[&str], rows, cols| {
-        let mut command = env.command(arguments);
-        command.env("TERM", "xterm-256color");
-        Seat::new(&command, Size::clamped(rows, cols))
-    };
-    let second = sit(&["attach", terminal.as_str()], 10, 40);
-    second.until(|screen| screen.text().contains("at the end"));
-    assert_eq!(size_of(&env, terminal), (30, 100));
-    let sessions = env.http().call("GET", "/sessions", "").unwrap().json();
-    assert_eq!(sessions[0]["status"], "active", "viewers count whether they resize or not");
-
-    let asking = sit(&["attach", "--resize", terminal.as_str()], 12, 50);
-    asking.until(|screen| screen.text().contains("size 12 50"));
-    assert_eq!(size_of(&env, terminal), (12, 50));
-    asking.type_keys(b"\x1d");
-    assert_eq!(asking.exit_code(), Some(0));
-    text_when(&env, terminal, |text| text.trim_end().ends_with("size 30 100"));
-    let text = text_when(&env, terminal, |_| true);
-    assert_eq!(text.matches("size ").count(), 2, "only the viewer that asked has changed it: {text}");
 }
 
 #[test]

@@ -5,17 +5,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::*;
 
 #[test]
-fn one_item_and_no_more() {
-    let scene = Scene::new(&["1-more", "2-more"]);
-    scene.does("1-more");
-    scene.does("2-more");
-    scene.auto_ends(0, &["--item", "docs/feature-backlog/2-more.md"]);
-    assert_eq!(scene.names("docs/feature-backlog"), ["1-more.md"]);
-    scene.auto_ends(0, &["--once"]);
-    assert_eq!(scene.names("docs/feature-backlog"), Vec::<String>::new());
-}
-
-#[test]
 fn t89_a_second_one_is_refused_and_the_first_goes_on_until_it_is_stopped() {
     let scene = Scene::new(&["1-more"]);
     scene.claude.gate("gate");

@@ -1,38 +1,27 @@
 //! Everything dies, and the run comes to the same end.
 
-use posse_testkit::env::kill;
-use posse_testkit::process;
-
 use super::*;
 
 const THINKS: &str = "[loop]\nthink = \"300ms\"";
 
-/// The command that follows the run dies, is hung up, or dies together with the daemon: the run goes on, and whoever resumes it
-/// follows it. A closed window is no reason for a night's work to stop.
+/// The command that follows the run is hung up: the run goes on, and whoever resumes it follows it. A closed window is no
+/// reason for a night's work to stop. What follows when the command is killed is tested by the kills of loops.
 #[test]
 fn a_run_goes_on_without_its_follower() {
-    for (signal, code, with_daemon) in
-        [(Signal::KILL, None, false), (Signal::HUP, Some(129), false), (Signal::KILL, None, true)]
-    {
-        let play = Play::new(THINKS);
-        let mut followed = play.begin();
-        followed.until("turn 2: analyst_review");
-        play.until_recorded("asked", 2);
-        let daemon = play.env.daemon_pid();
-        followed.signal(signal);
-        if with_daemon {
-            kill(daemon);
-            assert!(process::ends_within(daemon, PATIENCE));
-        }
-        assert_eq!(followed.end().code, code);
-        assert_eq!(play.shown()["status"], "running");
-        play.until_recorded("asked", 4);
-        play.follow().end().ends(0);
-        play.passed();
-        assert!(play.journal("stopped").is_empty(), "it never stopped");
-        assert!(with_daemon || play.journal("resumed").is_empty(), "it never had to be resumed");
-        assert_eq!(play.records("asked").len(), TURNS.len());
+    let play = Play::new(THINKS);
+    let mut followed = play.begin();
+    followed.until("turn 2: analyst_review");
+    play.until_recorded("asked", 2);
+    followed.signal(Signal::HUP);
+    followed.end().ends(129);
+    assert_eq!(play.shown()["status"], "running");
+    play.until_recorded("asked", 4);
+    play.follow().end().ends(0);
+    play.passed();
+    for kind in ["stopped", "resumed"] {
+        assert!(play.journal(kind).is_empty(), "it never {kind}");
     }
+    assert_eq!(play.records("asked").len(), TURNS.len());
 }
 
 /// S-159: the daemon dies in every phase of the run, and whoever follows it sees it pass.

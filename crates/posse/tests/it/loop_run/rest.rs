@@ -108,38 +108,6 @@ fn a_loop_of_somebody_else() {
     assert_eq!(client.http.ok("GET", "/sessions", &[]), json!([]));
 }
 
-/// Seed 002, S-13 and S-15, as a client of the original API plays them: an agent takes the prompt and never reacts. The
-/// client polls, and its startup guard is released by the first status that is neither `idle` nor `completed`.
-#[test]
-fn startup_guard_of_a_rest_client_is_not_released_without_a_reaction() {
-    const GRACE: Duration = Duration::from_secs(3);
-    let play = Play::new("[[turn]]\nignore = true");
-    let http = OriginalClient(listen(&play.env, &["--no-auth"]));
-    let work = play.env.work().to_string_lossy().into_owned();
-    let create = [("provider", "codex"), ("agent_profile", "programmer"), ("working_directory", &*work)];
-    let terminal = http.ok("POST", "/sessions", &create)["id"].as_str().unwrap().to_owned();
-    let client = Client { http, terminals: Vec::new() };
-    when("quiet", || ["idle", "completed"].contains(&client.status(&terminal).as_str()).then_some(()));
-
-    client.http.ok("POST", &format!("/terminals/{terminal}/input"), &[("message", "Do nothing.")]);
-    let dispatched = Instant::now();
-    let mut idle_since = None;
-    let mut released_by_timeout = false;
-    // The loop of the original client. It ends when the grace is over after the guard is released.
-    while idle_since.is_none_or(|since: Instant| since.elapsed() <= GRACE) {
-        let status = client.status(&terminal);
-        assert!(["idle", "completed"].contains(&status.as_str()), "{status} without anything observed");
-        if !released_by_timeout && dispatched.elapsed() > GRACE {
-            released_by_timeout = true;
-        }
-        if released_by_timeout {
-            idle_since.get_or_insert_with(Instant::now);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(dispatched.elapsed() > 2 * GRACE);
-}
-
 /// `posse wait` does not take the status of the turn before for that of the one just sent.
 #[test]
 fn wait_after_send_waits_for_the_turn_that_was_sent() {

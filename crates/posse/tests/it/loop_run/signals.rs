@@ -165,17 +165,22 @@ fn a_second_signal_before_the_answer_leaves_at_once() {
     let between = Between::holding(&play, "POST /runs HTTP");
     let followed = play.begin();
     between.until_held();
-    followed.signal(Signal::INT);
-    let ends = || posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(300));
-    assert!(!ends(), "it waits");
-    when("the end", || {
-        followed.signal(Signal::INT);
-        ends().then_some(())
-    });
-    let ran = followed.end();
+    let ran = interrupted_twice(followed);
     between.go_on();
-    assert_eq!(ran.code, Some(130), "{ran:?}");
-    contains(&ran.stderr, &["it may go on: `posse run ls` shows it"]);
+    ran.ends(130).complains(&["it may go on: `posse run ls` shows it"]);
+}
+
+/// Waits for the end of a command that waits after one signal and leaves at the next.
+#[track_caller]
+fn interrupted_twice(followed: Followed) -> Ran {
+    let signalled_ends = || {
+        followed.signal(Signal::INT);
+        posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(300))
+    };
+    assert!(!signalled_ends(), "it waits");
+    // One that comes before the first has been heard counts as the first.
+    when("the end", || signalled_ends().then_some(()));
+    followed.end()
 }
 
 #[test]
@@ -187,15 +192,7 @@ fn a_second_signal_leaves_at_once() {
     // A daemon that is stopped by the system answers nobody; the first signal cannot be carried out.
     let daemon = Pid::from_raw(play.env.daemon_pid().try_into().unwrap()).unwrap();
     kill_process(daemon, Signal::STOP).unwrap();
-    followed.signal(Signal::INT);
-    let ends = || posse_testkit::process::ends_within(followed.child.id(), Duration::from_millis(500));
-    assert!(!ends(), "it waits for the run to stop");
-    // One that comes before the first has been heard counts as the first.
-    when("the end", || {
-        followed.signal(Signal::INT);
-        ends().then_some(())
-    });
-    let ran = followed.end();
+    let ran = interrupted_twice(followed);
     kill_process(daemon, Signal::CONT).unwrap();
-    assert_eq!(ran.code, Some(130), "{ran:?}");
+    ran.ends(130);
 }
