@@ -54,9 +54,11 @@ impl<E: Clone> Progress<E> {
         self.effects.push(effect);
     }
 
-    /// Drops the outstanding effects that an input has answered.
-    pub fn settle(&mut self, is_answered: impl Fn(&E) -> bool) {
+    /// Drops the outstanding effects that an input has answered. Returns false if there is none: the answer is late or repeated.
+    pub fn settle(&mut self, is_answered: impl Fn(&E) -> bool) -> bool {
+        let before = self.outstanding.len();
         self.outstanding.retain(|effect| !is_answered(effect));
+        self.outstanding.len() < before
     }
 
     /// Returns what was requested since the last input. Effects that an input will answer become outstanding.

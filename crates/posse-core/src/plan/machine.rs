@@ -59,7 +59,7 @@ pub struct Run {
     state: State,
     settings: Settings,
     /// Tasks in progress.
-    flights: BTreeMap<TaskId, Flight>,
+    stages: BTreeMap<TaskId, Stage>,
     /// What is remembered of a task between its attempts.
     memory: BTreeMap<TaskId, Memory>,
     /// Tasks that pause after a failure, and until when.
@@ -75,13 +75,7 @@ pub struct Run {
 /// The file is not behind by more edits than this.
 const EARLIER_TEXTS: usize = 16;
 
-/// A task in progress.
-#[derive(Clone, Debug, PartialEq)]
-struct Flight {
-    start: u32,
-    stage: Stage,
-}
-
+/// The step of a task in progress.
 #[derive(Clone, Debug, PartialEq)]
 enum Stage {
     Area,
@@ -99,6 +93,9 @@ enum Stage {
 }
 
 impl Stage {
+    /// The validators are next, from the first.
+    const UNJUDGED: Self = Self::Validation { validator: 0, errors: 0, asked: false };
+
     /// Whether nothing runs for the task.
     fn waits(&self) -> bool {
         matches!(self, Stage::Validation { asked: false, .. } | Stage::Unmerged)
@@ -197,7 +194,7 @@ impl Run {
             shown: Arc::default(),
             state,
             settings,
-            flights: BTreeMap::new(),
+            stages: BTreeMap::new(),
             memory,
             resting: BTreeMap::new(),
             breaker: Breaker::default(),
@@ -288,8 +285,8 @@ impl Run {
                 self.infra(&run.task, Failure::new(FailedHow::Lost, why));
             }
             Event::MergeEnded { run, result } => self.merge_ended(&run.task, result),
-            Event::PlanChecked { checks } => self.plan_checked(checks),
-            Event::PlanCheckStopped => self.plan_check_stopped(),
+            Event::PlanChecked { checks } => self.after_plan = AfterPlan::Said(checks),
+            Event::PlanCheckStopped => self.after_plan = AfterPlan::Due,
             Event::PlanEdited { ours, theirs } => self.plan_edited(&ours, &theirs),
             Event::Stop(how) => self.stop_requested(how),
             Event::Answered { task, answer } => self.answered(&task, answer),
@@ -300,40 +297,36 @@ impl Run {
         }
     }
 
-    /// Whether an event counts. One about a session must answer the current step of its task: late answers, repeated ones and
-    /// those of other starts do not.
+    /// Whether an event counts. An answer counts if the effect that it answers is outstanding.
     fn is_awaited(&mut self, event: &Event) -> bool {
-        let stage = |run: &RunId| {
-            let flight = self.flights.get(&run.task).filter(|flight| flight.start == run.start);
-            flight.map(|flight| &flight.stage)
-        };
-        let (run, is_awaited) = match event {
+        let (run, is_answered): (_, fn(&Effect) -> bool) = match event {
             Event::AreaReady { run } | Event::AreaFailed { run, .. } | Event::Taken { run, .. } => {
-                (run, stage(run) == Some(&Stage::Area))
+                (Some(run), |effect| matches!(effect, Effect::MakeArea { .. }))
             }
-            Event::SessionEnded { run, .. } => (run, stage(run) == Some(&Stage::Session)),
-            Event::ValidatorEnded { run, .. } => (
-                run,
-                matches!((stage(run), run.part),
-                (Some(Stage::Validation { validator: asked, asked: true, .. }), Part::Validation { validator, .. })
-                if *asked == validator),
-            ),
+            Event::SessionEnded { run, .. } | Event::ValidatorEnded { run, .. } => {
+                (Some(run), |effect| matches!(effect, Effect::StartSession { .. } | Effect::EndSession { .. }))
+            }
             Event::GatesEnded { run, .. } | Event::GatesStopped { run } | Event::GatesNotRun { run, .. } => {
-                (run, stage(run) == Some(&Stage::Gates))
+                (Some(run), |effect| matches!(effect, Effect::RunGates { .. }))
             }
-            Event::MergeEnded { run, .. } => (run, stage(run) == Some(&Stage::Merge)),
+            Event::MergeEnded { run, .. } => (Some(run), |effect| matches!(effect, Effect::Merge { .. })),
+            Event::PlanChecked { .. } | Event::PlanCheckStopped => (None, |effect| *effect == Effect::CheckPlan),
             _ => return true,
         };
-        if is_awaited {
-            self.progress.settle(|effect| effect.run() == Some(run));
-        }
-        is_awaited
+        self.progress.settle(|effect| effect.run() == run && is_answered(effect))
     }
 
+    /// Moves a task in progress to another step.
     fn stage(&mut self, task: &TaskId, stage: Stage) {
-        if let Some(flight) = self.flights.get_mut(task) {
-            flight.stage = stage;
+        if let Some(current) = self.stages.get_mut(task) {
+            *current = stage;
         }
+    }
+
+    /// Identifies a session of the current start of a task.
+    fn session(&self, task: &TaskId, part: Part) -> RunId {
+        let start = self.memory.get(task).map_or(0, |memory| memory.starts);
+        RunId { task: task.clone(), start, part }
     }
 
     fn memory(&mut self, task: &TaskId) -> &mut Memory {
@@ -380,7 +373,7 @@ impl Run {
         let validates = self.plan.task(run.task.as_str()).is_some_and(|task| self.plan.validates(task));
         if validates && !self.plan.meta.validation.validators.is_empty() {
             self.state.of(&run.task).status = TaskStatus::Completed;
-            self.stage(&run.task, Stage::Validation { validator: 0, errors: 0, asked: false });
+            self.stage(&run.task, Stage::UNJUDGED);
         } else {
             self.begin_merge(&run.task);
         }
@@ -388,10 +381,8 @@ impl Run {
 
     fn begin_merge(&mut self, task: &TaskId) {
         self.stage(task, Stage::Merge);
-        if let Some(flight) = self.flights.get(task) {
-            let run = RunId { task: task.clone(), start: flight.start, part: Part::Work };
-            self.progress.request(Effect::Merge { run });
-        }
+        let run = self.session(task, Part::Work);
+        self.progress.request(Effect::Merge { run });
     }
 
     fn merge_ended(&mut self, task: &TaskId, result: MergeResult) {
@@ -402,7 +393,7 @@ impl Run {
                 record.completed_at = Some(time(self.progress.now));
                 record.commits.extend(commits);
                 record.last_error = None;
-                self.flights.remove(task);
+                self.stages.remove(task);
                 self.progress.request(Effect::Notify(Notice::TaskVerified(task.clone())));
             }
             MergeResult::Stopped => self.checks_stopped(task),
@@ -439,7 +430,7 @@ impl Run {
             Ok((merged, text)) => {
                 for rejected in &merged.rejected {
                     self.progress.request(Effect::Notify(Notice::EditRejected(rejected.clone())));
-                    for task in self.flights.keys().cloned().collect::<Vec<_>>() {
+                    for task in self.stages.keys().cloned().collect::<Vec<_>>() {
                         self.memory(&task).rejected.push(rejected.clone());
                     }
                 }
@@ -458,7 +449,8 @@ impl Run {
             return;
         }
         // If only the verdict or the merge is missing, the work is not done again.
-        let stage = self.flights.get(task).map(|flight| flight.stage.clone());
+        let stage = self.stages.get(task);
+        let is_unmerged = stage == Some(&Stage::Unmerged);
         let record = self.state.of(task);
         record.answer = Some(answer);
         record.status = match stage {
@@ -466,7 +458,7 @@ impl Run {
             Some(_) => TaskStatus::Completed,
             None => TaskStatus::Pending,
         };
-        if stage == Some(Stage::Unmerged) {
+        if is_unmerged {
             self.begin_merge(task);
         }
     }

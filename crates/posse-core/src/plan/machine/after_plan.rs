@@ -62,20 +62,6 @@ impl Run {
         self.after_plan = AfterPlan::when_done(&self.settings);
     }
 
-    pub(super) fn plan_checked(&mut self, checks: Vec<PlanCheck>) {
-        if self.checks_plan() {
-            self.progress.settle(|effect| *effect == Effect::CheckPlan);
-            self.after_plan = AfterPlan::Said(checks);
-        }
-    }
-
-    pub(super) fn plan_check_stopped(&mut self) {
-        if self.checks_plan() {
-            self.progress.settle(|effect| *effect == Effect::CheckPlan);
-            self.after_plan = AfterPlan::Due;
-        }
-    }
-
     /// Every task is done, and none has failed.
     pub(super) fn complete(&mut self) {
         match &self.after_plan {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Event, Flight, Run, Stage};
+use super::{Event, Run, Stage};
 use crate::plan::{LeftTask, Plan, Record, State, TaskId, TaskStatus};
 
 /// What a task whose work is done still needs.
@@ -38,7 +38,7 @@ impl Left {
 impl Run {
     /// The tasks whose work is done but not merged.
     pub fn left(&self) -> BTreeMap<TaskId, Left> {
-        let left = self.flights.iter().filter_map(|(task, flight)| match flight.stage {
+        let left = self.stages.iter().filter_map(|(task, stage)| match stage {
             Stage::Validation { .. } => Some((task.clone(), Left::Unjudged)),
             Stage::Merge | Stage::Unmerged => Some((task.clone(), Left::Unmerged)),
             Stage::Area | Stage::Session | Stage::Gates => None,
@@ -64,7 +64,7 @@ impl Run {
                 (record.answer, record.status) = (Some(answer), TaskStatus::Pending);
             }
             Event::Retry { task } => {
-                self.flights.remove(&task);
+                self.stages.remove(&task);
                 self.retry(&task);
             }
             _ => {}
@@ -88,18 +88,17 @@ impl Run {
     pub fn take_over(&mut self, left: &BTreeMap<TaskId, Left>) {
         for (task, left) in left {
             let stage = match left {
-                Left::Unjudged => Stage::Validation { validator: 0, errors: 0, asked: false },
+                Left::Unjudged => Stage::UNJUDGED,
                 Left::Unmerged => Stage::Unmerged,
             };
-            let start = self.memory(task).starts;
-            self.flights.insert(task.clone(), Flight { start, stage });
+            self.stages.insert(task.clone(), stage);
         }
     }
 
     /// Applies answers that a person gave before the run started, to tasks that the run was asked to do.
     pub(super) fn hear_earlier_answers(&mut self) {
         let asked = self.asked();
-        let unmerged = self.flights.iter().filter(|(_, flight)| flight.stage == Stage::Unmerged);
+        let unmerged = self.stages.iter().filter(|(_, stage)| **stage == Stage::Unmerged);
         let tasks: Vec<TaskId> = unmerged.map(|(task, _)| task.clone()).filter(|task| asked.contains(task)).collect();
         for task in tasks {
             if let Some(answer) = self.state.get(&task).and_then(|record| record.answer.clone()) {

@@ -15,7 +15,7 @@ impl Run {
         let record = self.state.of(task);
         record.status = TaskStatus::Pending;
         record.attempts = record.attempts.saturating_sub(1);
-        self.flights.remove(task);
+        self.stages.remove(task);
     }
 
     pub(super) fn suspend(&mut self, task: &TaskId, question: String) {
@@ -58,7 +58,7 @@ impl Run {
             self.give_up(task, FailureKind::AttemptsExhausted, failure.message);
         } else {
             self.state.of(task).status = TaskStatus::Pending;
-            self.flights.remove(task);
+            self.stages.remove(task);
             self.rest(task, failure, self.settings.backoff.pause(attempts));
         }
     }
@@ -78,17 +78,17 @@ impl Run {
         record.status = TaskStatus::Failed;
         record.failure_kind = Some(kind);
         record.last_error = Some(message.clone());
-        self.flights.remove(task);
+        self.stages.remove(task);
         self.progress.request(Effect::Notify(Notice::TaskFailed(task.clone(), message)));
     }
 
     pub(super) fn retry(&mut self, task: &TaskId) {
         // A task that waits for a person or a validator starts again; one with a session does not.
-        let busy = self.flights.get(task).is_some_and(|flight| !flight.stage.waits());
+        let busy = self.stages.get(task).is_some_and(|stage| !stage.waits());
         if busy || self.plan.task(task.as_str()).is_none() {
             return;
         }
-        self.flights.remove(task);
+        self.stages.remove(task);
         let starts = self.memory.get(task).map_or(0, |memory| memory.starts);
         *self.state.of(task) = Record::default();
         self.memory.insert(task.clone(), Memory { starts, ..Memory::default() });

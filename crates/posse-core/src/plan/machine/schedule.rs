@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Effect, Flight, Launch, Notice, Part, Run, RunId, Stage, time};
+use super::{Effect, Launch, Notice, Part, Run, RunId, Stage, time};
 use crate::engine::RunOutcome;
 use crate::plan::breaker::BreakerGate;
 use crate::plan::budget::exhausted;
@@ -36,7 +36,7 @@ impl Run {
     }
 
     fn idle(&self) -> bool {
-        self.flights.values().all(|flight| flight.stage.waits())
+        self.stages.values().all(Stage::waits)
     }
 
     /// Checks stop, breaker, quota and budgets, in this order. Ends the run if one of them says so and nothing is in progress.
@@ -66,14 +66,9 @@ impl Run {
     }
 
     fn selection(&self, choose: impl Fn(&Plan, &State, &Limits<'_>) -> Selection) -> Selection {
-        let busy = |(_, flight): &(&TaskId, &Flight)| !matches!(flight.stage, Stage::Validation { asked: false, .. });
-        let validating: BTreeSet<TaskId> = self
-            .flights
-            .iter()
-            .filter(busy)
-            .map(|(task, _)| task.clone())
-            .filter(|task| self.state.status(task) == TaskStatus::Completed)
-            .collect();
+        let is_asked = |stage: &Stage| !matches!(stage, Stage::Validation { asked: false, .. });
+        let asked = self.stages.iter().filter(|(_, stage)| is_asked(stage)).map(|(task, _)| task);
+        let validating = asked.filter(|task| self.state.status(task) == TaskStatus::Completed).cloned().collect();
         choose(&self.plan, &self.state, &self.limits(&self.resting.keys().cloned().collect(), &validating))
     }
 
@@ -145,15 +140,14 @@ impl Run {
     fn start(&mut self, task: &TaskId) {
         self.breaker.started();
         self.work_begins();
-        let memory = self.memory(task);
-        memory.starts += 1;
-        let start = memory.starts;
+        self.memory(task).starts += 1;
         let record = self.state.of(task);
         record.status = TaskStatus::InProgress;
         record.attempts += 1;
         record.last_attempt = Some(time(self.progress.now));
-        self.flights.insert(task.clone(), Flight { start, stage: Stage::Area });
-        self.progress.request(Effect::MakeArea { run: RunId { task: task.clone(), start, part: Part::Work } });
+        self.stages.insert(task.clone(), Stage::Area);
+        let run = self.session(task, Part::Work);
+        self.progress.request(Effect::MakeArea { run });
     }
 
     pub(super) fn launch_work(&mut self, run: RunId) {
@@ -166,7 +160,7 @@ impl Run {
         let pinned = self.plan.meta.judge_model.as_ref().filter(|_| judges).or(task.model.as_ref());
         let wanted = pinned.or_else(|| self.settings.agent_models.get(&agent)).map(String::as_str);
         let model = model(wanted, attempt - 1, &self.plan.meta.escalation);
-        let siblings = self.flights.keys().filter(|id| {
+        let siblings = self.stages.keys().filter(|id| {
             **id != run.task
                 && group.is_some()
                 && self.plan.task(id.as_str()).is_some_and(|task| task.parallel_group == group)
@@ -189,17 +183,14 @@ impl Run {
     fn ask_validator(&mut self, task: &TaskId) {
         let memory = self.memory(task);
         memory.asks += 1;
-        let (starts, time) = (memory.starts, memory.asks);
+        let time = memory.asks;
         // Missing for a task that an earlier run left without its validation.
-        let flight = self.flights.entry(task.clone()).or_insert_with(|| Flight {
-            start: starts,
-            stage: Stage::Validation { validator: 0, errors: 0, asked: false },
-        });
-        let Stage::Validation { validator, asked, .. } = &mut flight.stage else { return };
+        let stage = self.stages.entry(task.clone()).or_insert(Stage::UNJUDGED);
+        let Stage::Validation { validator, asked, .. } = stage else { return };
         *asked = true;
-        let part = Part::Validation { validator: *validator, time };
-        let run = RunId { task: task.clone(), start: flight.start, part };
-        let Some(agent) = self.plan.meta.validation.validators.get(*validator).cloned() else { return };
+        let validator = *validator;
+        let run = self.session(task, Part::Validation { validator, time });
+        let Some(agent) = self.plan.meta.validation.validators.get(validator).cloned() else { return };
         let work = self.state.get(task).and_then(|record| record.model_used.clone());
         let wanted = self.settings.agent_models.get(&agent).map(String::as_str);
         let launch = Launch {

@@ -39,12 +39,12 @@ impl Run {
 
     /// The tasks in progress, which hold their resources. A suspended task holds none.
     pub fn under_way(&self) -> impl Iterator<Item = &TaskId> {
-        self.flights.keys().filter(|task| self.state.status(task) != TaskStatus::Suspended)
+        self.stages.keys().filter(|task| self.state.status(task) != TaskStatus::Suspended)
     }
 
     /// The tasks in progress that have their resources. The others have only requested them.
     pub fn begun(&self) -> impl Iterator<Item = &TaskId> {
-        self.under_way().filter(|task| self.flights.get(*task).is_some_and(|flight| flight.stage != Stage::Area))
+        self.under_way().filter(|task| self.stages.get(*task) != Some(&Stage::Area))
     }
 
     pub(super) fn apply_shared_limits(&mut self, others: Others) {

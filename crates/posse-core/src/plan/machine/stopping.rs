@@ -30,9 +30,7 @@ impl Run {
     /// The result of the checks is unknown, so the attempt does not count. Work that was validated before is validated again.
     pub(super) fn checks_stopped(&mut self, task: &TaskId) {
         match self.state.status(task) {
-            TaskStatus::Completed => {
-                self.stage(task, Stage::Validation { validator: 0, errors: 0, asked: false });
-            }
+            TaskStatus::Completed => self.stage(task, Stage::UNJUDGED),
             _ => self.refund(task, Counts::Nothing),
         }
     }

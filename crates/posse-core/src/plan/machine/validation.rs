@@ -1,6 +1,6 @@
 //! What validators say of a task's work, and what follows for the task.
 
-use super::{Effect, Flight, Notice, Run, RunId, Stage};
+use super::{Effect, Notice, Run, RunId, Stage};
 use crate::plan::breaker::Counts;
 use crate::plan::outcome::{FailedHow, Failure, Outcome};
 use crate::plan::verdict::{AfterVerdict, Judgement, Verdict, follow};
@@ -9,10 +9,7 @@ use crate::plan::{FailureKind, TaskId};
 impl Run {
     pub(super) fn validator_ended(&mut self, run: &RunId, judgement: Judgement, outcome: Outcome) {
         let task = &run.task;
-        let Some(Flight { stage: Stage::Validation { validator, errors, .. }, .. }) = self.flights.get(task) else {
-            return;
-        };
-        let (validator, errors) = (*validator, *errors);
+        let Some(&Stage::Validation { validator, errors, .. }) = self.stages.get(task) else { return };
         let again = |errors| Stage::Validation { validator, errors, asked: false };
         let judgement = match outcome {
             Outcome::Interrupted => return self.stage(task, again(errors)),
