@@ -251,59 +251,55 @@ impl Pipeline {
         self.say(NoticeKind::Step, item, text, None);
     }
 
-    /// Starts the step of an item in progress.
-    fn begin(&mut self, item: &Slug) {
-        let Some(job) = self.jobs.get_mut(item) else { return };
-        let number = self.steps.entry(item.clone()).or_default();
+    /// Starts the job's step.
+    fn begin(&mut self, job: Job) {
+        let number = self.steps.entry(job.item.clone()).or_default();
         *number += 1;
-        (job.number, job.began, job.state) = (*number, self.progress.now, JobState::Doing);
+        let job = Job { number: *number, began: self.progress.now, state: JobState::Doing, ..job };
         self.progress.request(Effect::Do { id: job.id(), step: job.step.clone() });
+        self.keep(job);
     }
 
-    /// Makes this the item's next step.
-    fn ready(&mut self, item: &Slug, step: Step) {
-        if let Some(job) = self.jobs.get_mut(item) {
-            (job.step, job.state, job.infra) = (step, JobState::Ready, 0);
-        }
+    /// Makes this the job's next step.
+    fn ready(&mut self, job: Job, step: Step) {
+        self.keep(Job { step, state: JobState::Ready, infra: 0, ..job });
     }
 
     /// The step starts again as soon as it may.
-    fn again(&mut self, item: &Slug) {
-        if let Some(job) = self.jobs.get_mut(item) {
-            job.state = JobState::Ready;
-        }
+    fn again(&mut self, job: Job) {
+        self.keep(Job { state: JobState::Ready, ..job });
+    }
+
+    fn keep(&mut self, job: Job) {
+        self.jobs.insert(job.item.clone(), job);
     }
 
     /// Ends the work on an item, for now or for good.
-    fn leave(&mut self, item: &Slug) {
-        self.jobs.remove(item);
+    fn leave(&mut self, job: Job) {
+        drop(job);
         self.stale = true;
     }
 
-    fn park(&mut self, item: &Slug, why: ParkedWhy, reason: String) {
-        let Some(job) = self.jobs.get(item) else { return };
-        let hash = job.hash.clone();
-        let limit_usd = self.backlog.get(item).and_then(|candidate| candidate.limit_usd);
+    fn park(&mut self, job: Job, why: ParkedWhy, reason: String) {
+        let limit_usd = self.backlog.get(&job.item).and_then(|candidate| candidate.limit_usd);
         let what = match why {
             ParkedWhy::ArchiveFailed => NoticeKind::NotArchived,
             _ => NoticeKind::ItemParked,
         };
-        self.say(what, item, format!("{why}: {reason}"), None);
-        self.memory(item).parked = Some(Parked { why, reason, hash, limit_usd });
-        self.parked.push(item.clone());
-        self.leave(item);
+        self.say(what, &job.item, format!("{why}: {reason}"), None);
+        self.memory(&job.item).parked = Some(Parked { why, reason, hash: job.hash.clone(), limit_usd });
+        self.parked.push(job.item.clone());
+        self.leave(job);
     }
 
-    /// Retries the step, which failed through no fault of the item, after a pause. Returns false if it was tried too often.
-    fn infra(&mut self, item: &Slug, why: &str) -> bool {
-        let now = self.progress.now;
-        let Some(job) = self.jobs.get_mut(item) else { return false };
+    /// Retries the step, which failed through no fault of the item, after a pause. Returns the job if it was tried too often.
+    fn infra(&mut self, mut job: Job, why: &str) -> Option<Job> {
         job.infra += 1;
-        let Some(pause) = Backoff::default().infra_pause(job.infra) else { return false };
-        job.state = JobState::Resting(now.after(pause));
-        let word = job.step.word();
-        self.step(item, format!("{word} came to nothing, again in {} s: {why}", pause.as_secs()));
-        true
+        let Some(pause) = Backoff::default().infra_pause(job.infra) else { return Some(job) };
+        job.state = JobState::Resting(self.progress.now.after(pause));
+        self.step(&job.item, format!("{} came to nothing, again in {} s: {why}", job.step.word(), pause.as_secs()));
+        self.keep(job);
+        None
     }
 
     /// A session of this item has found out that the quota is used up.

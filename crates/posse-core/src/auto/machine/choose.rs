@@ -30,43 +30,43 @@ impl Pipeline {
     }
 
     fn go_on_with(&mut self, item: &Slug) {
-        let Some(job) = self.jobs.get(item) else { return };
         let ending = self.progress.stop.is_some() || self.closing.is_some();
+        let Some(job) = self.jobs.remove(item) else { return };
         match job.state {
-            JobState::Doing => return,
-            JobState::Resting(until) if until > self.progress.now && !ending => return,
+            JobState::Doing => return self.keep(job),
+            JobState::Resting(until) if until > self.progress.now && !ending => return self.keep(job),
             JobState::Resting(_) | JobState::Ready => {}
         }
-        let step = job.step.clone();
+        let step = &job.step;
         if ending && (self.away.is_some() || !step.records()) {
             let text = match &self.closing {
                 Some((_, reason)) => format!("stays as it is before {}: {reason}", step.word()),
                 None => format!("stopped before {}; goes on from here", step.word()),
             };
             self.step(item, text);
-            return self.leave(item);
+            return self.leave(job);
         }
         if self.away.is_some() {
-            return self.again(item);
+            return self.again(job);
         }
         if step.spends() {
             if let Some(hold) = self.hold().cloned() {
                 if self.settings.no_wait {
-                    self.leave(item);
+                    self.leave(job);
                     return self.close(RunOutcome::RateLimited, hold.reason);
                 }
-                return self.again(item);
+                return self.again(job);
             }
             if let Some(reason) = exhausted(self.levels()) {
                 self.step(item, format!("stays as it is: {reason}"));
-                self.leave(item);
+                self.leave(job);
                 return self.close(RunOutcome::BudgetExhausted, reason);
             }
             if let Some(reason) = self.item_level(item).and_then(|level| exhausted(&[level])) {
-                return self.park(item, ParkedWhy::Budget, reason);
+                return self.park(job, ParkedWhy::Budget, reason);
             }
         }
-        self.begin(item);
+        self.begin(job);
     }
 
     /// Starts as many items as allowed. Ends the run when nothing is left to do.
@@ -230,10 +230,9 @@ impl Pipeline {
             plan: None,
             run: None,
         };
-        self.jobs.insert(item.clone(), job);
         let max = self.settings.pipeline.max_item_attempts;
         self.say(NoticeKind::ItemStarted, item, format!("begun, attempt {attempt} of {max}{why}"), None);
-        self.begin(item);
+        self.begin(job);
     }
 
     /// Refunds the attempts of a streak: nothing works, so no item is at fault.

@@ -1,6 +1,6 @@
 //! Budgets. The pipeline adds what its own sessions used; `Event::Spent` replaces the sums with those of all runs.
 
-use super::Pipeline;
+use super::{Job, Pipeline};
 use crate::backlog::Slug;
 use crate::engine::Machine;
 use crate::plan::budget::{Level, Total, Usage, knows_sums, left, spend};
@@ -12,20 +12,18 @@ impl Pipeline {
     }
 
     /// Counts a session of this pipeline.
-    pub(super) fn spent(&mut self, item: &Slug, usage: &Usage) {
+    pub(super) fn spent(&mut self, job: &mut Job, usage: &Usage) {
         spend(&mut self.settings.levels, usage);
         let mut used = Total::default();
         used.add_usage(usage);
-        self.used(item, &used);
+        self.used(job, &used);
     }
 
     /// Counts what was used for an item, by the pipeline or by the run of its plan.
-    pub(super) fn used(&mut self, item: &Slug, used: &Total) {
+    pub(super) fn used(&mut self, job: &mut Job, used: &Total) {
         self.total.add_total(used);
-        if let Some(job) = self.jobs.get_mut(item) {
-            job.spent.add_total(used);
-        }
-        self.memory(item).spent.add_total(used);
+        job.spent.add_total(used);
+        self.memory(&job.item).spent.add_total(used);
     }
 
     /// What a session for this item may spend: the rest of the tightest level.
