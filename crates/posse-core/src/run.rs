@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::turn::TurnRecord;
 pub use entry::{Entry, Step, StepOutcome, Stop};
 pub use machine::Run;
-pub use messages::{Caller, Effect, Input, RunEvent, Sent};
+pub use messages::{Caller, Effect, Input, RunEvent, Sent, TurnEffect, TurnEvent};
 pub use traces::{Shown, judge_traces};
 
 /// A person who has come just now.

@@ -31,8 +31,18 @@ impl<E: Clone> Progress<E> {
 
     /// Ends the run. `effect` reports that.
     pub fn finish(&mut self, outcome: RunOutcome, reason: String, effect: E) {
-        self.outcome = Some((outcome, reason));
+        self.end(outcome, reason);
         self.effects.push(effect);
+    }
+
+    /// Ends the run.
+    pub fn end(&mut self, outcome: RunOutcome, reason: String) {
+        self.outcome = Some((outcome, reason));
+    }
+
+    /// Continues a run that had stopped.
+    pub fn resume(&mut self) {
+        self.outcome = None;
     }
 
     /// Asks the run to stop. A milder request does not replace a stricter one.

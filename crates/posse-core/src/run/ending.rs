@@ -4,6 +4,7 @@ use serde_json::Map;
 
 use super::machine::{Leaving, Live, Run};
 use super::{Effect, Entry, Spec, Step, StepOutcome, Stop, TurnRecord};
+use crate::engine::RunOutcome;
 use crate::ids::TerminalId;
 use crate::review_loop::state::{FinalStatus, InFlight, StateFile, TerminalOf, VERSION};
 use crate::review_loop::{Final, Role};
@@ -22,13 +23,13 @@ impl Run {
                 return self.stop(Stop::Alone, why);
             }
             let before = self.snapshot.clone().flatten();
-            return self.out.push(Effect::Step { step, before });
+            return self.progress.request(Effect::Step { step, before });
         }
         let leaves = self.spec.config.cleanup_on_exit;
         let terminals = self.terminals.values().copied().filter(|_| leaves).collect();
         (self.live, self.mirror_due) = (Live::Closing, false);
         let state = Some(self.mirror(Some(verdict)));
-        self.out.push(Effect::Close { terminals, state, over: true });
+        self.progress.request(Effect::Close { terminals, state, over: true });
     }
 
     pub(super) fn next_step(&self) -> Option<Step> {
@@ -66,7 +67,7 @@ impl Run {
         let had_terminals = !self.is_fresh() || self.missing().is_empty();
         let state = had_terminals.then(|| self.mirror(None));
         (self.live, self.mirror_due) = (Live::Closing, false);
-        self.out.push(Effect::Close { terminals, state, over: false });
+        self.progress.request(Effect::Close { terminals, state, over: false });
     }
 
     pub(super) fn closed(&mut self) {
@@ -75,20 +76,21 @@ impl Run {
             return self.stopped(stop, why);
         }
         let Some(verdict) = self.verdict() else { return };
-        self.finished = true;
-        self.tell(Entry::Finished);
-        let (event, priority, word) = match verdict {
-            Final::Pass => ("pass", 3, "PASS"),
-            Final::Fail => ("fail", 4, "FAIL"),
+        let (outcome, event, priority, word) = match verdict {
+            Final::Pass => (RunOutcome::Verified, "pass", 3, "PASS"),
+            Final::Fail => (RunOutcome::Failed, "fail", 4, "FAIL"),
         };
+        self.progress.end(outcome, word.to_owned());
+        self.tell(Entry::Finished);
         let text = format!("{word} in round {}, {}", self.rounds.round(), self.spec.directory);
         let notice = Notice { priority, title: format!("run {}: {word}", self.spec.id), text };
-        self.out.push(Effect::Notify { event, notice });
+        self.progress.request(Effect::Notify { event, notice });
     }
 
     pub(super) fn stopped(&mut self, stop: Stop, why: String) {
         self.leaving = None;
-        self.stopped = Some((stop, why.clone()));
+        self.stopped = Some(stop);
+        self.progress.end(RunOutcome::Stopped, why.clone());
         if stop != Stop::Asked {
             let id = self.spec.id;
             // The rest may be of a screen, which is nothing to send around.
@@ -96,7 +98,7 @@ impl Run {
             let over = self.status().is_over();
             let text = if over { first.to_owned() } else { format!("{first}\nGo on with: posse loop --resume {id}") };
             let notice = Notice { priority: 4, title: format!("run {id} has stopped"), text };
-            self.out.push(Effect::Notify { event: "stopped", notice });
+            self.progress.request(Effect::Notify { event: "stopped", notice });
         }
         self.tell(Entry::Stopped { stop, why });
     }
@@ -115,7 +117,7 @@ impl Run {
         };
         Box::new(StateFile {
             version: VERSION,
-            updated_at: self.wall.timestamp().to_string(),
+            updated_at: self.progress.now.timestamp().to_string(),
             api: config.api.clone(),
             provider: config.provider.clone(),
             wd: directory.clone(),

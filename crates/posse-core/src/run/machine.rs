@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::sending::SETTLE;
-use super::{Caller, Effect, Entry, Imported, Input, RunEvent, RunStatus, Spec, Step, StepOutcome, Stop};
+use super::{Caller, Effect, Entry, Imported, Input, RunEvent, RunStatus, Spec, Step, StepOutcome, Stop, TurnEvent};
 use crate::engine::hold::Hold;
+use crate::engine::progress::Progress;
 use crate::engine::{Control, Machine, RunOutcome};
 use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
 use crate::review_loop::{Final, Next, Role, Rounds, Rules};
 use crate::time::{Mono, Wall};
-use crate::turn::{self, Cause, Level, Seen, Turn, TurnError, TurnRecord};
+use crate::turn::{Cause, Event, Level, Seen, Turn, TurnError, TurnRecord};
 
 /// A turn that failed, until it is tried again.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +74,8 @@ pub struct Run {
     pub starting: BTreeMap<Role, String>,
     /// The last turn's number.
     pub turns: u64,
-    pub stopped: Option<(Stop, String)>,
+    /// Why it has stopped, if it has.
+    pub stopped: Option<Stop>,
     /// Steps after PASS that are done.
     pub steps: Vec<(Step, StepOutcome)>,
     /// How many terminals each role was given a name for.
@@ -92,8 +94,6 @@ pub struct Run {
     pub(super) outages: u32,
     pub(super) limits: u32,
     pub(super) leaving: Option<Leaving>,
-    /// All that follows the verdict is done.
-    pub(super) finished: bool,
     pub(super) live: Live,
     /// What the watched terminal is.
     pub(super) seen: Option<Seen>,
@@ -102,19 +102,17 @@ pub struct Run {
     pub(super) hurry: bool,
     /// Deliveries of this turn that certainly failed.
     pub(super) undelivered: u32,
-    /// When something was last accepted in each terminal, and the same by the clock of this posse.
-    pub(super) last_accepts: BTreeMap<TerminalId, Wall>,
+    /// When something was last accepted in each terminal.
     pub(super) accepted: BTreeMap<TerminalId, Mono>,
-    /// When the event under way happened, by both clocks.
+    /// When the event under way happened, by the clock that never jumps.
     pub(super) now: Mono,
-    pub(super) wall: Wall,
+    pub(super) progress: Progress<Effect>,
     /// What the last event has led to, for people.
     told: Vec<Entry>,
     /// How many entries were told before.
     told_before: i64,
     /// The state file is to be written.
     pub(super) mirror_due: bool,
-    pub(super) out: Vec<Effect>,
 }
 
 impl Run {
@@ -132,6 +130,8 @@ impl Run {
             let begun = TurnRecord::new(1, key, terminal, 1, String::new(), at);
             TurnRecord { dispatching: Some(at), sent: Some(at), ..begun }
         });
+        let mut progress = Progress::default();
+        progress.now = at;
         Self {
             told: vec![Entry::Created { spec: Box::new(spec.clone()) }],
             spec,
@@ -151,31 +151,28 @@ impl Run {
             outages: 0,
             limits: 0,
             leaving: None,
-            finished: false,
             live: Live::Resting,
             seen: None,
             can_start: false,
             hurry: false,
             undelivered: 0,
-            last_accepts: BTreeMap::new(),
             accepted: BTreeMap::new(),
             now: Mono::default(),
-            wall: at,
+            progress,
             told_before: 0,
             mirror_due: false,
-            out: Vec::new(),
         }
     }
 
     pub fn status(&self) -> RunStatus {
-        match (self.verdict().filter(|_| self.finished), &self.stopped, &self.hold) {
-            (Some(Final::Pass), ..) => RunStatus::Passed,
-            (Some(Final::Fail), ..) => RunStatus::Failed,
+        match (self.progress.outcome().map(|(outcome, _)| outcome), self.stopped) {
+            (Some(RunOutcome::Verified), _) => RunStatus::Passed,
+            (Some(RunOutcome::Failed), _) => RunStatus::Failed,
             // There is nothing to go on with.
-            (_, Some((Stop::Start, _)), _) if self.is_fresh() => RunStatus::Failed,
-            (_, Some(_), _) => RunStatus::Stopped,
-            (_, None, Some(_)) => RunStatus::Parked,
-            (_, None, None) => RunStatus::Running,
+            (Some(_), Some(Stop::Start)) if self.is_fresh() => RunStatus::Failed,
+            (Some(_), _) => RunStatus::Stopped,
+            (None, _) if self.hold.is_some() => RunStatus::Parked,
+            (None, _) => RunStatus::Running,
         }
     }
 
@@ -213,15 +210,13 @@ impl Run {
 
     /// Whether the event changes anything. Others need not be journaled.
     pub fn heeds(&self, event: &RunEvent) -> bool {
-        if event.turn().is_some_and(|turn| !self.concerns(turn)) {
-            return false;
-        }
         match (event, &self.live) {
             (RunEvent::Status { seen, .. }, Live::Settling { .. } | Live::Waiting(_) | Live::Reconsidering) => {
                 self.seen.as_ref() != Some(seen)
             }
             (RunEvent::Status { .. }, _) => false,
-            (RunEvent::Turn { event: turn::Event::FileStirred | turn::Event::MessageChanged, .. }, live) => {
+            (RunEvent::Turn { turn, .. }, _) if !self.concerns(*turn) => false,
+            (RunEvent::Turn { event: TurnEvent::Waiting(Event::FileStirred | Event::MessageChanged), .. }, live) => {
                 matches!(live, Live::Waiting(turn) if turn.is_quiet())
             }
             _ => true,
@@ -242,25 +237,37 @@ impl Run {
     }
 
     pub fn take(&mut self, event: RunEvent, now: Mono, wall: Wall) -> Vec<Effect> {
+        if let RunEvent::Go { .. } = event {
+            self.set_clock(now, wall);
+        }
         self.now = now;
-        self.wall = wall;
+        self.progress.now = wall;
         self.told_before += i64::try_from(self.told.len()).unwrap_or(i64::MAX);
         self.told.clear();
         if self.heeds(&event) {
             self.apply(event);
         }
-        let mut effects = std::mem::take(&mut self.out);
+        let mut effects = self.progress.take_effects(|_| false);
         if std::mem::take(&mut self.mirror_due) {
             effects.insert(0, Effect::WriteState(self.mirror(None)));
         }
         effects
     }
 
+    /// The clock that never jumps may be another daemon's now: only the wall clock tells how long ago the last accepts were.
+    fn set_clock(&mut self, now: Mono, wall: Wall) {
+        let away = wall.since(self.progress.now);
+        self.accepted.retain(|_, at| {
+            let ago = self.now.since(*at) + away;
+            *at = Mono(now.0.saturating_sub(ago));
+            ago < crate::permission::COOLDOWN
+        });
+    }
+
     fn apply(&mut self, event: RunEvent) {
         match (event, &self.live) {
             (RunEvent::Go { alive, adopted, caller }, _) => {
                 (self.live, self.seen, self.undelivered) = (Live::Resting, None, 0);
-                self.accepted.clear();
                 self.can_start = caller.is_some();
                 self.hurry = caller.is_some_and(|caller| caller.hurry);
                 self.go(&alive, adopted, caller);
@@ -298,7 +305,7 @@ impl Run {
                 self.seen = Some(seen.clone());
                 match &self.live {
                     Live::Settling { .. } => self.settle(),
-                    _ => self.turn_event(turn::Event::Status(seen)),
+                    _ => self.hand_to_turn(Event::Status(seen)),
                 }
             }
             (RunEvent::Snapshot(snapshot), Live::Snapshotting) => {
@@ -311,29 +318,13 @@ impl Run {
                 self.after();
             }
             (RunEvent::Time, Live::Settling { .. }) => self.settle(),
-            (RunEvent::Time, Live::Waiting(_)) => self.turn_event(turn::Event::Time),
+            (RunEvent::Time, Live::Waiting(_)) => self.hand_to_turn(Event::Time),
             (RunEvent::Time, Live::Parked { until }) if self.now >= *until => {
                 self.hold = None;
                 self.say(Level::Info, "the model is tried again");
                 self.look_again();
             }
-            (RunEvent::StaleCleared { turn, stale: Ok(stale), printed }, Live::Clearing) => {
-                self.cleared(turn, stale, printed);
-            }
-            // Left where it is it would be taken for the answer to this turn.
-            (RunEvent::StaleCleared { stale: Err(why), .. }, Live::Clearing) => {
-                let text = format!("an older answer is in the way and cannot be moved: {why}");
-                self.fail(TurnError::new(Cause::Unarchived, text));
-            }
-            (RunEvent::Sent { sent, .. }, Live::Sending) => self.sent(sent),
             (RunEvent::Turn { event, .. }, _) => self.turn_event(event),
-            (RunEvent::Archived { turn, name }, Live::Archiving) => {
-                self.archived += u32::from(name.is_some());
-                self.record = None;
-                self.tell(Entry::Archived { turn, name });
-                self.advance();
-            }
-            (RunEvent::Archived { name, .. }, Live::KeepingLate(error)) => self.kept_late(error.clone(), name),
             // The result of something that the run no longer waits for.
             _ => {}
         }
@@ -395,7 +386,7 @@ impl Run {
             self.starting.insert(*role, name.clone());
             self.tell(Entry::TerminalWanted { role: *role, name: name.clone() });
             if let Some(choice) = self.spec.config.agents.get(role).cloned() {
-                self.out.push(Effect::StartTerminal { role: *role, choice, name });
+                self.progress.request(Effect::StartTerminal { role: *role, choice, name });
             }
         }
         self.live = Live::Starting { waiting: roles, failed: None };
@@ -438,7 +429,7 @@ impl Run {
         self.say(Level::Warning, text);
         if let Live::Waiting(turn) = &mut self.live {
             turn.set_auto_accept(on);
-            self.turn_event(turn::Event::Time);
+            self.hand_to_turn(Event::Time);
         }
     }
 }
@@ -453,21 +444,16 @@ impl Machine for Run {
 
     /// None: `Go` brings the evidence of what became of them.
     fn outstanding(&self) -> &[Effect] {
-        &[]
+        self.progress.outstanding()
     }
 
     fn deadline(&self) -> Option<Wall> {
         // Not too early, because a wall clock counts milliseconds.
-        self.due().map(|due| self.wall.after(due.since(self.now) + Duration::from_millis(1)))
+        self.due().map(|due| self.progress.now.after(due.since(self.now) + Duration::from_millis(1)))
     }
 
     fn outcome(&self) -> Option<(RunOutcome, &str)> {
-        match (&self.live, self.verdict().filter(|_| self.finished), &self.stopped) {
-            (Live::Resting, Some(Final::Pass), _) => Some((RunOutcome::Verified, "PASS")),
-            (Live::Resting, Some(Final::Fail), _) => Some((RunOutcome::Failed, "FAIL")),
-            (Live::Resting, _, Some((_, why))) => Some((RunOutcome::Stopped, why)),
-            _ => None,
-        }
+        self.progress.outcome()
     }
 
     fn hold(&self) -> Option<&Hold> {

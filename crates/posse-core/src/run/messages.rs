@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Step, StepOutcome, TurnRecord};
 use crate::finalize::Snapshot;
 use crate::ids::TerminalId;
+use crate::review_loop::Role;
 use crate::review_loop::config::AgentChoice;
 use crate::review_loop::state::StateFile;
-use crate::review_loop::{Key, Role};
 use crate::time::{Mono, Wall};
 use crate::turn::files::Suffix;
 use crate::turn::{self, Level, Notice, Seen};
@@ -55,26 +55,10 @@ pub enum RunEvent {
         terminal: TerminalId,
         seen: Seen,
     },
-    /// What an earlier turn left in the response file was moved away, under this name, or could not be. So much had the
-    /// terminal printed by then.
-    StaleCleared {
-        turn: u64,
-        stale: Result<Option<String>, String>,
-        printed: Option<u64>,
-    },
-    Sent {
-        turn: u64,
-        sent: Sent,
-    },
-    /// Something about the turn that is under way.
+    /// Something about this turn.
     Turn {
         turn: u64,
-        event: turn::Event,
-    },
-    /// The response file is in the archive under this name, if there was one and it could be moved.
-    Archived {
-        turn: u64,
-        name: Option<String>,
+        event: TurnEvent,
     },
     Snapshot(Option<Snapshot>),
     StepDone {
@@ -98,17 +82,22 @@ pub enum RunEvent {
     Time,
 }
 
-impl RunEvent {
-    /// The turn that the event is about.
-    pub(super) fn turn(&self) -> Option<u64> {
-        match self {
-            Self::StaleCleared { turn, .. }
-            | Self::Sent { turn, .. }
-            | Self::Turn { turn, .. }
-            | Self::Archived { turn, .. } => Some(*turn),
-            _ => None,
-        }
-    }
+/// What can happen to a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)]
+pub enum TurnEvent {
+    /// What an earlier turn left in the response file was moved away, under this name, or could not be. So much had the
+    /// terminal printed by then.
+    StaleCleared {
+        stale: Result<Option<String>, String>,
+        printed: Option<u64>,
+    },
+    Sent(Sent),
+    /// While the answer is awaited.
+    Waiting(turn::Event),
+    /// The response file is in the archive under this name, if there was one and it could be moved.
+    Archived(Option<String>),
 }
 
 /// What became of a prompt.
@@ -136,47 +125,8 @@ pub enum Effect {
     },
     /// Report the status of this terminal, now and at every change, and of no other one.
     Watch(TerminalId),
-    ClearStale {
-        turn: u64,
-        key: Key,
-        terminal: TerminalId,
-        number: u32,
-    },
-    /// Type the prompt of this turn: once, however often it is asked for. If it may be there already, see whether it is.
-    Send(Box<TurnRecord>),
-    /// Type a reminder of this number, from 1 on: once, however often it is asked for.
-    Remind {
-        turn: u64,
-        terminal: TerminalId,
-        n: u32,
-        text: String,
-    },
-    LookAtFile {
-        turn: u64,
-        key: Key,
-        /// If its agent is gone: the last time at which the agent was known to live. Only a file that was complete by then, or
-        /// was renamed into place, counts.
-        lived_until: Option<Wall>,
-    },
-    Accept {
-        turn: u64,
-        terminal: TerminalId,
-        role: Role,
-        n: u32,
-        cap: u32,
-        question: Option<String>,
-    },
-    AskLastOutput {
-        turn: u64,
-        terminal: TerminalId,
-    },
-    /// The response file goes to the archive under this number. `suffix`: it came too late.
-    Archive {
-        turn: u64,
-        key: Key,
-        number: u32,
-        suffix: Option<Suffix>,
-    },
+    /// Something for this turn.
+    Turn(Box<TurnRecord>, TurnEffect),
     /// `event` is what happened, in one word for programs.
     Notify {
         event: &'static str,
@@ -195,5 +145,37 @@ pub enum Effect {
         terminals: Vec<TerminalId>,
         state: Option<Box<StateFile>>,
         over: bool,
+    },
+}
+
+/// What a run wants done for a turn, in its terminal or with its response file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TurnEffect {
+    /// Move what an earlier turn left in the response file to the archive, under this number.
+    ClearStale {
+        number: u32,
+    },
+    /// Type the prompt: once, however often it is asked for. If it may be there already, see whether it is.
+    Send,
+    /// Type a reminder of this number, from 1 on: once, however often it is asked for.
+    Remind {
+        n: u32,
+        text: String,
+    },
+    /// `lived_until`: if its agent is gone, the last time at which the agent was known to live. Only a file that was complete by
+    /// then, or was renamed into place, counts.
+    LookAtFile {
+        lived_until: Option<Wall>,
+    },
+    Accept {
+        n: u32,
+        cap: u32,
+        question: Option<String>,
+    },
+    AskLastOutput,
+    /// The response file goes to the archive under this number. `suffix`: it came too late.
+    Archive {
+        number: u32,
+        suffix: Option<Suffix>,
     },
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::machine::{Failed, Live, Run};
-use super::{Caller, Effect, Entry, Stop, TurnRecord};
+use super::{Caller, Effect, Entry, Stop, TurnEffect, TurnRecord};
 use crate::ids::TerminalId;
 use crate::review_loop::Role;
 use crate::status::StatusKind;
@@ -21,7 +21,7 @@ impl Run {
             return;
         }
         let stopped = self.stopped.is_some();
-        if !self.is_fresh() || !self.wanted.is_empty() {
+        if stopped || !self.is_fresh() || !self.wanted.is_empty() {
             self.resumed();
         }
         if let Some(caller) = caller {
@@ -70,13 +70,14 @@ impl Run {
     fn resumed(&mut self) {
         // A person has looked and said that it shall go on: the turn that failed begins anew, as if its prompt had been
         // sent again. (A crash is no such thing, and to be alone is put right by a program.)
-        if self.stopped.take().is_some_and(|(stop, _)| stop != Stop::Alone) {
+        self.progress.resume();
+        if self.stopped.take().is_some_and(|stop| stop != Stop::Alone) {
             (self.outages, self.limits) = (0, 0);
             if let Some(failed) = &mut self.failed {
                 (failed.record.accepts, failed.record.human_told) = (0, false);
             }
             // While the run was stopped nobody waited for the answer, and nobody was told of questions.
-            let at = self.wall;
+            let at = self.progress.now;
             if let Some(turn) = self.turn_mut() {
                 (turn.sent, turn.human_told) = (turn.sent.map(|_| at), false);
             }
@@ -110,14 +111,14 @@ impl Run {
             self.say(Level::Info, "somebody asked for it: the model is tried again at once");
         }
         if let Some(hold) = &self.hold {
-            self.live = Live::Parked { until: self.now + hold.until.since(self.wall) };
+            self.live = Live::Parked { until: self.now + hold.until.since(self.progress.now) };
             return;
         }
         let commits = self.spec.config.post_processing.git_commit;
         // Without anybody there it stops below, and looks when somebody is.
         if self.is_fresh() && commits && self.snapshot.is_none() && self.can_start {
             self.live = Live::Snapshotting;
-            return self.out.push(Effect::TakeSnapshot);
+            return self.progress.request(Effect::TakeSnapshot);
         }
         let missing = self.missing();
         if missing.is_empty() { self.advance() } else { self.start(missing) }
@@ -142,19 +143,28 @@ impl Run {
         self.hold = None;
         if let Some(Failed { record, .. }) = self.failed.take() {
             // Its time begins anew: somebody has decided that it is worth it.
-            self.record = Some(TurnRecord { sent: Some(self.wall), ..record });
+            self.record = Some(TurnRecord { sent: Some(self.progress.now), ..record });
         }
         self.say(Level::Info, why);
+    }
+
+    /// The agent of the turn that failed went away between being found alive and being watched.
+    pub(super) fn gone_again(&mut self, why: String) {
+        let Some(Failed { record, lived_until, .. }) = &mut self.failed else { return self.go_between() };
+        *lived_until = self.progress.now;
+        let role = record.key.role();
+        self.terminal_lost(role, why);
+        self.look_for_answer();
     }
 
     /// Looks whether the turn that failed has left an answer.
     pub(super) fn look_for_answer(&mut self) {
         let Some(Failed { record, lived_until, .. }) = &self.failed else { return self.go_between() };
-        let (turn, key) = (record.turn, record.key);
         // The terminal of an imported turn, whose text is not known, is another program's, and may well be alive.
-        let gone = self.terminals.get(&key.role()) != Some(&record.terminal) && !record.text.is_empty();
+        let gone = self.terminals.get(&record.key.role()) != Some(&record.terminal) && !record.text.is_empty();
         let lived_until = gone.then_some(*lived_until);
-        self.out.push(Effect::LookAtFile { turn, key, lived_until });
+        let look = Effect::Turn(Box::new(record.clone()), TurnEffect::LookAtFile { lived_until });
+        self.progress.request(look);
     }
 
     /// Judges the response file of a turn that failed. If the answer is there all the same, it counts.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::machine::{Live, Run};
-use super::{Effect, Entry, Sent, TurnRecord};
+use super::{Effect, Entry, Sent, TurnEffect, TurnEvent, TurnRecord};
 use crate::ids::TerminalId;
 use crate::review_loop::Key;
 use crate::status::StatusKind;
-use crate::turn::{self, Cause, Level, TurnError, files};
+use crate::turn::{self, Cause, Event, Level, TurnError, files};
 
 /// How long a terminal may take to be quiet before its turn, before a warning (LOOP-32).
 pub(super) const SETTLE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ impl Run {
         // No two prompts begin alike, so that each can be recognised on a screen.
         let text = format!("[run {}, turn {turn}]\n{text}", self.spec.id);
         self.undelivered = 0;
-        self.record = Some(TurnRecord::new(turn, key, terminal, attempt, text.clone(), self.wall));
+        self.record = Some(TurnRecord::new(turn, key, terminal, attempt, text.clone(), self.progress.now));
         self.tell(Entry::TurnBegun { turn, key, terminal, attempt, text });
         self.mirror_due = true;
         self.settle_at(terminal);
@@ -47,7 +47,7 @@ impl Run {
     /// Watches a terminal. What it was before is not what it is now.
     pub(super) fn watch(&mut self, terminal: TerminalId) {
         self.seen = None;
-        self.out.push(Effect::Watch(terminal));
+        self.progress.request(Effect::Watch(terminal));
     }
 
     /// Waits until the terminal of a turn is quiet.
@@ -70,7 +70,7 @@ impl Run {
     pub(super) fn settle(&mut self) {
         let Live::Settling { since, told, asks } = self.live else { return };
         let Some(turn) = self.turn() else { return };
-        let (id, key, terminal) = (turn.turn, turn.key, turn.terminal);
+        let (key, terminal) = (turn.key, turn.terminal);
         let waited = self.now.since(since);
         let kind = self.seen.as_ref().and_then(|seen| seen.kind);
         let asks = (kind == Some(StatusKind::WaitingUserAnswer)).then(|| asks.unwrap_or(self.now));
@@ -85,7 +85,7 @@ impl Run {
             _ if ready => {
                 self.live = Live::Clearing;
                 let number = self.archived + 1;
-                self.out.push(Effect::ClearStale { turn: id, key, terminal, number });
+                self.request(TurnEffect::ClearStale { number });
             }
             // Nothing was typed yet, so there is time to see whether it stays: a screen that is drawn anew is no error.
             Some(StatusKind::Error) if waited >= SETTLE => {
@@ -121,27 +121,51 @@ impl Run {
         words.into_iter().any(|words| turn::failure::classify(words).is_some())
     }
 
+    /// Wants something done for the turn that is under way.
+    pub(super) fn request(&mut self, effect: TurnEffect) {
+        if let Some(turn) = self.record.clone() {
+            self.progress.request(Effect::Turn(Box::new(turn), effect));
+        }
+    }
+
     /// Sends the prompt of the turn that is under way. Under one number it is typed once, however often this is asked.
     pub(super) fn dispatch(&mut self) {
-        if let Some(turn) = self.turn().cloned() {
-            self.live = Live::Sending;
-            self.out.push(Effect::Send(Box::new(turn)));
+        self.live = Live::Sending;
+        self.request(TurnEffect::Send);
+    }
+
+    pub(super) fn turn_event(&mut self, event: TurnEvent) {
+        match (event, &self.live) {
+            (TurnEvent::StaleCleared { stale: Ok(stale), printed }, Live::Clearing) => self.cleared(stale, printed),
+            // Left where it is it would be taken for the answer to this turn.
+            (TurnEvent::StaleCleared { stale: Err(why), .. }, Live::Clearing) => {
+                let text = format!("an older answer is in the way and cannot be moved: {why}");
+                self.fail(TurnError::new(Cause::Unarchived, text));
+            }
+            (TurnEvent::Sent(sent), Live::Sending) => self.sent(sent),
+            (TurnEvent::Waiting(event), Live::Waiting(_)) => self.hand_to_turn(event),
+            (TurnEvent::Waiting(Event::File(look)), Live::Reconsidering) => self.looked(look),
+            (TurnEvent::Waiting(Event::Gone(why)), Live::Reconsidering) => self.gone_again(why),
+            // It went away since its last turn, and nothing was sent yet.
+            (TurnEvent::Waiting(Event::Gone(why)), Live::Settling { .. }) => self.gone(&why),
+            (TurnEvent::Archived(name), Live::Archiving) => self.kept(name),
+            (TurnEvent::Archived(name), Live::KeepingLate(error)) => self.kept_late(error.clone(), name),
+            _ => {}
         }
     }
 
     /// The response file is out of the way.
-    pub(super) fn cleared(&mut self, turn: u64, stale: Option<String>, printed: Option<u64>) {
+    fn cleared(&mut self, stale: Option<String>, printed: Option<u64>) {
         self.archived += u32::from(stale.is_some());
-        let at = self.wall;
-        if let Some(record) = self.turn_mut() {
-            (record.dispatching, record.printed) = (Some(at), printed);
-        }
+        let Some(record) = &mut self.record else { return };
+        (record.dispatching, record.printed) = (Some(self.progress.now), printed);
+        let turn = record.turn;
         self.tell(Entry::Dispatching { turn, stale });
         self.dispatch();
     }
 
     fn taken(&mut self) {
-        let at = self.wall;
+        let at = self.progress.now;
         let Some(record) = self.turn_mut() else { return };
         record.sent = Some(at);
         let (turn, role) = (record.turn, record.key.role());
@@ -151,7 +175,7 @@ impl Run {
         self.wait();
     }
 
-    pub(super) fn sent(&mut self, sent: Sent) {
+    fn sent(&mut self, sent: Sent) {
         match sent {
             Sent::Taken => self.taken(),
             Sent::Uncertain(why) => {
@@ -177,7 +201,7 @@ impl Run {
         }
     }
 
-    pub(super) fn gone(&mut self, why: &str) {
+    fn gone(&mut self, why: &str) {
         let text = match self.turn() {
             Some(turn) => format!("terminal {} of the {} is gone: {why}", turn.terminal, turn.key.role()),
             None => format!("a terminal is gone: {why}"),

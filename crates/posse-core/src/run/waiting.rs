@@ -2,27 +2,22 @@
 
 use super::machine::{Failed, Live, Run};
 use super::park::parking;
-use super::{Effect, Entry, Stop};
+use super::{Effect, Entry, Stop, TurnEffect};
 use crate::engine::hold::Hold;
 use crate::plan::limits::reset_at;
 use crate::review_loop::Role;
-use crate::time::Mono;
 use crate::turn::files::{self, Suffix};
-use crate::turn::{self, AcceptFailure, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Turn, TurnError};
+use crate::turn::{self, AnswerFrom, ApiFailure, Cause, Event, Level, Notice, Turn, TurnError};
 use crate::visible::lasted;
 
 impl Run {
     /// The prompt was taken: from here on the turn itself decides.
     pub(super) fn wait(&mut self) {
         let Some(record) = self.turn() else { return };
-        // The cooldown of a terminal survives turns, and posse itself. Only for that the clock on the wall must do.
-        let before_us = || {
-            let ago = self.wall.since(*self.last_accepts.get(&record.terminal)?);
-            (ago < crate::permission::COOLDOWN).then(|| Mono(self.now.0.saturating_sub(ago)))
-        };
-        let accepted_at = self.accepted.get(&record.terminal).copied().max(before_us());
+        // The cooldown of a terminal survives turns, and posse itself.
+        let accepted_at = self.accepted.get(&record.terminal).copied();
         let file = self.response_file(record.key);
-        let turn = Turn::new(self.spec.config.handoff, record, file, accepted_at, (self.now, self.wall));
+        let turn = Turn::new(self.spec.config.handoff, record, file, accepted_at, (self.now, self.progress.now));
         let (terminal, reminders) = (record.terminal, record.reminders);
         self.live = Live::Waiting(Box::new(turn));
         self.watch(terminal);
@@ -34,44 +29,26 @@ impl Run {
 
     fn remind(&mut self, n: u32) {
         let Some(record) = self.turn() else { return };
-        let (turn, terminal) = (record.turn, record.terminal);
         // A word of its own: the agent may have used up the first one.
-        let text = files::reminder(&self.spec.prompts, &self.response_file(record.key), &self.heredoc_word(turn, n));
-        self.out.push(Effect::Remind { turn, terminal, n, text });
+        let word = self.heredoc_word(record.turn, n);
+        let text = files::reminder(&self.spec.prompts, &self.response_file(record.key), &word);
+        self.request(TurnEffect::Remind { n, text });
     }
 
-    /// Something about the turn.
-    pub(super) fn turn_event(&mut self, event: Event) {
-        if let (Live::Reconsidering, Event::File(look)) = (&self.live, &event) {
-            return self.looked(look.clone());
-        }
-        // It went away between being found alive and being watched.
-        if let (Live::Reconsidering, Event::Gone(why)) = (&self.live, &event) {
-            let Some(Failed { record, lived_until, .. }) = &mut self.failed else { return self.go_between() };
-            *lived_until = self.wall;
-            let role = record.key.role();
-            self.terminal_lost(role, why.clone());
-            return self.look_for_answer();
-        }
-        // It went away since its last turn, and nothing was sent yet.
-        if let (Live::Settling { .. }, Event::Gone(why)) = (&self.live, &event) {
-            return self.gone(why);
-        }
-        let Live::Waiting(turn) = &mut self.live else { return };
-        let accepts = turn.accepts();
-        let outcome = match &event {
-            Event::Accepted(result) => Some(result.clone()),
+    /// Hands an event to the turn whose answer is awaited.
+    pub(super) fn hand_to_turn(&mut self, event: Event) {
+        let (Live::Waiting(turn), Some(record)) = (&mut self.live, &mut self.record) else { return };
+        let n = turn.accepts();
+        let accepted = match &event {
+            Event::Accepted(result) => Some(result.as_ref().err().map(ToString::to_string)),
             _ => None,
         };
         let effects = turn.handle(event, self.now);
-        if let (Some(result), Some(record)) = (outcome, self.turn_mut()) {
-            let (turn, terminal, n) = (record.turn, record.terminal, accepts.max(record.accepts));
-            // Nothing was typed, and it does not count.
-            if let Err(AcceptFailure::Refused(_) | AcceptFailure::Unproven(_)) = result {
-                record.accepts = record.accepts.saturating_sub(1);
-            }
-            self.accepted.insert(terminal, self.now);
-            self.tell(Entry::Accepted { turn, n, why: result.err().map(|failure| failure.to_string()) });
+        turn.note(record);
+        self.accepted.extend(turn.last_accept().map(|at| (record.terminal, at)));
+        let turn = record.turn;
+        if let Some(why) = accepted {
+            self.tell(Entry::Accepted { turn, n, why });
         }
         for effect in effects {
             self.turn_effect(effect);
@@ -79,35 +56,26 @@ impl Run {
     }
 
     fn turn_effect(&mut self, effect: turn::Effect) {
-        let Some(record) = self.record.as_mut().filter(|record| !record.answered) else { return };
-        let (turn, key, terminal) = (record.turn, record.key, record.terminal);
+        let Some(record) = self.turn() else { return };
+        let (turn, role, terminal) = (record.turn, record.key.role(), record.terminal);
         match effect {
             turn::Effect::Accept { n, cap, question, shown } => {
-                let role = key.role();
-                record.accepts += 1;
-                self.last_accepts.insert(terminal, self.wall);
                 self.tell(Entry::Accepting { turn, n, cap, role, terminal, shown });
-                self.out.push(Effect::Accept { turn, terminal, role, n, cap, question });
+                self.request(TurnEffect::Accept { n, cap, question });
             }
-            turn::Effect::LookAtFile => self.out.push(Effect::LookAtFile { turn, key, lived_until: None }),
-            turn::Effect::AskLastOutput => self.out.push(Effect::AskLastOutput { turn, terminal }),
-            turn::Effect::Remind { n } => {
-                record.reminders += 1;
-                self.remind(n);
-            }
+            turn::Effect::LookAtFile => self.request(TurnEffect::LookAtFile { lived_until: None }),
+            turn::Effect::AskLastOutput => self.request(TurnEffect::AskLastOutput),
+            turn::Effect::Remind { n } => self.remind(n),
             turn::Effect::Say(level, text) => self.say(level, text),
             turn::Effect::Notify(mut notice) => {
-                // That accepting does not help is told besides.
-                record.human_told |= matches!(&self.live, Live::Waiting(turn) if turn.human_told());
                 // Each turn tells once, and the same words would be kept back so soon after the last.
                 notice.text = format!("Run {}, turn {turn}: {}", self.spec.id, notice.text);
-                self.out.push(Effect::Notify { event: "waiting", notice });
+                self.progress.request(Effect::Notify { event: "waiting", notice });
             }
             turn::Effect::End(Ok(answer)) => self.answered(answer.text, answer.from),
             // What the agent has written by now is kept, and the message names it.
             turn::Effect::End(Err(error)) if error.cause == Cause::TimedOut => {
-                let number = self.archived + 1;
-                self.out.push(Effect::Archive { turn, key, number, suffix: Some(Suffix::Late) });
+                self.request(TurnEffect::Archive { number: self.archived + 1, suffix: Some(Suffix::Late) });
                 self.live = Live::KeepingLate(error);
             }
             turn::Effect::End(Err(error)) => self.fail(error),
@@ -130,11 +98,16 @@ impl Run {
 
     /// The answer is in the journal; the file that carried it goes to the archive.
     pub(super) fn archive(&mut self) {
-        if let Some(record) = &self.record {
-            let (turn, key, number) = (record.turn, record.key, self.archived + 1);
-            self.live = Live::Archiving;
-            self.out.push(Effect::Archive { turn, key, number, suffix: None });
-        }
+        self.live = Live::Archiving;
+        self.request(TurnEffect::Archive { number: self.archived + 1, suffix: None });
+    }
+
+    /// The file of an answer is in the archive under this name, if it could be moved.
+    pub(super) fn kept(&mut self, name: Option<String>) {
+        let Some(record) = self.record.take() else { return };
+        self.archived += u32::from(name.is_some());
+        self.tell(Entry::Archived { turn: record.turn, name });
+        self.advance();
     }
 
     /// What came too late is kept under this name, if there was something.
@@ -156,7 +129,7 @@ impl Run {
         self.tell(Entry::TurnFailed { turn: record.turn, cause: cause.clone(), message: message.clone() });
         // What an agent was never asked it cannot be at: then the one before it counts.
         if record.dispatching.is_some() || self.failed.is_none() {
-            self.failed = Some(Failed { record, cause, message, lived_until: self.wall });
+            self.failed = Some(Failed { record, cause, message, lived_until: self.progress.now });
         }
         Some(role)
     }
@@ -178,14 +151,16 @@ impl Run {
             ApiFailure::UsageLimit { resets } => (&mut self.limits, resets.as_deref()),
             _ => (&mut self.outages, None),
         };
-        let resets = resets.and_then(|words| reset_at(words, self.wall, self.spec.zone.as_deref()));
-        let Some(until) = parking(failure, *times, resets, self.wall) else { return self.stop(Stop::Turn, &reason) };
+        let resets = resets.and_then(|words| reset_at(words, self.progress.now, self.spec.zone.as_deref()));
+        let Some(until) = parking(failure, *times, resets, self.progress.now) else {
+            return self.stop(Stop::Turn, &reason);
+        };
         *times += 1;
-        let wait = until.since(self.wall);
+        let wait = until.since(self.progress.now);
         let text = format!("{reason}\nTried again in {} (time {times}).", lasted(wait));
         self.say(Level::Warning, text.clone());
         let notice = Notice { priority: 3, title: format!("run {} is parked", self.spec.id), text };
-        self.out.push(Effect::Notify { event: "parked", notice });
+        self.progress.request(Effect::Notify { event: "parked", notice });
         self.mirror_due = true;
         self.hold = Some(Hold { until, reason, known: resets.is_some() });
         self.live = Live::Parked { until: self.now + wait };

@@ -92,20 +92,20 @@ impl Turn {
         self.accepts.count
     }
 
+    /// Takes down what a turn that is resumed has to know.
+    pub fn note(&self, record: &mut TurnRecord) {
+        (record.accepts, record.reminders, record.human_told) = (self.accepts.count, self.reminders, self.human_told);
+    }
+
+    /// When something was last accepted in the terminal.
+    pub fn last_accept(&self) -> Option<Mono> {
+        self.accepts.last
+    }
+
     /// Whether the agent was seen at work, or time was up for that.
     #[cfg(test)]
     pub fn started(&self) -> bool {
         self.started
-    }
-
-    #[cfg(test)]
-    pub fn reminders(&self) -> u32 {
-        self.reminders
-    }
-
-    /// Whether a person was told that a question waits.
-    pub fn human_told(&self) -> bool {
-        self.human_told
     }
 
     /// When to send `Time`. Sending it late, early or too often is harmless.

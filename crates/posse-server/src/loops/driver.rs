@@ -1,6 +1,6 @@
 //! A run of the loop, for the driver of runs.
 //!
-//! `send_and_wait` of the spec is a turn of this loop: `Effect::Send` (`send_input`), then what the terminal says
+//! `send_and_wait` of the spec is a turn of this loop: `TurnEffect::Send` (`send_input`), then what the terminal says
 //! (`get_status`: the pump pushes each change of it) and what happens to the file (`wait_for_response_file`) until the
 //! machine has its answer, or `get_last_output` where the run allows that.
 
@@ -11,7 +11,7 @@ use posse_api::{EventBody, JournalView, LoopView, RunKind};
 use posse_core::file_problem::FileProblems;
 use posse_core::ids::TerminalId;
 use posse_core::review_loop::Role;
-use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, Spec};
+use posse_core::run::{Caller, Effect, Entry, Input, Run, RunEvent, Spec, TurnEvent};
 use posse_core::status::StatusKind;
 use posse_core::time::Wall;
 use posse_core::turn::{self, Level, Seen};
@@ -246,7 +246,7 @@ impl Driver {
     /// Something about the turn that is under way.
     async fn of_turn(&mut self, event: turn::Event) -> Effects<LoopWork> {
         let turn = self.ledger.machine.turns;
-        self.happens(RunEvent::Turn { turn, event }).await
+        self.happens(RunEvent::Turn { turn, event: TurnEvent::Waiting(event) }).await
     }
 
     /// Watches this terminal from now on, and no other; and the response file of the turn.

@@ -11,7 +11,7 @@ use posse_core::finalize::{Snapshot, commit_message};
 use posse_core::ids::{RunId, TerminalId, WriterId};
 use posse_core::review_loop::Role;
 use posse_core::review_loop::config::AgentChoice;
-use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, TurnRecord};
+use posse_core::run::{Effect, RunEvent, Sent, Spec, Step, StepOutcome, TurnEffect, TurnEvent, TurnRecord};
 use posse_core::turn::files::Suffix;
 use posse_core::turn::{self, AcceptFailure};
 use tokio::sync::watch;
@@ -58,7 +58,6 @@ impl Executor<LoopWork> {
     }
 
     pub(super) async fn perform(&self, effect: Effect) -> Option<RunEvent> {
-        let of_turn = |turn, event| Some(RunEvent::Turn { turn, event });
         match effect {
             Effect::StartTerminal { role, choice, name } => {
                 let result = match &self.context {
@@ -74,46 +73,9 @@ impl Executor<LoopWork> {
                 }
                 None
             }
-            Effect::ClearStale { turn, key, number, terminal } => {
-                let printed = printed(self.app(), terminal).await;
-                let stale = self.work.files.keep(key, number, Some(Suffix::Stale)).await;
-                Some(RunEvent::StaleCleared { turn, stale: stale.map_err(|error| error.to_string()), printed })
-            }
-            Effect::Send(turn) => {
-                let sent = match self.send_input(turn.terminal, turn.turn * MESSAGES_PER_TURN, turn.text.clone()).await
-                {
-                    Sent::Uncertain(_) => self.look_for_traces(&turn).await,
-                    sent => sent,
-                };
-                Some(RunEvent::Sent { turn: turn.turn, sent })
-            }
-            Effect::Remind { turn, terminal, n, text } => {
-                match self.send_input(terminal, turn * MESSAGES_PER_TURN + u64::from(n), text).await {
-                    Sent::Taken | Sent::Lost => None,
-                    Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => {
-                        of_turn(turn, turn::Event::NotReminded(why))
-                    }
-                }
-            }
-            Effect::LookAtFile { turn, key, lived_until } => {
-                of_turn(turn, turn::Event::File(self.work.files.look(key, lived_until, self.work.placed).await))
-            }
-            Effect::Accept { turn, terminal, role, n, cap, question } => {
-                let who = Who {
-                    by: By::Run,
-                    from: None,
-                    role: Some(role.to_string()),
-                    run: Some(self.spec.id.to_string()),
-                    turn: Some(turn),
-                    count: Some((n, cap)),
-                };
-                of_turn(turn, turn::Event::Accepted(self.accept(terminal, question, who).await))
-            }
-            Effect::AskLastOutput { turn, terminal } => {
-                of_turn(turn, turn::Event::LastOutput(get_last_output(self.app(), terminal).await))
-            }
-            Effect::Archive { turn, key, number, suffix } => {
-                Some(RunEvent::Archived { turn, name: self.work.files.keep_if_possible(key, number, suffix).await })
+            Effect::Turn(record, effect) => {
+                let event = self.perform_for(&record, effect).await?;
+                Some(RunEvent::Turn { turn: record.turn, event })
             }
             Effect::Notify { event, notice } => {
                 self.notify(event, notice);
@@ -138,6 +100,48 @@ impl Executor<LoopWork> {
             // The driver's own.
             Effect::Watch(_) | Effect::WriteState(_) => None,
         }
+    }
+
+    async fn perform_for(&self, record: &TurnRecord, effect: TurnEffect) -> Option<TurnEvent> {
+        let TurnRecord { turn, key, terminal, .. } = *record;
+        let message = |n: u32| turn * MESSAGES_PER_TURN + u64::from(n);
+        let event = match effect {
+            TurnEffect::ClearStale { number } => {
+                let printed = printed(self.app(), terminal).await;
+                let stale = self.work.files.keep(key, number, Some(Suffix::Stale)).await;
+                return Some(TurnEvent::StaleCleared { stale: stale.map_err(|error| error.to_string()), printed });
+            }
+            TurnEffect::Send => {
+                let sent = match self.send_input(terminal, message(0), record.text.clone()).await {
+                    Sent::Uncertain(_) => self.look_for_traces(record).await,
+                    sent => sent,
+                };
+                return Some(TurnEvent::Sent(sent));
+            }
+            TurnEffect::Archive { number, suffix } => {
+                return Some(TurnEvent::Archived(self.work.files.keep_if_possible(key, number, suffix).await));
+            }
+            TurnEffect::Remind { n, text } => match self.send_input(terminal, message(n), text).await {
+                Sent::Taken | Sent::Lost => return None,
+                Sent::Not(why) | Sent::Uncertain(why) | Sent::Gone(why) => turn::Event::NotReminded(why),
+            },
+            TurnEffect::LookAtFile { lived_until } => {
+                turn::Event::File(self.work.files.look(key, lived_until, self.work.placed).await)
+            }
+            TurnEffect::Accept { n, cap, question } => {
+                let who = Who {
+                    by: By::Run,
+                    from: None,
+                    role: Some(key.role().to_string()),
+                    run: Some(self.spec.id.to_string()),
+                    turn: Some(turn),
+                    count: Some((n, cap)),
+                };
+                turn::Event::Accepted(self.accept(terminal, question, who).await)
+            }
+            TurnEffect::AskLastOutput => turn::Event::LastOutput(get_last_output(self.app(), terminal).await),
+        };
+        Some(TurnEvent::Waiting(event))
     }
 
     async fn start_terminal(

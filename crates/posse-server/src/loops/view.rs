@@ -11,16 +11,16 @@ use crate::run::view::summary;
 
 pub(super) fn run_view(ledger: &LoopLedger, files: &str) -> LoopView {
     let (run, spec) = (&ledger.machine, &ledger.spec);
-    let stop = run.stopped.as_ref().map(|(stop, _)| *stop);
+    let (stop, summary) = (run.stopped, summary(ledger, files));
     LoopView {
         run: RunSummary {
             status: run.status(),
             // A stopped run can be resumed.
             outcome: None,
-            reason: run.stopped.as_ref().map(|(_, why)| why.clone()),
+            reason: summary.reason.filter(|_| stop.is_some()),
             waits: stop == Some(Stop::Alone),
             provider: None,
-            ..summary(ledger, files)
+            ..summary
         },
         session_name: spec.session.to_string(),
         round: run.rounds.round(),

@@ -1,12 +1,12 @@
 //! What an agent may be when its prompt is due.
 
 use super::*;
-use StatusKind::{Error, WaitingUserAnswer};
+use StatusKind::{Completed, Error, Idle, Processing, WaitingUserAnswer};
 
 /// The terminal of the first turn, as it is at these seconds after the prompt was due. In the end: what became of it.
 #[track_caller]
 fn check(seen: &[(u64, StatusKind)], expected: &str) {
-    let mut bench = Bench::started("{}");
+    let mut bench = play("{}", "started");
     bench.told.clear();
     let (due, mut is_sent) = (bench.now, false);
     for (second, kind) in seen {
@@ -48,8 +48,5 @@ fn a_prompt_waits_for_a_quiet_terminal() {
 /// Its answer was taken after all, and the model's failure is still on its screen.
 #[test]
 fn an_agent_that_stands_at_its_prompt_after_a_failure_of_the_model_is_given_its_next_task() {
-    let mut bench = Bench::started("{}");
-    let words = Some("● API Error: 529 Overloaded\n".to_owned());
-    let seen = Seen { kind: Some(Error), words, ..Seen::default() };
-    assert_eq!(bench.happens(RunEvent::Status { terminal: terminal(0), seen }), ["clear stale"]);
+    play("{}", "started\nerror ● API Error: 529 Overloaded -> clear stale");
 }

@@ -295,7 +295,6 @@ impl Outside {
     }
 
     fn begin(&mut self, run: &Run, effect: Effect) {
-        let of_turn = |turn, event| RunEvent::Turn { turn, event };
         match effect {
             Effect::StartTerminal { role, name, .. } => {
                 let terminal = TerminalId::from_random(0xa000_0000 | self.agents.len() as u32);
@@ -316,30 +315,7 @@ impl Outside {
                 self.watching = Some(terminal);
                 self.show(run, terminal);
             }
-            Effect::ClearStale { turn, key, .. } => {
-                let stale = self.files.remove(&key).map(|_| "stale".to_owned());
-                self.tell(1, RunEvent::StaleCleared { turn, stale: Ok(stale), printed: None });
-            }
-            Effect::Send(turn) => self.send(*turn),
-            Effect::LookAtFile { turn, key, .. } => {
-                let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
-                self.tell(2, of_turn(turn, turn::Event::File(look)));
-            }
-            Effect::Accept { turn, terminal, .. } => {
-                let asks = self.agents.get(&terminal).is_some_and(|agent| agent.kind == StatusKind::WaitingUserAnswer);
-                let result = if asks {
-                    self.accepts += 1;
-                    self.later(2, Act::Agent(terminal, Does::Work));
-                    Ok(())
-                } else {
-                    Err(turn::AcceptFailure::Refused("no question is open".into()))
-                };
-                self.tell(4, of_turn(turn, turn::Event::Accepted(result)));
-            }
-            Effect::Archive { turn, key, suffix: None, .. } => {
-                let name = self.files.remove(&key).map(|_| "answer".to_owned());
-                self.tell(1, RunEvent::Archived { turn, name });
-            }
+            Effect::Turn(record, effect) => self.begin_for(*record, effect),
             Effect::Notify { event, .. } => self.notices.push(event),
             Effect::Close { terminals, .. } => {
                 let posse = self.posse;
@@ -348,6 +324,37 @@ impl Outside {
             Effect::WriteState(_) => {}
             other => panic!("nobody asked for {other:?} in this world"),
         }
+    }
+
+    fn begin_for(&mut self, record: TurnRecord, effect: TurnEffect) {
+        let TurnRecord { turn, key, terminal, .. } = record;
+        let (after, event) = match effect {
+            TurnEffect::ClearStale { .. } => {
+                let stale = self.files.remove(&key).map(|_| "stale".to_owned());
+                (1, TurnEvent::StaleCleared { stale: Ok(stale), printed: None })
+            }
+            TurnEffect::Send => return self.send(record),
+            TurnEffect::LookAtFile { .. } => {
+                let look = self.files.get(&key).map_or(Look::Absent, |text| Look::Ready(text.clone()));
+                (2, TurnEvent::Waiting(turn::Event::File(look)))
+            }
+            TurnEffect::Accept { .. } => {
+                let asks = self.agents.get(&terminal).is_some_and(|agent| agent.kind == StatusKind::WaitingUserAnswer);
+                let result = if asks {
+                    self.accepts += 1;
+                    self.later(2, Act::Agent(terminal, Does::Work));
+                    Ok(())
+                } else {
+                    Err(turn::AcceptFailure::Refused("no question is open".into()))
+                };
+                (4, TurnEvent::Waiting(turn::Event::Accepted(result)))
+            }
+            TurnEffect::Archive { suffix: None, .. } => {
+                (1, TurnEvent::Archived(self.files.remove(&key).map(|_| "answer".to_owned())))
+            }
+            other => panic!("nobody asked for {other:?} in this world"),
+        };
+        self.tell(after, RunEvent::Turn { turn, event });
     }
 
     /// The pump's part: noted, typed, seen to be taken. What was cut off may have left traces.
@@ -367,10 +374,10 @@ impl Outside {
                 // Killed in between, it may never be typed: the pump dies with its posse.
                 self.later(at, Act::Prompt(terminal, text));
                 self.later(at + 3, Act::Note(turn, true));
-                return self.tell(at + 4, RunEvent::Sent { turn, sent: Sent::Taken });
+                return self.tell(at + 4, RunEvent::Turn { turn, event: TurnEvent::Sent(Sent::Taken) });
             }
         };
-        self.tell(3, RunEvent::Sent { turn, sent });
+        self.tell(3, RunEvent::Turn { turn, event: TurnEvent::Sent(sent) });
     }
 
     fn prompted(&mut self, terminal: TerminalId, text: &str) {
@@ -445,7 +452,8 @@ impl Outside {
         let Some(agent) = self.agents.get(&terminal) else { return };
         if !agent.alive {
             let turn = run.turns;
-            return self.tell(2, RunEvent::Turn { turn, event: turn::Event::Gone("its program exited with 9".into()) });
+            let gone = turn::Event::Gone("its program exited with 9".into());
+            return self.tell(2, RunEvent::Turn { turn, event: TurnEvent::Waiting(gone) });
         }
         let waits = agent.kind == StatusKind::WaitingUserAnswer;
         let seen = Seen {

@@ -6,7 +6,7 @@ use super::super::testing::{
     Do, asks, at, begun, busy, check, check_turn, completed, error, file, idle, is, message, play, rules, said, saying,
     status, turn_of, unknown, unproven, who, words,
 };
-use super::super::{ApiFailure, Cause, Effect, Event, Look, Seen, Turn, TurnRecord};
+use super::super::{ApiFailure, Cause, Effect, Event, Look, Seen, TurnRecord};
 use crate::review_loop::config::Handoff;
 use crate::status::StatusKind::{Completed, Error, Idle, Processing};
 use crate::time::Wall;
@@ -85,13 +85,17 @@ fn unproven_status_does_not_release_the_startup_guard() {
 #[test]
 fn state_for_a_resumed_turn_says_what_was_seen() {
     let seen = |kind| Event::Status(Seen { kind: Some(kind), ..Seen::default() });
+    let mut record = who();
     let mut turn = begun(rules());
     turn.handle(seen(Completed), at(0));
-    assert!(!turn.started() && !turn.human_told() && turn.reminders() == 0);
+    assert!(!turn.started());
     turn.handle(seen(Processing), at(100));
-    assert!(turn.started() && !turn.human_told());
-    let told = |turn: &mut Turn| turn.handle(status(asks(Some("d"))), at(200)).len();
-    assert!(told(&mut turn) > 0 && turn.human_told());
+    turn.note(&mut record);
+    assert!(turn.started());
+    assert_eq!(record, who());
+    assert!(!turn.handle(status(asks(Some("d"))), at(200)).is_empty());
+    turn.note(&mut record);
+    assert!(record.human_told);
     // Switched on while it waits: accepted at the next look.
     turn.set_auto_accept(true);
     let accepted = turn.handle(Event::Time, at(300));
