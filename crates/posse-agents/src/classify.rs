@@ -1,5 +1,4 @@
-//! Decisions that do not fit into rules. Each is a small pure function over rows; its patterns stay in the manifest,
-//! under their names.
+//! Decisions that do not fit into rules: small pure functions over rows. Their patterns stay in the manifest.
 
 mod bracket_prompt;
 mod codex;

@@ -1,5 +1,5 @@
-//! Agents that print a prompt like `[profile] 22% λ >` and leave everything they ever printed on the screen. What is
-//! still open is told by counting prompts.
+//! Agents that print a prompt like `[profile] 22% λ >` and leave all output on the screen. The number of prompts after
+//! a question shows whether the question is still open.
 
 use posse_core::detect::layout::Found;
 use posse_core::detect::{Decided, Sight};
@@ -25,8 +25,8 @@ pub(super) fn prompts(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
     Some(Decided { status: Some(status), kind: None, row: Some(last_prompt) })
 }
 
-/// The last question, and on how many lines a prompt stands after it. The prompt under an open question is one; an
-/// answered one has the next prompt as well. A prompt drawn over itself on one line is still one line.
+/// Returns the row of the last question, and the number of lines after it that have a prompt. An open question has one
+/// such line, its own prompt; an answered one has at least two. A prompt redrawn on the same line counts once.
 fn permission(sight: &Sight<'_>) -> Option<(usize, usize)> {
     (0..sight.len()).rev().filter(|row| sight.matches(*row, "PERMISSION_START")).find_map(|row| {
         let text = (row..sight.len()).map(|row| sight.row(row)).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! Codex by the seeds' rules: the last line of the user against the lines of the assistant below it, then signs of a
+//! Codex by the rules of the seeds: the last line of the user against the assistant's lines below it, then signs of a
 //! prompt that waits for input.
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use posse_core::detect::layout::Found;
 use posse_core::detect::{Decided, Sight};
 use posse_core::status::{StatusKind, WaitingKind};
 
-/// Where signs of work, prompt and footer count.
+/// The number of last rows in which signs of work, prompts and footers count.
 const TAIL: usize = 25;
 
 pub(super) fn turns(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
@@ -46,7 +46,7 @@ pub(super) fn turns(sight: &Sight<'_>, _found: &Found) -> Option<Decided> {
     }
 }
 
-/// The last prompt, when all that stands below it is a footer or a hint. What stands in it was not sent.
+/// Returns the row of the last prompt if only a footer or hints stand below it. Its text was not sent.
 fn composer(sight: &Sight<'_>) -> Option<usize> {
     let row = (0..sight.len()).rev().find(|row| sight.row(*row).trim_start().starts_with('›'))?;
     let mut below = (row + 1..sight.len()).filter(|row| !sight.row(*row).trim().is_empty()).peekable();
@@ -54,7 +54,7 @@ fn composer(sight: &Sight<'_>) -> Option<usize> {
     (some && !sight.matches(row, "MENU_LINE") && below.all(|row| sight.matches(row, "FOOTER"))).then_some(row)
 }
 
-/// A menu that is the last thing with a cursor: an option that proceeds, or a hint how to choose below it.
+/// Returns the row of the last cursor if it belongs to a menu: the option proceeds, or a hint how to choose follows.
 fn menu(sight: &Sight<'_>) -> Option<usize> {
     let row = (0..sight.len()).rev().find(|row| sight.row(*row).trim_start().starts_with('›'))?;
     let hinted = (row..sight.len()).any(|row| sight.matches(row, "MENU_HINT"));
@@ -63,19 +63,19 @@ fn menu(sight: &Sight<'_>) -> Option<usize> {
     (sight.matches(row, "MENU_LINE") && (hinted || proceeds) && !answered).then_some(row)
 }
 
-/// A sign of work that no end of a turn follows.
+/// Returns the last sign of work, unless the end of a turn follows it.
 fn works(sight: &Sight<'_>, tail: Range<usize>) -> Option<usize> {
     let row = sight.last_match(tail.clone(), "ACTIVE_WORK_UI_PATTERN")?;
     sight.last_match(row + 1..tail.end, "END_OF_TURN").is_none().then_some(row)
 }
 
-/// The last failure the agent itself reported, unless someone only interrupted it.
+/// Returns the last failure that the agent reported, unless it is only an interruption by the user.
 fn failure(sight: &Sight<'_>, rows: Range<usize>) -> Option<usize> {
     let row = sight.last_match(rows, "FAILURE")?;
     (!sight.matches(row, "INTERRUPTED")).then_some(row)
 }
 
-/// A prompt that is the last thing, or one with a footer that tells what is left of the context.
+/// Returns a prompt in the last row, or one with a footer that shows the context left.
 fn prompt(sight: &Sight<'_>, tail: Range<usize>) -> Option<usize> {
     let last = tail.end.checked_sub(1)?;
     let hinted = sight.matches(last, "HINT_PATTERN") && sight.row(last).trim_start().starts_with('›');
