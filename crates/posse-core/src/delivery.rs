@@ -1,30 +1,29 @@
-//! No key without proof: how a message gets into an agent, and how a question of it is answered.
+//! Delivers messages to an agent and answers its questions, without a key that is not backed by a look at the screen.
 //!
-//! Two machines of one shape, `Prompt` and `Answer`: `handle(event, now)` gives effects, `deadline()` says when to hand in
-//! `Event::Time`. They are told what each look at the screen showed, and type a key only in answer to a look, never to a
-//! timer. What they cannot prove they report; they never press and hope. They do not decide whether something should be
-//! sent or accepted, and write nothing down: that is for who makes them.
+//! Two machines of one shape, `Prompt` and `Answer`: `handle(event, now)` returns effects, `deadline()` says when to
+//! send `Event::Time`. Each look at the screen arrives as an event. The machines type only in answer to a look, never
+//! to a timer. They report what they cannot prove. The caller decides whether something is sent or accepted, and
+//! records it.
 //!
 //! The danger is Enter: on a dialog it accepts the option under the cursor. Between the look and the moment the program
-//! takes the key lies a gap no terminal can close. What keeps it harmless,
-//! measured on Claude Code 2.1.197 and 2.1.325 and Codex 0.166 unless it says assumed:
+//! takes the key lies a gap that no terminal can close. The following facts keep the gap harmless. They were measured
+//! on Claude Code 2.1.197 and 2.1.325 and Codex 0.166 unless marked as assumed:
 //! - A prompt is typed only while the agent is quiet, and a quiet agent does not open dialogs by itself (assumed).
-//! - Where one may all the same (background agents of Claude Code 2.1.325), a dialog takes no key in its first 200 ms:
-//!   safe as long as the age of the look and the way of the key together are less, a stall of the program in between
-//!   included.
-//! - Codex says that it will ask about a second before it draws; from then on nothing is typed. That it does so for each of
-//!   several questions in a row is assumed.
-//! - Nobody else types meanwhile (assumed): the pump gives a terminal to one writer at a time. A person who is
-//!   attached types through the same pump.
+//! - Background agents of Claude Code 2.1.325 may open one all the same, but a dialog ignores keys in its first 200 ms.
+//!   This is safe if the age of the look plus the transit of the key is shorter, stalls of the program included.
+//! - Codex announces a question about a second before it draws it; after the announcement nothing is typed. It is
+//!   assumed that each of several questions in a row is announced.
+//! - No other writer types meanwhile (assumed): the pump gives a terminal to one writer at a time, and attached people
+//!   type through the same pump.
 //! - A working agent opens dialogs at any moment. It gets no prompt.
-//! - No key is repeated on the ground that nothing happened: the program may be stalled with the key still unread. First
-//!   a harmless key must show that everything before it was read (`Prompt` types a character and takes it back, `Answer`
+//! - A missing reaction is no reason to repeat a key: the program may be stalled with the key still unread. First a
+//!   harmless key must show that everything before it was read (`Prompt` types a character and erases it, `Answer`
 //!   moves the cursor there and back).
 //!
-//! A question and the next one in the very same words that takes its place within one frame are two: once the key is known
-//! to have been read, what stands there is the next one.
+//! A question may be replaced within one frame by another one in the same words. Once the key is known to have been
+//! read, the question on the screen is the next one.
 //!
-//! `posse-agents/tests/delivery` plays all of this against models of both agents, 40,000 times each.
+//! `posse-agents/tests/delivery` runs all of this against models of both agents, 40,000 times each.
 
 mod answer;
 mod decision;
@@ -54,35 +53,34 @@ use crate::detect::Reading;
 use crate::status::{Claim, Status};
 use crate::time::Mono;
 
-/// While something is awaited, the screen is looked at this often even if the program prints nothing: a frame that was
-/// missed must not cost more than people notice.
+/// The interval of looks while an event is awaited, because a missed frame must not cause a noticeable delay.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// One look at a terminal, taken now.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     pub reading: &'a Reading,
-    /// What we believe, this look included.
+    /// The current belief, this look included.
     pub status: &'a Status,
-    /// The program has said that it will ask, and has not drawn the question yet.
+    /// The agent has announced a question and has not drawn it yet.
     pub about_to_ask: bool,
     /// The last prompt of the user in the conversation, as shown (`Detector::last_prompt`).
     pub echo: Option<&'a str>,
-    /// The row in which the terminal's cursor stands.
+    /// The row of the terminal's cursor.
     pub cursor_row: Option<&'a str>,
-    /// The draft stands in a row of text that is an input field only because the cursor is in it.
+    /// The draft is in a row of text that is an input field only because the cursor is in it.
     pub plain: bool,
-    /// How many bytes the program has printed in all. Says whether anything at all was drawn in between.
+    /// The total number of bytes that the program has printed. Shows whether anything was drawn between two looks.
     pub printed: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// At the end of every frame, and after `Effect::Look`. Looks are handed in in the order in which they were taken.
+    /// A look at the screen, sent in order: at the end of every frame, and after `Effect::Look`.
     Read(Seen<'a>),
     Typed(KeyId),
     TypingFailed(KeyId),
-    /// What the program says of itself out of band: by a hook, a state in OSC 7501, a title that turns.
+    /// A report of the agent about itself, out of band: a hook, a state in OSC 7501, a title that turns.
     Said(&'a Claim),
     Time,
     Gone,
@@ -90,18 +88,18 @@ pub enum Event<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect<T> {
-    /// To be typed as one piece, and answered with `Typed` or `TypingFailed`.
+    /// Type these bytes as one piece. Answered with `Typed` or `TypingFailed`.
     Type { id: KeyId, bytes: Vec<u8> },
-    /// Look at the screen now, or when the frame being drawn is complete, and hand it in.
+    /// Look at the screen now, or when the current frame is complete, and send the result.
     Look,
-    /// The machine is over; nothing follows.
+    /// The machine has finished; no effect follows.
     Over(T),
 }
 
 pub type PromptEffect = Effect<Result<(), Failure>>;
 pub type AnswerEffect = Effect<Result<Answered, Unanswered>>;
 
-/// When a machine wants to be told the time, and when it loses patience.
+/// The time of a machine's next look, and the time at which the machine gives up.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     look: Option<Mono>,
@@ -117,14 +115,14 @@ impl Clock {
         self.look.map_or(self.give_up, |look| look.min(self.give_up))
     }
 
-    /// A look that was wanted has been taken.
+    /// Schedules the next look if the last one was due.
     fn looked(&mut self, now: Mono) {
         if self.look.is_some_and(|look| look <= now) {
             self.look = Some(now + LOOK_AGAIN);
         }
     }
 
-    /// Asks for a look that is due.
+    /// Requests a look if one is due.
     fn ring<T>(&mut self, now: Mono) -> Vec<Effect<T>> {
         match self.look {
             Some(look) if now >= look => {

@@ -1,9 +1,8 @@
-//! What a screen says about the agent in it: rules over rows, in order, the first that holds decides.
+//! Reads the state of an agent from its screen: rules over rows, in order, of which the first match decides.
 //!
-//! A reading is one observation and nothing more: it has no memory, does not know what was sent, and may be of a
-//! half-drawn frame. What we believe of a terminal is decided in `status`. Rules are data (`rules`); which rows they
-//! look at is decided by the layout (`layout`). Everything about one agent comes from outside; no name of an agent
-//! occurs here.
+//! A reading is a single observation. It has no memory, does not know what was sent, and may come from a half-drawn
+//! frame. The belief about a terminal is decided in `status`. Rules are data (`rules`); the layout (`layout`) decides
+//! which rows they apply to. All knowledge about one agent comes from outside; no agent is named here.
 
 mod answer;
 mod compile;
@@ -22,44 +21,44 @@ pub use engine::{Classifier, Decided, Explanation, Memo, Sight, Verdict};
 use crate::screen::Painted;
 use crate::status::{StatusKind, WaitingKind};
 
-/// One look at a terminal, as far as rules are concerned.
+/// One look at a terminal: the input of the rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look<'a> {
-    /// Text rows from the top; blank ones at the end do not matter.
+    /// Text rows from the top; blank rows at the end do not matter.
     pub rows: &'a [String],
-    /// The window title, where it is known.
+    /// The window title, if known.
     pub title: Option<&'a str>,
-    /// The command in the foreground of the terminal, where it is known.
+    /// The foreground command of the terminal, if known.
     pub foreground: Option<&'a str>,
-    /// The colours of the rows, where they are known. Some menus tell only by them which option is selected.
+    /// The colours of the rows, if known. In some menus only the colours show which option is selected.
     pub colours: Option<&'a dyn Painted>,
 }
 
-/// How much a reading is worth.
+/// The reliability of a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
-    /// Nothing matched: the answer that is right most often.
+    /// No rule matched: the most frequent state.
     #[default]
     Fallback,
-    /// Text that looks like it, wherever it stands.
+    /// Matching text, anywhere on the screen.
     Text,
     /// The user interface was recognised.
     Layout,
 }
 
-/// The row on which a rule held.
+/// The row on which a rule matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// From 0; `None` for what is not on the screen, such as the title.
+    /// Counted from 0; `None` for evidence outside the screen, such as the title.
     pub row: Option<usize>,
     pub text: String,
 }
 
-/// What one look says.
+/// The result of one look.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// `None`: this screen says nothing about the state.
+    /// `None` means that the screen shows no state.
     pub status: Option<StatusKind>,
     pub waiting_kind: Option<WaitingKind>,
     /// The id of the rule that decided.
@@ -67,13 +66,13 @@ pub struct Reading {
     pub strength: Strength,
     pub evidence: Option<Evidence>,
     pub dialog: Option<Dialog>,
-    /// What stands in the input field; `None` when there is no input field.
+    /// The content of the input field; `None` if there is no input field.
     pub draft: Option<String>,
-    /// The rule found the row with which this agent closes a turn: quiet, and not only for a moment.
+    /// The rule found the row with which this agent closes a turn: the agent is quiet, and not only for a moment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_turn: bool,
-    /// A digest of the conversation: what stands above the input field, or everything. As long as text streams in it
-    /// differs from look to look. Means nothing to people and nothing to another build.
+    /// A digest of the conversation: everything above the input field, or the whole screen. It changes while text
+    /// streams in. Not comparable between builds.
     #[serde(skip)]
     pub content: u64,
 }

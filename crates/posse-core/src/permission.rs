@@ -1,17 +1,17 @@
-//! Whether a permission prompt may be accepted without a person. What is written down about it is in `audit`.
+//! Decides whether a permission prompt may be accepted without a person. The audit records it (`audit`).
 //!
-//! The four conditions of the seed, and nothing more: the terminal waits, accepting is switched on, the last accept is long
-//! enough ago, and there were not too many in this turn. What a dialog asks for does not matter here (the seed knows no
-//! classes of commands); whether it can be answered with a plain yes is for the terminal to say (`delivery`).
+//! The four conditions of the seed: the terminal waits, accepting is switched on, the last accept is long enough ago,
+//! and this turn has not had too many. The subject of a dialog does not matter here (the seed has no classes of
+//! commands); `delivery` decides whether a plain yes can answer it.
 
 use std::time::Duration;
 
 use crate::status::StatusKind;
 use crate::time::Mono;
 
-/// Between two accepts in one terminal. Seed 000: "the cooldown period (5.0 seconds)".
+/// The minimum time between two accepts in one terminal. Seed 000: "the cooldown period (5.0 seconds)".
 pub const COOLDOWN: Duration = Duration::from_secs(5);
-/// Accepts in one turn. Seed 000: "the safety cap (20)". Twenty are sent; instead of the next one the turn fails.
+/// The maximum number of accepts in one turn. Seed 000: "the safety cap (20)". Instead of the next one the turn fails.
 pub const CAP: u32 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ pub enum AcceptVerdict {
     Off,
     Cooldown(Mono),
     Capped,
-    /// It would be the `n`th of this turn.
+    /// This is accept number `n` of the turn.
     Accept {
         n: u32,
     },
 }
 
-/// The accepts of one turn. A new turn begins with a new value: that is how the counter is reset.
+/// The accepts of one turn. A new turn starts with a new value, which resets the counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepts {
     pub(crate) count: u32,
@@ -34,13 +34,13 @@ pub struct Accepts {
 }
 
 impl Accepts {
-    /// `count`: how many there were in this turn. `last`: when the last one in this terminal was, in whatever turn. `None`
-    /// counts as long ago, however young the clock is.
+    /// Creates the state of a turn with `count` accepts so far. `last` is the time of the terminal's last accept in any
+    /// turn; `None` means long ago, even on a young clock.
     pub fn new(count: u32, last: Option<Mono>) -> Self {
         Self { count, last }
     }
 
-    /// The cooldown comes before the cap: a turn does not fail for an accept that would not be sent yet.
+    /// Decides about a prompt. The cooldown precedes the cap: no turn fails for an accept that would not be sent yet.
     pub fn verdict(&self, status: StatusKind, switched_on: bool, now: Mono) -> AcceptVerdict {
         match self.last.map(|last| last + COOLDOWN) {
             _ if status != StatusKind::WaitingUserAnswer => AcceptVerdict::NotAsked,
@@ -51,19 +51,19 @@ impl Accepts {
         }
     }
 
-    /// One is being sent.
+    /// Records that an accept is being sent.
     pub fn sending(&mut self, now: Mono) {
         self.count += 1;
         self.last = Some(now);
     }
 
-    /// It has been sent, or it failed and nobody knows how far it got. The key was pressed somewhere between `sending` and
-    /// now; the cooldown counts from the later of the two.
+    /// Records that an accept was sent, or failed with an unknown result. The key was pressed between `sending` and
+    /// now; the cooldown counts from the later time.
     pub fn sent(&mut self, now: Mono) {
         self.last = Some(now);
     }
 
-    /// Nothing was typed. It does not count; the cooldown applies all the same.
+    /// Records that nothing was typed. The accept does not count, but the cooldown applies.
     pub fn refused(&mut self, now: Mono) {
         self.count = self.count.saturating_sub(1);
         self.last = Some(now);
@@ -77,7 +77,7 @@ mod tests {
     use StatusKind::{Idle, Processing, WaitingUserAnswer};
 
     #[test]
-    fn the_numbers_are_the_seeds() {
+    fn cooldown_and_cap_match_the_seeds() {
         assert_eq!((COOLDOWN.as_secs_f64(), CAP, crate::audit::TAIL_LINES), (5.0, 20, 5));
     }
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_does_not_count_but_is_not_repeated_at_once() {
+    fn refused_accept_does_not_count_but_starts_the_cooldown() {
         let mut accepts = Accepts::new(4, None);
         accepts.sending(at(0));
         assert_eq!((accepts.count, accepts.last), (5, Some(at(0))), "the cooldown begins before the key is pressed");

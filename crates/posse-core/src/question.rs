@@ -1,10 +1,10 @@
-//! What an agent reports about the question it asks, and whether the question on its screen is that one.
+//! Compares the question on the screen with the agent's report of it.
 //!
 //! A screen is drawn by the agent, but its text comes from a model, and any process of the user can draw over it. Some
-//! agents also report their questions through a channel of their own: a hook, a file of events, OSC 7501. That report is
-//! a second witness. [`QuestionReports`] collects the reports of one terminal and compares them with each dialog that
-//! is read from the screen (`compare`). The result is a [`QuestionEvidence`], and only some of its values allow an
-//! automatic yes. A person may answer whatever the evidence says; they are told.
+//! agents also report their questions through a separate channel: a hook, a file of events, OSC 7501. That report is a
+//! second witness. [`QuestionReports`] collects the reports of one terminal and compares them with each dialog read
+//! from the screen (`compare`). The result is a [`QuestionEvidence`], and only some of its values allow an automatic
+//! yes. A person may answer with any evidence, and sees it.
 
 mod compare;
 mod display;
@@ -22,54 +22,54 @@ pub(crate) use rules::{input_hash, member};
 use crate::audit::Hash;
 use crate::status::{Source, WaitingKind};
 
-/// The longest text of a report that is kept for people and for the audit, in bytes. The hash covers the whole input.
+/// The maximum size of a report's text kept for people and the audit, in bytes. The hash covers the whole input.
 pub const REPORT_TEXT: usize = 64 << 10;
-/// The longest caption that is kept.
+/// The maximum size of a caption, in bytes.
 const CAPTION_TEXT: usize = 1 << 10;
 
-/// A question as the agent reports it.
+/// A question as reported by the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct QuestionReport {
     pub source: Source,
-    /// Counts the reports of one terminal: two questions in the same words have different numbers.
+    /// Counts the reports of one terminal, so that two questions in the same words differ.
     pub number: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<WaitingKind>,
     pub tool: String,
-    /// What the tool is given, for people: the command, or the path and the change. Cut at [`REPORT_TEXT`].
+    /// The tool's input for people: the command, or the path and the change. Truncated to [`REPORT_TEXT`].
     pub text: String,
-    /// What the model says about it. Not evidence of anything.
+    /// The model's description. It proves nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     /// The size of the whole input as JSON, and its SHA-256.
     pub input_bytes: u64,
     pub input_sha256: Hash,
-    /// What must be on the screen. Not kept: a report that is read back was compared before.
+    /// The parts that must be on the screen. Not stored: a report read back was compared before.
     #[serde(skip)]
     pub parts: ReportedParts,
 }
 
-/// The parts of an input that its dialog shows, reduced to the characters that leave a mark on a screen.
+/// The parts of an input that its dialog shows, reduced to visible characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedParts {
-    /// Shown as it is: a command, or the content of a new file.
+    /// Shown verbatim: a command, or the content of a new file.
     pub text: Vec<String>,
     pub paths: Vec<String>,
     /// Shown as a difference: the text before and after.
     pub changes: Vec<(String, String)>,
-    /// All strings of an input about whose tool no rule says how it is shown: plain, and as JSON writes them.
+    /// All strings of an input for whose tool there is no rule: plain, and as JSON strings.
     pub values: Vec<(String, String)>,
-    /// What the screen may call the tool; empty if nothing is known about that.
+    /// The names that the screen may show for the tool; empty if unknown.
     pub screen_tools: Vec<String>,
-    /// The input is too large to be passed on, or to be compared.
+    /// The input is too large to be passed on or compared.
     pub too_large: bool,
 }
 
-/// How the question on the screen compares with what the agent reports.
+/// The result of comparing the question on the screen with the agent's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionEvidence {
-    /// No source reports questions of this agent. The question is whole on the screen, as far as one can see.
+    /// No source reports questions of this agent. The question is completely on the screen, as far as visible.
     #[default]
     ScreenOnly,
     /// No source has the question, and the screen shows only a part of it.
@@ -80,15 +80,15 @@ pub enum QuestionEvidence {
     ConfirmedPart,
     /// The report and the screen differ.
     Differs(ReportDifference),
-    /// This source has reported before, and says nothing about this question.
+    /// This source has reported before, but not this question.
     Silent(Source),
 }
 
-/// In what report and screen differ.
+/// The difference between report and screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReportDifference {
-    /// One says permission, the other question or plan.
+    /// One is a permission, the other a question or plan.
     #[error("the agent reports another kind of question than the one on its screen")]
     Kind,
     #[error("the agent reports another tool than the one on its screen")]
@@ -105,7 +105,7 @@ pub enum ReportDifference {
     TooLarge,
 }
 
-/// Why posse does not say yes without a person.
+/// The reason why posse does not answer yes without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unproven {
     #[error("the screen shows only a part of the question, and no source has the rest")]
@@ -117,7 +117,7 @@ pub enum Unproven {
 }
 
 impl QuestionEvidence {
-    /// Whether an automatic yes is allowed, and why not.
+    /// Returns an error with the reason if an automatic yes is not allowed.
     pub fn allows_automatic_yes(self) -> Result<(), Unproven> {
         Err(match self {
             Self::ScreenOnly | Self::Confirmed | Self::ConfirmedPart => return Ok(()),
@@ -127,19 +127,19 @@ impl QuestionEvidence {
         })
     }
 
-    /// Whether a report that is still on its way can turn this into a yes.
+    /// Returns whether a report that is still on its way can turn this into a yes.
     pub fn may_improve(self) -> bool {
         matches!(self, Self::Differs(_) | Self::Silent(_))
     }
 }
 
-/// The beginning of a text, cut at a character, and how many bytes were left out.
+/// Returns the start of a text, cut at a character boundary, and the number of omitted bytes.
 fn beginning(text: &str, most: usize) -> (&str, usize) {
     let end = text.floor_char_boundary(most);
     (&text[..end], text.len() - end)
 }
 
-/// The text, cut with a mark if it is too long.
+/// Returns the text, truncated with a mark if it is too long.
 fn bounded(text: &str, most: usize) -> String {
     match beginning(text, most) {
         (text, 0) => text.to_owned(),

@@ -1,12 +1,12 @@
-//! What a terminal shows, as a plain value. Not an emulator: `posse-term` makes these out of bytes.
+//! The content of a terminal as a plain value. `posse-term` creates it from bytes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A terminal's size in character cells. Never degenerate: emulators and programs misbehave below
-/// 2 columns, and nobody means more than 1,000 (an emulator cell costs 32 bytes, twice).
+/// A terminal's size in character cells, at least 1 row and 2 columns: emulators and programs misbehave below that. At
+/// most 1,000 of each (an emulator cell costs 32 bytes, twice).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "RawSize")]
 pub struct Size {
@@ -32,7 +32,7 @@ pub enum BadSize {
 
 impl Size {
     pub const MAX: u16 = 1000;
-    /// Wide enough that agents do not wrap the sentences our rules look for.
+    /// Wide enough that agents do not wrap the sentences that rules look for.
     pub const DEFAULT: Size = Size { rows: 48, cols: 160 };
 
     pub fn new(rows: u16, cols: u16) -> Result<Self, BadSize> {
@@ -43,7 +43,7 @@ impl Size {
         }
     }
 
-    /// The nearest valid size: for sizes nobody typed, such as a window being dragged to nothing.
+    /// Returns the nearest valid size, for sizes from a window rather than a person.
     pub fn clamped(rows: u16, cols: u16) -> Self {
         Self { rows: rows.clamp(1, Self::MAX), cols: cols.clamp(2, Self::MAX) }
     }
@@ -56,7 +56,6 @@ impl Size {
         self.cols
     }
 
-    /// The largest size that fits into both.
     pub fn smallest(self, other: Self) -> Self {
         Self { rows: self.rows.min(other.rows), cols: self.cols.min(other.cols) }
     }
@@ -85,26 +84,26 @@ impl FromStr for Size {
     }
 }
 
-/// A colour of a cell.
+/// The colour of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Colour {
-    /// Whatever the terminal uses where nothing is said.
+    /// The terminal's default colour.
     #[default]
     Default,
     Indexed(u8),
     Rgb(u8, u8, u8),
 }
 
-/// The colours of one cell, as they are seen: what is drawn inverse has them swapped.
+/// The visible colours of one cell: inverse cells have them swapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Inks {
     pub text: Colour,
     pub ground: Colour,
 }
 
-/// Tells the colours of a screen, cell by cell. Asked for a few cells only, so nobody writes all of them down.
+/// Access to the colours of a screen, cell by cell. Only a few cells are queried, so the colours are not copied.
 pub trait Painted {
-    /// `None`: there is no such cell.
+    /// Returns the colours of a cell, or `None` if there is no such cell.
     fn inks(&self, row: usize, column: usize) -> Option<Inks>;
 }
 
@@ -114,26 +113,26 @@ impl fmt::Debug for dyn Painted + '_ {
     }
 }
 
-/// One look at a terminal. Rows are text without trailing blanks, exactly `size.rows()` of them.
+/// The content of a terminal at one moment. Rows are text without trailing spaces, exactly `size.rows()` of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Screen {
     pub size: Size,
     pub rows: Vec<String>,
-    /// Row and column of the cursor, from 0; `None` while it is hidden.
+    /// Row and column of the cursor, from 0; `None` if it is hidden.
     pub cursor: Option<(u16, u16)>,
-    /// Whether the program draws on the alternate screen (full-screen programs do).
+    /// True if the program draws on the alternate screen, as full-screen programs do.
     pub alternate: bool,
     pub title: String,
 }
 
 impl Screen {
-    /// The rows up to the last one that is not blank.
+    /// Returns the rows up to the last one that is not blank.
     pub fn filled_rows(&self) -> &[String] {
         let end = self.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
         &self.rows[..end]
     }
 
-    /// The filled rows as text, one line each.
+    /// Returns the non-blank part of the screen as text, one line per row.
     pub fn text(&self) -> String {
         let mut text = self.filled_rows().join("\n");
         if !text.is_empty() {
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_columns_by_rows() {
+    fn sizes_are_parsed_as_columns_by_rows() {
         assert_eq!("120x40".parse(), Size::new(40, 120));
         for bad in ["", "120", "x", "120x", "0x0", "1x1", "1001x40", "120x40x3", "-1x5", "70000x2"] {
             assert!(bad.parse::<Size>().is_err(), "{bad:?} was accepted");
@@ -156,13 +155,13 @@ mod tests {
     }
 
     #[test]
-    fn a_size_from_outside_is_checked_too() {
+    fn deserialized_size_is_checked() {
         assert!(serde_json::from_str::<Size>(r#"{"rows":0,"cols":80}"#).is_err());
         assert_eq!(serde_json::from_str::<Size>(r#"{"rows":24,"cols":80}"#).unwrap(), Size::clamped(24, 80));
     }
 
     #[test]
-    fn text_ends_at_the_last_filled_row() {
+    fn text_ends_at_the_last_non_blank_row() {
         let rows = ["a", "", "b", "", ""].map(str::to_owned).to_vec();
         let screen = Screen { size: Size::clamped(5, 10), rows, cursor: None, alternate: false, title: String::new() };
         assert_eq!(screen.text(), "a\n\nb\n");

@@ -1,6 +1,5 @@
-//! What a program says out of band: escape sequences that do not change a cell but tell us
-//! something. Signals are edges ("it said so now"), never levels. What they mean is written in an agent's manifest
-//! (`rules`) and turned into claims (`listener`); what is believed of it is decided in `status`.
+//! Out-of-band output of a program: escape sequences that do not change a cell. Signals are edges, never levels. A
+//! manifest defines their meaning (`rules`), `listener` turns them into claims, and `status` decides what is believed.
 
 pub mod listener;
 pub mod rules;
@@ -17,7 +16,7 @@ pub enum Signal {
     Bell,
     /// OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning.
     Progress { state: u8 },
-    /// OSC 7501: an agent reports its own state. The payload as sent, e.g. `state=idle:app=codex`.
+    /// OSC 7501: an agent's report of its own state. The payload as sent, e.g. `state=idle:app=codex`.
     AgentState { payload: String },
     /// OSC 777 or OSC 9 with free text: a desktop notification.
     Notification { payload: String },

@@ -1,12 +1,12 @@
-//! What we believe about a terminal, and why.
+//! Decides the status of a terminal, with a reason.
 //!
-//! `Life` takes in what happens to one terminal and decides its status: what its screen was read to say (`detect`),
-//! what the agent said of itself (`signal`), what we did, and the end of the process. Who is believed, first to last:
-//! the end of the process, what the agent says of itself, its title and progress, the screen, silence.
+//! `Life` processes the events of one terminal: readings of its screen (`detect`), claims of the agent (`signal`), our
+//! own actions, and the end of the process. In order of credibility: the end of the process, the agent's claims, its
+//! title and progress, the screen, silence.
 //!
-//! What an agent says is an edge, not a level: it holds until the screen shows something else, because agents do not
-//! report everything (nothing is said when a question is answered or when someone presses Esc) and because what they
-//! say can be lost, late or said twice. How long each word holds against each screen is in `weigh`.
+//! A claim is an edge, not a level: it holds until the screen shows something else. Agents do not report everything
+//! (there is no report when a question is answered or a person presses Esc), and reports can be lost, late or
+//! duplicated. `weigh` defines how long each claim holds against each screen.
 
 mod life;
 #[cfg(test)]
@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// What kind of answer a waiting terminal wants.
+    /// The kind of answer that a waiting terminal needs.
     #[derive(Default, utoipa::ToSchema)]
     pub enum WaitingKind ("kind of question") {
         #[default]
@@ -48,32 +48,32 @@ words! {
     }
 }
 
-/// What we believe about a terminal, and why.
+/// The status of a terminal, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     #[serde(rename = "status")]
     pub kind: StatusKind,
-    /// The rule or the fact that decided, in words for people.
+    /// The deciding rule or fact, in words for people.
     pub reason: String,
     pub waiting_kind: Option<WaitingKind>,
-    /// The question, once it is on the screen and could be read.
+    /// The question, once it is on the screen and readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
-    /// When this status began.
+    /// The start of this status.
     pub since: Wall,
-    /// Counts the changes of this terminal's status. A command that carries the epoch it was decided
-    /// on can be refused when the world has moved on.
+    /// Counts the changes of this terminal's status. A command that names the epoch it was decided on is refused if the
+    /// status has changed since.
     pub epoch: u64,
-    /// An input was submitted, and nothing has been observed of the agent since. The status is the last observed one.
+    /// An input was submitted, and the agent has not reacted visibly since. The status is the last observed one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaiting_reaction: bool,
-    /// A prompt was submitted, and by then nothing was seen of the agent being at it: not a working screen, not a word.
+    /// A prompt was submitted, and no work of the agent was seen or reported since.
     #[serde(skip)]
     pub unproven: bool,
 }
 
 impl Status {
-    /// A first status, about which no more is known.
+    /// Creates a status without further details.
     pub fn new(kind: StatusKind, reason: impl Into<String>, since: Wall) -> Self {
         Self {
             kind,
@@ -87,19 +87,19 @@ impl Status {
         }
     }
 
-    /// Whether the agent works, or was given something to work on and has not reacted yet.
+    /// Returns whether the agent works, or was given something to work on and has not reacted yet.
     pub fn is_busy(&self) -> bool {
         self.kind == StatusKind::Processing || self.awaiting_reaction
     }
 }
 
-/// How a program ended.
+/// The result of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
     Code(i32),
     Signal(i32),
-    /// Whoever held the terminal is gone; nobody saw the end.
+    /// The keeper of the terminal is gone; the end was not observed.
     Lost,
 }
 
@@ -133,7 +133,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// Where an agent said something of itself.
+/// The source of an agent's claim about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SignalSource)]
@@ -163,20 +163,20 @@ impl fmt::Display for Source {
     }
 }
 
-/// What an agent says of itself.
+/// An agent's claim about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
     Working,
-    /// It asks, or is about to: the question may not be on the screen yet.
+    /// The agent asks, or is about to: the question may not be on the screen yet.
     Asking(Option<WaitingKind>),
-    /// It waits for a prompt, whether or not there was a turn before.
+    /// The agent waits for a prompt, with or without a turn before.
     Ready,
     /// A turn has ended.
     TurnOver,
     /// A turn has ended in an error, of this class.
     Failed(String),
-    /// It takes back what it said here, and says nothing instead.
+    /// The source withdraws its last claim.
     Nothing,
 }
 
@@ -193,47 +193,46 @@ impl fmt::Display for Claim {
     }
 }
 
-/// What can happen to a terminal, as far as its status is concerned.
+/// An event that concerns the status of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-// An event is made, handled and gone. A box would be an allocation for every look at a screen.
+// Events are short-lived. Boxing would allocate for every look at a screen.
 #[allow(clippy::large_enum_variant)]
 pub enum Event {
-    /// It runs, and we know nothing more about it: a program without a manifest. An agent stays `starting` until there
-    /// is evidence.
+    /// A program without a manifest runs, and no more will be known. An agent stays `starting` until there is evidence.
     #[serde(skip)]
     Running,
     #[serde(skip)]
     Exited(Exit),
-    /// Its screen was looked at.
+    /// The screen was read.
     #[serde(skip)]
     Read(Reading),
-    /// It said something of itself.
+    /// A source made a claim.
     Said(Source, Claim),
-    /// It said so in output that a daemon before this one has read. That changes no status by itself.
+    /// A source made a claim in output that an earlier daemon has read. This alone changes no status.
     #[serde(skip)]
     Recalled(Source, Claim),
-    /// We submitted a prompt, and saw it taken.
+    /// posse submitted a prompt and saw it taken.
     Prompted,
-    /// The same with one of the tool's own commands: maybe it begins a turn, maybe it is over at once.
+    /// Like `Prompted`, with a command of the tool itself: it may start a turn, or end at once.
     Commanded,
-    /// We answered the question.
+    /// posse answered the question.
     Answered,
-    /// We refused what the question asked for. With most agents that is the end of the turn, and the screen shows it.
+    /// posse refused what the question asked for. With most agents that ends the turn, and the screen shows it.
     Denied,
-    /// The question was answered, and the next one in the very same words is on the screen.
+    /// The question was answered, and the next one in the same words is on the screen.
     AskedAgain,
-    /// Output was lost, and with it perhaps the end of what was said before.
+    /// Output was lost, perhaps including the end of an earlier claim.
     #[serde(skip)]
     Missed,
-    /// The deadline has come, or may have.
+    /// The deadline has arrived, or may have.
     #[serde(skip)]
     Time,
 }
 
 impl Event {
-    /// Returns whether the terminal's output does not contain this evidence. Recordings keep such events, so that a replay
-    /// decides as the live terminal did.
+    /// Returns whether the terminal's output lacks this evidence. Recordings store such events, so that a replay
+    /// decides like the live terminal.
     pub fn is_beyond_output(&self) -> bool {
         match self {
             Event::Said(source, _) => matches!(source, Source::Hook | Source::SessionFile),

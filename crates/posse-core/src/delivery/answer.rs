@@ -1,4 +1,4 @@
-//! Answers one question: the one it was decided on, with the key that chooses that very option, and sees it closed.
+//! Answers a question with the key that chooses the decided option, and waits until the question is closed.
 
 use std::time::Duration;
 
@@ -12,32 +12,32 @@ use crate::keys::key;
 use crate::status::{Claim, StatusKind};
 use crate::time::Mono;
 
-/// How long a question must have been on the screen before a key is pressed. Claude Code 2.1.325 dropped keys right after a
-/// dialog was drawn: 0 of 6 arrived at 0 ms, 0 of 1 at 100 ms, 6 of 6 at 200 ms and more.
+/// The time for which a question must be on the screen before a key is pressed. Claude Code 2.1.325 dropped keys right
+/// after a dialog was drawn: 0 of 6 arrived at 0 ms, 0 of 1 at 100 ms, 6 of 6 at 200 ms and more.
 const SETTLE: Duration = Duration::from_millis(300);
-/// How long a question may stay after the key that answers it. Chosen: four looks, and far more than a frame takes.
+/// The time for which a question may stay after its answering key. Chosen: four looks, and far more than a frame takes.
 const CLOSE: Duration = Duration::from_secs(1);
-/// How long the cursor may take to move, or an answer to be echoed. Chosen: eight looks.
+/// The time in which the cursor must move, or an answer must be echoed. Chosen: eight looks.
 const MOVE: Duration = Duration::from_secs(2);
-/// After this the caller is told that it is still open. Longer than `CLOSE`, for a program that is stalled.
+/// The time after which the caller learns that the question is still open. Longer than `CLOSE`, for a stalled program.
 const GIVE_UP: Duration = Duration::from_secs(3);
-/// A screen without the question that nobody recognises may be half drawn; it counts when it is still so after this long,
-/// three times the quiet that ends a frame.
+/// The time for which an unrecognised screen without the question must stay, because it may be half drawn. Three times
+/// the quiet that ends a frame.
 const CONFIRM: Duration = Duration::from_millis(100);
-/// A key that was lost three times is lost for a reason.
+/// The maximum number of presses: a key lost three times is lost for a reason.
 const PRESSES: u32 = 3;
-/// Chooses the option under the cursor, and ends an answer that was typed.
+/// Chooses the option under the cursor, and ends a typed answer.
 const ENTER: &[u8] = b"\r";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum AnswerStep {
-    /// It has not been on the screen for long enough.
+    /// The question has not been on the screen for long enough.
     Settling,
-    /// An arrow key was pressed; the cursor should come to this option.
+    /// An arrow key was pressed; the cursor is expected on this option.
     Moving {
         to: usize,
     },
-    /// The answer to a textual question was typed where the row read so before.
+    /// The answer to a textual question was typed. The row had this text before.
     Echoing {
         before: String,
         answer: Vec<u8>,
@@ -47,7 +47,7 @@ enum AnswerStep {
         at: usize,
         text: String,
     },
-    /// The answering key was pressed when so much had been printed.
+    /// The answering key was pressed when this many bytes had been printed.
     Pressed {
         printed: u64,
     },
@@ -55,9 +55,9 @@ enum AnswerStep {
 }
 
 enum Way {
-    /// This key chooses it, wherever the cursor is.
+    /// This key chooses the option, independent of the cursor.
     Key(Vec<u8>),
-    /// The cursor must be on it.
+    /// The cursor must be on the option.
     Cursor(usize),
 }
 
@@ -68,14 +68,14 @@ pub struct Answer {
     step: AnswerStep,
     clock: Clock,
     typist: Typist,
-    /// Options the cursor has to be on before the answering key, in this order.
+    /// Options that the cursor has to visit before the answering key, in this order.
     path: Vec<usize>,
     presses: u32,
-    /// The program has said something since the key that it would not say if the key were lost.
+    /// The agent has reported something since the key that it would not report if the key were lost.
     claimed: bool,
-    /// Once the cursor has moved away and back, the question on the screen is another one.
+    /// The question on the screen is another one if the cursor moves away and back.
     proves: bool,
-    /// Since when the question is missing on a screen that nobody recognises.
+    /// The time since when the question is missing on an unrecognised screen.
     missing: Option<Mono>,
 }
 
@@ -99,8 +99,8 @@ impl Answer {
         (self.step != AnswerStep::Over).then(|| self.clock.deadline())
     }
 
-    /// The keys that answer the question as it stands there, if each of them does what it should. For the record: what is
-    /// typed is decided anew on each look.
+    /// Returns the keys that answer the question as it is shown now, if each key works. For the record only: each look
+    /// decides anew what is typed.
     pub fn plan(&self, reading: &Reading) -> Vec<Vec<u8>> {
         let Some(dialog) = &reading.dialog else { return vec![self.plain(), ENTER.into()] };
         if let Some(answer) = self.typed(dialog) {
@@ -185,17 +185,17 @@ impl Answer {
         }
     }
 
-    /// The answer to a question that is only text.
+    /// Returns the answer to a question that is only text.
     fn plain(&self) -> Vec<u8> {
         if self.decision.wish == Wish::Deny { self.keys.no.0.clone() } else { b"y".into() }
     }
 
-    /// The way the cursor has to go first, if an earlier key may still be unread.
+    /// Returns the moves that the cursor has to make first, if an earlier key may still be unread.
     fn detour(&self, dialog: &Dialog) -> Option<Vec<usize>> {
         if self.decision.again { there_and_back(dialog) } else { None }
     }
 
-    /// The answer to be typed and confirmed, where options are words and not keys.
+    /// Returns the answer to type and confirm, for options that are words and not keys.
     fn typed(&self, dialog: &Dialog) -> Option<Vec<u8>> {
         let at = match self.decision.wish {
             Wish::Accept => dialog.accepting(),
@@ -223,7 +223,7 @@ impl Answer {
         Ok(option.key.as_deref().and_then(key).map_or(Way::Cursor(at), Way::Key))
     }
 
-    /// The first attempt: the shortest way, unless something may still be unread.
+    /// Starts the shortest way to the answer, unless an earlier key may still be unread.
     fn choose(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.path = match (self.way(dialog), self.detour(dialog)) {
             (Err(why), _) => return self.fail(why),
@@ -236,10 +236,10 @@ impl Answer {
         self.go_on(dialog, seen, now)
     }
 
-    /// One step towards the answer: an arrow, or the answering key if the cursor is where it has to be.
+    /// Takes one step towards the answer: an arrow key, or the answering key if the cursor has arrived.
     fn go_on(&mut self, dialog: &Dialog, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         let Some(at) = dialog.selected() else {
-            // Without a cursor in sight only a key of its own chooses an option.
+            // Without a visible cursor only an option's own key chooses it.
             let moves = !self.path.is_empty();
             return if moves { self.fail(NotAnswered::Stuck) } else { self.press(dialog, seen, now) };
         };
@@ -255,7 +255,7 @@ impl Answer {
                 None => self.press(dialog, seen, now),
             };
         };
-        // One arrow at a time, and never a second one on the ground that the first did nothing: it may still come.
+        // One arrow at a time, and no second one if the first seems to have no effect: it may still be on its way.
         let (arrow, to) = if target > at { (&self.keys.down.0, at + 1) } else { (&self.keys.up.0, at - 1) };
         let arrow = arrow.clone();
         self.type_and_watch(arrow, AnswerStep::Moving { to }, now)
@@ -304,10 +304,10 @@ impl Answer {
         Vec::new()
     }
 
-    /// It is still there, or the next one in the same words is. If the program has both said and printed something since
-    /// the key, it is the next one. If it has only said something, nobody can tell, and the caller decides anew. Otherwise
-    /// the cursor is moved away and back, which shows that everything before was read. If the program has printed something
-    /// since the key, that key has answered. If it has printed nothing, the key was lost, and is pressed again.
+    /// Handles a question that is still there after the key, or the next one in the same words. If the agent has both
+    /// reported and printed something since the key, it is the next one. If it has only reported something, the caller
+    /// decides anew. Otherwise the cursor is moved away and back, which shows that everything before was read. Then the
+    /// key has answered if there was output since. If not, the key was lost and is pressed again.
     fn again(&mut self, printed: u64, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         self.missing = None;
         if self.decision.words.is_some() {
@@ -319,7 +319,7 @@ impl Answer {
         }
         let changed = seen.printed != printed;
         if self.claimed {
-            // Without anything new on the screen it may have spoken of something before the key.
+            // With nothing new on the screen the report may be about something before the key.
             return if changed { self.done(Verified::Another) } else { Vec::new() };
         }
         let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
@@ -334,20 +334,20 @@ impl Answer {
         self.type_and_watch(answer.clone(), AnswerStep::Echoing { before, answer }, now)
     }
 
-    /// Types something that is no answer yet, and watches for the step that it leads to.
+    /// Types something that does not answer yet, and continues with `step`.
     fn type_and_watch(&mut self, bytes: Vec<u8>, step: AnswerStep, now: Mono) -> Vec<Effect> {
         self.step = step;
         self.clock = Clock::new(now + LOOK_AGAIN, now + MOVE);
         vec![self.typist.key(bytes)]
     }
 
-    /// Confirms the words once they are seen in the option, under the cursor, and nothing else is.
+    /// Confirms the words when the option under the cursor shows them and nothing else.
     fn written(&mut self, at: usize, text: &str, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         if let Err(why) = self.decision.check(seen.reading) {
             return self.fail(why);
         }
         let Some(dialog) = &seen.reading.dialog else { return Vec::new() };
-        // A long text is wrapped, and the rows are joined.
+        // Long text is wrapped, and the rows are joined.
         let squeezed = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         let shown = dialog.options.get(at).is_some_and(|option| squeezed(&option.label) == squeezed(text));
         if !shown || dialog.selected() != Some(at) || self.typist.taken().is_none() {
@@ -359,7 +359,7 @@ impl Answer {
     fn echoed(&mut self, before: &str, answer: &[u8], seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         match self.decision.check(seen.reading) {
             Ok(()) => {}
-            // It takes the letter alone.
+            // The program accepts the letter without Enter.
             Err(NotAnswered::Vanished) => {
                 self.presses = 1;
                 return self.vanished(seen.reading, now);
@@ -369,7 +369,7 @@ impl Answer {
         let Some(taken) = self.typist.taken() else { return Vec::new() };
         let row = seen.cursor_row.unwrap_or_default().trim_end();
         let echoed = row.strip_prefix(before).is_some_and(|typed| typed.trim_start().as_bytes() == answer);
-        // Some programs do not show what is typed. The question is still the same, and nothing else stands there.
+        // Some programs do not show typed text. The question is the same, and no other text appeared.
         let silent = row == before && now >= taken + CLOSE;
         if !echoed && !silent {
             return Vec::new();
@@ -397,7 +397,7 @@ impl Answer {
     }
 }
 
-/// Moves of the cursor that end where it is.
+/// Returns moves of the cursor that end at its position.
 fn there_and_back(dialog: &Dialog) -> Option<Vec<usize>> {
     let at = dialog.selected().filter(|_| dialog.options.len() > 1)?;
     let away = if at + 1 < dialog.options.len() { at + 1 } else { at - 1 };

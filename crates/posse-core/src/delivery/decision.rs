@@ -1,4 +1,4 @@
-//! How a question is to be answered, whether it may be, and what can become of it.
+//! The answer to a question: how it is given, whether it is allowed, and its possible results.
 
 use super::rules::DialogKeys;
 use super::translate::question;
@@ -11,26 +11,26 @@ use crate::time::Mono;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Choose the one option that allows this once.
+    /// Choose the one option that allows the action once.
     Accept,
     Deny,
-    /// Choose this option, from 0. An operator has pointed at it.
+    /// Choose this option, counted from 0, as an operator asked.
     Option(usize),
 }
 
-/// What was decided, and on which question.
+/// A decision about one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// As `question` names it.
+    /// The question's name, as `question` returns it.
     pub question: String,
     pub wish: Wish,
-    /// Who decides. A run may accept permissions only, and deny everything but a question of the start; its yes needs evidence
-    /// that the screen shows what is asked. Everyone else has read the question.
+    /// The origin of the decision. A run may only accept permissions, and may deny everything but startup questions;
+    /// its yes needs evidence that the screen shows what is asked. Others have read the question.
     pub by: By,
-    /// Since when it has been on the screen, if that is known.
+    /// The time since when the question is on the screen, if known.
     pub since: Option<Mono>,
-    /// An earlier answer has pressed its key, and the question has been there ever since. That key may still be unread:
-    /// the cursor must be seen to move before another is pressed.
+    /// An earlier answer has pressed its key, and the question is still there. That key may still be unread: the cursor
+    /// must be seen to move before another key is pressed.
     pub again: bool,
     /// The words to type into the option that `wish` names.
     pub words: Option<TypedWords>,
@@ -40,22 +40,22 @@ pub struct Decision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedWords {
     pub text: String,
-    /// What the option says until something is typed into it.
+    /// The option's label before something is typed into it.
     label: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verified {
-    /// No question is on the screen any more.
+    /// No question is on the screen any longer.
     Closed,
-    /// Another one is, maybe in the very same words.
+    /// Another question is on the screen, perhaps in the same words.
     Another,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
     pub verified: Verified,
-    /// How often the answering key was pressed.
+    /// The number of presses of the answering key.
     pub presses: u32,
 }
 
@@ -97,7 +97,7 @@ pub enum NotAnswered {
     Gone,
 }
 
-/// Why a question was not answered, and whether a key was pressed that could have.
+/// The reason why a question was not answered, and the number of presses of a key that could have answered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Unanswered {
@@ -110,7 +110,7 @@ impl Decision {
         Self { question, wish, by, since: None, again: false, words: None }
     }
 
-    /// Answers in words, typed into the option that takes them.
+    /// Turns the decision into an answer in words, typed into the option that takes them.
     pub fn in_words(mut self, text: &str, reading: &Reading, keys: &DialogKeys) -> Result<Self, NotAnswered> {
         let dialog = reading.dialog.as_ref().filter(|dialog| dialog.kind == WaitingKind::Question);
         let options = dialog.map_or(&[][..], |dialog| &dialog.options);
@@ -122,7 +122,7 @@ impl Decision {
         Ok(self)
     }
 
-    /// The question on the screen, with what was typed into it so far left out.
+    /// Returns the question on the screen, without the words typed into it so far.
     fn asked(&self, reading: &Reading) -> Option<String> {
         match (&reading.dialog, &self.words, self.wish) {
             (Some(dialog), Some(words), Wish::Option(at)) => {
@@ -134,11 +134,11 @@ impl Decision {
         }
     }
 
-    /// Whether it can be carried out on this screen. Nothing is typed where it cannot.
+    /// Checks that the decision can be carried out on this screen. If not, nothing is typed.
     pub fn check(&self, reading: &Reading) -> Result<(), NotAnswered> {
         let Some(now) = self.asked(reading) else { return Err(NotAnswered::Vanished) };
         let Some(dialog) = &reading.dialog else {
-            // Text only. What was typed may stand behind it.
+            // Text only. The typed answer may follow the question.
             return match self.wish {
                 _ if !now.starts_with(&self.question) => Err(NotAnswered::Changed),
                 Wish::Option(_) => Err(NotAnswered::NoSuchOption),
@@ -157,7 +157,7 @@ impl Decision {
             Wish::Deny => Ok(()),
             Wish::Option(at) => match dialog.options.get(at).map(|option| option.meaning) {
                 None => Err(NotAnswered::NoSuchOption),
-                // Its label is what was typed.
+                // Its label is the typed text.
                 Some(_) if self.words.is_some() => Ok(()),
                 Some(Meaning::Widen) => Err(NotAnswered::Widens),
                 Some(_) => Ok(()),
@@ -165,7 +165,7 @@ impl Decision {
         }
     }
 
-    /// Whether what is known about the question is enough for who decides.
+    /// Checks that the evidence of the question suffices for the origin of the decision.
     pub fn check_evidence(&self, evidence: QuestionEvidence) -> Result<(), NotAnswered> {
         if self.by != By::Run || self.wish != Wish::Accept {
             return Ok(());

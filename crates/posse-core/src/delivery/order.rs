@@ -1,25 +1,25 @@
-//! A message to be delivered, and what can become of it.
+//! A message to be delivered, and its possible results.
 
 use crate::status::{StatusKind, WaitingKind};
 
-/// A message for an agent that does nothing, and what must be true for it to be typed.
+/// A message for a quiet agent, and the conditions for typing it.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
     pub text: String,
-    /// Refuse unless this is the status.
+    /// Refuse the message unless the terminal has this status.
     pub expect: Option<StatusKind>,
-    /// Refuse unless this is the status it was decided on.
+    /// Refuse the message unless the status has this epoch.
     pub epoch: Option<u64>,
 }
 
-/// What became of the text of a message that failed.
+/// The state of a message's text after the delivery failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// None of it was typed.
     Nothing,
-    /// It was not submitted, and stands in the input field, or will. The next message clears it.
+    /// The text was not submitted. It is in the input field, or will be; the next message clears it.
     Draft,
-    /// Nobody knows whether it was submitted.
+    /// It is unknown whether the text was submitted.
     Unknown,
 }
 

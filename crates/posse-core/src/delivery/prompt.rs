@@ -1,4 +1,4 @@
-//! Gets one message into an agent: waits for an empty input field, pastes, sees the text there, submits, sees it taken.
+//! Delivers one message to an agent: waits for an empty input field, pastes, sees the text, submits, and sees it taken.
 
 use std::time::Duration;
 
@@ -11,54 +11,54 @@ use crate::detect::{Reading, Strength};
 use crate::status::{Claim, StatusKind, WaitingKind};
 use crate::time::Mono;
 
-/// How long the input field may take to appear. Claude Code shows the end of a turn 38 to 180 ms after it says so; the rest
-/// is chosen, for a busy machine.
+/// The time in which the input field must appear. Claude Code draws the end of a turn 38 to 180 ms after it reports it;
+/// the rest is chosen, for a busy machine.
 const READY: Duration = Duration::from_secs(3);
-/// How long a key that clears a draft may take to show. Chosen: eight looks.
+/// The time in which a key that clears a draft must show an effect. Chosen: eight looks.
 const CLEAR: Duration = Duration::from_secs(2);
-/// Drafts of more lines are not cleared; somebody has put work into them.
+/// The maximum number of clearing keys. A longer draft is a person's work and is not cleared.
 const CLEARINGS: usize = 64;
-/// Keys that change nothing we see may still clear lines that are not shown, but not this many.
+/// The maximum number of keys without a visible effect, which may clear lines that are not shown.
 const IN_VAIN: usize = 8;
-/// How long a paste may take to be seen. Chosen: 36 KB went in without a delay, and only a stalled program needs longer.
+/// The time in which a paste must appear. Chosen: 36 KB arrive without delay, and only a stalled program needs longer.
 const SEE: Duration = Duration::from_secs(5);
-/// That it works is said within 62 ms of the submit key, by hook or OSC. What is said later may be about something else:
-/// somebody may have answered a question we did not see, which is assumed to take people 300 ms.
+/// The time after the submit key in which a report of work counts: hooks and OSC report it within 62 ms. A later report
+/// may be about a question that was answered before any look showed it. It is assumed that people need 300 ms for that.
 const CLAIM: Duration = Duration::from_millis(150);
-/// How long to wait for a sign that the message was taken, or that a key was read. Chosen: who sent it waits for the answer,
-/// and a program that stalls for longer is better reported than waited for.
+/// The time in which a sign must appear that the message was taken or a key was read. Chosen: the sender waits for the
+/// answer, and a longer stall is better reported than waited for.
 const TAKE: Duration = Duration::from_secs(5);
-/// Codex takes an Enter sooner than 100 ms after a typed character for a line break of a paste.
+/// Codex takes an Enter within 100 ms of a typed character for a line break of a paste.
 const AFTER_TYPING: Duration = Duration::from_millis(120);
-/// A key that was lost three times is lost for a reason.
+/// The maximum number of presses: a key lost three times is lost for a reason.
 const PRESSES: u32 = 3;
 const ENTER: u8 = b'\r';
-/// Typed and taken back to find out whether Enter was read. Visible, and of no meaning in any dialog.
+/// Typed and erased to find out whether Enter was read. Visible, and without meaning in any dialog.
 const PROBE: &str = ".";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PromptStep {
     /// Nothing has been typed; the input field is not ready.
     Waiting,
-    /// Keys have been pressed on a draft that read so before; so many of them changed nothing in a row.
+    /// Keys were pressed on a draft that had this text before; the number counts consecutive keys without effect.
     Clearing {
         before: String,
         presses: usize,
         vain: usize,
     },
-    /// Typed, not seen.
+    /// The text was typed and not seen yet.
     Pasting,
-    /// Seen first at this time; the gap before the submit key runs.
+    /// The text was first seen at this time; the gap before the submit key has started.
     Pausing {
         since: Mono,
     },
     /// The submit key was pressed.
     Submitted,
-    /// It did nothing that can be seen; a character was typed after it.
+    /// The submit key had no visible effect; a character was typed after it.
     Probing,
-    /// The character was seen behind the text, so the submit key was read and lost. It is being taken back.
+    /// The character appeared behind the text: the submit key was read and lost. The character is being erased.
     Erasing,
-    /// Typed without looking.
+    /// The text was typed without looks.
     Raw,
     Over,
 }
@@ -76,16 +76,16 @@ pub struct Prompt {
     checked: bool,
     /// The screen shows work that is believed to be over.
     held: bool,
-    /// What was in the input field, and the last echo, when the submit key was pressed.
+    /// The content of the input field, and the last echo, when the submit key was pressed.
     draft: String,
     echo: Option<String>,
     pressed: Option<Mono>,
     claimed: bool,
-    /// Whether the last look showed a question, and whether any did since the submit key.
+    /// The question in the last look, and whether any look since the submit key showed one.
     asked: Option<Option<WaitingKind>>,
     was_asked: bool,
     presses: u32,
-    /// When the submit key was pressed, the input field was nothing but a row of text.
+    /// The input field was only a row of text when the submit key was pressed.
     plain: bool,
 }
 
@@ -113,13 +113,13 @@ impl Prompt {
         }
     }
 
-    /// For a program we cannot read: text and Enter at once, without proof.
+    /// Creates a delivery to an unreadable program: text and Enter at once, without proof.
     pub fn raw(text: &str, bracketed: bool, now: Mono) -> Self {
         let order = Order { text: text.to_owned(), ..Order::default() };
         Self { step: PromptStep::Raw, ..Self::new(order, Submit::default(), bracketed, now) }
     }
 
-    /// Whether the tool takes it for a command of its own, or hands it to a shell. All of them know these marks.
+    /// Returns whether the text is a command of the agent itself or for a shell. All agents know these marks.
     pub fn is_command(&self) -> bool {
         self.order.text.starts_with(['/', '!', '#'])
     }
@@ -139,7 +139,7 @@ impl Prompt {
             Event::Gone => self.fail(Why::Gone),
             Event::TypingFailed(id) if self.typist.failed(id) => self.fail(Why::Typing),
             Event::Typed(id) if self.typist.typed(id, now) => self.typed(now),
-            // Said later, or after a question was seen, it may speak of the answer to a question.
+            // A later report, or one after a question was seen, may be about the answer to a question.
             Event::Said(Claim::Working) if self.pressed.is_some_and(|at| now < at + CLAIM) && !self.was_asked => {
                 self.claimed = true;
                 vec![Effect::Look]
@@ -222,7 +222,7 @@ impl Prompt {
         if seen.status.is_busy() {
             return self.fail(Why::Busy);
         }
-        // A turn may be known to be over a moment before the screen shows it.
+        // The end of a turn may be known a moment before the screen shows it.
         self.held = works(seen);
         if self.held {
             return Vec::new();
@@ -244,7 +244,7 @@ impl Prompt {
     }
 
     fn typed(&mut self, now: Mono) -> Vec<Effect> {
-        // What has to wait is looked at again when the wait is over.
+        // The next look is due when the wait is over.
         self.clock.look = Some(match self.step {
             PromptStep::Pausing { since } => now.max(since + self.how.gap),
             PromptStep::Erasing => now + AFTER_TYPING,
@@ -278,7 +278,7 @@ impl Prompt {
         if seen.status.is_busy() {
             return self.fail(Why::Busy);
         }
-        // As before typing: what only the screen says may be a title that turned for a moment.
+        // As before typing: if only the screen shows work, it may be a title that turned for a moment.
         if works(seen) || self.typist.taken().is_none() {
             return Vec::new();
         }
@@ -297,7 +297,7 @@ impl Prompt {
         vec![self.typist.key(vec![ENTER])]
     }
 
-    /// Whether it was taken, after the submit key.
+    /// Decides after the submit key whether the message was taken.
     fn judge(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         if self.is_taken(draft, seen) {
             return self.done();
@@ -306,14 +306,14 @@ impl Prompt {
         if !draft.is_some_and(|draft| self.is_there(draft)) || self.asked.is_some() || !late {
             return Vec::new();
         }
-        // Lost, or not read yet: nothing on the screen tells. A character behind the text will.
+        // The key is lost or unread, which the screen does not show. A character behind the text will show it.
         self.go(PromptStep::Probing, now, TAKE);
         vec![self.typist.key(PROBE.into())]
     }
 
     fn judge_probe(&mut self, draft: Option<&str>, seen: Seen<'_>, now: Mono) -> Vec<Effect> {
         if let Some(draft) = draft.filter(|draft| self.text.is_followed_by(PROBE, draft, &self.draft)) {
-            // A question that has been announced changes nothing: what was typed is only taken back.
+            // An announced question does not matter here: typed text is only erased.
             self.draft = draft.strip_suffix(PROBE).unwrap_or(draft).to_owned();
             self.go(PromptStep::Erasing, now, TAKE);
             return vec![self.typist.key(vec![0x7f])];
@@ -321,24 +321,24 @@ impl Prompt {
         if !self.is_taken(draft, seen) {
             return Vec::new();
         }
-        // The character is in the next draft now, or will be.
+        // The character is now in the next draft, or will be.
         let erase = self.typist.key(vec![0x7f]);
         [vec![erase], self.done()].concat()
     }
 
-    /// Whether the screen proves that the message was taken.
+    /// Returns whether the screen proves that the message was taken.
     fn is_taken(&self, draft: Option<&str>, seen: Seen<'_>) -> bool {
         let echoed = seen.echo.is_some_and(|echo| self.echo.as_deref() != Some(echo) && self.text.echoed_by(echo));
         match draft {
             Some(draft) if self.is_there(draft) => false,
             Some(draft) if draft.is_empty() || draft == PROBE => true,
-            // Half drawn, an older prompt may be the last one.
+            // On a half-drawn screen the last prompt may be an older one.
             _ if echoed && seen.reading.strength == Strength::Layout => true,
-            // Another draft may be something else on a screen that is half drawn.
+            // On a half-drawn screen another draft may be something else.
             Some(_) => false,
-            // The cursor has left the row in which the text stood.
+            // The cursor has left the row of the text.
             None if self.plain && self.asked.is_none() => true,
-            // The input field is hidden, maybe by a question that was open when the key came: only what it says counts.
+            // The input field is hidden, perhaps by a question that was open when the key arrived: only reports count.
             None => self.claimed || works(seen),
         }
     }
@@ -389,7 +389,7 @@ impl Prompt {
     }
 }
 
-/// Whether a question is open, or about to be.
+/// Returns whether a question is open or announced.
 fn asks(seen: Seen<'_>) -> bool {
     let waiting = |kind| kind == StatusKind::WaitingUserAnswer;
     seen.about_to_ask
@@ -398,13 +398,12 @@ fn asks(seen: Seen<'_>) -> bool {
         || waiting(seen.status.kind)
 }
 
-/// Whether the screen says that it works. A screen nobody recognises says so too, and does not count.
+/// Returns whether the screen shows work. An unrecognised screen defaults to work and does not count.
 fn works(seen: Seen<'_>) -> bool {
     seen.reading.status == Some(StatusKind::Processing) && seen.reading.strength != Strength::Fallback
 }
 
-/// An error that was read off something else than the screen is that the program is gone; what it drew last may still be
-/// there.
+/// Returns whether the program has exited. Such an error has no row as evidence, as the last output may remain visible.
 fn ended(reading: &Reading) -> bool {
     let elsewhere = reading.evidence.as_ref().is_some_and(|evidence| evidence.row.is_none());
     reading.status == Some(StatusKind::Error) && elsewhere

@@ -1,4 +1,4 @@
-//! What a manifest says about typing. Keys and patterns are checked and made ready as they are read.
+//! The typing rules of a manifest. Keys and patterns are checked and compiled as they are read.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::keys::KeyBytes;
 use crate::status::WaitingKind;
 use crate::written::{Expression, milliseconds};
 
-/// How a prompt is typed and submitted. Cheap to clone.
+/// The rules for typing and submitting a prompt. Cheap to clone.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Submit {
-    /// At least this long between the text and Enter.
+    /// The minimum time between the text and Enter.
     #[serde(rename = "gap_ms", deserialize_with = "milliseconds")]
     pub(super) gap: Duration,
-    /// Keys that remove a line of a draft, or all of it. Pressed again as long as they change something. Must be harmless
-    /// in a dialog: no Esc, no Enter.
+    /// Keys that remove a line of a draft, or all of it. Pressed again as long as they have an effect. They must be
+    /// harmless in a dialog: no Esc, no Enter.
     #[serde(deserialize_with = "clearing_keys")]
     pub(super) clear: Vec<u8>,
-    /// What a long paste looks like in the input field, as a regular expression for the whole of it.
+    /// The label of a long paste in the input field, as a regular expression for the whole draft.
     #[serde(deserialize_with = "whole_draft")]
     pub pasted: Option<Regex>,
-    /// A submit that is not seen after this long is looked into, by the probe. A program that leaves the text in its input
-    /// field until others have taken it needs longer: to it, text that is still there is no lost key.
+    /// The time after which an invisible submit is investigated with the probe. Programs that leave the text in the
+    /// input field while they work need longer, or the remaining text would count as a lost key.
     #[serde(rename = "retry_ms", deserialize_with = "milliseconds")]
     pub(super) retry: Duration,
 }
@@ -33,13 +33,13 @@ pub struct Submit {
 impl Default for Submit {
     fn default() -> Self {
         Self {
-            // Claude Code 2.1.197 lost an Enter right after the paste 5 of 5 times when its input field was new, and none
-            // that came 100 ms later. Codex takes an Enter sooner than 100 ms after unmarked text for a line break.
+            // Claude Code 2.1.197 lost an Enter right after the paste 5 of 5 times when its input field was new, and
+            // none that came 100 ms later. Codex takes an Enter within 100 ms of unmarked text for a line break.
             gap: Duration::from_millis(100),
             // Ctrl-U and backspace.
             clear: vec![0x15, 0x7f],
             pasted: None,
-            // A turn was seen to begin 16 to 62 ms after Enter; six times that leaves room for a late frame.
+            // A turn began 16 to 62 ms after Enter; six times that leaves room for a late frame.
             retry: Duration::from_millis(400),
         }
     }
@@ -51,13 +51,13 @@ impl Default for Submit {
 pub struct DialogKeys {
     pub(super) up: KeyBytes,
     pub(super) down: KeyBytes,
-    /// Refuses any dialog, where no option does.
+    /// Refuses any dialog without an option that refuses.
     pub(super) deny: Option<KeyBytes>,
-    /// Refuses a question that is only text, followed by Enter once it is seen.
+    /// Refuses a question that is only text, followed by Enter when it is visible.
     pub(super) no: KeyBytes,
     /// Kinds of dialogs in which a number only moves the cursor: their options are chosen by the cursor and Enter.
     pub(super) cursor_only: Vec<WaitingKind>,
-    /// The label of the option into which an answer in words is typed, as a regular expression.
+    /// The label of the option that takes an answer in words, as a regular expression.
     pub(super) words: Option<Expression>,
 }
 
@@ -85,7 +85,7 @@ fn clearing_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, 
     Ok(clear)
 }
 
-/// The whole of the draft, or a text that merely mentions such a thing would pass for it.
+/// Compiles a pattern for the whole draft, so that text which merely mentions such a label does not match.
 fn whole_draft<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D::Error> {
     let pattern = Option::<String>::deserialize(deserializer)?;
     pattern.map(|pattern| Regex::new(&format!("^(?:{pattern})$"))).transpose().map_err(D::Error::custom)

@@ -1,34 +1,32 @@
-//! Text on its way in, and text as it comes back on the screen.
+//! Typed text, and its appearance on the screen.
 
 use regex::Regex;
 
-/// A part of a text that is at least this long is taken for the text: an input field shows only so many rows. Shorter
-/// parts could be anything.
+/// The minimum length of a part that identifies a text, as input fields show few rows. Shorter parts are ambiguous.
 const PART: usize = 24;
 
-/// What may be typed of a text: line breaks as `\n`, no control characters, nothing that could end a paste.
+/// Returns the part of a text that may be typed: no control characters but `\n`, and nothing that could end a paste.
 pub fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     text.trim_end_matches('\n').to_owned()
 }
 
-/// The bytes of a clean text.
 pub fn paste(text: &str, bracketed: bool) -> Vec<u8> {
     if bracketed { format!("\x1b[200~{text}\x1b[201~").into_bytes() } else { text.as_bytes().to_vec() }
 }
 
-/// What is left of a text on every screen: rows are wrapped anywhere, tabs become blanks, and unusual characters are as
-/// wide as each program likes.
+/// Reduces a text to characters that every screen keeps: rows are wrapped anywhere, tabs become spaces, and programs
+/// disagree about the width of unusual characters.
 fn essence(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() || (!c.is_ascii() && c.is_alphanumeric())).collect()
 }
 
-/// A text to recognise.
+/// A text to be recognised on a screen.
 #[derive(Clone, Debug)]
 pub struct Recognised {
     essence: String,
-    /// How long it is up to each blank line: where an input field has no frame its end is taken for such a line.
+    /// The lengths up to each blank line, which ends the draft of an input field without a frame.
     paragraphs: Vec<usize>,
     pasted: Option<Regex>,
 }
@@ -39,7 +37,7 @@ impl Recognised {
         Self { essence: essence(text), paragraphs, pasted }
     }
 
-    /// Whether this shows the text: all of it, a good part, or the label of a long paste.
+    /// Returns whether a draft shows the text: all of it, a large part, or the label of a long paste.
     pub fn shown_by(&self, draft: &str) -> bool {
         if draft.is_empty() {
             return false;
@@ -54,17 +52,17 @@ impl Recognised {
         marked || paragraphs || (seen.len() >= PART && self.essence.contains(&seen))
     }
 
-    /// Whether this is the label of a long paste, of whatever text.
+    /// Returns whether a draft is the label of a long paste, of any text.
     pub fn is_label(&self, draft: &str) -> bool {
         self.pasted.as_ref().is_some_and(|pasted| pasted.is_match(draft.trim()))
     }
 
-    /// Whether the text is still among this, maybe with something added to it.
+    /// Returns whether the draft still contains the text, perhaps with additions.
     pub(super) fn is_in(&self, draft: &str) -> bool {
         self.shown_by(draft) || (!self.essence.is_empty() && essence(draft).contains(&self.essence))
     }
 
-    /// Whether this is the text, or the label of it, followed by `mark`; `before` is what stood there without it.
+    /// Returns whether the draft is the text, or its label, followed by `mark`; `before` is the draft without the mark.
     pub(super) fn is_followed_by(&self, mark: &str, draft: &str, before: &str) -> bool {
         let seen = essence(draft);
         let Some(rest) = seen.strip_suffix(mark).filter(|rest| !rest.is_empty() && seen != essence(before)) else {
@@ -74,7 +72,7 @@ impl Recognised {
         label || rest == essence(before) || (rest.len() >= PART && self.essence.ends_with(rest))
     }
 
-    /// Whether an echo in the conversation is of this text. Echoes are often cut short.
+    /// Returns whether an echo in the conversation belongs to this text. Echoes are often cut short.
     pub fn echoed_by(&self, echo: &str) -> bool {
         let seen = essence(echo);
         self.is_label(echo) || (!seen.is_empty() && self.essence.starts_with(&seen))
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_harmless_text_is_typed() {
+    fn control_characters_are_removed_from_typed_text() {
         for (text, cleaned) in [
             ("a\r\nb\rc\n", "a\nb\nc"),
             ("a\x1b[201~rm -rf /\r", "a[201~rm -rf /"),
@@ -99,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_recognised_however_it_is_wrapped() {
+    fn draft_is_recognised_with_any_wrapping() {
         let pasted = Regex::new(r"^\[Pasted text #\d+(?: \+\d+ lines)?\]$").unwrap();
         let long = "Please read the file docs/architecture.md and tell me what it says.";
         for (text, draft, shown) in [

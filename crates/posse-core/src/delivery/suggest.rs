@@ -1,16 +1,16 @@
-//! Which commands answer a question, for hints. A hint names no command that cannot.
+//! The commands that can answer a question, for hints.
 
 use crate::detect::dialog::{Dialog, Meaning};
 use crate::status::WaitingKind;
 
-/// What a person can answer an open question with, besides the keyboard.
+/// The ways in which a person can answer an open question, besides the keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Suggested {
     ApproveOrDeny,
-    /// Accept it. How it is refused is not on the screen.
+    /// Accept it. The screen shows no way to refuse.
     Approve,
     Choose,
-    /// Nothing can be read that a command could choose.
+    /// Nothing readable that a command could choose.
     Keyboard,
 }
 
@@ -29,7 +29,7 @@ impl Suggested {
         }
     }
 
-    /// The commands, for the terminal `called`. `question` follows each.
+    /// Returns the commands for the terminal `called`, each followed by `question`.
     pub fn commands(self, called: &str, question: &str) -> String {
         match self {
             Self::ApproveOrDeny => {

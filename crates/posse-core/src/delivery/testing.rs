@@ -9,7 +9,7 @@ use crate::status::{Claim, Status, StatusKind, WaitingKind};
 pub(super) use crate::testing::at;
 use crate::time::{Mono, Wall};
 
-/// A screen, and what is believed of it.
+/// A screen, and the beliefs about it.
 #[derive(Clone, Debug)]
 pub(super) struct Screen {
     pub(super) reading: Reading,
@@ -50,7 +50,7 @@ fn screen(status: StatusKind, draft: Option<&str>, dialog: Option<Dialog>) -> Sc
     Screen { reading, status, about_to_ask: false, echo: None, cursor_row: None, plain: false, printed: 0 }
 }
 
-/// A quiet agent with this in its input field.
+/// Returns a quiet agent with this draft.
 pub(super) fn quiet(draft: &str) -> Screen {
     screen(StatusKind::Completed, Some(draft), None)
 }
@@ -59,7 +59,7 @@ pub(super) fn busy(draft: &str) -> Screen {
     screen(StatusKind::Processing, Some(draft), None)
 }
 
-/// A question. Options are `label` or `label|key`, a `>` before the one under the cursor.
+/// Returns a question. Options are `label` or `label|key`, with `>` before the one under the cursor.
 pub(super) fn asking(id: &str, kind: WaitingKind, options: &[&str]) -> Screen {
     let option = |text: &&str| {
         let (text, selected) = text.strip_prefix('>').map_or((*text, false), |text| (text, true));
@@ -87,7 +87,7 @@ pub(super) fn permission() -> Screen {
     asking("d", WaitingKind::Permission, &[">Yes|1", "No|2"])
 }
 
-/// A question that is only text, and the row with the cursor.
+/// Returns a question that is only text, with the row of the cursor.
 pub(super) fn asking_in_text(row: &str) -> Screen {
     screen(StatusKind::WaitingUserAnswer, None, None).with(|screen| {
         screen.reading.waiting_kind = Some(WaitingKind::Permission);
@@ -120,7 +120,7 @@ impl Ev {
     }
 }
 
-/// An event by its name. `[TEXT]` is a quiet agent with this in its input field.
+/// Parses the name of an event. `[TEXT]` is a quiet agent with this draft.
 pub(super) fn event(name: &str) -> Ev {
     let draft = |name: &str| name.strip_prefix('[')?.strip_suffix(']').map(str::to_owned);
     match name.split_once(' ').unwrap_or((name, "")) {
@@ -136,8 +136,8 @@ pub(super) fn event(name: &str) -> Ev {
     }
 }
 
-/// Plays a script: steps `MILLISECOND EVENT > EFFECTS` with `;` between them. Without `>` nothing is done. `handle` gives the
-/// effects in words, and the next deadline.
+/// Plays a script: steps `MILLISECOND EVENT > EFFECTS`, separated by `;`. Without `>` no effect is expected. `handle`
+/// returns the effects as text, and the next deadline.
 pub(super) fn play(
     script: &str,
     named: &[(&str, Ev)],
@@ -154,7 +154,7 @@ pub(super) fn play(
     }
 }
 
-/// Effects in one line.
+/// Formats effects in one line.
 pub(super) fn words<T: Debug>(effects: &[Effect<T>]) -> String {
     let word = |effect: &Effect<T>| match effect {
         Effect::Type { bytes, .. } => typed(bytes),

@@ -1,4 +1,4 @@
-//! What a message means while a question is open.
+//! The meaning of a message while a question is open.
 
 use super::decision::{Decision, NotAnswered, Wish};
 use crate::audit::By;
@@ -6,16 +6,16 @@ use crate::detect::{Reading, dialog};
 use crate::status::StatusKind;
 use crate::time::Mono;
 
-/// What is to be done with a message.
+/// The treatment of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meant {
     Prompt,
     Answer(Decision),
-    /// A question is open, and this does not answer it. Nothing is typed.
+    /// A question is open, and the message does not answer it. Nothing is typed.
     Refused(NotAnswered),
 }
 
-/// The question that is open, by name. A question that is only text is known by its row.
+/// Returns the name of the open question. A question that is only text is named by its row.
 pub fn question(reading: &Reading) -> Option<String> {
     match &reading.dialog {
         Some(dialog) => Some(dialog.id.clone()),
@@ -26,8 +26,8 @@ pub fn question(reading: &Reading) -> Option<String> {
     }
 }
 
-/// What others call the open question: the id of a dialog, and one made in the same way for a question that is only text.
-/// What that is about stands in the rows around it, the last ones of the screen.
+/// Returns the public id of the open question: the id of a dialog, or an equivalent one for a question that is only
+/// text. Its subject is in the rows around it, the last ones of the screen.
 pub fn identity(reading: &Reading, tail: &[String]) -> Option<String> {
     match &reading.dialog {
         Some(dialog) => Some(dialog.id.clone()),
@@ -35,17 +35,17 @@ pub fn identity(reading: &Reading, tail: &[String]) -> Option<String> {
     }
 }
 
-/// The question on the screen, followed from look to look: since when it is there, and whether it was answered in vain.
+/// The question on the screen, followed across looks: since when it is there, and the failed answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Showing {
     pub question: String,
     pub since: Mono,
-    /// How often an answering key was pressed in vain. It may still be unread.
+    /// The number of answering keys without effect. They may still be unread.
     pub presses: u32,
 }
 
 impl Showing {
-    /// Takes in a look. A question that was away for a moment is a new one.
+    /// Processes a look. A question that disappeared for a moment is a new one.
     pub fn follow(showing: &mut Option<Showing>, reading: &Reading, now: Mono) {
         let question = question(reading);
         if showing.as_ref().map(|showing| &showing.question) != question.as_ref() {
@@ -53,7 +53,7 @@ impl Showing {
         }
     }
 
-    /// Adds to a decision what is known of its question.
+    /// Adds the known facts about its question to a decision.
     pub fn complete(showing: Option<&Showing>, decision: &mut Decision) {
         if let Some(showing) = showing.filter(|showing| showing.question == decision.question) {
             decision.since = Some(showing.since);
@@ -61,7 +61,7 @@ impl Showing {
         }
     }
 
-    /// An answer is over that pressed its key so often.
+    /// Records that an answer has ended after this many presses.
     pub fn answered(showing: &mut Option<Showing>, decision: &Decision, presses: u32) {
         if let Some(showing) = showing.as_mut().filter(|showing| showing.question == decision.question) {
             showing.presses += presses;
@@ -69,9 +69,9 @@ impl Showing {
     }
 }
 
-/// `y` while a question is open means: accept it, as the seeds have it. `n` means: refuse it; that never allows anything,
-/// and has no other meaning. All other text is refused: typed into a dialog it would be lost, and its Enter would accept the
-/// highlighted option. A bare `y` names no question, so it counts as the answer of a run.
+/// Translates a message while a question is open. `y` accepts, as in the seeds; `n` refuses and never allows anything.
+/// All other text is refused: in a dialog it would be lost, and its Enter would accept the highlighted option. A bare
+/// `y` names no question, so it counts as the answer of a run.
 pub fn translate(message: &str, reading: &Reading) -> Meant {
     let Some(question) = question(reading) else {
         return match reading.status {
@@ -98,7 +98,7 @@ mod tests {
     use crate::status::WaitingKind;
 
     #[test]
-    fn what_a_question_is_called() {
+    fn question_is_named_by_its_dialog_or_its_row() {
         let dialog = asking("3f2a90d1c4e5b677", WaitingKind::Permission, &["Yes", "No"]).reading;
         assert_eq!(identity(&dialog, &["anything".into()]).as_deref(), Some("3f2a90d1c4e5b677"));
         let text = asking_in_text("Allow? [y/n]").reading;
@@ -108,9 +108,8 @@ mod tests {
         assert_ne!(one, other);
     }
 
-    /// Whoever typed at a question compares what is showing now with what was showing then.
     #[test]
-    fn a_question_that_was_answered_in_vain_is_not_as_it_was() {
+    fn failed_answer_changes_the_followed_question() {
         let reading = asking("a", WaitingKind::Permission, &["Yes", "No"]).reading;
         let mut showing = None;
         Showing::follow(&mut showing, &reading, at(0));

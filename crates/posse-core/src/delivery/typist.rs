@@ -1,9 +1,9 @@
-//! Numbers what is typed and remembers whether the terminal has taken it.
+//! Numbers typed keys and remembers whether the terminal has taken them.
 
 use super::Effect;
 use crate::time::Mono;
 
-/// Tells the keys of one machine apart. Counts from 0, in the order in which they are typed.
+/// Identifies a key of one machine. Counts from 0, in the order of typing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub u64);
 
@@ -26,7 +26,7 @@ impl Typist {
         self.pending && id.0 + 1 == self.next
     }
 
-    /// Whether this was the key being waited for.
+    /// Records that a key was typed. Returns whether it was the awaited one.
     pub(super) fn typed(&mut self, id: KeyId, now: Mono) -> bool {
         let last = self.is_last(id);
         if last {
@@ -40,7 +40,7 @@ impl Typist {
         self.is_last(id)
     }
 
-    /// When the terminal took the last key. `None` while one is on its way.
+    /// Returns the time at which the terminal took the last key, or `None` while a key is on its way.
     pub(super) fn taken(self) -> Option<Mono> {
         (!self.pending).then_some(self.taken)
     }

@@ -1,10 +1,11 @@
-//! The last answer of the agent, taken out of the text above its input field.
+//! Extracts the agent's last answer from the text above its input field.
 
 use super::compile::Detector;
 use super::rules::AnswerRule;
 
 impl Detector {
-    /// The last answer in lines without escapes: history first, then the screen. The first rule that finds one decides.
+    /// Returns the last answer, by the first rule with a match. `lines` are without escapes: history first, then the
+    /// screen.
     pub fn last_answer(&self, lines: &[String]) -> Option<String> {
         let lines = self.without_scrollbar(lines);
         self.rules.answer.iter().find_map(|rule| rule.find(&lines))
@@ -19,7 +20,7 @@ impl AnswerRule {
         let mut answer = String::new();
         let mut ended = false;
         for (nth, line) in std::iter::once(first).chain(rest.iter().map(String::as_str)).enumerate() {
-            // The row of the marker is always kept; only a prompt can stand behind the answer on one row.
+            // The row of the marker is always kept; only a prompt can follow the answer on one row.
             let stop = self.stop.as_ref().filter(|_| nth > 0 || self.needs_stop).and_then(|stop| stop.find(line));
             let text = stop.as_ref().map_or(line, |stop| if self.needs_stop { &line[..stop.start] } else { "" });
             let text = if nth == 0 { text.trim_start() } else { self.without_indent(text) };
@@ -37,7 +38,7 @@ impl AnswerRule {
         (!answer.is_empty()).then(|| answer.to_owned())
     }
 
-    /// The last marker that is not one of a tool. Whether it is one may show only in the row below.
+    /// Returns the last marker that does not belong to a tool, which only the row below may show.
     fn start(&self, lines: &[String]) -> Option<usize> {
         let end = match &self.followed_by {
             Some(pattern) => lines.iter().rposition(|line| pattern.is_match(line))?,
@@ -56,7 +57,7 @@ impl AnswerRule {
     }
 }
 
-/// What comes after the first paragraph.
+/// Returns the lines after the first paragraph.
 fn after_paragraph(lines: &[String]) -> &[String] {
     let filled = |line: &String| !line.trim().is_empty();
     let start = lines.iter().position(filled).unwrap_or(lines.len());

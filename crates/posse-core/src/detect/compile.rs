@@ -1,4 +1,4 @@
-//! Rules made ready: patterns compiled once, names resolved, examples checked.
+//! Compiles rules: patterns are compiled once, names resolved, examples checked.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::layout::Region;
 use super::rules::{AnswerRule, DialogRules, Layout, Rule, Rules, ToolRule};
 use crate::status::StatusKind;
 
-/// Why rules cannot be used. The message names the rule.
+/// The reason why rules cannot be used. The message names the rule.
 #[derive(Debug, thiserror::Error)]
 pub enum BadRules {
     #[error("{place}: {pattern:?} is not a regular expression: {error}")]
@@ -32,16 +32,16 @@ pub enum BadRules {
     MenuIsReady { id: String, status: StatusKind, screen: String },
 }
 
-/// Room for the automaton of all patterns of an agent. With too little it is thrown away and made again and again.
+/// The memory for the automaton of all patterns of an agent. With too little it is discarded and rebuilt repeatedly.
 const DFA_BYTES: usize = 8 << 20;
 
-/// A pattern as written: a regular expression, or `@NAME` for a named one. It matches where any of its expressions does.
+/// A pattern as written: a regular expression, or `@NAME` for a named one, which may have alternatives.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct Pattern {
     pub(super) text: String,
     expressions: Vec<Regex>,
-    /// The indices of the expressions in the set of those that rows are matched against.
+    /// Indices of its expressions in the set that rows are matched against.
     pub(super) in_set: Vec<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Pattern {
     }
 }
 
-/// Reads screens of one agent. Made once, shared by all its terminals.
+/// Reads screens of one agent. Created once, shared by all its terminals.
 #[derive(Debug)]
 pub struct Detector {
     pub(super) rules: Rules,
@@ -82,7 +82,7 @@ struct Collector<'r> {
 }
 
 impl Collector<'_> {
-    /// Compiles patterns. `for_rows`: rows are matched against them, all at once.
+    /// Compiles patterns. With `for_rows`, rows are matched against all of them at once.
     fn add<'p>(
         &mut self,
         place: &str,
@@ -106,10 +106,10 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// The expressions that a pattern stands for.
+    /// Returns the expressions that a pattern stands for.
     ///
-    /// Where a word ends is decided by ASCII letters only. With those of all scripts every row that is not ASCII, as rows
-    /// with borders are, is matched about fifty times slower.
+    /// Word boundaries are ASCII only. With Unicode boundaries, rows with non-ASCII characters such as borders match
+    /// about fifty times slower.
     fn expressions(&self, place: &str, pattern: &str) -> Result<Vec<String>, BadRules> {
         let fast = |text: &str| text.replace(r"\b", r"(?-u:\b)");
         let Some(name) = pattern.strip_prefix('@') else { return Ok(vec![fast(pattern)]) };
@@ -165,7 +165,7 @@ fn compiled(place: &str, pattern: &str) -> Result<Regex, BadRules> {
 }
 
 impl Detector {
-    /// `classifiers` finds decisions that are written in code, by name.
+    /// Compiles rules. `classifiers` finds decisions written in code by their name.
     pub fn new(mut rules: Rules, classifiers: impl Fn(&str) -> Option<Classifier>) -> Result<Self, BadRules> {
         let named = std::mem::take(&mut rules.patterns);
         let mut collector = Collector { named: &named, set: Vec::new() };
@@ -203,7 +203,7 @@ impl Detector {
         Ok(detector)
     }
 
-    /// Whether the input field of this agent is known. Without it nothing can be proven about what was typed.
+    /// Returns whether the input field of this agent is known. Without it nothing can be proven about typed text.
     pub fn has_composer(&self) -> bool {
         self.rules.layout.composer.is_some()
     }
@@ -232,8 +232,8 @@ impl Detector {
         Ok(())
     }
 
-    /// A menu in the place of the input field is never a screen that waits for a prompt. Looks at every example with a
-    /// menu, and at menus made of the characters that mark a cursor.
+    /// Checks that a menu in place of the input field is never read as a screen that waits for a prompt. Tries every
+    /// example with a menu, and menus made of the cursor characters.
     fn check_menus(&self) -> Result<(), BadRules> {
         let rules = self.rules.rules.iter();
         let mut screens: Vec<String> = rules

@@ -1,5 +1,5 @@
-//! Dialogs: a menu with a cursor on one of its options, and what it asks. Which option allows, which allows more than it
-//! should and which refuses is read from the labels, never from the position.
+//! Dialogs: a menu with a cursor on one of its options, and its question. The meaning of an option (allow once, allow
+//! more, refuse) is read from its label, never from its position.
 
 use std::ops::Range;
 
@@ -12,23 +12,23 @@ use super::option_row;
 use crate::question::{QuestionEvidence, QuestionReport, stands_for_others};
 use crate::status::WaitingKind;
 
-/// How far above a menu without a frame its dialog may reach.
+/// The maximum number of rows of a dialog above a menu without a frame.
 const REACH: usize = 30;
-/// A dialog that was cut off at the top fills the screen; below it there is at most this much room.
+/// A dialog that was cut off at the top fills the screen, with at most this many rows below it.
 const ROOM_BELOW: usize = 3;
-/// How far the labels of numbered options may stand from each other. Claude Code 2.1.120 with 40 columns draws
-/// ` ❯ 1. Yes` above `  2.Yes, and don't ask again for`.
+/// The maximum distance between the columns of numbered labels. Claude Code 2.1.120 with 40 columns draws ` ❯ 1. Yes`
+/// above `  2.Yes, and don't ask again for`.
 const AWRY: usize = 2;
-/// How many rows one option may take, with its description.
+/// The maximum number of rows of one option and its description.
 const OPTION_ROWS: usize = 8;
 
-/// The options of a menu and where they are.
+/// The options of a menu and their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Menu {
     pub rows: Range<usize>,
-    /// From the frame down to the first option.
+    /// The rows from the frame down to the first option.
     pub above: Range<usize>,
-    /// Its top has scrolled off: it has a frame, and the frame is not on the screen.
+    /// The top has scrolled off: the dialog has a frame, which is not on the screen.
     pub cut: bool,
     pub options: Vec<Choice>,
 }
@@ -40,14 +40,14 @@ pub struct Choice {
     pub selected: bool,
 }
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = OptionMeaning)]
 pub enum Meaning {
-    /// Allows this once.
+    /// Allows the action once.
     Accept,
-    /// Allows more than this once.
+    /// Allows more than this one action.
     Widen,
     Deny,
     #[default]
@@ -59,43 +59,43 @@ pub enum Meaning {
 pub struct Choosable {
     pub label: String,
     pub meaning: Meaning,
-    /// The key that chooses it at once; without one it is reached by the arrow keys.
+    /// The key that chooses the option at once; without one the arrow keys select it.
     pub key: Option<String>,
-    /// The key is only typed; Enter must follow once it is seen.
+    /// The key is only typed; Enter must follow when it is visible.
     pub then_enter: bool,
-    /// Whether the cursor is on it.
+    /// True if the cursor is on the option.
     pub selected: bool,
 }
 
 /// A question on the screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Dialog {
-    /// The same for the same question, wherever the cursor is. Another question has another one.
+    /// Identifies the question, independent of the cursor.
     pub id: String,
     pub kind: WaitingKind,
     pub title: String,
     pub question: String,
-    /// What it is about, as shown.
+    /// The subject of the question, as shown.
     pub detail: Vec<String>,
     pub tool: Option<String>,
     /// The command or the path.
     pub subject: Option<String>,
-    /// The model's own words about it, where the screen keeps them apart.
+    /// The model's own words about it, if the screen shows them separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
     pub options: Vec<Choosable>,
-    /// The screen visibly shows only a part of it.
+    /// The screen visibly shows only a part of the question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// What the agent reports about it.
+    /// The agent's report of this question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Box<QuestionReport>>,
-    /// How the report and the screen compare.
+    /// The result of comparing the report with the screen.
     pub evidence: QuestionEvidence,
 }
 
 impl Dialog {
-    /// The one option that allows this once. `None` if there is none, or more than one.
+    /// Returns the option that allows the action once, unless there are several.
     pub fn accepting(&self) -> Option<usize> {
         self.only(Meaning::Accept)
     }
@@ -104,8 +104,7 @@ impl Dialog {
         self.only(Meaning::Deny)
     }
 
-    /// Whether the dialog names a tool and nothing that the tool would do. opencode draws the frame of a question and fills
-    /// in the command later.
+    /// Returns whether the dialog has a tool but no subject. opencode draws the frame of a question before the command.
     pub fn is_half_drawn(&self) -> bool {
         self.tool.is_some() && self.subject.is_none()
     }
@@ -120,7 +119,7 @@ impl Dialog {
     }
 }
 
-/// The lowest menu at or below `from`.
+/// Returns the lowest menu at or below `from`.
 pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Option<Menu> {
     let rules = &detector.rules.dialog;
     (from..sight.len()).rev().find_map(|row| {
@@ -137,7 +136,7 @@ pub(super) fn menu(detector: &Detector, sight: &Sight<'_>, from: usize) -> Optio
     })
 }
 
-/// The options one below the other, if the cursor is on this one, or if it is the first of those without a cursor.
+/// Reads options in adjacent rows, if `row` has the cursor, or is the first option of a menu without a cursor.
 fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options> {
     let rules = &detector.rules;
     let marked = sight.hit(row, &rules.dialog.cursor);
@@ -153,8 +152,8 @@ fn column(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Options>
     }
 }
 
-/// A row taken apart: the mark, the number, the label, the column where the label begins, and where it would begin if
-/// there were a space after the number, as in the other rows.
+/// The parts of an option's row: the mark, the number, the label, the label's column, and the column it would have with
+/// a space after the number, as in the other rows.
 struct Line {
     choice: Choice,
     indent: usize,
@@ -170,7 +169,7 @@ fn line(detector: &Detector, row: &str) -> Option<Line> {
     let (start, _) = rest.peek().copied()?;
     let text = row[start..].trim_end_matches(|c: char| is_space(c) || matches!(c, '│' | '┃'));
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    // Where it is narrow Claude Code leaves out the space after the number of a label that needs two rows.
+    // On narrow screens Claude Code omits the space after the number of a label that needs two rows.
     let follows = |rest: &str| rest.starts_with(|c: char| c == ' ' || c.is_uppercase());
     let number = text[..digits].parse().ok().filter(|_| text[digits..].strip_prefix('.').is_some_and(follows));
     let label = if number.is_some() { text[digits + 1..].trim_start() } else { text };
@@ -202,7 +201,7 @@ fn numbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line, num
     (starts.len() >= 2).then(|| collect(detector, sight, &starts))
 }
 
-/// Options without numbers stand in adjacent rows, their labels in one column.
+/// Reads options without numbers: they stand in adjacent rows, with their labels in one column.
 fn unnumbered(detector: &Detector, sight: &Sight<'_>, row: usize, here: &Line) -> Option<Options> {
     let is_option = |at: usize| {
         line(detector, sight.row(at)).is_some_and(|line| line.column == here.column && !line.choice.selected)
@@ -219,7 +218,7 @@ fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize]) -> Options 
         let limit = starts.get(nth + 1).copied().unwrap_or_else(|| sight.len().min(start + OPTION_ROWS));
         let Line { mut choice, indent, .. } = line(detector, sight.row(*start))?;
         end = start + 1;
-        // What is indented as far as the label belongs to it: a long label that was wrapped, or a description.
+        // Rows indented as far as the label belong to it: a wrapped label, or a description.
         for at in start + 1..limit {
             match line(detector, sight.row(at)) {
                 Some(more) if more.indent >= indent && !more.choice.selected && more.choice.number.is_none() => {
@@ -236,14 +235,14 @@ fn collect(detector: &Detector, sight: &Sight<'_>, starts: &[usize]) -> Options 
     (starts[0], end, options)
 }
 
-/// How many rows above a question in text tell what it is about.
+/// The number of rows above a question in text that describe its subject.
 const TEXT_REACH: usize = 10;
 
-/// A question that is a row of text. The rows above it tell it from the same question about something else.
+/// Reads a question that is a row of text. The rows above distinguish it from the same question about something else.
 pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind: WaitingKind) -> Option<Dialog> {
     let rules = &detector.rules.dialog;
     let asked = rules.text.iter().find(|asked| sight.hit(row, [&asked.row]))?;
-    // Where dialogs begin with their question, nothing above it belongs to it.
+    // If dialogs start with their question, nothing above belongs to it.
     let reach = if sight.hit(row, &rules.start) { row } else { row.saturating_sub(TEXT_REACH) };
     let above = (reach..row).map(|row| sight.row(row).trim().to_owned());
     let detail: Vec<String> = above.filter(|text| !text.is_empty()).collect();
@@ -255,14 +254,14 @@ pub(super) fn read_text(detector: &Detector, sight: &Sight<'_>, row: usize, kind
         selected: false,
     });
     let options: Vec<Choosable> = options.collect();
-    // What stands behind it may be an answer being typed.
+    // The text after the question may be an answer being typed.
     let end = asked.row.find(sight.row(row)).map_or(sight.row(row).len(), |found| found.end);
     let title = inside(&sight.row(row)[..end]).to_owned();
     let id = identity(&title, "", &detail, &options);
     Some(Dialog { id, kind, question: title.clone(), title, detail, options, ..Dialog::default() })
 }
 
-/// The dialog around a menu.
+/// Reads the dialog around a menu.
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: WaitingKind) -> Option<Dialog> {
     let menu = found.menu.as_ref()?;
     let rules = &detector.rules.dialog;
@@ -289,7 +288,6 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, found: &Found, kind: 
     Some(Dialog { cut: cut || dialog.is_half_drawn(), ..dialog })
 }
 
-/// A row without its borders.
 fn inside(row: &str) -> &str {
     row.trim_matches(|c: char| c.is_whitespace() || matches!(c, '│' | '┃'))
 }
@@ -297,7 +295,7 @@ fn inside(row: &str) -> &str {
 type Subject = (Option<String>, Option<String>, Option<String>);
 
 impl Detector {
-    /// The tool, the command or path, and the model's words.
+    /// Returns the tool, the command or path, and the model's words.
     fn subject(&self, sight: &Sight<'_>, rows: &[usize], detail: &[String], menu: &Menu) -> Subject {
         for rule in &self.rules.dialog.tool {
             let Some(_) = rows.iter().find(|row| rule.row.is_match(sight.row(**row))) else { continue };
@@ -305,7 +303,7 @@ impl Detector {
                 let capture =
                     |row: &usize| Some(pattern.captures(sight.row(*row))?.name("subject")?.as_str().trim().to_owned());
                 let (at, first) = rows.iter().enumerate().find_map(|(at, row)| Some((at, capture(row)?)))?;
-                // A long one goes on in the rows right below.
+                // A long subject continues in the rows right below.
                 let more = rows[at..].windows(2).take_while(|two| two[1] == two[0] + 1);
                 let more = more.map(|two| inside(sight.row(two[1])).to_owned());
                 Some(std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n"))
@@ -317,8 +315,8 @@ impl Detector {
         (None, None, None)
     }
 
-    /// What stands between two fences, and what stands between the title and the first. With more fences than two some
-    /// are part of the text, and nobody can tell which.
+    /// Returns the text between two fences, and the text between the title and the first fence. More than two fences
+    /// are ambiguous, because some are part of the text.
     fn fenced(&self, sight: &Sight<'_>, rows: &[usize], menu: &Menu) -> (Option<String>, Option<String>) {
         let is_fence = |row: &usize| sight.hit(*row, &self.rules.dialog.fence);
         let fences: Vec<usize> = menu.above.clone().filter(is_fence).collect();
@@ -353,12 +351,12 @@ impl Detector {
     }
 }
 
-/// As much of a question's id as people need to name it: another question begins alike once in 65,536 times.
+/// Returns the part of a question's id that people need to name it: other ids start alike once in 65,536 times.
 pub fn short(id: &str) -> &str {
     id.get(..4).unwrap_or(id)
 }
 
-/// FNV-1a over what is asked. It need not resist an attacker, only tell two questions apart.
+/// Hashes a question with FNV-1a. The hash need not resist an attacker, only distinguish questions.
 pub(crate) fn identity(title: &str, question: &str, detail: &[String], options: &[Choosable]) -> String {
     let texts = [title, question].into_iter().chain(detail.iter().map(String::as_str));
     let texts = texts.chain(options.iter().map(|option| option.label.as_str()));

@@ -12,25 +12,25 @@ use super::{Evidence, Look, Reading, dialog};
 use crate::screen::Painted;
 use crate::status::{StatusKind, WaitingKind};
 
-/// Which patterns match one row, a bit each.
+/// The patterns that match one row, one bit each.
 type Hits = Box<[u64]>;
 
-/// What was matched last time, by row: a row that has not changed is not matched again.
+/// The matches of the last look, by row: an unchanged row is not matched again.
 #[derive(Clone, Debug, Default)]
 pub struct Memo {
     rows: Vec<(String, Hits)>,
 }
 
-/// Rows with the patterns they match.
+/// Rows with their matching patterns.
 pub struct Sight<'a> {
     detector: &'a Detector,
     rows: &'a [(String, Hits)],
-    /// How many rows the terminal has, blank ones at the end included.
+    /// The number of rows of the terminal, including blank ones at the end.
     pub(super) height: usize,
     pub(super) colours: Option<&'a dyn Painted>,
 }
 
-/// What a rule or a classifier says, and on which row.
+/// The decision of a rule or a classifier, and its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
     pub status: Option<StatusKind>,
@@ -38,19 +38,19 @@ pub struct Decided {
     pub row: Option<usize>,
 }
 
-/// A decision written in code, where rules do not fit. Patterns stay in the rules; it finds them by name.
+/// A decision written in code, for cases that do not fit into rules. Its patterns stay in the rules.
 pub type Classifier = fn(&Sight<'_>, &Found) -> Option<Decided>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub rule: String,
     pub held: bool,
-    /// Where it held, or why not.
+    /// The matching row, or the reason for a miss.
     pub because: String,
     pub why: String,
 }
 
-/// A reading, and how every rule fared.
+/// A reading, and the result of every rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
     pub reading: Reading,
@@ -82,7 +82,7 @@ impl<'a> Sight<'a> {
         rows.rev().find(|row| self.matches(*row, name))
     }
 
-    /// Where a named pattern first matches in a text of several rows.
+    /// Returns the first match of a named pattern in a text of several rows.
     pub fn find_in(&self, text: &str, name: &str) -> Option<Range<usize>> {
         self.detector.names.get(name)?.find(text)
     }
@@ -104,7 +104,7 @@ impl<'a> Sight<'a> {
     }
 }
 
-/// Why a rule does not hold. Formatted only for `explain`, because every look tries most rules in vain.
+/// The reason why a rule does not match. Formatted only for `explain`, because most rules miss on every look.
 #[derive(Debug, thiserror::Error)]
 enum RuleMiss<'s> {
     #[error("{0}")]
@@ -124,7 +124,7 @@ enum RuleMiss<'s> {
 }
 
 impl Detector {
-    /// The rows of the last look, without those below an open dialog.
+    /// Returns the rows of the last look, without those below an open dialog.
     fn sight<'a>(&'a self, memo: &'a Memo, height: usize, colours: Option<&'a dyn Painted>) -> Sight<'a> {
         let mut sight = Sight { detector: self, rows: &memo.rows, height, colours };
         if let Some(end) = self.end_of_dialog_above_composer(&sight) {
@@ -145,7 +145,7 @@ impl Detector {
         self.nothing(&sight, &found)
     }
 
-    /// The last prompt of the user in the conversation, as it was shown in the last look.
+    /// Returns the last prompt of the user in the conversation, as shown in the last look.
     pub fn last_prompt(&self, memo: &Memo) -> Option<String> {
         let sight = self.sight(memo, memo.rows.len(), None);
         let found = self.find(&sight);
@@ -154,7 +154,7 @@ impl Detector {
         let row = sight.last(0..end, &self.rules.layout.prompt_echo)?;
         let first = sight.row(row);
         let mut text = first[first.chars().next()?.len_utf8()..].trim().to_owned();
-        // Further lines of it are indented and go on to the first blank row.
+        // Its further lines are indented and end at the first blank row.
         for more in (row + 1..end).map(|row| sight.row(row)).take_while(|row| row.starts_with("  ")) {
             text.push('\n');
             text.push_str(more.trim());
@@ -162,8 +162,8 @@ impl Detector {
         Some(text)
     }
 
-    /// Whether the last look showed a menu in the place of the input field, or one with numbers below it. What opens beside
-    /// the input field while a command is typed has no numbers.
+    /// Returns whether the last look showed a menu in place of the input field, or one with numbers below it.
+    /// Completion lists near the input field have no numbers.
     pub(super) fn shows_menu(&self, memo: &Memo) -> bool {
         let sight = self.sight(memo, memo.rows.len(), None);
         let found = self.find(&sight);
@@ -171,8 +171,8 @@ impl Detector {
         found.menu.as_ref().is_some_and(|menu| found.composer.is_none() || numbered(menu))
     }
 
-    /// What stands behind the mark of an input field that is nothing but a row of text, up to the cursor. `None`: the
-    /// cursor is not in one, or this agent has none.
+    /// Returns the text after the mark of an input field that is only a row of text, up to the cursor. `None` if the
+    /// cursor is not in such a row, or the agent has none.
     pub fn plain_draft(&self, rows: &[String], cursor: usize) -> Option<String> {
         let plain = self.rules.layout.plain.as_ref()?;
         let filled = |row: &usize| rows.get(*row).is_some_and(|row| !row.trim().is_empty());
@@ -181,7 +181,7 @@ impl Detector {
         Some(text[text.chars().next()?.len_utf8()..].trim().to_owned())
     }
 
-    /// The same, with everything that was tried.
+    /// Like `read`, with every rule that was tried.
     pub fn explain(&self, look: Look<'_>, memo: &mut Memo) -> Explanation {
         self.match_rows(look, memo);
         let sight = self.sight(memo, look.rows.len(), look.colours);
@@ -292,7 +292,7 @@ impl Detector {
     }
 }
 
-/// The row on which the conditions of a rule hold, where they need one.
+/// Returns the row on which the conditions of a rule match, if they need one.
 fn holds_in<'s>(rule: &'s Rule, rows: Range<usize>, sight: &Sight<'s>) -> Result<Option<usize>, RuleMiss<'s>> {
     let Rule { any, all, none, except, somewhere, stale_if_followed_by, right_below, .. } = rule;
     let counts = |row: &usize, patterns: &[Pattern]| sight.hit(*row, patterns) && !sight.hit(*row, except);
@@ -333,7 +333,7 @@ fn evidence(rule: &Rule, held: &Decided, look: &Look<'_>, sight: &Sight<'_>) -> 
     Some(Evidence { row: held.row, text: text.trim_end().to_owned() })
 }
 
-/// The input field and what is below it do not count: people type there, and clocks tick there.
+/// Digests the conversation. Excludes the input field and the rows below it, where people type and clocks change.
 fn content(sight: &Sight<'_>, found: &Found) -> u64 {
     let end = found.composer.as_ref().map_or(sight.len(), |composer| composer.above);
     let mut hasher = DefaultHasher::new();

@@ -1,5 +1,5 @@
-//! Where things are on a screen: the input field, the conversation above it, the last turn, a menu. Found once per
-//! look; rules then speak of regions instead of rows.
+//! Finds the parts of a screen once per look: the input field, the conversation above it, the last turn, a menu. Rules
+//! then refer to regions instead of rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,17 +19,17 @@ pub struct Found {
     pub turn: usize,
 }
 
-/// The input field: its rows, frame not included.
+/// The input field. Its rows exclude the frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Composer {
     pub rows: Range<usize>,
     /// The first row below it, frame included.
     pub below: usize,
-    /// Where the conversation ends: the first row of a list that completes the draft, or of the input field.
+    /// The end of the conversation: the first row of a list that completes the draft, or of the input field.
     pub above: usize,
 }
 
-/// The rows a rule looks at.
+/// The rows that a rule applies to.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Region {
@@ -37,7 +37,7 @@ pub enum Region {
     Screen,
     /// `tail:N`: the last N rows.
     Tail(usize),
-    /// `footer:N`: the last N filled rows.
+    /// `footer:N`: the last N non-blank rows.
     Footer(usize),
     /// Above the input field.
     Conversation,
@@ -46,7 +46,7 @@ pub enum Region {
     BelowComposer,
     Menu,
     AboveMenu,
-    /// From its frame to the end of the screen.
+    /// The rows from the dialog's frame to the end of the screen.
     Dialog,
     /// `after:PATTERN_NAME`.
     After(Pattern),
@@ -94,8 +94,8 @@ impl Detector {
         Found { composer, menu, turn }
     }
 
-    /// The row after the dialog that is open above the input field, if one is. Claude Code 2.1.140 keeps its spinner and its
-    /// input field below the question of an MCP tool. What the agent writes never begins with a frame in the first column.
+    /// Returns the row after a dialog that is open above the input field. Claude Code 2.1.140 keeps its spinner and its
+    /// input field below the question of an MCP tool. The agent's own text never starts with a frame in column 0.
     pub(super) fn end_of_dialog_above_composer(&self, sight: &Sight<'_>) -> Option<usize> {
         let rules = &self.rules.dialog;
         let footer = rules.footer.as_ref()?;
@@ -108,14 +108,14 @@ impl Detector {
         (sight.row(frame).starts_with(['─', '▔']) && dialog.rows.start < last).then_some(last + 1)
     }
 
-    /// The rows without a scrollbar at their end: a run of rows that all end in its track or its thumb.
+    /// Returns the rows without a scrollbar at their end: a run of rows that all end in its track or thumb.
     pub(super) fn without_scrollbar<'a>(&self, rows: &'a [String]) -> Cow<'a, [String]> {
         let mut rows = Cow::Borrowed(rows);
         let mut start = 0;
         while self.rules.layout.scrollbar && start < rows.len() {
             let run = rows[start..].iter().take_while(|row| row.trim_end().ends_with(['│', '█'])).count();
             let thumb = rows[start..start + run].iter().any(|row| row.trim_end().ends_with('█'));
-            // A box has a border there, too, and no thumb.
+            // A box also has a border there, but no thumb.
             if run >= SCROLLED && thumb {
                 for row in &mut rows.to_mut()[start..start + run] {
                     row.truncate(row.trim_end().len());
@@ -128,7 +128,7 @@ impl Detector {
         rows
     }
 
-    /// The rows of a region. `None`: there is no such region on this screen.
+    /// Returns the rows of a region. `None` if this screen has no such region.
     pub(super) fn rows(&self, region: &Region, sight: &Sight<'_>, found: &Found) -> Option<Range<usize>> {
         let end = sight.len();
         let composer = found.composer.as_ref();
@@ -155,7 +155,7 @@ impl Detector {
     }
 }
 
-/// A view that can be scrolled has this many rows at least.
+/// The minimum number of rows of a scrollable view.
 const SCROLLED: usize = 3;
 
 fn composer(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
@@ -177,7 +177,7 @@ fn composer(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
     })
 }
 
-/// A field with a border on its left: the adjacent rows above the one that closes it.
+/// Finds a field with a border on its left: the adjacent rows above the one that closes it.
 fn block(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
     let below = sight.last(0..sight.len(), &layout.frame_below)?;
     let start = (0..below).rev().take_while(|row| sight.hit(*row, &layout.composer)).last()?;
@@ -185,7 +185,7 @@ fn block(layout: &Layout, sight: &Sight<'_>) -> Option<Composer> {
     Some(Composer { rows: start..end, below, above: start })
 }
 
-/// The first row of a list that completes what stands in the input field.
+/// Returns the first row of a list that completes the draft.
 fn list(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> Option<usize> {
     let completion = layout.completion.as_ref()?;
     let draft = draft(layout, sight, composer);
@@ -195,7 +195,7 @@ fn list(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> Option<usize
     if !right_above || !layout.completes.as_ref()?.is_match(&draft) {
         return None;
     }
-    // Nothing of a list but its selected row, and arrows, stands in the first column.
+    // In the first column a list has only its selected row and arrows.
     let selected = (0..start).rev().find(|row| sight.hit(*row, [completion]) || !is_indented(sight.row(*row)))?;
     let first = (0..selected).rev().take_while(|row| filled(*row) && is_indented(sight.row(*row))).last();
     sight.hit(selected, [completion]).then_some(first.unwrap_or(selected))
@@ -205,7 +205,7 @@ fn is_indented(row: &str) -> bool {
     row.starts_with("  ") || row.chars().all(|c| is_blank(c) || matches!(c, '↑' | '↓'))
 }
 
-/// A field without a frame: below it only the rest of the draft and, after a blank row, a footer.
+/// Finds a field without a frame: below it are only the rest of the draft and, after a blank row, a footer.
 fn open(layout: &Layout, sight: &Sight<'_>, row: usize) -> Option<Composer> {
     let Layout { only_below, not_below, .. } = layout;
     let filled = |below: &usize| !sight.row(*below).trim().is_empty();
@@ -215,7 +215,7 @@ fn open(layout: &Layout, sight: &Sight<'_>, row: usize) -> Option<Composer> {
     (footer > row + 1 && alone && !other).then_some(Composer { rows: row..footer, below: footer, above: row })
 }
 
-/// What stands in the input field, without the mark before it, its border and the indentation below it.
+/// Returns the content of the input field, without its mark, border and indentation.
 pub(super) fn draft(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> String {
     let mut draft = String::new();
     for row in composer.rows.clone() {
@@ -234,7 +234,7 @@ pub(super) fn draft(layout: &Layout, sight: &Sight<'_>, composer: &Composer) -> 
     draft.to_owned()
 }
 
-/// Some agents draw their cursor as a space without width.
+/// Returns whether a character is blank. Some agents draw their cursor as a zero-width space.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{200b}'
 }

@@ -1,6 +1,6 @@
-//! Menus whose options stand side by side. Which of them is selected only the colours tell: its ground has the colour of the
-//! border of the dialog. Not "the one that differs from the others": while a selection moves from right to left, for a moment
-//! two are painted as selected and the one that is not would pass for it.
+//! Menus whose options stand side by side. Only colours show the selection: its background has the colour of the
+//! dialog's border. "The option that differs from the others" is no criterion: while a selection moves from right to
+//! left, two options are briefly painted as selected, and the third one would match.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::dialog::Choice;
 use super::engine::Sight;
 use crate::screen::{Colour, Inks};
 
-/// The options in this row, if it is one of options.
+/// Returns the options in this row, if it has any.
 pub(super) fn read(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option<Vec<Choice>> {
     let pattern = detector.rules.dialog.row.iter().find(|pattern| sight.hit(row, [*pattern]))?;
     let text = sight.row(row);
@@ -24,7 +24,7 @@ pub(super) fn read(detector: &Detector, sight: &Sight<'_>, row: usize) -> Option
     (labels.len() >= 2).then(|| choices.collect())
 }
 
-/// The one that is painted as selected, all of it, while nothing of the others is. `None` unless that is certain.
+/// Returns the option that is entirely painted as selected, if no part of the others is.
 fn selected(sight: &Sight<'_>, row: usize, labels: &[Range<usize>]) -> Option<usize> {
     let (text, colours) = (sight.row(row), sight.colours?);
     let border = text.find(|c: char| !c.is_whitespace())?;
@@ -46,7 +46,7 @@ fn selected(sight: &Sight<'_>, row: usize, labels: &[Range<usize>]) -> Option<us
     found
 }
 
-/// The column of a byte of a row. `None` behind characters that may be as wide as two, or as none.
+/// Returns the column of a byte of a row. `None` after characters of uncertain width.
 fn column(text: &str, byte: usize) -> Option<usize> {
     let narrow = |c: char| c.is_ascii() || matches!(c, '│' | '┃');
     text[..byte].chars().all(narrow).then(|| text[..byte].chars().count())
@@ -59,7 +59,7 @@ mod tests {
     use crate::detect::rules::Rules;
     use crate::screen::Painted;
 
-    /// One letter for each cell: its ground. `w` is the colour of the border, `.` the terminal's own.
+    /// One letter per cell for its background: `w` is the colour of the border, `.` the terminal's default.
     struct Paint(&'static str, Colour);
 
     impl Painted for Paint {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certainly_selected_is() {
+    fn option_is_selected_only_if_its_colours_prove_it() {
         for (what, paint, expected) in [
             ("the first", "...wwwwwwwwwwmmmmmmmmmmmmmmmmmmmmmmmm", Some(0)),
             ("padded", "..wwwwwwwwwwwwmmmmmmmmmmmmmmmmmmmmmmmm", Some(0)),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn without_colours_nothing_is_selected() {
+    fn no_option_is_selected_without_colours() {
         let first = "...wwwwwwwwwwmmmmmmmmmmmmmmmmmmmmmmmm";
         for paint in [None, Some(&Paint(first, Colour::Default))] {
             assert!(read_as(ROW, paint).unwrap().iter().all(|(_, selected)| !selected));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_options_has_two_at_least() {
+    fn row_of_options_has_at_least_two() {
         let labels = |row| read_as(row, None).map(|options| options.into_iter().map(|(label, _)| label).collect());
         assert_eq!(labels("┃  Confirm   Cancel  "), Some(vec!["Confirm".to_owned(), "Cancel".to_owned()]));
         assert_eq!(labels("┃  Alone"), None::<Vec<String>>);

@@ -1,5 +1,4 @@
-//! How rules are written down. Unknown keys are errors: a misspelt condition that is silently ignored makes a rule hold
-//! where it must not.
+//! The file format of rules. Unknown keys are errors, because an ignored condition would make a rule match too often.
 
 use std::collections::BTreeMap;
 
@@ -13,93 +12,94 @@ use super::engine::Classifier;
 use super::layout::Region;
 use crate::status::{StatusKind, WaitingKind};
 
-/// Everything that decides how a screen of one agent is read.
+/// The rules that read the screens of one agent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    /// Regular expressions by name. A name may stand for several of which any will do.
+    /// Regular expressions by name. A name may stand for several alternatives.
     #[serde(deserialize_with = "one_or_several")]
     pub patterns: BTreeMap<String, Vec<String>>,
     pub layout: Layout,
     pub dialog: DialogRules,
-    /// Where the last answer of the agent is. The first that finds one decides.
+    /// Rules that find the agent's last answer. The first match decides.
     pub answer: Vec<AnswerRule>,
-    /// In the order in which they are tried.
+    /// In the order of evaluation.
     #[serde(rename = "rule")]
     pub rules: Vec<Rule>,
 }
 
-/// Where things are on the screen.
+/// The positions of the parts of a screen.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Layout {
     /// The row with the input field. With `frame_below` and without `frame_above`: every row of it.
     pub composer: Option<Pattern>,
-    /// A row that looks like it and is not.
+    /// A row that only looks like the input field.
     pub composer_not: Option<Pattern>,
-    /// The row right above it, where it has a frame.
+    /// The row right above a framed input field.
     pub frame_above: Option<Pattern>,
-    /// The row that closes it. What stands between is the draft.
+    /// The row that closes a framed input field. The rows between are the draft.
     pub frame_below: Option<Pattern>,
-    /// Every filled row below it is one of these, where it has no frame. The last paragraph is the footer, the rest draft.
+    /// Allowed non-blank rows below an input field without a frame: the rest of the draft, and a footer as last
+    /// paragraph.
     pub only_below: Option<Pattern>,
-    /// Such a row in the footer means that this is something else, where it has no frame.
+    /// A row in the footer that excludes an input field without a frame.
     pub not_below: Option<Pattern>,
-    /// Rows may end in the bar of a scrolled view. It is cut off before anything is matched.
+    /// Rows may end in the scrollbar of a view. It is removed before matching.
     pub scrollbar: bool,
-    /// How many rows at its end are not the draft: they tell the mode and the model.
+    /// The number of rows at the end of the field that show the mode and the model instead of the draft.
     pub info_rows: usize,
-    /// A row that is an input field without any of this, if the cursor is in it and nothing else goes on.
+    /// A row that is an input field without a layout, if it has the cursor and the agent is quiet.
     pub plain: Option<Pattern>,
-    /// What the input field shows when it is empty.
+    /// The text of an empty input field.
     pub placeholder: Option<Pattern>,
-    /// A draft for which a list of what it may become is drawn right above the input field, one blank row between.
-    /// Everything else stands further above. Such a list is no part of the conversation.
+    /// A draft for which a completion list is drawn above the input field, separated by one blank row. Everything else
+    /// stands further above. The list is not part of the conversation.
     pub completes: Option<Pattern>,
-    /// The selected row of such a list.
+    /// The selected row of a completion list.
     pub completion: Option<Pattern>,
-    /// A prompt of the user in the conversation: the turn is what stands below the last one.
+    /// A prompt of the user in the conversation: the turn starts below the last one.
     pub prompt_echo: Option<Pattern>,
 }
 
-/// How the options of a dialog are written, and which of them mean what.
+/// The appearance of a dialog's options, and their meanings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DialogRules {
     /// The characters that mark the option under the cursor.
     pub cursors: String,
-    /// A row with one of them. Made of `cursors`.
+    /// A row with one of `cursors`, from which it is made.
     #[serde(skip)]
     pub(super) cursor: Option<Pattern>,
-    /// The first option of a numbered menu whose cursor no character marks. Only numbers choose in it.
+    /// The first option of a numbered menu without a cursor character. Only numbers choose in it.
     pub first: Option<Pattern>,
-    /// The row above which a dialog does not reach.
+    /// The row that ends a dialog at its top.
     pub frame: Option<Pattern>,
-    /// The last row of a dialog that may be open above the input field. The rows below it are left out then.
+    /// The last row of a dialog that may be open above the input field. The rows below it are then ignored.
     pub footer: Option<Pattern>,
     /// The rows that may stand between that row and the input field, besides blank ones.
     pub above_composer: Option<Pattern>,
-    /// The row with the question, where a dialog begins with it. Otherwise the question is right above the options.
+    /// The row with the question, if dialogs start with it. Otherwise the question is right above the options.
     pub start: Option<Pattern>,
-    /// Rows right before and after the command, where the model's own words stand outside of them.
+    /// Rows right before and after the command that separate it from the model's own words.
     pub fence: Option<Pattern>,
-    /// Rows inside a dialog that are decoration.
+    /// Decorative rows inside a dialog.
     pub decoration: Option<Pattern>,
-    /// Labels that allow this once and nothing else.
+    /// Labels that allow the action once and nothing else.
     pub accept: Option<Pattern>,
-    /// Labels that allow more than this once. They win over `accept`.
+    /// Labels that allow more than this one action. They take precedence over `accept`.
     pub widen: Option<Pattern>,
     pub deny: Option<Pattern>,
     /// Labels may end in the key that chooses them, in brackets.
     pub key_in_label: bool,
-    /// Numbers choose, at once.
+    /// Numbers choose at once.
     pub digits: bool,
-    /// Rows in which the options stand side by side, their labels in groups. The selected one stands on a ground of the
-    /// colour in which the row's first character, its border, is drawn.
+    /// Rows with options side by side, their labels in groups. The background of the selected one has the colour of the
+    /// row's first character, its border.
     pub row: Vec<Pattern>,
     /// Questions without a menu.
     pub text: Vec<TextQuestion>,
-    /// What a dialog is about, by its first row.
+    /// The tool and subject of a dialog, by its first row.
     pub tool: Vec<ToolRule>,
 }
 
@@ -117,9 +117,9 @@ pub struct TextQuestion {
 pub struct TextOption {
     pub label: String,
     pub meaning: Meaning,
-    /// What is typed; Enter follows, ...
+    /// The text to type; Enter follows ...
     pub key: String,
-    /// ... unless the key alone does it.
+    /// ... unless the key alone answers.
     #[serde(default = "yes")]
     pub then_enter: bool,
 }
@@ -130,38 +130,38 @@ pub struct ToolRule {
     /// Matched against the rows of the dialog above its options.
     pub row: Pattern,
     pub tool: String,
-    /// A group named `subject` in this pattern, with the rest of its paragraph, is the command or the path. Otherwise it
-    /// is all that stands between title and question.
+    /// A group named `subject` in this pattern, with the rest of its paragraph, is the command or the path. Otherwise
+    /// the subject is everything between title and question.
     pub subject: Option<Pattern>,
-    /// The command stands between two fences, and what stands between the title and the first is the model's own words.
+    /// The command stands between two fences, and the model's own words between the title and the first fence.
     #[serde(default)]
     pub fenced: bool,
 }
 
-/// Where an answer begins and ends, and what of it is only layout.
+/// The boundaries of an answer, and the parts of it that are only layout.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerRule {
-    /// The row where an answer begins. What it matches is cut off; the rest of the row belongs to the answer.
+    /// The row in which an answer starts. The match is removed; the rest of the row belongs to the answer.
     pub marker: Pattern,
-    /// Rows that look like it and are not: tools at work. Matched against the row and the one below it.
+    /// Rows of tools, which look like a marker. Matched against the row and the one below it.
     pub marker_not: Option<Pattern>,
-    /// Only a marker with such a row somewhere below it counts.
+    /// A marker counts only if such a row follows below it.
     pub followed_by: Option<Pattern>,
-    /// The row of the marker and the paragraph below it are what was asked.
+    /// The row of the marker and the paragraph below it are the question.
     #[serde(default)]
     pub skip_question: bool,
     /// The answer ends above the first such row.
     pub stop: Option<Pattern>,
-    /// An answer that does not end is not one.
+    /// An answer without an end does not count.
     #[serde(default)]
     pub needs_stop: bool,
-    /// How many blanks before each row are layout.
+    /// The number of leading spaces that are layout.
     #[serde(default)]
     pub indent: usize,
 }
 
-/// What must be there for a rule to be tried at all.
+/// A precondition for evaluating a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
@@ -170,25 +170,24 @@ pub enum Gate {
     /// A menu with a cursor on one of its options.
     Menu,
     NoMenu,
-    /// The title of the window is not known.
+    /// The window title is unknown.
     NoTitle,
-    /// Nothing at all is on the screen.
+    /// The screen is empty.
     Empty,
 }
 
-/// One rule. All that is written must hold.
+/// One rule. All its conditions must hold.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub id: String,
-    /// `nothing`: this screen says nothing about the status, and the last one holds.
+    /// `nothing` means that this screen shows no status, and the last one remains.
     #[serde(deserialize_with = "status_or_nothing")]
     pub status: Option<StatusKind>,
     pub kind: Option<WaitingKind>,
     #[serde(default = "layout")]
     pub strength: Strength,
-    /// It looks for the row with which this agent closes a turn. A status told by such a rule need not stand for a
-    /// while before it is believed.
+    /// The rule looks for the row with which this agent closes a turn. Its status is believed without a delay.
     #[serde(default)]
     pub ends_turn: bool,
     #[serde(default)]
@@ -201,22 +200,22 @@ pub struct Rule {
     pub all: Vec<Pattern>,
     #[serde(default)]
     pub none: Vec<Pattern>,
-    /// Rows that never count, whatever else they match.
+    /// Rows that never count, even if they match.
     #[serde(default)]
     pub except: Vec<Pattern>,
-    /// This must be on the screen as well, wherever it stands.
+    /// A row that must also be on the screen, anywhere.
     pub somewhere: Option<Pattern>,
-    /// Such a row below the last match, anywhere on the screen, means that it is history.
+    /// A row anywhere below the last match that makes the match history.
     pub stale_if_followed_by: Option<Pattern>,
-    /// The nearest filled row above the last match must be one of these.
+    /// The nearest non-blank row above the last match must be one of these.
     pub right_below: Option<Pattern>,
-    /// The rule for a code-written decision of this name, instead of conditions.
+    /// The name of a decision written in code, instead of conditions.
     pub classifier: Option<String>,
     #[serde(skip)]
     pub(super) decides: Option<Classifier>,
-    /// Why this is so; people read it in `explain`.
+    /// The reason for the rule, shown by `explain`.
     pub why: String,
-    /// Screens on which it must hold, and on which it must not. Checked when the rules are loaded.
+    /// Screens that must match, and screens that must not. Checked when the rules are loaded.
     #[serde(default)]
     pub holds: Vec<String>,
     #[serde(default)]

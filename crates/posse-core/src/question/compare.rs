@@ -1,22 +1,22 @@
-//! Compares what is reported with what is on the screen.
+//! Compares a report with the screen.
 //!
-//! Screens wrap rows anywhere, indent them, draw borders, turn tabs into blanks and drop characters that have no width.
-//! So texts are compared by their ink: the characters that leave a mark. What is reported as a command must be rows of
-//! the dialog from the first to the last of them, whole: rows of a caption, or a row that merely contains the command,
-//! do not count. If the top of the dialog has scrolled off, the rows from the top on must be the end of the command.
+//! Screens wrap rows anywhere, indent them, draw borders, turn tabs into spaces and drop zero-width characters.
+//! Therefore only the ink of texts is compared: the characters that leave a mark. A reported command must be complete,
+//! consecutive rows of the dialog: rows of a caption, or a row that merely contains the command, do not count. If the
+//! top of the dialog has scrolled off, the rows from the top on must be the end of the command.
 
 use super::{QuestionEvidence, QuestionReport, ReportDifference};
 use crate::detect::Dialog;
 use crate::visible::is_unseen;
 
-/// A visible part that is shorter than this could be anything.
+/// The minimum length of a visible part; shorter parts are ambiguous.
 const PART: usize = 24;
-/// Programs leave rows out at one place or two.
+/// The maximum number of places at which a program omits rows.
 const MARKS: usize = 2;
-/// A path is wrapped into this many rows at most.
+/// The maximum number of rows of a wrapped path.
 const PATH_ROWS: usize = 4;
 
-/// Whether this report is about the question on this screen.
+/// Compares a report with the question on the screen.
 pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     let parts = &report.parts;
     if report.kind.is_some_and(|kind| kind != dialog.kind) {
@@ -34,8 +34,8 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if !tool_fits {
         return QuestionEvidence::Differs(ReportDifference::Tool);
     }
-    // Agents draw the plain yes first, as number 1. A process that draws over the dialog could put it in the place of an
-    // option that allows more, or give it that option's number, so that its key chooses that one.
+    // Agents draw the plain yes first, as number 1. A process that draws over the dialog could move it to the place of
+    // an option that allows more, or give it that option's number, so that its key chooses that option.
     let number = |at: usize| dialog.options[at].key.as_ref().and_then(|key| key.parse::<u32>().ok());
     if dialog.accepting().is_some_and(|at| at != 0 || number(at).is_some_and(|number| number != 1)) {
         return QuestionEvidence::Differs(ReportDifference::Options);
@@ -55,7 +55,7 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     if !parts.values.iter().all(has_value) {
         fit = Fit::No;
     }
-    // A report without a single text that could be compared proves nothing.
+    // A report without comparable text proves nothing.
     let nothing =
         parts.text.is_empty() && parts.changes.is_empty() && parts.values.is_empty() && parts.paths.is_empty();
     match fit {
@@ -66,7 +66,7 @@ pub fn compare(report: &QuestionReport, dialog: &Dialog) -> QuestionEvidence {
     }
 }
 
-/// How much of a text is on the screen.
+/// The visible share of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     No,
@@ -74,12 +74,12 @@ enum Fit {
     Whole,
 }
 
-/// The characters of a text that leave a mark on a screen.
+/// Returns the characters of a text that leave a mark on a screen.
 pub(super) fn ink(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !c.is_control() && !is_unseen(*c)).collect()
 }
 
-/// Rows that stand for others that were left out.
+/// Returns whether a row replaces omitted rows.
 pub(crate) fn stands_for_others(row: &str) -> bool {
     let row = row.trim();
     let counts = |word: &str| {
@@ -93,12 +93,12 @@ pub(crate) fn stands_for_others(row: &str) -> bool {
         || row.ends_with('…')
 }
 
-/// The text of a dialog, ready to be compared.
+/// The text of a dialog, prepared for comparison.
 struct ShownDialog {
     rows: Vec<String>,
-    /// Rows that stand for others.
+    /// Rows that replace omitted ones.
     marks: Vec<usize>,
-    /// The rows from the first numbered one on, without the numbers that views of files put before each line.
+    /// The rows from the first numbered one on, without the line numbers of file views.
     lines: Vec<NumberedRow>,
     question: String,
     all: String,
@@ -135,15 +135,15 @@ impl ShownDialog {
         self.lines.iter().any(|line| line.sign != RowSign::Neither)
     }
 
-    /// A text that is shown as it is, in rows of its own, with or without numbers before its lines.
+    /// Compares a text that is shown verbatim in rows of its own, with or without line numbers.
     fn text(&self, text: &str) -> Fit {
         let numbered: Vec<String> = self.lines.iter().map(|line| line.plain.clone()).collect();
         let fit = in_rows(text, &self.rows, &self.marks, self.cut).max(in_rows(text, &numbered, &[], self.cut));
         if fit == Fit::No && self.is_difference() { self.replaced(text) } else { fit }
     }
 
-    /// A file that is replaced is shown as a difference: each row that stays or comes must be part of the new content, in
-    /// this order.
+    /// Compares a replaced file, shown as a difference: each remaining or added row must be part of the new content, in
+    /// order.
     fn replaced(&self, text: &str) -> Fit {
         let mut rest = text;
         let mut added = 0;
@@ -159,7 +159,7 @@ impl ShownDialog {
         }
     }
 
-    /// A change that is shown as a difference.
+    /// Compares a change that is shown as a difference.
     fn change(&self, before: &str, after: &str) -> Fit {
         if !self.is_difference() || (before.is_empty() && after.is_empty()) {
             return Fit::No;
@@ -176,7 +176,7 @@ impl ShownDialog {
         one(after, RowSign::Minus).min(one(before, RowSign::Plus))
     }
 
-    /// A path, maybe shortened to one that is relative to the agent's directory or to the user's home.
+    /// Returns whether a path is shown, perhaps relative to the agent's directory or to the user's home.
     fn has_path(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         if name.is_empty() {
@@ -194,7 +194,7 @@ impl ShownDialog {
     }
 }
 
-/// Whether whole rows, one after the other, are this text, or what is left of it when the rest was cut off.
+/// Compares a text with whole consecutive rows, or with the rest of it if the dialog is cut off.
 fn in_rows(text: &str, rows: &[String], marks: &[usize], cut: bool) -> Fit {
     if text.is_empty() {
         return Fit::No;
@@ -216,10 +216,10 @@ fn in_rows(text: &str, rows: &[String], marks: &[usize], cut: bool) -> Fit {
     if !cut {
         return Fit::No;
     }
-    // From the top on they are its end.
+    // Rows from the top on are the end of the text.
     let ends = |rows: &[String]| (1..=rows.len()).map(|to| rows[..to].concat()).rfind(|seen| text.ends_with(seen));
     let mut longest = ends(rows).map_or(0, |seen| seen.len());
-    // Up to a row that stands for others they are its beginning, and after it its end.
+    // Rows before an omission are the start of the text, rows after it the end.
     for &mark in marks.iter().filter(|mark| **mark < rows.len()).take(MARKS) {
         let begins = (0..mark).map(|from| rows[from..mark].concat()).find(|seen| text.starts_with(seen.as_str()));
         let end = ends(&rows[mark + 1..]).unwrap_or_default();
@@ -230,13 +230,13 @@ fn in_rows(text: &str, rows: &[String], marks: &[usize], cut: bool) -> Fit {
     if longest >= PART { Fit::Part } else { Fit::No }
 }
 
-/// Whether a view whose top was cut off begins with the end of this text, or lies inside of it.
+/// Returns whether a view with its top cut off starts with the end of this text, or lies inside it.
 fn starts_with_end_of(shown: &str, text: &str) -> bool {
     (shown.len() >= PART && text.contains(shown)) || overlap(shown.as_bytes(), text.as_bytes()) >= PART
 }
 
-/// The length of the longest end of `text` that `shown` begins with, by Knuth, Morris and Pratt: texts may be long and
-/// repetitive on purpose.
+/// Returns the length of the longest suffix of `text` that is a prefix of `shown`, by Knuth, Morris and Pratt: an
+/// attacker may send long repetitive texts.
 fn overlap(shown: &[u8], text: &[u8]) -> usize {
     let mut borders = vec![0; shown.len()];
     let step = |borders: &[usize], mut matched: usize, byte: u8| {
@@ -251,8 +251,8 @@ fn overlap(shown: &[u8], text: &[u8]) -> usize {
     text.iter().fold(0, |matched, byte| step(&borders, matched, *byte))
 }
 
-/// The rows from the first numbered one on. Numbers count up, some twice in a difference; a row without one continues the
-/// row before it.
+/// Returns the rows from the first numbered one on. Numbers count up, and some occur twice in a difference; a row
+/// without a number continues the row before it.
 fn lines(rows: &[&str]) -> Vec<NumberedRow> {
     let mut last: Option<u64> = None;
     let mut sign = RowSign::Neither;

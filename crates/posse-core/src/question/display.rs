@@ -1,14 +1,14 @@
-//! A question in words: what is asked comes from the report if there is one, and the model's own words are marked.
+//! Describes a question: the subject comes from the report if there is one, and the model's own words are marked.
 
 use super::{QuestionEvidence, REPORT_TEXT};
 use crate::audit::TAIL_LINES;
 use crate::detect::Dialog;
 
-/// The most characters of a command in a place that has one line.
+/// The maximum number of characters of a command in a single line.
 const ONE_LINE: usize = 160;
 
 impl Dialog {
-    /// The tool and the command, path or change, as far as they are known.
+    /// Returns the tool and the command, path or change, as far as known.
     fn asked(&self) -> Option<(&str, &str)> {
         match &self.report {
             Some(report) => Some((&report.tool, &report.text)),
@@ -16,7 +16,7 @@ impl Dialog {
         }
     }
 
-    /// What it is about, in a line: the tool and the beginning of the command, with a mark if there is more.
+    /// Returns the subject in one line: the tool and the start of the command, with a mark if there is more.
     pub fn about(&self) -> String {
         let about = match self.asked() {
             Some((tool, text)) => format!("{tool} {}", one_line(text)),
@@ -28,7 +28,7 @@ impl Dialog {
         }
     }
 
-    /// What is to be said about the evidence, in a few words. `None`: nothing speaks against it.
+    /// Returns a short warning about the evidence, or `None` if there is no objection.
     pub fn warning(&self) -> Option<&'static str> {
         match self.evidence {
             QuestionEvidence::ScreenOnly | QuestionEvidence::Confirmed | QuestionEvidence::ConfirmedPart => None,
@@ -38,8 +38,8 @@ impl Dialog {
         }
     }
 
-    /// All that is known about it, line by line: the whole command or change first, then the model's words, marked as
-    /// such, then what speaks against it.
+    /// Returns all known facts: the whole command or change, then the model's words, marked as such, then the
+    /// objections.
     pub fn in_full(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((tool, text)) = self.asked() {
@@ -62,7 +62,7 @@ impl Dialog {
         lines
     }
 
-    /// A few lines that show what is accepted: the command rather than the options.
+    /// Returns a few lines that show what is accepted: the command rather than the options.
     pub fn snippet(&self) -> Vec<String> {
         let Some((tool, text)) = self.asked() else { return Vec::new() };
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The reports of one terminal: which questions are open by them, and which of them is on the screen.
+//! The reports of one terminal: its open questions, and the one on the screen.
 
 use super::compare::compare;
 use super::{QuestionEvidence, QuestionReport, ReportDifference};
@@ -7,29 +7,29 @@ use crate::detect::Dialog;
 use crate::detect::dialog::identity;
 use crate::status::{Claim, Source, WaitingKind};
 
-/// The most questions that are open at once, before the oldest is forgotten. An agent with so many tools at once would be
-/// new; an attacker who floods us makes questions fall to a person.
+/// The maximum number of open questions; the oldest is dropped. No agent runs so many tools at once; under a flood by
+/// an attacker, questions go to a person.
 const MOST_OPEN: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReportEvent {
     Asked(Box<QuestionReport>),
-    /// A question is answered: that of this tool with this input, or the one that is on the screen.
+    /// A question was answered: the one of this tool with this input, or the one on the screen.
     Closed(Option<(String, Hash)>),
-    /// No question is open: a turn has begun or ended.
+    /// No question is open: a turn has started or ended.
     NoneOpen,
 }
 
 #[derive(Clone, Debug)]
 struct Filed {
     report: QuestionReport,
-    /// It was on the screen.
+    /// The question was on the screen.
     shown: bool,
-    /// posse has answered it.
+    /// posse has answered the question.
     answered: bool,
 }
 
-/// What a source without inputs says about questions.
+/// The last report about questions of a source without inputs.
 #[derive(Clone, Copy, Debug, Default)]
 struct SourceState {
     asked_before: bool,
@@ -43,10 +43,10 @@ pub struct QuestionReports {
     detailed: Vec<Source>,
     open: Vec<Filed>,
     count: u64,
-    /// By `Source as usize`.
+    /// Indexed by `Source as usize`.
     spoken: [bool; Source::ALL.len()],
     words: [SourceState; Source::ALL.len()],
-    /// The question that was open when another daemon ended, as it was compared then.
+    /// The question that was open when the last daemon ended, with its result then.
     restored: Option<Dialog>,
 }
 
@@ -56,7 +56,7 @@ impl QuestionReports {
         Self { detailed, open: Vec::new(), count: 0, spoken, words, restored: None }
     }
 
-    /// Takes over from another daemon: the question that was open, and whether the agent's sources had spoken.
+    /// Continues after another daemon with the question that was open. `spoken`: the agent's sources have reported.
     pub fn restore(&mut self, dialog: Option<&Dialog>, spoken: bool) {
         self.restored = dialog.filter(|dialog| dialog.report.is_some()).cloned();
         self.count = self.restored.iter().filter_map(|dialog| dialog.report.as_ref()).map(|report| report.number).sum();
@@ -65,7 +65,7 @@ impl QuestionReports {
         }
     }
 
-    /// What a source says about the state of the agent.
+    /// Processes a claim of a source about the agent's state.
     pub fn hear(&mut self, source: Source, claim: &Claim) {
         self.spoken[source as usize] = true;
         let word = &mut self.words[source as usize];
@@ -75,12 +75,12 @@ impl QuestionReports {
         }
     }
 
-    /// What a source tells about questions. `showing`: whether a question is on the screen.
+    /// Processes a report about questions. `showing` is true if a question is on the screen.
     pub fn take(&mut self, event: ReportEvent, showing: bool) {
         match event {
             ReportEvent::Asked(mut report) => {
-                // Permissions that were on the screen and are no more were answered by someone. Questions of the agent stay
-                // open until they are known to be closed: nothing may be taken for a permission before.
+                // Permissions that have disappeared from the screen were answered by a person. Questions of the agent
+                // stay open until they are known to be closed: until then nothing may count as a permission.
                 if !showing {
                     let is_permission = |filed: &Filed| filed.report.kind == Some(WaitingKind::Permission);
                     self.open.retain(|filed| !filed.shown || !is_permission(filed));
@@ -98,7 +98,7 @@ impl QuestionReports {
                 let same = |filed: &Filed| same_tool(filed) && filed.report.input_sha256 == hash;
                 let find = |fits: &dyn Fn(&Filed) -> bool| self.open.iter().position(fits);
                 let found = find(&|filed| filed.answered && same(filed)).or_else(|| find(&same));
-                // Some tools are given back more than they were given.
+                // The output of some tools contains more than their input.
                 if let Some(at) = found.or_else(|| find(&|filed| filed.shown && same_tool(filed))) {
                     self.open.remove(at);
                 }
@@ -108,7 +108,7 @@ impl QuestionReports {
         }
     }
 
-    /// posse has answered the question with this report.
+    /// Records that posse has answered the question with this report.
     pub fn answered(&mut self, number: u64) {
         if let Some(filed) = self.open.iter_mut().find(|filed| filed.report.number == number) {
             filed.answered = true;
@@ -116,8 +116,8 @@ impl QuestionReports {
         self.restored.take_if(|dialog| dialog.report.as_ref().is_some_and(|report| report.number == number));
     }
 
-    /// Compares the question on the screen with the reports, and adds what is known to it. Its identity then includes
-    /// the report: questions that look the same on the screen and differ in what the screen does not show differ in it.
+    /// Compares the question on the screen with the reports, and adds the result to it. Its id then includes the
+    /// report, so questions that differ only in hidden text have different ids.
     pub fn attach(&mut self, dialog: &mut Dialog) {
         dialog.evidence = if dialog.cut { QuestionEvidence::ScreenCut } else { QuestionEvidence::ScreenOnly };
         if dialog.kind == WaitingKind::Permission {
@@ -130,7 +130,7 @@ impl QuestionReports {
         if dialog.evidence.allows_automatic_yes().is_ok()
             && let Some(against) = self.judge_words(dialog.kind)
         {
-            // Files of state come late. If the whole input is confirmed, only what contradicts it counts.
+            // Files of state come late. If the whole input is confirmed, only contradictions count.
             let confirmed = dialog.evidence != QuestionEvidence::ScreenOnly;
             if !(confirmed && matches!(against, QuestionEvidence::Silent(_))) {
                 dialog.evidence = against;
@@ -162,7 +162,7 @@ impl QuestionReports {
         }
     }
 
-    /// A question that is only text, of which no dialog could be read.
+    /// Returns the evidence for a question that is only text and has no dialog.
     pub fn without_dialog(&self, kind: WaitingKind) -> QuestionEvidence {
         let open = self.open.iter().any(|filed| !filed.answered);
         let silent = self.detailed.iter().find(|source| self.spoken[**source as usize]);
@@ -173,7 +173,7 @@ impl QuestionReports {
         }
     }
 
-    /// What sources without inputs have against it.
+    /// Returns the objections of sources without inputs.
     fn judge_words(&self, kind: WaitingKind) -> Option<QuestionEvidence> {
         let sources = [Source::Osc, Source::SessionFile, Source::Hook].into_iter();
         let words = || {
@@ -195,7 +195,7 @@ fn add_report(dialog: &mut Dialog, report: QuestionReport) {
     dialog.report = Some(Box::new(report));
 }
 
-/// The identity that a dialog has by its screen alone.
+/// Returns the id that a dialog has by its screen alone.
 fn screen_id(dialog: &Dialog) -> String {
     identity(&dialog.title, &dialog.question, &dialog.detail, &dialog.options)
 }

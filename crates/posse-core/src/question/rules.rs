@@ -1,4 +1,4 @@
-//! How a manifest says what the input of a tool means and how its dialog shows it.
+//! Manifest rules for the input of a tool and its appearance in a dialog.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,16 +8,16 @@ use super::{CAPTION_TEXT, QuestionReport, REPORT_TEXT, ReportedParts, bounded};
 use crate::audit::Hash;
 use crate::status::{Source, WaitingKind};
 
-/// An input with more strings than this is not compared.
+/// The maximum number of strings of an input that is compared.
 const MOST_VALUES: usize = 256;
 
-/// One tool. Members are named by `a.b`; one that the input does not have counts as absent.
+/// One tool. Members are named by `a.b`; a member that the input lacks counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportedToolRule {
     /// The names under which it is reported.
     pub names: Vec<String>,
-    /// Members whose text the dialog shows as it is, such as a command.
+    /// Members whose text the dialog shows verbatim, such as a command.
     #[serde(default)]
     pub text: Vec<String>,
     /// Members with a path. The dialog may shorten it.
@@ -25,28 +25,28 @@ pub struct ReportedToolRule {
     pub path: Vec<String>,
     /// Members with the text before and after a change.
     pub change: Option<(String, String)>,
-    /// Members with the model's own words. They need not be on the screen and prove nothing.
+    /// Members with the model's own words. They prove nothing and need not be on the screen.
     #[serde(default)]
     pub caption: Vec<String>,
-    /// What `[[screen.dialog.tool]]` calls it. Empty: not compared.
+    /// The tool's name in `[[screen.dialog.tool]]`. Empty: not compared.
     #[serde(default)]
     pub screen: Vec<String>,
 }
 
-/// A member of a value, by `a.b`.
+/// Returns a member of a value, named by `a.b`.
 pub(crate) fn member<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     path.split('.').try_fold(value, |value, name| value.get(name))
 }
 
-/// The size of an input as JSON, and its hash. Members of objects are ordered, so equal inputs have equal hashes.
+/// Returns the size of an input as JSON, and its hash. Members of objects are ordered, so equal inputs hash equally.
 pub(crate) fn input_hash(input: &Value) -> (u64, Hash) {
     let text = input.to_string();
     (text.len() as u64, Hash::of_text(&text))
 }
 
 impl QuestionReport {
-    /// Takes a report apart by the rules of its agent. Without an input, that is too large to be passed on. The number is
-    /// given when it is filed.
+    /// Creates a report by the rules of its agent. `None` as input means that it was too large to be passed on. The
+    /// number is assigned when the report is filed.
     pub(crate) fn new(
         source: Source,
         kind: Option<WaitingKind>,
@@ -66,7 +66,7 @@ impl QuestionReport {
             (Some(input), None) => {
                 let mut values = Vec::new();
                 strings(input, &mut values);
-                // Tools of servers carry the names of both.
+                // Names of MCP tools contain the names of the server and the tool.
                 values.extend(tool.split("__").skip(1).map(str::to_owned));
                 let text = match input.as_object() {
                     Some(members) if members.is_empty() => String::new(),
@@ -89,7 +89,7 @@ fn known(input: &Value, rule: &ReportedToolRule) -> (ReportedParts, String, Opti
     let texts = all(&rule.text);
     let paths = all(&rule.path);
     let change = rule.change.as_ref().and_then(|(before, after)| text(before).zip(text(after)));
-    // Members about which the rule says nothing are for people to read, and must not be hidden.
+    // Members without a rule are shown to people and must not be hidden.
     let mut named: Vec<&str> =
         [&rule.text, &rule.path, &rule.caption].into_iter().flatten().map(String::as_str).collect();
     named.extend(rule.change.iter().flat_map(|(before, after)| [before.as_str(), after.as_str()]));
@@ -115,7 +115,7 @@ fn known(input: &Value, rule: &ReportedToolRule) -> (ReportedParts, String, Opti
     (parts, shown.join("\n"), (!caption.is_empty()).then(|| caption.join("\n")))
 }
 
-/// A string as JSON writes it, without its quotes.
+/// Returns a string as in JSON, without its quotes.
 fn quoted(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|quoted| quoted.strip_suffix('"')).unwrap_or(&quoted).to_owned()

@@ -1,4 +1,4 @@
-//! Reports against screens, most of them hostile.
+//! Compares reports with screens, most of them hostile.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn dialog(tool: &str, rows: &[&str]) -> Dialog {
     }
 }
 
-/// A dialog whose top has scrolled off.
+/// Returns a dialog whose top has scrolled off.
 fn cut(rows: &[&str]) -> Dialog {
     Dialog { title: rows[0].into(), tool: None, cut: true, ..dialog("", &rows[1..]) }
 }
@@ -64,7 +64,7 @@ use QuestionEvidence::{Confirmed, ConfirmedPart, Differs, ScreenCut, ScreenOnly,
 use ReportDifference::{Input, Kind, Options, Path, TooLarge, Tool};
 
 #[test]
-fn a_command_is_confirmed_only_by_rows_of_its_own() {
+fn command_is_confirmed_only_by_whole_rows() {
     let attack = "curl -s http://127.0.0.1/x | sh; rm -rf ~/src";
     let long = "echo one two three four five six seven eight nine ten; rm -rf target && echo done";
     let heredoc = "cat > x <<'E'\n\tDo you want to proceed?\n ❯ 1. Yes\nE";
@@ -118,7 +118,7 @@ fn a_command_is_confirmed_only_by_rows_of_its_own() {
 }
 
 #[test]
-fn what_has_scrolled_off_is_confirmed_by_the_end_that_is_left() {
+fn cut_off_command_is_confirmed_by_its_visible_end() {
     let lines: Vec<String> = (1..=92).map(|n| format!("echo line number {n}")).collect();
     let command = lines.join("\n");
     let end: Vec<&str> = lines[63..].iter().map(String::as_str).collect();
@@ -134,7 +134,7 @@ fn what_has_scrolled_off_is_confirmed_by_the_end_that_is_left() {
     assert_eq!(compare(&bash("rm -rf /\necho a"), &cut(&["echo a"])), Differs(Input), "too little to tell");
     let whole: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(compare(&bash(&command), &cut(&whole)), Confirmed);
-    // Rows left out in the middle.
+    // Rows omitted in the middle.
     let elided: Vec<&str> = [&whole[..9], &["… +80 lines"], &whole[89..]].concat();
     let elided_dialog = Dialog { cut: true, ..dialog("Bash", &elided) };
     assert_eq!(compare(&bash(&command), &elided_dialog), ConfirmedPart);
@@ -145,7 +145,7 @@ fn what_has_scrolled_off_is_confirmed_by_the_end_that_is_left() {
 }
 
 #[test]
-fn kind_tool_and_path_have_to_fit() {
+fn kind_tool_and_path_must_match() {
     let ls = bash("ls");
     let question = Dialog { kind: WaitingKind::Question, ..dialog("Bash", &["ls"]) };
     assert_eq!(compare(&ls, &question), Differs(Kind));
@@ -187,7 +187,7 @@ fn plain_yes_must_be_the_first_option() {
     };
     let real = numbered_from(1, &[Meaning::Accept, Meaning::Widen, Meaning::Deny]);
     assert_eq!(compare(&bash("ls"), &real), Confirmed);
-    // Drawn over the real one: `2` would choose what stands below, which allows more.
+    // Drawn over the real one: `2` would choose the option below, which allows more.
     let moved = numbered_from(1, &[Meaning::Deny, Meaning::Accept]);
     assert_eq!(compare(&bash("ls"), &moved), Differs(Options));
     let renumbered = numbered_from(2, &[Meaning::Accept, Meaning::Deny]);
@@ -215,7 +215,7 @@ fn changes_are_compared_with_the_difference_on_the_screen() {
         Differs(Input),
         "no difference"
     );
-    // An existing file replaced as a whole is shown as a difference as well.
+    // An existing file replaced as a whole is also shown as a difference.
     let write =
         report("Write", &json!({ "file_path": "/srv/p/notes.txt", "content": "alpha\nBETA-EDITED\ngamma\nmore\n" }));
     assert_eq!(compare(&write, &dialog("Edit", &rows)), ConfirmedPart);
@@ -240,7 +240,7 @@ fn inputs_without_a_rule_must_be_on_the_screen_with_every_string() {
 }
 
 #[test]
-fn hostile_inputs_take_no_time() {
+fn hostile_inputs_are_compared_quickly() {
     let long = "a".repeat(1 << 20);
     let rows = vec!["a".repeat(500); 400];
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
@@ -285,7 +285,7 @@ fn silence_of_a_source_that_has_spoken_is_no_evidence() {
     hooks.take(ReportEvent::NoneOpen, false);
     assert_eq!(attached(&mut hooks, &ls).evidence, Silent(Source::Hook));
 
-    // Sources that only tell the kind.
+    // Sources that report only the kind.
     let mut osc = reports(&[]);
     osc.hear(Source::Osc, &Claim::Working);
     assert_eq!(attached(&mut osc, &ls).evidence, ScreenOnly, "it has never reported a question");
@@ -300,7 +300,7 @@ fn silence_of_a_source_that_has_spoken_is_no_evidence() {
     osc.hear(Source::Title, &Claim::Nothing);
     assert_eq!(attached(&mut osc, &ls).evidence, ScreenOnly, "titles report no questions");
 
-    // One confirms, another says that it is no permission.
+    // One source confirms, another reports a different kind.
     let mut both = reports(&[Source::Hook]);
     both.take(asked(bash("ls")), false);
     both.hear(Source::Osc, &Claim::Asking(Some(WaitingKind::Question)));
@@ -312,7 +312,7 @@ fn silence_of_a_source_that_has_spoken_is_no_evidence() {
 }
 
 #[test]
-fn several_open_questions_are_told_apart() {
+fn several_open_questions_are_distinguished() {
     let [ls, rm] = ["ls", "rm -r x"].map(|command| dialog("Bash", &[command]));
     let mut hooks = reports(&[Source::Hook]);
     hooks.take(asked(bash("ls")), false);
@@ -324,18 +324,18 @@ fn several_open_questions_are_told_apart() {
     assert_eq!(attached(&mut hooks, &ls).evidence, Differs(Input), "it was answered; only the other is open");
     hooks.take(ReportEvent::Closed(Some(("Bash".into(), bash("ls").input_sha256))), false);
     assert_eq!(attached(&mut hooks, &rm).evidence, Confirmed);
-    // The same question once more is another one.
+    // The same question again is another one.
     let before = attached(&mut hooks, &rm).id;
     hooks.take(ReportEvent::Closed(Some(("Bash".into(), bash("rm -r x").input_sha256))), false);
     hooks.take(asked(bash("rm -r x")), false);
     assert_ne!(attached(&mut hooks, &rm).id, before);
-    // Someone answered it with keys of their own; it is not on the screen any more when the next one comes.
+    // A person answered it with keys; it has left the screen when the next one appears.
     hooks.take(asked(bash("pwd")), false);
     assert_eq!(attached(&mut hooks, &rm).evidence, Differs(Input));
 }
 
 #[test]
-fn a_question_of_the_agent_is_never_a_permission() {
+fn question_of_the_agent_never_counts_as_permission() {
     let ask = |kind| QuestionReport {
         kind: Some(kind),
         ..report("AskUserQuestion", &json!({ "questions": [{ "question": "ls" }] }))
@@ -345,7 +345,7 @@ fn a_question_of_the_agent_is_never_a_permission() {
         let mut hooks = reports(&[Source::Hook]);
         hooks.take(asked(ask(kind)), false);
         assert_eq!(attached(&mut hooks, &ls).evidence, Differs(Kind), "{kind:?}");
-        // Not even if a permission with just this text is asked at the same time.
+        // Not even if a permission with this text is asked at the same time.
         hooks.take(asked(bash("ls")), false);
         assert_eq!(attached(&mut hooks, &ls).evidence, Differs(Kind), "{kind:?}");
         let as_drawn = attached(&mut hooks, &Dialog { kind, ..ls.clone() });
@@ -356,7 +356,7 @@ fn a_question_of_the_agent_is_never_a_permission() {
 }
 
 #[test]
-fn another_daemon_knows_what_was_compared() {
+fn comparison_survives_a_restart_of_the_daemon() {
     let mut hooks = reports(&[Source::Hook]);
     hooks.take(asked(bash("ls")), false);
     let seen = dialog("Bash", &["ls"]);
@@ -373,7 +373,7 @@ fn another_daemon_knows_what_was_compared() {
 }
 
 #[test]
-fn people_read_the_command_first_and_the_captions_as_captions() {
+fn description_starts_with_the_command_and_marks_captions() {
     let shown = |command: &str, rows: &[&str]| {
         let mut hooks = reports(&[Source::Hook]);
         hooks.take(asked(bash(command)), false);
@@ -401,7 +401,7 @@ fn people_read_the_command_first_and_the_captions_as_captions() {
     assert_eq!(many.snippet()[3], "… 89 more lines, 460 characters in all");
 }
 
-/// Rows as a program wraps a text: indented, with a border, and broken anywhere.
+/// Returns rows as a program wraps a text: indented, with a border, and broken anywhere.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let rows = text.lines().flat_map(|line| {
         let characters: Vec<char> = line.chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
@@ -416,16 +416,15 @@ fn ink_of(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn every_wrapping_of_a_command_confirms_it(command in "[a-z|;&>./ \t\n-]{1,200}", caption in "[a-z ]{0,20}", width in 5_usize..60) {
+    fn command_is_confirmed_with_any_wrapping(command in "[a-z|;&>./ \t\n-]{1,200}", caption in "[a-z ]{0,20}", width in 5_usize..60) {
         prop_assume!(!ink_of(&command).is_empty());
         let rows = wrapped(&command, width);
         let rows: Vec<&str> = std::iter::once(caption.as_str()).chain(rows.iter().map(String::as_str)).collect();
         prop_assert_eq!(compare(&bash(&command), &dialog("Bash", &rows)), Confirmed);
     }
 
-    /// Whatever is shown, a command of which not every row is there is not confirmed.
     #[test]
-    fn a_command_that_is_not_shown_never_confirms(shown in "[a-c ;\n]{0,60}", command in "[a-c ;\n]{1,60}", width in 3_usize..40, is_cut: bool) {
+    fn command_is_not_confirmed_unless_all_its_rows_are_shown(shown in "[a-c ;\n]{0,60}", command in "[a-c ;\n]{1,60}", width in 3_usize..40, is_cut: bool) {
         let rows = wrapped(&shown, width);
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
         let dialog = Dialog { cut: is_cut, title: String::new(), ..dialog("Bash", &rows) };
@@ -436,9 +435,8 @@ proptest! {
         }
     }
 
-    /// What scrolled off may be anything; what is left must be its end.
     #[test]
-    fn a_cut_view_confirms_only_the_end_of_a_command(head in "[a-z ;]{1,80}", end in "[a-z ;]{30,120}", other in "[0-9]{1,9}", width in 8_usize..50) {
+    fn cut_view_confirms_only_the_end_of_a_command(head in "[a-z ;]{1,80}", end in "[a-z ;]{30,120}", other in "[0-9]{1,9}", width in 8_usize..50) {
         prop_assume!(ink_of(&end).len() >= 24);
         let rows = wrapped(&end, width);
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! From signals, hooks, session files and lines of events to claims, by the rules of one agent. Without memory: what is
-//! claimed twice is said twice.
+//! Translates signals, hooks, session files and lines of events into claims, by the rules of one agent. Stateless: a
+//! repeated signal gives a repeated claim.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::rules::{Closes, EventRule, Means, Rule, SignalRules, Word};
 use crate::question::{QuestionReport, ReportEvent, input_hash, member};
 use crate::status::{Claim, Source, WaitingKind};
 
-/// What a source claims about the agent's state, and what it tells about questions.
+/// A source's claim about the agent's state, and its report about questions.
 pub type Heard = (Option<(Source, Claim)>, Option<ReportEvent>);
 
-/// Stands in the place of an input that was too large to be passed on.
+/// Replaces an input that was too large to be passed on.
 pub const TOO_LARGE: &str = "posse: too large";
 
 impl SignalRules {
-    /// What came through the terminal.
+    /// Translates a signal from the terminal.
     pub fn hear(&self, signal: &Signal) -> Option<(Source, Claim)> {
         match signal {
             Signal::AgentState { payload } => self.agent_state(payload).map(|claim| (Source::Osc, claim)),
@@ -31,12 +31,12 @@ impl SignalRules {
         }
     }
 
-    /// A hook was called: its event, and what it was given.
+    /// Translates a call of a hook: the event's name and payload.
     pub fn hook(&self, event: &str, payload: &Value) -> Heard {
         self.heard(Source::Hook, self.hooks.get(event), payload)
     }
 
-    /// A line was written into the file of events, after this one.
+    /// Translates a line of the file of events; `before` is the line before it.
     pub fn event(&self, line: &Value, before: Option<&Value>) -> Heard {
         let after = |like: &BTreeMap<String, Value>| before.is_some_and(|before| is_like(before, like));
         let decides = |rule: &&EventRule| is_like(line, &rule.is) && !rule.unless_after.as_ref().is_some_and(after);
@@ -48,7 +48,7 @@ impl SignalRules {
         (said, means.and_then(|means| self.report(source, means, with)))
     }
 
-    /// The sources that report what a question is about.
+    /// Returns the sources that report the subject of a question.
     pub fn reporting(&self) -> Vec<Source> {
         let reports =
             |means: &&Means| matches!(means, Means::Rule(Rule { says: Word::Asking, input_from: Some(_), .. }));
@@ -78,7 +78,7 @@ impl SignalRules {
         Some(ReportEvent::Asked(Box::new(report)))
     }
 
-    /// The session file has changed.
+    /// Translates the changed session file.
     pub fn session_file(&self, content: &Value) -> Option<(Source, Claim)> {
         let rules = self.session_file.as_ref()?;
         let state = content.get(&rules.field).and_then(Value::as_str);
@@ -86,7 +86,7 @@ impl SignalRules {
         Some((Source::SessionFile, means.map_or(Some(Claim::Nothing), |means| claim(means, content))?))
     }
 
-    /// `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
+    /// Parses `state=blocked:app=codex:kind=permission:id=7:msg=Um0gLXJmPw==`, in any order.
     fn agent_state(&self, payload: &str) -> Option<Claim> {
         let field = |name: &str| {
             let fields = payload.split(':').filter_map(|field| field.split_once('='));
@@ -99,7 +99,7 @@ impl SignalRules {
         Some(match field("state")? {
             "idle" => Claim::Ready,
             "working" => Claim::Working,
-            // Claude Code 2.1.325 after a refused key. Nobody is asked anything: the turn has failed.
+            // Claude Code 2.1.325 after a rejected API key. This is not a question: the turn has failed.
             "blocked" if field("kind") == Some("auth") => {
                 Claim::Failed(field("msg").and_then(base64).unwrap_or_else(|| "authentication".to_owned()))
             }
@@ -159,7 +159,7 @@ fn is_filled(value: &Value) -> bool {
     }
 }
 
-/// Text in base 64; `None` if it is not. Small enough not to need a crate.
+/// Decodes text in base 64; `None` if it is invalid. Small enough not to need a crate.
 fn base64(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0_u32, 0);

@@ -1,4 +1,4 @@
-//! How it is written down what the signals of an agent mean. Unknown keys are errors, as in the rules for screens.
+//! The file format for the meaning of an agent's signals. Unknown keys are errors, as in the rules for screens.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,26 @@ use crate::question::ReportedToolRule;
 use crate::status::{Claim, WaitingKind};
 use crate::written::Expression;
 
-/// Everything that decides what an agent says of itself outside of its screen. What is not mentioned means nothing.
+/// The meanings of an agent's reports outside its screen. Unlisted signals have no meaning.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignalRules {
-    /// OSC 7501 is believed from these, by the name they give as `app`.
+    /// The `app` names whose OSC 7501 is believed.
     pub osc_apps: Vec<String>,
-    /// Titles, as regular expressions. Only titles that are never shown while it works or asks are `quiet`.
+    /// Titles, as regular expressions. Only titles that are never shown during work or questions are `quiet`.
     pub title: Option<StateRules<Expression>>,
     /// States of OSC 9;4: 0 none, 1 normal, 2 error, 3 indeterminate, 4 warning.
     pub progress: Option<StateRules<u8>>,
-    /// By the name of the hook's event.
+    /// Keyed by the name of the hook's event.
     pub hooks: BTreeMap<String, Means>,
     pub session_file: Option<SessionFileRules>,
-    /// How the dialogs of its tools show what the tools are given.
+    /// The appearance of the tools' inputs in dialogs.
     pub tool: Vec<ReportedToolRule>,
-    /// Of the file into which it writes what it does; tried in this order, and the first that holds decides. Another line
-    /// says nothing.
+    /// Rules for the lines of the agent's event file, in order; the first match decides. Other lines have no meaning.
     pub events: Vec<EventRule>,
 }
 
-/// What a state means, in the order in which it is looked for. Another state says nothing.
+/// The meaning of a state, in the order of evaluation. Other states have no meaning.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "T: Deserialize<'de>")]
 pub struct StateRules<T> {
@@ -55,23 +54,23 @@ impl<T> StateRules<T> {
 pub struct SessionFileRules {
     /// The member with the state.
     pub field: String,
-    /// By its value. Another value says nothing.
+    /// Keyed by its value. Other values have no meaning.
     pub states: BTreeMap<String, Means>,
 }
 
-/// What a line of a file means into which the agent writes what it does, each line a value of JSON.
+/// The meaning of a line in the agent's event file, where each line is a JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventRule {
-    /// Members of the line and the values they must have. `a.b` is a member of a member.
+    /// Members of the line and their required values. `a.b` is a member of a member.
     #[serde(rename = "if")]
     pub is: BTreeMap<String, Value>,
-    /// The line says nothing if the one before it is like this.
+    /// The line has no meaning if the one before it matches this.
     pub unless_after: Option<BTreeMap<String, Value>>,
     pub means: Means,
 }
 
-/// What something means: a word, or a word with conditions.
+/// The meaning of a signal: a word, or a word with conditions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Means {
@@ -90,38 +89,38 @@ pub enum Word {
     Nothing,
 }
 
-/// Which questions are answered when something is said.
+/// The questions that a signal reports as answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closes {
-    /// That of the tool that has run, or the one on the screen.
+    /// The question of the tool that has run, or the one on the screen.
     One,
     All,
 }
 
-/// A word that depends on what comes with it: on members of what was told, where `a.b` is a member of a member.
+/// A word that depends on members of the payload, where `a.b` is a member of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     pub says: Word,
-    /// It says nothing at all if this member is there and not empty.
+    /// The signal has no meaning if this member exists and is not empty.
     pub unless: Option<String>,
-    /// For `asking`: what kind of question, unless `kinds` knows better.
+    /// For `asking`: the kind of question, unless `kinds` is more specific.
     pub kind: Option<WaitingKind>,
-    /// For `asking`: the member that tells the kind, ...
+    /// For `asking`: the member with the kind, ...
     pub kind_from: Option<String>,
-    /// ... and what its values mean.
+    /// ... and the meaning of its values.
     #[serde(default)]
     pub kinds: BTreeMap<String, WaitingKind>,
-    /// For `asking`: a kind that is not in `kinds` is no question of the agent. What was said before is taken back.
+    /// For `asking`: a kind that is not in `kinds` is not a question of the agent. The last claim is withdrawn.
     #[serde(default)]
     pub known_kinds_only: bool,
     /// For `failed`: the member with the class of the error.
     pub class_from: Option<String>,
-    /// The member with the name of the tool that a question is about, ...
+    /// The member with the name of the tool that asks, ...
     pub tool_from: Option<String>,
-    /// ... and the member with all that the tool is given. For `asking`: a report of the question.
+    /// ... and the member with the tool's whole input. For `asking`: a report of the question.
     pub input_from: Option<String>,
-    /// Which questions are answered by then.
+    /// The questions that are answered by then.
     pub closes: Option<Closes>,
 }

@@ -1,4 +1,4 @@
-//! The life of one terminal: what happened × now → what we believe.
+//! Decides the status of one terminal from its events and the time.
 
 mod next;
 
@@ -15,30 +15,30 @@ const PROMPTED: &str = "a prompt was submitted";
 const COMMANDED: &str = "a command was submitted";
 const ANSWERED: &str = "the question was answered";
 
-/// Where in its life a terminal is.
+/// The phase in the life of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has not been ready for a prompt yet.
+    /// The agent has not been ready for a prompt yet.
     Starting,
     Going,
-    /// For ever.
+    /// The program has exited.
     Ended,
 }
 
-/// Whether there was a turn since the start. Decides between `idle` and `completed`: screens cannot.
+/// The turns since the start. They distinguish `idle` from `completed`, which screens cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turns {
     None,
-    /// It worked, but maybe not on a prompt: Codex says working and then idle once while it starts, and shows the row
-    /// of a turn while it connects to servers.
+    /// The agent worked, but perhaps not on a prompt: Codex reports working and then idle once while it starts, and
+    /// shows the row of a turn while it connects to servers.
     Perhaps,
     Some,
 }
 
-/// The last border between two turns. Sources that are slow may still speak of what was before it.
+/// The last boundary between two turns. Slow sources may still report events from before it.
 #[derive(Clone, Copy, Debug)]
 enum Border {
-    /// A turn was over; who said so, if it was not the screen.
+    /// The end of a turn, and the source that reported it, unless that was the screen.
     Over(Mono, Option<Source>),
     Prompted(Mono),
 }
@@ -46,38 +46,37 @@ enum Border {
 /// Remembers one terminal's status and decides the next one.
 #[derive(Clone, Debug)]
 pub struct Life {
-    /// What we presume. After an input this is `processing` before anything is observed.
+    /// The presumed status. After an input it is `processing` before anything is observed.
     presumed: Status,
-    /// What everyone else sees: the last observed status.
+    /// The public status: the last observed one.
     reported: Status,
     phase: Phase,
     turns: Turns,
     seen: Option<Seen>,
     word: Option<Word>,
-    /// What each source said last, in the order of `Source::ALL`.
+    /// The last claim of each source, in the order of `Source::ALL`.
     said: [Option<Claim>; Source::ALL.len()],
-    /// And when that was.
+    /// The time of each of these claims.
     said_at: [Mono; Source::ALL.len()],
-    /// When the agent said that it asks; `None` once the question is on the screen.
+    /// The time at which the agent announced a question; `None` once the question is on the screen.
     asking: Option<Mono>,
     border: Option<Border>,
-    /// When it was ready for the first time.
+    /// The time at which the agent was first ready.
     started: Option<Mono>,
-    /// It reports by OSC 7501 that it works: some versions of an agent report only that they are idle.
+    /// The agent reports work by OSC 7501: some versions of an agent report only that they are idle.
     osc_works: bool,
-    /// It was seen or heard to be at what it was asked last.
+    /// Work on the last prompt was seen or reported.
     at_it: bool,
-    /// Its title has turned: some versions of an agent have one that never does.
+    /// The title has turned: in some versions of an agent it never does.
     title_turns: bool,
 }
 
 impl Life {
-    /// A terminal whose program is being started.
     pub fn starting(now: Wall) -> Self {
         Self::resumed(Status::new(StatusKind::Processing, STARTING, now), false)
     }
 
-    /// A terminal known from before, as it was last seen. That holds until there is evidence.
+    /// Creates the state of a known terminal with its last status, which holds until there is evidence.
     pub fn resumed(status: Status, ended: bool) -> Self {
         let starting = status.kind == StatusKind::Processing && status.reason == STARTING;
         let starting = starting || status.waiting_kind == Some(WaitingKind::Startup);
@@ -112,30 +111,28 @@ impl Life {
         }
     }
 
-    /// Returns the last observed status. [`Status::awaiting_reaction`] says that an input was submitted since.
     pub fn status(&self) -> &Status {
         &self.reported
     }
 
-    /// Whether a question may appear any moment: the agent said that it asks, and it is not on the screen yet. The
-    /// status is `waiting_user_answer` at once, without a dialog; it may go back to `processing` while the screen still
-    /// shows work. Nothing may be typed before this is over: it would go into the question.
+    /// Returns whether an announced question may appear at any moment. The status is then `waiting_user_answer` without
+    /// a dialog; it may return to `processing` while the screen still shows work. Nothing may be typed until this is
+    /// over: it would go into the question.
     pub fn about_to_ask(&self, now: Mono) -> bool {
         self.asking.is_some_and(|at| now < at + weigh::ASKING)
     }
 
-    /// What each source said last.
+    /// Returns the last claim of each source.
     pub fn claims(&self) -> impl Iterator<Item = (Source, &Claim)> {
         Source::ALL.into_iter().zip(&self.said).filter_map(|(source, said)| Some((source, said.as_ref()?)))
     }
 
-    /// When to send `Time`. Sending it late, early or too often is harmless.
+    /// Returns the time to send `Time`. Sending it late, early or too often is harmless.
     pub fn deadline(&self) -> Option<Mono> {
         self.next().map(|(due, _)| due)
     }
 
-    /// Takes in what happened; `Some` is the new status, to be told to everyone. An ended program stays ended whatever
-    /// arrives late.
+    /// Processes an event and returns the new status if it must be published. Events after the end have no effect.
     pub fn handle(&mut self, event: &Event, now: Mono, wall: Wall) -> Option<&Status> {
         if self.phase == Phase::Ended {
             return None;
@@ -163,7 +160,7 @@ impl Life {
             Event::AskedAgain => self.asked_again(wall),
             Event::Missed => self.missed(),
         }
-        // A question that is gone and a turn that is over may come due together.
+        // The disappearance of a question and the end of a turn may be due together.
         for _ in 0..2 {
             self.settle(now, wall);
         }
@@ -174,7 +171,7 @@ impl Life {
         Some(&self.reported)
     }
 
-    /// Makes the status public. What we only presume after an input is not: the last observed status stays.
+    /// Updates the public status. A status that is only presumed after an input stays private.
     fn report(&mut self) {
         if !self.presumed.awaiting_reaction {
             self.reported.clone_from(&self.presumed);
@@ -182,7 +179,7 @@ impl Life {
         }
         let Status { epoch, since, unproven, .. } = self.presumed;
         if !is_ready(self.reported.kind) {
-            // The agent took the prompt, so the error or the question is one of the turn before.
+            // The agent took the prompt, so the error or the question belongs to the turn before.
             let kind = self.ready_kind();
             let reason = self.presumed.reason.clone();
             self.reported = Status { kind, reason, waiting_kind: None, dialog: None, since, ..self.presumed };
@@ -198,13 +195,13 @@ impl Life {
         let Some(seen) = &self.seen else { return };
         match seen.says {
             Says::Working if self.phase != Phase::Starting && !self.flashes(seen, now) => self.turns = Turns::Some,
-            // A title may turn for a moment and for nothing.
+            // A title may turn briefly without work.
             Says::Working | Says::Busy => self.turns = self.turns.max(Turns::Perhaps),
             _ => {}
         }
         self.at_it |= matches!(seen.says, Says::Working | Says::Busy | Says::Asking | Says::Failed);
         if seen.says == Says::Working {
-            // What we did has had its effect.
+            // Our own action has had its effect.
             self.word.take_if(|word| matches!(word.by, Speaker::Us(_)));
         }
         if seen.is_question() {
@@ -212,7 +209,7 @@ impl Life {
             self.asking.take_if(|at| *at <= since);
             self.word.take_if(|word| matches!(word.claim, Claim::Asking(_)) && word.at <= since);
         }
-        // The cursor of the same question has moved. That is no news.
+        // A moved cursor in the same question is no change of status.
         let same =
             |shown: &Dialog| seen.reading.dialog.as_ref().filter(|dialog| dialog.id == shown.id && *dialog != shown);
         if let Some(moved) = self.presumed.dialog.as_ref().and_then(same) {
@@ -223,7 +220,7 @@ impl Life {
 
     fn said(&mut self, source: Source, claim: &Claim, now: Mono, wall: Wall) {
         let last = &mut self.said[source as usize];
-        // These are states that are read again and again; only their changes say something. The others are events.
+        // These sources are states that are read repeatedly, so only their changes count. The others are events.
         let is_state = matches!(source, Source::Title | Source::Progress | Source::SessionFile);
         if is_state && last.as_ref() == Some(claim) {
             return;
@@ -232,8 +229,8 @@ impl Life {
         let before = last.replace(claim.clone()).map(|claim| (claim, before_at));
         self.title_turns |= source == Source::Title && *claim == Claim::Working;
         self.osc_works |= source == Source::Osc && *claim == Claim::Working;
-        // Progress says "busy" for as long as a menu of the user's is open, too (Claude Code), and so does the session file
-        // (2.1.120). They begin no turn, and take back no end. A title that turns at work does not turn then.
+        // Progress is also "busy" while a menu of the user is open (Claude Code), and so is the session file (2.1.120).
+        // Both start no turn and withdraw no end. A title that turns during work does not turn then.
         let title_is_plain = self.title_turns && self.said[Source::Title as usize] != Some(Claim::Working);
         let of_a_menu = source == Source::Progress || (source == Source::SessionFile && title_is_plain);
         if of_a_menu && *claim == Claim::Working && (self.is_stirring(source) || self.hook_claims_end()) {
@@ -244,13 +241,13 @@ impl Life {
             Claim::Nothing => {
                 self.word.take_if(|word| word.by == Speaker::Agent(source));
                 if self.word.is_none() && self.hook_claims_end() {
-                    // A source that spoke in between does not take the claim back, or make it younger.
+                    // A claim of another source in between does not withdraw the hook's claim or renew its time.
                     let at = self.said_at[Source::Hook as usize];
                     self.word = Some(Word { by: Speaker::Agent(Source::Hook), claim: Claim::TurnOver, at });
                 }
                 return;
             }
-            // That a title is plain says something where it was not plain before, or where there was none.
+            // A plain title counts only if it was not plain before, or if there was none.
             Claim::Ready
                 if source == Source::Title
                     && self.phase != Phase::Starting
@@ -258,18 +255,18 @@ impl Life {
             {
                 return;
             }
-            // That is the question, unless something was said since that makes it the next one.
+            // This is the question on the screen, unless a later claim makes it the next one.
             Claim::Asking(_) if self.shows_question() && self.word.is_none() => return,
             _ if self.is_late(source, claim, before.as_ref(), now) => return,
-            // An error is an end as well, and some sources tell no more than that.
+            // An error is also an end, and some sources report only the end.
             Claim::Ready | Claim::TurnOver if failed => return,
-            // The hook of one tool says nothing about the question of another.
+            // The hook of one tool is no evidence about the question of another.
             Claim::Working if source == Source::Hook => {}
             Claim::Asking(_) => self.asking = Some(now),
             _ => self.asking = None,
         }
         self.at_it |= !matches!(claim, Claim::Ready | Claim::Nothing);
-        // Work that has to last has lasted since it was first told.
+        // The minimum duration of work counts from its first report.
         let lasting =
             |word: &Word| *claim == Claim::Working && word.claim == Claim::Working && self.is_stirring(source);
         let at = self.word.as_ref().filter(|word| lasting(word)).map_or(now, |word| word.at);
@@ -283,7 +280,7 @@ impl Life {
             Claim::Working | Claim::Asking(_) => Turns::Perhaps,
             Claim::Ready | Claim::Nothing => Turns::None,
         });
-        // What is on the screen is on the screen. The word counts when the question is gone.
+        // The screen takes precedence. The claim counts when the question is gone.
         let waits = *claim == Claim::Working && (self.just_started(now) || self.is_stirring(source));
         if self.shows_question() || waits {
             return;
@@ -297,11 +294,11 @@ impl Life {
             Claim::Failed(_) => (StatusKind::Error, None),
             Claim::Ready | Claim::TurnOver | Claim::Nothing => {
                 let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
-                // It confirms the error on the screen. And at the start nothing is ready before the screen is.
+                // The claim confirms the error on the screen. During the start nothing is ready before the screen is.
                 let starting = self.phase == Phase::Starting;
-                // Behind a panel of the user's no screen will ever show how the turn ended. The hook has told that.
+                // Behind a panel of the user no screen will show how the turn ended. The hook has reported that.
                 let told = matches!(shows, Says::Nothing | Says::Busy) && seconds_claim;
-                // OSC 7501 comes in front of the frame, so even a quiet screen is an old one.
+                // OSC 7501 precedes the frame, so even a quiet screen is outdated.
                 let old = shows != Says::Quiet || source == Source::Osc || self.title_blinked() || self.ends_start();
                 let vague = weigh::is_vague(source, claim) && old && !told;
                 let alone = weigh::needs_second(source) && (shows != Says::Quiet || self.standing() > 0);
@@ -317,17 +314,17 @@ impl Life {
         }
     }
 
-    /// A hook, a file or a title of the turn before, overtaken by another source.
+    /// Returns whether a hook, a file or a title belongs to the turn before and was overtaken by another source.
     fn is_late(&self, source: Source, claim: &Claim, before: Option<&(Claim, Mono)>, now: Mono) -> bool {
         let young = |at: Mono| source != Source::Osc && now < at + LAG;
         match (self.border, claim) {
-            // Whoever has told the end as well speaks of the next turn: a prompt was waiting for it.
+            // A source that has reported the end as well reports the next turn: a prompt was queued.
             (Some(Border::Over(at, by)), Claim::Working) => {
                 let told_end =
                     |(claim, when): &(Claim, Mono)| matches!(claim, Claim::Ready | Claim::TurnOver) && *when >= at;
                 young(at) && by != Some(source) && !before.is_some_and(told_end)
             }
-            // Whoever said that this turn has begun may say that it is over.
+            // A source that reported the start of this turn may report its end.
             (Some(Border::Prompted(at)), Claim::Ready | Claim::TurnOver | Claim::Failed(_)) => {
                 young(at) && !matches!(before, Some((Claim::Working, _)))
             }
@@ -340,7 +337,7 @@ impl Life {
         self.border = Some(Border::Prompted(now));
         self.asking = None;
         for (source, claim) in Source::ALL.into_iter().zip(&mut self.said) {
-            // A title that has just begun to turn does so for this prompt: that it was taken is seen a moment later.
+            // A title that has just started to turn belongs to this prompt: the delivery is noticed a moment later.
             let of_this = source == Source::Title && now <= self.said_at[source as usize] + LAG;
             claim.take_if(|claim| *claim == Claim::Working && !of_this);
         }
@@ -352,14 +349,14 @@ impl Life {
 
     fn answered(&mut self, now: Mono) {
         self.asking = None;
-        // We know that it was answered from the screen that came after it; this one may show the end already.
+        // The answer is known from the screen that followed it, which may show the end already.
         if self.seen.as_ref().is_some_and(|seen| seen.closed.is_some()) {
             return;
         }
         self.word = Some(Word { by: Speaker::Us(ANSWERED), claim: Claim::Working, at: now });
     }
 
-    /// The same words are another question: whoever answered the first must hear of the second.
+    /// Records the next question in the same words. The new epoch makes it visible to observers of the first one.
     fn asked_again(&mut self, wall: Wall) {
         self.asking = None;
         if self.shows_question() && self.is_waiting() {
@@ -368,7 +365,7 @@ impl Life {
         }
     }
 
-    /// What is known to have had a turn has started.
+    /// Records turns. A terminal that has had a turn has started.
     fn note(&mut self, turns: Turns) {
         self.turns = self.turns.max(turns);
         if turns == Turns::Some {
@@ -381,7 +378,7 @@ impl Life {
         self.said = Default::default();
     }
 
-    /// What the process did. Another reason is news even where the status is the same.
+    /// Applies an event of the process. A new reason counts as a change even if the status is the same.
     fn fact(&mut self, kind: StatusKind, reason: String, wall: Wall) {
         if kind == self.presumed.kind && reason == self.presumed.reason {
             return;
@@ -390,38 +387,39 @@ impl Life {
         self.presumed = Status { epoch: self.presumed.epoch + 1, ..Status::new(kind, reason, since) };
     }
 
-    /// Whether this exit is no error: a program that reports success, or an agent that does so while it has nothing to do.
+    /// Returns whether an exit is no error: a program reports success, or an agent does so while it is quiet.
     fn ends_well(&self, exit: Exit) -> bool {
         exit == Exit::Code(0) && (self.presumed.reason == RUNNING || is_ready(self.presumed.kind))
     }
 
-    /// Codex is ready, says that it works, and takes it back, all within 100 ms of its start. Whoever sends a prompt at
-    /// that moment must not be told that it is busy, so a first word of work has to stand for a while.
+    /// Returns whether the agent was first ready only a moment ago. Codex is ready, reports work and withdraws it, all
+    /// within 100 ms. A prompt sent at that moment must not be refused as busy, so the first report of work must stand
+    /// for a while.
     fn just_started(&self, at: Mono) -> bool {
         self.turns < Turns::Some && self.started.is_some_and(|started| at < started + weigh::STAND)
     }
 
-    /// Whether work told by this source may be a command of the agent's own, such as one that opens a menu: the agent is
-    /// ready, and nobody has sent a prompt. A hook speaks of real turns only.
+    /// Returns whether work reported by this source may be a command of the agent itself, such as one that opens a
+    /// menu: the agent is ready, and no prompt was sent. Hooks report only real turns.
     fn is_stirring(&self, source: Source) -> bool {
         let prompted = matches!(self.border, Some(Border::Prompted(_)));
         is_ready(self.presumed.kind) && !prompted && source != Source::Hook
     }
 
-    /// Whether a sign of work may be of the moment in which a menu of the user's closes: it has not been there for long.
+    /// Returns whether a sign of work is so new that it may come from a menu of the user that is closing.
     fn flashes(&self, seen: &Seen, now: Mono) -> bool {
         seen.was_hidden && self.is_stirring(Source::Title) && now < seen.since + weigh::STAND
     }
 
-    /// Whether a hook has claimed the end of the turn that goes on.
+    /// Returns whether a hook has claimed the end of the current turn.
     fn hook_claims_end(&self) -> bool {
         let hook = Source::Hook as usize;
         let of_this_turn = !matches!(self.border, Some(Border::Prompted(at)) if at >= self.said_at[hook]);
         self.said[hook] == Some(Claim::TurnOver) && of_this_turn && !is_over(self.presumed.kind)
     }
 
-    /// Reports whether the title ended a turn that OSC 7501 has not begun yet. Codex 0.163 turns its title, stops it and turns
-    /// it again before it says that it works.
+    /// Returns whether the title ended a turn that OSC 7501 has not started yet. Codex 0.163 turns its title, stops it
+    /// and turns it again before it reports work.
     fn title_blinked(&self) -> bool {
         let osc = Source::Osc as usize;
         let by_title = self.word.as_ref().is_some_and(|word| word.by == Speaker::Agent(Source::Title));
@@ -429,8 +427,8 @@ impl Life {
         by_title && unheard && self.said[osc].is_some()
     }
 
-    /// Returns whether the agent may only have taken back the work that it reports when it starts. Codex 0.166 does so within
-    /// 100 ms, later on a busy machine, and begins the turn of a prompt that was submitted meanwhile only after that.
+    /// Returns whether the agent may only have withdrawn the work that it reports when it starts. Codex 0.166 does so
+    /// within 100 ms, later on a busy machine, and starts the turn of a prompt submitted meanwhile only after that.
     fn ends_start(&self) -> bool {
         let is_early = |at: Mono| self.started.is_some_and(|started| at < started + weigh::START);
         let takes_back = |word: &Word| {
@@ -442,8 +440,8 @@ impl Life {
         prompted && self.osc_works && self.word.as_ref().is_some_and(takes_back)
     }
 
-    /// Since when the title is plain that turned before, if it stopped after the hook claimed the end. While a Stop hook of
-    /// the user's runs, the title still turns.
+    /// Returns the time at which the title stopped turning, if that was after the hook claimed the end. The title still
+    /// turns while a Stop hook of the user runs.
     fn title_rests(&self) -> Option<Mono> {
         let [hook, title] = [Source::Hook as usize, Source::Title as usize];
         let plain = matches!(self.said[title], Some(Claim::Nothing | Claim::Ready));
@@ -463,12 +461,12 @@ impl Life {
         if shown || self.turns == Turns::Some { StatusKind::Completed } else { StatusKind::Idle }
     }
 
-    /// Believes what is due.
+    /// Applies the next status if it is due.
     fn settle(&mut self, now: Mono, wall: Wall) {
         let Some((_, next)) = self.next().filter(|(due, _)| *due <= now) else { return };
         let why = next.why;
         let (shown, moves) = (matches!(why, Why::Rule(_)), matches!(why, Why::Moves(_)));
-        // An end that was told and waited for the screen was when it was told, not now.
+        // A reported end that waited for the screen counts from the time of the report.
         let over = match (why, &self.word) {
             (Why::Said(source, _), Some(word)) => (word.at, Some(source)),
             _ => (now, None),
@@ -476,17 +474,17 @@ impl Life {
         let Some(status) = self.after(next, wall) else { return };
         let told = |word: &Word| matches!(word.claim, Claim::Ready | Claim::TurnOver);
         if shown && is_ready(status.kind) && !self.word.as_ref().is_some_and(told) {
-            // An end that was not told. Titles and files are read again, this is not.
+            // The end was not reported. Titles and files are read again, this source is not.
             self.said[Source::Osc as usize].take_if(|claim| *claim == Claim::Working);
         }
-        // The screen says otherwise. But the end of a turn may be told before the last frames of it come.
+        // The screen contradicts the claim. However, the report of an end may precede the last frames of the turn.
         self.word.take_if(|word| moves || (shown && !told(word)));
         self.enter(status, now, over);
     }
 
-    /// `over`: if this ends a turn, since when it is over, and who said so.
+    /// Applies a status. `over` is the time and the source of the end, if this ends a turn.
     fn enter(&mut self, status: Status, now: Mono, over: (Mono, Option<Source>)) {
-        // There was no turn before the start, so there are no late words of one.
+        // Before the start there was no turn, so no late report can belong to one.
         if self.phase == Phase::Going && is_over(status.kind) && !is_over(self.presumed.kind) {
             self.border = Some(Border::Over(over.0, over.1));
         }

@@ -1,5 +1,4 @@
-//! An agent that goes through its days, and everything that can go wrong with what we hear of it. Whatever happens to
-//! one source, no wrong status may stand for long.
+//! Simulates days of an agent with every fault of every source. No single fault may leave a wrong status for long.
 
 mod day;
 
@@ -11,12 +10,12 @@ use super::tables::title_busy;
 use super::*;
 use crate::testing::at;
 
-/// The longest that a status may be wrong, in milliseconds.
+/// The maximum time for which a status may be wrong, in milliseconds.
 const LIMIT: u64 = 2_000;
-/// How many days of each agent are played with each fault of each source.
+/// The number of simulated days for each agent, source and fault.
 const DAYS: u64 = 60;
 
-/// A look at what is drawn, with the title as it is known: it turns while the agent works.
+/// Returns a look at the screen, with the current title: it turns while the agent works.
 fn look(reading: &Reading, busy: bool) -> Event {
     if busy && reading.status != Some(StatusKind::WaitingUserAnswer) && reading.status != Some(StatusKind::Processing) {
         return Event::Read(title_busy(reading.content));
@@ -26,9 +25,8 @@ fn look(reading: &Reading, busy: bool) -> Event {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Outcome {
-    /// The longest time for which one status stood and was wrong.
     wrong: u64,
-    /// How often a turn was called over in the middle of it.
+    /// The number of turns that were reported as over while they continued.
     false_ends: u64,
 }
 
@@ -40,7 +38,7 @@ fn is_turn(kind: StatusKind) -> bool {
     matches!(kind, StatusKind::Processing | StatusKind::WaitingUserAnswer)
 }
 
-/// Plays one day. What happens is logged, where someone wants to know.
+/// Plays one day and passes its events to `log`.
 fn play(
     agent: Agent,
     seed: u64,
@@ -71,7 +69,7 @@ fn play(
                     events.push(Event::Said(source, claim));
                 }
             }
-            // A look is taken at whatever there is.
+            // A look is always possible.
             events.extend(drawn.as_ref().map(|drawn| look(drawn, busy)));
         } else {
             events.push(Event::Time);
@@ -86,21 +84,21 @@ fn play(
         if !is_turn(real) {
             rested = now;
         }
-        // What was over a moment ago may still be told.
+        // A recent end may still be reported.
         let rested_lately = now <= rested + 400;
         outcome.false_ends += u64::from(is_turn(real) && is_turn(before) && is_ready(kind) && !rested_lately);
         wrong = if kind == real { None } else { wrong.filter(|_| kind == before).or(Some(now)) };
     }
 }
 
-/// Every fault of every source of every agent.
+/// Simulates every fault of every source of every agent.
 #[test]
-fn no_single_source_leaves_a_wrong_status_standing() {
+fn no_single_faulty_source_leaves_a_wrong_status() {
     let channels = || [Channel::Screen].into_iter().chain(Source::ALL.map(Channel::Of));
     for agent in [Agent::Codex, Agent::OldCodex, Agent::Claude, Agent::OldClaude] {
         for channel in channels().filter(|channel| !matches!(channel, Channel::Of(source) if !agent.has(*source))) {
             for fault in [Fault::None, Fault::Deaf, Fault::Lossy, Fault::Late, Fault::Twice] {
-                // Who has nothing but a screen and a title is lost without either.
+                // An agent with only a screen and a title needs both.
                 if agent != Agent::OldCodex || matches!(fault, Fault::None | Fault::Twice) {
                     check(agent, channel, fault);
                 }
@@ -111,11 +109,11 @@ fn no_single_source_leaves_a_wrong_status_standing() {
 
 fn check(agent: Agent, channel: Channel, fault: Fault) {
     let limit = match (channel, fault) {
-        // A title that turns late and stops late leaves a quiet screen, which has to settle once more.
+        // A title that turns late and stops late leaves a quiet screen, which must settle again.
         (Channel::Of(Source::Title), Fault::Late) => LIMIT + 1_000,
         _ => LIMIT,
     };
-    // While nothing comes late, only a screen that nobody sees lets a turn end too early.
+    // If nothing is late, a turn ends too early only if the screen is missing.
     let punctual = fault == Fault::None || (fault == Fault::Deaf && channel != Channel::Screen);
     for seed in 0..DAYS {
         let outcome = play(agent, seed, channel, fault, &mut |_, _, _| ());

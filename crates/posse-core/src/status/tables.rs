@@ -1,4 +1,4 @@
-//! What happens, and what is told of it, as scripts: `MILLISECOND EVENT; ...` and `MILLISECOND STATUS: REASON; ...`.
+//! Scripts of events and expected reports: `MILLISECOND EVENT; ...` and `MILLISECOND STATUS: REASON; ...`.
 
 mod prompts;
 mod questions;
@@ -31,7 +31,7 @@ pub(super) fn question(id: &str, kind: WaitingKind) -> Reading {
     Reading { waiting_kind: Some(kind), dialog: Some(dialog), ..reading("dialog", Some(WaitingUserAnswer), 0) }
 }
 
-/// A screen by its name.
+/// Parses the name of a screen.
 fn screen(name: &str) -> Option<Reading> {
     let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
     let content = rest.parse().unwrap_or(0);
@@ -41,7 +41,7 @@ fn screen(name: &str) -> Option<Reading> {
         "typed" => Reading { draft: Some(rest.into()), ..reading("idle", Some(Idle), 0) },
         "spinner" => reading(name, Some(Processing), 0),
         "turning" => title_busy(content),
-        // No spinner, and the input field is there: between two pieces of an answer, or after it.
+        // No spinner, and the input field is visible: between two parts of an answer, or after it.
         "quiet" => reading(first, Some(Completed), content),
         "closed" => Reading { ends_turn: true, ..reading(name, Some(Completed), 0) },
         "api_error" | "process.shell" => reading(name, Some(Error), 0),
@@ -56,7 +56,7 @@ fn screen(name: &str) -> Option<Reading> {
     })
 }
 
-/// An event by its name: a screen, `SOURCE CLAIM`, or what happened.
+/// Parses the name of an event: a screen, `SOURCE CLAIM`, or an action.
 fn event(name: &str) -> Event {
     let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
     let source = match first {
@@ -99,7 +99,7 @@ fn events(script: &str) -> Vec<(u64, Event)> {
     steps.map(|(ms, name)| (ms.parse().unwrap(), event(name))).collect()
 }
 
-/// Feeds events at their times, and `Time` whenever it is asked for, until long after the last one.
+/// Feeds events at their times, and `Time` at every deadline, until long after the last event.
 fn run(life: &mut Life, events: &[(u64, Event)]) -> Vec<(u64, Status)> {
     let mut told = Vec::new();
     let end = events.last().map_or(0, |(ms, _)| ms + 60_000);
@@ -118,7 +118,7 @@ fn run(life: &mut Life, events: &[(u64, Event)]) -> Vec<(u64, Status)> {
     }
 }
 
-/// What is told on a terminal that was started at 0. While a reaction to an input is awaited the reason is `sent`.
+/// Returns the reports of a terminal that started at 0. While a reaction to an input is awaited, the reason is `sent`.
 fn told(events: &[(u64, Event)]) -> Vec<(u64, String)> {
     let told = run(&mut Life::starting(wall(0)), events).into_iter();
     let reason = |status: &Status| {
@@ -139,7 +139,7 @@ fn check(script: &str, expected: &str) {
     expect(told(&events(script)).into_iter(), expected, script);
 }
 
-/// The same, on an agent that has been idle for long at 0.
+/// Checks an agent that has been idle for a long time at 0.
 #[track_caller]
 fn check_idle(script: &str, expected: &str) {
     const LONG: u64 = 10_000;
@@ -150,19 +150,19 @@ fn check_idle(script: &str, expected: &str) {
     expect(told.map(|(ms, status)| (ms - LONG, status)), expected, script);
 }
 
-/// The same, on an agent that begins to work at 200.
+/// Checks an agent that starts to work at 200.
 #[track_caller]
 fn check_working(script: &str, expected: &str) {
     check_idle(&format!("200 spinner; {script}"), &format!("200 processing: rule spinner; {expected}"));
 }
 
 #[test]
-fn the_process_decides_where_nothing_else_is_known() {
+fn process_decides_the_status_without_other_evidence() {
     check("5 running; 6 running", "5 processing: running");
     check("5 running; 9 exited 0", "5 processing: running; 9 completed: exited with 0");
     check("5 running; 9 exited 3", "5 processing: running; 9 error: exited with 3");
     check_idle("9 exited 0", "9 completed: exited with 0");
-    // In the middle of a turn, or before it was ready, an agent does not end well.
+    // An exit during a turn, or before the agent was ready, is an error.
     check_working("900 exited 0", "900 error: exited with 0");
     check_idle("200 prompted; 900 exited 0", "200 idle: sent; 900 error: exited with 0");
     check("9 exited 0", "9 error: exited with 0");
@@ -171,11 +171,11 @@ fn the_process_decides_where_nothing_else_is_known() {
 }
 
 #[test]
-fn an_end_is_for_ever() {
+fn exited_terminal_ignores_later_events() {
     let late = "301 idle; 302 closed; 303 spinner; 304 asks a; 305 api_error; 306 prompted; 307 answered; 308 denied;
         309 running; 310 missed; 311 osc working; 312 osc ready; 313 osc over; 314 osc asks; 315 osc failed; 316 exited 0";
     check_working(&format!("300 exited 9; {late}"), "300 error: exited with 9");
-    // Nothing that was on its way is told either.
+    // Pending changes are not reported either.
     check_idle("200 api_error; 300 exited 1", "300 error: exited with 1");
     let status = Status::new(Error, "exited with 0", Wall(1));
     assert_eq!(run(&mut Life::resumed(status, true), &events("0 idle; 1 osc ready")), []);
@@ -183,10 +183,10 @@ fn an_end_is_for_ever() {
 }
 
 #[test]
-fn an_agent_starts_until_it_is_ready() {
+fn agent_is_starting_until_it_is_ready() {
     check("5 otherwise; 300 idle", "300 idle: rule idle");
     check("300 quiet", "300 completed: rule quiet"); // an old conversation goes on
-    // An empty screen is how everything starts.
+    // Every program starts with an empty screen.
     check("5 empty; 9000 idle", "9000 idle: rule idle");
     // Text that only looks like a prompt must stand.
     check("5 seed.idle", "1005 idle: rule seed.idle");
@@ -201,34 +201,34 @@ fn an_agent_starts_until_it_is_ready() {
 }
 
 #[test]
-fn a_start_with_self_reports() {
-    // Codex 0.166: idle, working, idle before its screen is there, and it is not a turn.
+fn claims_during_the_start_are_no_turn() {
+    // Codex 0.166: idle, working, idle before its screen appears, which is not a turn.
     let blip = "50 osc ready; 60 osc working; 90 osc ready";
     check(&format!("{blip}; 400 idle"), "400 idle: rule idle");
     check(&format!("40 idle; {blip}"), "40 idle: rule idle");
-    // The same by its title, which is read with the screen as well.
+    // The same by its title, which is also read with the screen.
     check("40 idle; 50 title working; 60 turning; 90 title nothing; 100 idle", "40 idle: rule idle");
-    // Somebody was quick; and we were.
+    // A user was quick; posse was quick.
     check("40 idle; 60 osc working; 700 spinner", "40 idle: rule idle; 360 processing: working (OSC 7501)");
     check(
         "40 idle; 60 osc working; 65 prompted; 700 spinner",
         "40 idle: rule idle; 65 idle: sent; 700 processing: rule spinner",
     );
-    // Without a screen to read, its word must do.
+    // Without a readable screen its claim suffices.
     check(blip, "1090 idle: ready (OSC 7501)");
-    // The row of a turn while servers are connected to, and no turn.
+    // The row of a turn is visible while Codex connects to servers, which is not a turn.
     check("50 spinner; 900 idle", "1900 idle: rule idle");
     // A prompt on the command line.
     check("50 hook working; 90 spinner; 800 quiet 1; 1700 quiet 2; 2000 closed", "2000 completed: rule closed");
 }
 
 #[test]
-fn quiet_by_the_screen_alone_must_settle() {
+fn quiet_screen_without_other_evidence_must_settle() {
     check_working("5000 quiet", "6000 completed: rule quiet");
     // Text streams in: no sign of work, but the conversation changes (S-77).
     let streaming: String = (1..9).map(|n| format!("{} quiet {n};", 5_000 + n * 900)).collect();
     check_working(&streaming, "13200 completed: rule quiet");
-    // Equal looks do not begin anew.
+    // Equal looks do not restart the delay.
     check_working("5000 quiet; 5500 quiet; 5990 quiet", "6000 completed: rule quiet");
     check_working("5000 quiet; 5900 spinner", "");
     // Silence is not quiet.
@@ -236,19 +236,19 @@ fn quiet_by_the_screen_alone_must_settle() {
 }
 
 #[test]
-fn positive_evidence_ends_a_turn_at_once() {
+fn reported_or_shown_end_ends_a_turn_at_once() {
     check_working("5000 closed", "5000 completed: rule closed");
     let over = "5000 completed: turn over (OSC 7501)";
     check_working("5000 osc over", &format!("{over}; 5300 processing: rule spinner"));
-    // The last frames of the spinner come after it.
+    // The last frames of the spinner arrive after the claim.
     check_working("5000 osc over; 5150 spinner; 5180 quiet 1", over);
     check_working("4990 quiet 1; 5000 osc over", over);
-    // The session file does not say what end it is, so the screen is waited for.
+    // The session file does not report the kind of end, so the screen is awaited.
     check_working("5000 file ready", "");
     check_working("5000 file ready; 5180 quiet 1", "5180 completed: rule quiet");
     check_working("4990 quiet 1; 5000 file ready", "5000 completed: ready (session file)");
-    // Neither does a title that is plain again, and one that was plain all the time says nothing. The row of an error comes
-    // with the frame after the one that ends the turn (Codex 0.160.1).
+    // A title that becomes plain does not either, and one that was always plain is no evidence. The row of an error
+    // comes with the frame after the one that ends the turn (Codex 0.160.1).
     for (then, expected) in [
         ("", ""),
         ("; 5030 quiet 1", "; 5070 completed: rule quiet"),
@@ -259,27 +259,27 @@ fn positive_evidence_ends_a_turn_at_once() {
         check_idle(&script, &format!("200 processing: rule spinner{expected}"));
     }
     check_working("4990 quiet 1; 5000 title ready", "5990 completed: rule quiet");
-    // It said so, the screen came after it and went on for a while: then the screen need not settle either.
+    // The agent reported the end, and the screen followed and continued for a while: then the screen need not settle.
     let late = format!("{over}; 5300 processing: rule spinner; 6400 completed: rule quiet");
     check_working("5000 osc over; 6400 quiet 1", &late);
 }
 
-/// Claude Code runs all Stop hooks side by side. One of the user's may be slow, or send the agent back to work.
+/// Claude Code runs all Stop hooks in parallel. A hook of the user may be slow, or make the agent continue.
 #[test]
-fn a_stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
+fn stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
     let spinning = |to: u64| (5_050..to).step_by(100).map(|ms| format!("{ms} spinner;")).collect::<String>();
-    // The screen shows work for as long as the user's hook runs, and longer if it blocks.
+    // The screen shows work while the user's hook runs, and longer if the hook blocks.
     check_working(&format!("5000 hook over; {}", spinning(60_000)), "");
     check_working(&format!("5000 hook over; {} 9000 closed", spinning(9_000)), "9000 completed: rule closed");
-    // It blocks, the answer goes on without a spinner, and stops for a moment: that is not the end that was claimed.
+    // The hook blocks, and the answer continues without a spinner and pauses: that is not the claimed end.
     check_working(&format!("5000 hook over; {} 8000 quiet 1; 8900 spinner", spinning(8_000)), "");
-    // No hook of the user: the screen agrees a moment later, and nobody waits for more.
+    // Without a hook of the user the screen agrees a moment later, and there is no further delay.
     check_working("5000 hook over; 5120 quiet 1", "5120 completed: rule quiet");
     check_working("4990 quiet 1; 5000 hook over", "5000 completed: turn over (hook)");
-    // Another source agrees, whatever the screen shows.
+    // Another source agrees, with any screen.
     check_working("5000 hook over; 5040 osc over; 5100 quiet 1", "5040 completed: turn over (OSC 7501)");
-    // The screen looks quiet, as with a status line of the user's own; another source says that the turn goes on, or does not
-    // tell this end.
+    // The screen looks quiet, as with a status line of the user; another source reports that the turn continues, or
+    // does not report this end.
     for source in ["osc", "progress", "file"] {
         for (then, expected) in [
             ("; 6000 quiet 2; 7000 quiet 3; 8000 spinner", ""),
@@ -292,22 +292,21 @@ fn a_stop_hook_ends_a_turn_only_when_the_screen_or_another_source_agrees() {
     }
     let working = "200 processing: rule spinner";
     check_idle("90 file working; 100 osc working; 200 spinner; 4000 quiet 1; 5000 hook over", working);
-    // A menu of the user's hides the screen.
+    // A menu of the user hides the screen.
     check_working("3000 nothing; 5000 hook over", "5300 completed: turn over (hook)");
     check_idle("100 osc working; 200 spinner; 3000 nothing; 5000 hook over; 6000 osc working", working);
 }
 
 #[test]
-fn late_words_do_not_last() {
+fn late_claims_do_not_last() {
     // A hook of the turn that has just ended.
     check_working("900 osc over; 910 closed; 980 hook working", "900 completed: turn over (OSC 7501)");
-    // A prompt was queued, and its turn begins at once: progress tells both, the end and the beginning. Between the two
-    // nobody could have sent anything.
+    // A queued prompt starts its turn at once: progress reports both the end and the start, without time for a prompt.
     check_idle(
         "200 progress working; 210 spinner; 900 hook over; 918 progress ready; 936 progress working; 939 spinner",
         "210 processing: rule spinner",
     );
-    // A self-report out of nowhere, and nothing on the screen bears it out.
+    // A claim without cause that the screen does not confirm.
     check_idle("500 osc working", "650 processing: working (OSC 7501); 2000 idle: rule idle");
     check_idle("500 hook working", "500 processing: working (hook); 1500 completed: rule idle");
     check_idle(
@@ -315,13 +314,13 @@ fn late_words_do_not_last() {
         "500 waiting_user_answer: asking (OSC 7501); 2000 processing: the question is gone (rule idle);
          3000 completed: rule idle",
     );
-    // The file of the turn before, when the next prompt is already on its way; and of this one.
+    // The file of the turn before, when the next prompt is already on its way; and the hook of this turn.
     check_idle("500 prompted; 600 file ready; 650 spinner", "500 idle: sent; 650 processing: rule spinner");
     check_idle(
         "500 prompted; 560 hook working; 650 hook over; 700 closed",
         "500 idle: sent; 560 processing: working (hook); 650 completed: turn over (hook)",
     );
-    // Two sources that both would have told the end are not both wrong. Unless output was lost.
+    // Two sources that both report ends are not both wrong, unless output was lost.
     let working = "650 processing: working (title)";
     let both = "500 osc working; 510 title working";
     check_idle(&format!("{both}; 9000 title nothing"), &format!("{working}; 9000 idle: rule idle"));
@@ -329,7 +328,7 @@ fn late_words_do_not_last() {
 }
 
 #[test]
-fn guesses_are_no_evidence() {
+fn fallback_readings_are_no_evidence() {
     check_idle("200 otherwise; 9000 otherwise", "");
     check_idle("200 asks a; 300 otherwise", "200 waiting_user_answer: rule dialog");
     check_idle("200 api_error; 900 otherwise", "700 error: rule api_error");
@@ -339,7 +338,7 @@ fn guesses_are_no_evidence() {
     );
 }
 
-/// Codex 0.163 says `idle` after every turn. The frame that shows how the turn ended follows, up to 67 ms later.
+/// Codex 0.163 reports `idle` after every turn. The frame that shows how the turn ended follows up to 67 ms later.
 #[test]
 fn ready_agent_waits_for_the_frame_that_shows_how_the_turn_ended() {
     check_working("5000 osc ready; 5067 api_error", "5067 error: rule api_error");
@@ -347,7 +346,7 @@ fn ready_agent_waits_for_the_frame_that_shows_how_the_turn_ended() {
     check_working("5000 osc ready; 5010 closed", "5010 completed: rule closed");
     check_working("5000 osc ready; 5180 quiet 1", "5220 completed: rule quiet");
     check_working("4990 quiet 1; 5000 osc ready", "5040 completed: rule quiet");
-    // While only the title shows that the agent works, and behind a view of the user's that hides the end.
+    // Only the title shows work, or a view of the user hides the end.
     let turning = "200 turning; 4000 turning 1; 5000 osc ready";
     let by_title = "350 processing: rule title.busy";
     check_idle(&format!("{turning}; 5067 api_error"), &format!("{by_title}; 5067 error: rule api_error"));
@@ -357,33 +356,33 @@ fn ready_agent_waits_for_the_frame_that_shows_how_the_turn_ended() {
     check_working("5000 osc ready", "");
 }
 
-/// Codex 0.163 turns its title, stops it and turns it again before it says that it works.
+/// Codex 0.163 turns its title, stops it and turns it again before it reports work.
 #[test]
 fn title_that_stops_before_the_agent_says_that_it_works_ends_no_turn() {
     let sent = "50 osc ready; 200 prompted; 210 title working; 212 title ready";
     let told = "200 idle: sent; 210 processing: working (title)";
     let begun = "390 title working; 391 osc working; 392 spinner; 5000 closed";
     check_idle(&format!("{sent}; {begun}"), &format!("{told}; 5000 completed: rule closed"));
-    // If it never says so, the screen must settle.
+    // If it never reports work, the screen must settle.
     check_idle(sent, &format!("{told}; 1212 completed: rule idle"));
 }
 
 #[test]
-fn idle_or_completed_depends_on_what_happened() {
+fn completed_instead_of_idle_needs_a_turn() {
     // The screen of a finished turn, scrolled away: still completed.
     check_working("900 closed; 950 idle", "900 completed: rule closed");
     check_working("900 idle", "1900 completed: rule idle");
-    // Interrupted: Codex says idle.
+    // Interrupted: Codex reports idle.
     check_idle(
         "200 prompted; 250 osc working; 300 spinner; 900 osc ready; 920 idle",
         "200 idle: sent; 250 processing: working (OSC 7501); 960 completed: rule idle",
     );
-    // The screen alone says completed, and nothing else is known.
+    // Only the screen shows completed, and nothing else is known.
     check_idle("200 quiet", "200 completed: rule quiet");
 }
 
 #[test]
-fn nothing_is_told_twice() {
+fn unchanged_status_is_not_reported_again() {
     let mut life = Life::starting(wall(0));
     run(&mut life, &events("100 idle; 200 spinner"));
     for ms in 300..400 {

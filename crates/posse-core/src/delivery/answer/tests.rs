@@ -18,7 +18,7 @@ fn answer(wish: Wish) -> Answer {
     Answer::new(Decision::new("d".into(), wish, By::Run), keys, at(0))
 }
 
-/// Plays a script. `d` is the question that was decided on, `d2` the same with the cursor on its second option, `e` another.
+/// Plays a script. `d` is the decided question, `d2` the same with the cursor on its second option, `e` another one.
 fn run_with(mut answer: Answer, named: &[(&str, Ev)], script: &str) {
     let second = ["Yes|1", ">Yes, always|2", "No|3"];
     let known =
@@ -36,13 +36,13 @@ fn accepting(script: &str) {
 }
 
 #[test]
-fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
+fn accepting_key_is_pressed_once_the_question_has_settled() {
     accepting(
         "0 time > look; 0 d; 200 d; 300 time > look; 300 d > 1; 301 typed 0; 310 d; 350 busy [] > Closed 1; 400 d",
     );
     run(answer(Wish::Deny), "0 d; 300 d > 3");
     run(answer(Wish::Option(0)), "0 d; 300 d > 1; 310 e > Another 1");
-    // After an answer in vain the cursor has to move first.
+    // After a failed answer the cursor has to move first.
     let mut again = answer(Wish::Accept);
     again.decision.again = true;
     run(again, "0 d; 300 d > down; 301 typed 0; 310 d2 > up; 311 typed 1; 320 d > 1");
@@ -52,7 +52,7 @@ fn the_key_of_the_one_option_is_pressed_once_the_question_has_settled() {
 }
 
 #[test]
-fn what_is_not_plain_is_refused_and_nothing_typed() {
+fn ambiguous_or_changed_questions_are_refused_without_typing() {
     use WaitingKind::{Permission, Plan, Question, Startup};
     let ask = |kind, options: &[&str]| asking("d", kind, options);
     let startup = || ask(Startup, &["Yes|1", ">No|2"]);
@@ -77,14 +77,14 @@ fn what_is_not_plain_is_refused_and_nothing_typed() {
 }
 
 #[test]
-fn a_question_that_changes_before_the_key_gets_none() {
+fn question_that_changes_before_the_key_gets_no_key() {
     accepting("0 d; 299 e > Changed 0; 300 d");
     accepting("0 d; 299 [] > Vanished 0");
     accepting("0 d; 299 gone > Gone 0");
 }
 
 #[test]
-fn without_a_key_the_cursor_goes_step_by_step() {
+fn options_without_keys_are_reached_by_single_arrows() {
     let d = |options: &[&str]| permission("d", options);
     let menu =
         [("1", d(&["> Maybe", "No", "Yes"])), ("2", d(&["Maybe", ">No", "Yes"])), ("3", d(&["Maybe", "No", ">Yes"]))];
@@ -93,7 +93,7 @@ fn without_a_key_the_cursor_goes_step_by_step() {
         &menu,
         "0 1; 300 1 > down; 301 1; 302 typed 0; 310 2 > down; 311 typed 1; 320 3 > enter; 321 typed 2; 350 [] > Closed 1",
     );
-    // No single option refuses: the key that refuses everything does.
+    // No single option refuses, so the key that refuses any dialog is used.
     let wide = [("wide", d(&["Yes", "Maybe", ">Yes, always"]))];
     run_with(answer(Wish::Deny), &wide, "0 wide; 300 wide > esc");
     let on_no = [("on no", d(&["Yes", ">No"])), ("no cursor", d(&["Yes", "No"]))];
@@ -106,7 +106,7 @@ fn without_a_key_the_cursor_goes_step_by_step() {
     }
 }
 
-/// From the key at 300 ms on.
+/// Plays a script that starts after the key at 300 ms.
 fn after_key_with(named: &[(&str, Ev)], script: &str) {
     run_with(answer(Wish::Accept), named, &format!("0 d; 300 d > 1; 301 typed 0; {script}"));
 }
@@ -116,27 +116,27 @@ fn after_key(script: &str) {
 }
 
 #[test]
-fn a_key_is_pressed_again_only_when_it_is_proven_lost() {
+fn answering_key_is_repeated_only_when_proven_lost() {
     let moved = "1301 d > down; 1302 typed 1; 1310 d2 > up; 1311 typed 2; ";
     after_key(&format!("900 d; 1301 time > look; {moved}1320 d > 1; 1321 typed 3; 1350 busy [] > Closed 2"));
     after_key(&format!("{moved}1312 working > look; 1320 d > StillOpen 1"));
-    // The first key was only slow, and the next question came up under the arrow.
+    // The first key was only slow, and the next question appeared under the arrow.
     after_key("1301 d > down; 1302 typed 1; 1310 e > Another 1");
     after_key("400 failed 0; 400 failed 9");
 }
 
 #[test]
-fn the_next_question_in_the_same_words_is_another_one() {
+fn next_question_in_the_same_words_is_a_new_one() {
     let printed = |options: &[&str]| Read(asking("d", WaitingKind::Permission, options).with(|s| s.printed = 5));
     let new = [("new", printed(&NUMBERED)), ("new2", printed(&["Yes|1", ">Yes, always|2", "No|3"]))];
     for script in [
-        // The program has said and printed something that it would not have without the key.
+        // The agent has reported and printed something that it would not have without the key.
         "400 asking > look; 1200 new; 1301 new > Another 1",
-        // It may have spoken of something before the key.
+        // The report may be about something before the key.
         "400 asking > look; 1301 d; 3301 time > StillOpen 1",
-        // Something was printed, and everything before the arrows was read.
+        // Output arrived, and everything before the arrows was read.
         "1301 new > down; 1302 typed 1; 1310 new2 > up; 1311 typed 2; 1320 new > Another 1",
-        // The cursor does not move: the program is stalled, and nothing is known.
+        // The cursor does not move: the program is stalled, and the result is unknown.
         "1301 new > down; 1302 typed 1; 3301 time > Stuck 1",
     ] {
         after_key_with(&new, script);
@@ -144,24 +144,24 @@ fn the_next_question_in_the_same_words_is_another_one() {
 }
 
 #[test]
-fn a_screen_nobody_recognises_is_looked_at_twice() {
+fn unrecognised_screen_is_confirmed_by_a_second_look() {
     let half = [("half", Read(busy("").with(|s| s.reading.strength = Strength::Fallback)))];
     after_key_with(&half, "310 half; 410 time > look; 410 half > Closed 1");
     after_key_with(&half, "310 half; 330 d; 450 half");
 }
 
 #[test]
-fn a_question_in_text_gets_enter_only_after_the_letter_is_seen() {
+fn textual_question_gets_enter_only_after_the_letter_is_seen() {
     let row = "Allow this action? [y/n/t]:";
     let other = asking_in_text(row).with(|screen| screen.cursor_row = Some(format!("{row} rm -rf")));
     let typed = |letters: &str| Read(asking_in_text(&format!("{row}{letters}")));
     let named = [("row", typed("")), ("row y", typed(" y")), ("row yy", typed(" yy")), ("other", Read(other))];
     for then in [
         "302 row; 310 row y > enter; 311 typed 1; 330 busy [] > Closed 1",
-        // It is not shown, and nothing else is: the program hides what is typed.
+        // The answer is not shown, and nothing else is: the program hides typed text.
         "1300 row",
         "1301 row > enter",
-        // Somebody else types.
+        // Another person types.
         "1301 other",
         "2300 time > NotEchoed 0",
         "310 busy [] > Closed 1",
@@ -203,7 +203,7 @@ fn y_is_an_answer_only_while_a_question_is_open() {
 }
 
 #[test]
-fn the_keys_are_known_before_they_are_typed() {
+fn plan_lists_the_keys_before_they_are_typed() {
     let planned = |answer: &Answer, screen: &Screen| -> String {
         let keys: Vec<String> = answer.plan(&screen.reading).iter().map(|key| crate::keys::name(key)).collect();
         keys.join(" ")

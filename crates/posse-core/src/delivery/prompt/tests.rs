@@ -14,7 +14,7 @@ fn order() -> Order {
     Order { text: "fix it\n".into(), ..Order::default() }
 }
 
-/// Plays a script, in which these events have names.
+/// Plays a script with these named events.
 fn run_with(mut prompt: Prompt, named: &[(&str, Ev)], script: &str) {
     play(script, named, |event, now| (words(&prompt.handle(event, now)), prompt.deadline()));
 }
@@ -32,7 +32,7 @@ fn check_with(name: &str, screen: Screen, script: &str) {
 }
 
 #[test]
-fn a_message_is_seen_before_it_is_submitted_and_after() {
+fn message_is_seen_before_and_after_it_is_submitted() {
     check(
         "0 time > look; 0 [] > paste fix it; 1 typed 0; 20 []; 30 [fix it]; 130 time > look; 130 [fix it] > enter;
          131 typed 1; 132 [fix it]; 140 busy [] > done; 150 asks; 1000 time",
@@ -42,7 +42,7 @@ fn a_message_is_seen_before_it_is_submitted_and_after() {
 }
 
 #[test]
-fn long_pastes_are_known_by_their_label() {
+fn long_pastes_are_recognised_by_their_label() {
     let long = Order { text: "one line\n".repeat(60), ..Order::default() };
     let mut machine = prompt(long, &rules());
     machine.handle(event("[]").event(), at(0));
@@ -55,7 +55,7 @@ fn long_pastes_are_known_by_their_label() {
 }
 
 #[test]
-fn nothing_is_typed_into_a_question_or_a_working_agent() {
+fn message_is_refused_during_a_question_or_work() {
     check("0 asks > Dialog(Some(Permission)) Nothing");
     check_with("asks soon", quiet("").with(|s| s.about_to_ask = true), "0 asks soon > Dialog(None) Nothing");
     let believed = quiet("").with(|s| s.status.kind = StatusKind::WaitingUserAnswer);
@@ -76,7 +76,7 @@ fn nothing_is_typed_into_a_question_or_a_working_agent() {
 }
 
 #[test]
-fn what_it_was_decided_on_must_still_be_true() {
+fn message_is_refused_if_the_expected_status_has_changed() {
     let expecting = Order { expect: Some(StatusKind::Idle), ..order() };
     run(prompt(expecting, &rules()), "0 [] > Status(Completed) Nothing");
     let old = Order { epoch: Some(6), ..order() };
@@ -87,7 +87,7 @@ fn what_it_was_decided_on_must_still_be_true() {
 }
 
 #[test]
-fn a_leftover_draft_is_cleared_and_seen_to_be() {
+fn leftover_draft_is_cleared_until_the_input_field_is_empty() {
     check("0 [old\nlines] > clear; 1 typed 0; 5 [old\nlines]; 10 [old] > clear; 11 typed 1; 20 [] > paste fix it");
     check("0 [old] > clear; 1 typed 0; 2000 time > Draft Nothing");
     let mut stubborn = prompt(order(), &rules());
@@ -103,7 +103,7 @@ fn a_leftover_draft_is_cleared_and_seen_to_be() {
 }
 
 #[test]
-fn a_question_after_the_paste_is_never_answered_by_enter() {
+fn question_after_the_paste_gets_no_enter() {
     let pasted = "0 [] > paste fix it; 1 typed 0; ";
     for then in [
         "50 asks > Dialog(Some(Permission)) Draft",
@@ -116,7 +116,7 @@ fn a_question_after_the_paste_is_never_answered_by_enter() {
     check("0 [] > paste fix it; 1 failed 0 > Typing Draft");
 }
 
-/// From the submit key at 101 ms on.
+/// Plays a script that starts after the submit key at 101 ms.
 fn after_enter_with(named: &[(&str, Ev)], script: &str) {
     let begun = "0 [] > paste fix it; 1 [fix it]; 1 typed 0; 101 [fix it] > enter; 102 typed 1; ";
     run_with(prompt(order(), &rules()), named, &format!("{begun}{script}"));
@@ -127,33 +127,33 @@ fn after_enter(script: &str) {
 }
 
 #[test]
-fn a_question_after_enter_says_nothing_by_itself() {
+fn question_after_enter_does_not_prove_the_submit() {
     after_enter("150 asks; 5101 time > Dialog(Some(Permission)) Unknown");
     let echoed = permission().with(|s| s.echo = Some("fix it".into()));
     after_enter_with(&[("asks below it", Read(echoed))], "150 asks below it > done");
     after_enter("110 working > look; 110 [fix it]; 150 asks > done");
-    // Said after the question was seen it may be about the question.
+    // A report after a question was seen may be about the question.
     after_enter("150 asks; 200 working; 201 asks");
     after_enter("150 asks; 900 busy [] > done");
 }
 
 #[test]
-fn enter_is_pressed_again_only_when_it_is_proven_lost() {
+fn enter_is_repeated_only_when_proven_lost() {
     after_enter(
         "300 [fix it]; 502 time > look; 502 [fix it] > .; 503 typed 2; 510 [fix it]; 520 [fix it.] > backspace;
          521 typed 3; 530 [fix it]; 641 time > look; 641 [fix it] > enter; 642 typed 4; 700 busy [] > done",
     );
-    // It was only slow: the character arrives behind a message that was taken.
+    // The key was only slow: the character arrives behind a message that was taken.
     after_enter("502 [fix it] > .; 503 typed 2; 900 [.] > backspace, done");
     after_enter("502 [fix it] > .; 503 typed 2; 900 busy [] > backspace, done");
-    // Stalled: nothing is pressed again, and nobody knows.
+    // The program is stalled: no key is repeated, and the result is unknown.
     after_enter("502 [fix it] > .; 503 typed 2; 4000 [fix it]; 5502 time > NotTaken Unknown");
     after_enter("502 [fix it] > .; 510 [fix it.] > backspace; 520 asks > Dialog(Some(Permission)) Draft");
     after_enter("502 asks; 600 [fix it] > .");
 }
 
 #[test]
-fn three_lost_keys_are_enough() {
+fn delivery_fails_after_three_lost_keys() {
     after_enter(
         "610 [fix it] > .; 610 typed 2; 620 [fix it.] > backspace; 621 typed 3; 1110 [fix it] > enter; 1110 typed 4;
          1610 [fix it] > .; 1610 typed 5; 1620 [fix it.] > backspace; 1621 typed 6; 2110 [fix it] > enter; 2110 typed 7;
@@ -162,15 +162,15 @@ fn three_lost_keys_are_enough() {
 }
 
 #[test]
-fn a_program_we_cannot_read_gets_text_and_enter_at_once() {
+fn unreadable_program_gets_text_and_enter_at_once() {
     run(Prompt::raw("fix it", true, at(0)), "0 time > paste fix it enter; 1 typed 0 > done");
     run(Prompt::raw("a\nb", false, at(0)), r"0 time > a\nb\r; 1 failed 0 > Typing Nothing");
     run(Prompt::raw("", true, at(0)), "0 time > enter; 1 gone > Gone Unknown");
 }
 
-/// opencode makes a session before it takes the text out of its input field. What is typed meanwhile stands behind it.
+/// opencode creates a session before it removes the text from its input field. Text typed meanwhile is appended.
 #[test]
-fn a_program_that_takes_its_time_is_not_probed() {
+fn slow_program_is_not_probed() {
     let slow = Submit { retry: Duration::from_millis(8_000), ..rules() };
     let submitted = "0 [] > paste fix it; 1 typed 0; 30 [fix it]; 130 [fix it] > enter; 131 typed 1; 6000 [fix it]; ";
     for then in ["7000 busy [] > done", "8131 time > look; 8131 [fix it] > .; 8132 typed 2"] {
@@ -180,15 +180,15 @@ fn a_program_that_takes_its_time_is_not_probed() {
 
 /// A program that shows a mark and reads a line, as the seeds describe Claude Code.
 #[test]
-fn a_prompt_goes_into_an_input_field_that_is_only_a_row() {
+fn prompt_is_delivered_to_a_plain_input_row() {
     let row = |draft: &str| Read(quiet(draft).with(|screen| screen.plain = true));
     let left = Read(quiet("").with(|screen| screen.reading.draft = None));
     let named = [("row", row("")), ("row with it", row("fix it")), ("left", left)];
     let begun = "0 row > paste fix it; 1 typed 0; 20 row with it; 120 row with it > enter; 121 typed 1; ";
-    // The cursor leaves the row. Or the program asks for the next line at once.
+    // The cursor leaves the row, or the program asks for the next line at once.
     for then in ["150 left > done", "150 row > done"] {
         run_with(prompt(order(), &rules()), &named, &format!("{begun}{then}"));
     }
-    // An input field of today's that is hidden proves nothing.
+    // A hidden input field of the current layout proves nothing.
     after_enter_with(&named, "150 left");
 }

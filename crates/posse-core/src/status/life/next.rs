@@ -1,5 +1,4 @@
-//! What will be believed next, by whom, and why. Nothing here changes anything: evidence in, the status it will lead to and
-//! when. A screen that is followed by another one in time leads to nothing.
+//! Predicts the next status, with its source, reason and time. Pure. A screen that is soon replaced leads to no status.
 
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use super::{ANSWERED, Border, Life, PROMPTED, Phase, Turns, is_over, is_ready};
 use crate::detect::{Dialog, Strength};
 use crate::time::{Mono, Wall};
 
-/// A status to come, and why.
 #[derive(Clone, Copy)]
 pub(super) struct Next<'a> {
     pub(super) kind: StatusKind,
@@ -22,9 +20,9 @@ pub(super) struct Next<'a> {
 pub(super) enum Why<'a> {
     /// The rule that read the screen.
     Rule(&'a str),
-    /// The question is gone, by the rule that read what is there instead.
+    /// The question is gone; this rule read the screen that replaced it.
     Gone(&'a str),
-    /// The screen looks quiet, by this rule, but the conversation goes on.
+    /// The screen looks quiet by this rule, but the conversation continues.
     Moves(&'a str),
     Said(Source, &'a Claim),
     Fact(&'static str),
@@ -43,7 +41,7 @@ impl Why<'_> {
 }
 
 impl Life {
-    /// What we will believe next if nothing else happens, and when.
+    /// Returns the next status if no other event occurs, and its time.
     pub(super) fn next(&self) -> Option<(Mono, Next<'_>)> {
         if self.phase == Phase::Ended {
             return None;
@@ -52,7 +50,7 @@ impl Life {
         self.by_word().filter(differs).or_else(|| self.by_screen().filter(differs))
     }
 
-    /// What the screen says, and when it has stood for long enough.
+    /// Returns the status on the screen, and the time at which it has stood for long enough.
     fn by_screen(&self) -> Option<(Mono, Next<'_>)> {
         let seen = self.seen.as_ref()?;
         let due = self.due(seen);
@@ -75,16 +73,16 @@ impl Life {
                 Some((due?, Next { waiting_kind, dialog, ..next(StatusKind::WaitingUserAnswer, rule) }))
             }
             Says::Quiet if is_ready(self.presumed.kind) => {
-                // Someone said that the turn is over, someone else that it is not, and the answer goes on.
+                // One source reported the end of the turn, another one contradicts it, and the answer continues.
                 let progress = self.said[Source::Progress as usize] == Some(Claim::Working);
                 let moves = self.standing() > usize::from(progress)
                     && matches!(self.border, Some(Border::Over(at, _)) if seen.moved > at + LAG);
                 let going_on = || next(StatusKind::Processing, Why::Moves(&seen.reading.rule));
-                // Otherwise only what we call it changes.
+                // Otherwise only the name of the status changes.
                 Some((seen.since, if moves { going_on() } else { next(self.ready_kind(), rule) }))
             }
             Says::Quiet if self.is_waiting() => {
-                // The turn goes on or is over; what is certain is that nobody is asked.
+                // The turn continues or is over; in both cases no question is open.
                 let announced = self.word.as_ref().filter(|word| matches!(word.claim, Claim::Asking(_)));
                 let gone = announced.map_or(seen.since, |word| seen.since.max(word.at + DOUBT));
                 let over = due.filter(|over| *over <= gone).map(|over| (over, next(self.ready_kind(), rule)));
@@ -94,7 +92,7 @@ impl Life {
         }
     }
 
-    /// When what the screen says is believed, if it stays; `None`: not on its own.
+    /// Returns the time at which the screen is believed if it stays; `None` if it is not believed on its own.
     fn due(&self, seen: &Seen) -> Option<Mono> {
         let word = self.word.as_ref();
         let text = seen.reading.strength < Strength::Layout;
@@ -103,10 +101,10 @@ impl Life {
             Says::Quiet => return self.quiet_due(seen),
             Says::Busy => return busy_due(seen, word),
             Says::Asking | Says::Working if !text => seen.since,
-            // Announced, or closed: that is no frame caught half-way.
+            // Announced or closed, so it is no half-drawn frame.
             Says::Failed if seen.closed.is_some() || word.is_some_and(|word| word.announced(seen)) => seen.since,
             Says::Asking | Says::Working | Says::Failed => seen.since + STAND,
-            // Programs start with an empty screen, and one that says that it works is not gone.
+            // Programs start with an empty screen, and one that reports work has not exited.
             Says::Empty if self.phase == Phase::Starting || self.standing() > 0 => return None,
             Says::Empty => seen.since + EMPTY,
         };
@@ -115,19 +113,19 @@ impl Life {
             (_, Says::Working) if word.is_end() => LAG,
             (_, Says::Working) if word.claim == Claim::Working => Duration::ZERO,
             (_, Says::Failed) if word.is_end() => Duration::ZERO,
-            // An error that came after the word is news; an older one may not have been painted over yet.
+            // An error after the claim is new; an older one may not have been painted over yet.
             (Claim::Working, Says::Failed) if seen.since > word.at => Duration::ZERO,
             _ => DOUBT,
         };
         Some(word.map_or(stands, |word| stands.max(word.at + hold(word))))
     }
 
-    /// Quiet is the absence of every sign of work, and there are moments without one in the middle of it.
+    /// Returns the time at which a quiet screen is believed. Moments without a sign of work also occur during a turn.
     fn quiet_due(&self, seen: &Seen) -> Option<Mono> {
         let (word, standing, starting) = (self.word.as_ref(), self.standing(), self.phase == Phase::Starting);
-        // The row that closes a turn and was there before the word closes the turn before.
+        // The row that closes a turn belongs to the turn before if it is older than the claim.
         let closed = |word: &Word| seen.closed.is_some_and(|closed| closed > word.at);
-        // Whoever writes down what it does writes down that it begins with a prompt, too.
+        // An agent with an event file also reports the start of a prompt.
         let unheard = self.said[Source::SessionFile as usize].is_some();
         let patience = match word {
             _ if starting && self.turns == Turns::None && seen.reading.strength == Strength::Layout => {
@@ -144,13 +142,13 @@ impl Life {
             }
             Some(word) if !word.is_end() && closed(word) => return seen.closed,
             Some(Word { by: Speaker::Us(PROMPTED), .. }) if unheard => UNHEARD,
-            // We know what we did, and what we sent may still be on its way.
+            // Our own action is certain, and its effect may still be on its way.
             Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
-            // Quiet, and then a question: nobody must take the moment between for the end.
+            // The quiet moment before a question must not count as the end.
             Some(Word { claim: Claim::Asking(_), .. }) => ASKING,
             Some(Word { claim: Claim::Working, .. }) => SETTLE,
             _ if seen.closed.is_some() => return seen.closed,
-            // Its title, which turns while it works, does not.
+            // The title, which turns during work, does not turn.
             _ if self.title_turns && self.said[Source::Title as usize] == Some(Claim::Ready) && standing == 0 => {
                 return Some(seen.since);
             }
@@ -159,13 +157,13 @@ impl Life {
         let patience = match standing {
             0 => patience,
             1 => patience.max(DOUBT),
-            // One source may be lost or late, not two.
+            // One source may be lost or late, but not two.
             _ => return None,
         };
         Some(word.map_or(seen.moved, |word| seen.moved.max(word.at)) + patience)
     }
 
-    /// Words that could not be believed when they were said.
+    /// Returns the status of a claim that could not be believed when it was made.
     fn by_word(&self) -> Option<(Mono, Next<'_>)> {
         let word = self.word.as_ref()?;
         let shows = self.seen.as_ref().map_or(Says::Nothing, |seen| seen.says);
@@ -180,7 +178,7 @@ impl Life {
             (Speaker::Agent(source), Claim::Working) if shows != Says::Working && self.is_stirring(source) => {
                 Some((word.at + weigh::STIR, next(StatusKind::Processing, Why::Said(source, &word.claim))))
             }
-            // Said while a question was on the screen, and the question is gone.
+            // Claimed while a question was on the screen, and the question is gone.
             (Speaker::Agent(source), Claim::Asking(kind)) if self.presumed.dialog.is_some() => {
                 let why = Why::Said(source, &word.claim);
                 Some((word.at, Next { waiting_kind: *kind, ..next(StatusKind::WaitingUserAnswer, why) }))
@@ -192,19 +190,19 @@ impl Life {
                 let ready = next(self.ready_kind(), Why::Said(source, &word.claim));
                 let announced = self.seen.as_ref().is_some_and(|seen| word.announced(seen));
                 match (shows, self.phase) {
-                    // It waited for a screen that shows how the turn ended, and there is none.
+                    // The claim waited for a screen that shows the result of the turn, in vain.
                     (Says::Nothing | Says::Busy, Phase::Going)
                         if (weigh::is_vague(source, &word.claim) || weigh::needs_second(source))
                             && !is_over(self.presumed.kind) =>
                     {
                         let news = self.seen.as_ref().map_or(word.at, |seen| seen.since.max(seen.moved));
                         let goes_on = shows == Says::Busy && news > word.at + LAG;
-                        // Progress and the session file end with the title; they add nothing to the hook's claim.
+                        // Progress and the session file end with the title; they do not strengthen the hook's claim.
                         let claims = source == Source::Hook || (self.hook_claims_end() && self.standing() == 0);
                         if let Some(rests) = self.title_rests().filter(|_| claims) {
                             return (!goes_on).then(|| (word.at.max(rests) + weigh::REST, ready));
                         }
-                        // A claim that another source contradicts. One source may be lost or late, not two.
+                        // Another source contradicts the claim. One source may be lost or late, but not two.
                         let patience = match self.standing() {
                             _ if self.title_blinked() || self.ends_start() => Some(SETTLE),
                             _ if matches!(source, Source::Title | Source::Osc) => Some(weigh::FRAME),
@@ -215,7 +213,7 @@ impl Life {
                         };
                         patience.filter(|_| !goes_on).map(|patience| (word.at + patience, ready))
                     }
-                    // At the start the agent may be ready before its screen is. Without a screen its word must do.
+                    // During the start the agent may be ready before its screen is; the claim then suffices.
                     (Says::Nothing | Says::Empty | Says::Busy, Phase::Starting) => Some((word.at + SETTLE, ready)),
                     (Says::Nothing | Says::Busy, Phase::Going) if announced && self.is_waiting() => {
                         Some((word.at, ready))
@@ -230,19 +228,19 @@ impl Life {
     fn differs(&self, next: &Next<'_>) -> bool {
         let Status { kind, waiting_kind, dialog, .. } = &self.presumed;
         let shown = dialog.as_ref().map(|dialog| &dialog.id);
-        // Whatever is observed after an input is news, even what we presumed.
+        // Any observation after an input is a change, even of the presumed status.
         let observed = self.presumed.awaiting_reaction && !matches!(next.why, Why::Fact(_));
         let another = *kind != next.kind || *waiting_kind != next.waiting_kind;
         observed || another || shown != next.dialog.map(|dialog| &dialog.id)
     }
 
-    /// The status with its reason; `None` if it would be the same. The same status for another reason is no news.
+    /// Returns the status with its reason, or `None` if only the reason would change.
     pub(super) fn after(&self, next: Next<'_>, wall: Wall) -> Option<Status> {
         if !self.differs(&next) {
             return None;
         }
         let Next { kind, waiting_kind, dialog, why } = next;
-        // A question drawn after it was announced is the same one; another question begins anew.
+        // A question drawn after its announcement is the same one; another question starts anew.
         let another = self.presumed.dialog.as_ref().zip(dialog).is_some_and(|(shown, next)| shown.id != next.id);
         let same = kind == self.presumed.kind && !another && !self.presumed.awaiting_reaction;
         let since = if same { self.presumed.since } else { wall };
@@ -253,15 +251,15 @@ impl Life {
         Some(Status { kind, reason: why.reason(), waiting_kind, dialog, since, epoch, awaiting_reaction, unproven })
     }
 
-    /// How many sources say that it works and would also say when it does not. Hooks do not tell every end.
+    /// Returns the number of sources that report work and would also report its end. Hooks do not report every end.
     pub(super) fn standing(&self) -> usize {
         let tells_ends = Source::ALL.iter().filter(|source| **source != Source::Hook);
         tells_ends.filter(|source| self.said[**source as usize] == Some(Claim::Working)).count()
     }
 }
 
-/// A title is not repainted: when its end is lost it stays busy for ever. So it is not believed against the end of a
-/// turn that was told otherwise, unless the conversation goes on.
+/// Returns the time at which a busy title is believed. A title is not repainted, so it stays busy if its end is lost.
+/// It is not believed against an end reported by another source, unless the conversation continues.
 fn busy_due(seen: &Seen, word: Option<&Word>) -> Option<Mono> {
     match word {
         Some(word) if word.is_end() => {

@@ -1,4 +1,4 @@
-//! One day of an agent, and what is heard of it.
+//! Simulates one day of an agent and the signals that reach posse.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::super::tables::{question, reading};
 use super::super::*;
 use crate::testing::Dice;
 
-/// What the agent really does.
+/// The real state of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Idle,
@@ -17,7 +17,7 @@ enum Truth {
     Failed,
 }
 
-/// Where something is heard.
+/// The channel of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     Screen,
@@ -33,16 +33,16 @@ pub(super) enum Fault {
     Twice,
 }
 
-/// Which agent, as far as its reports differ.
+/// The agents that differ in their reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agent {
-    /// OSC, title and hooks. Announces questions a second ahead. No sign of work while an answer streams in.
+    /// OSC, title and hooks. Announces questions a second ahead. Shows no work while an answer streams in.
     Codex,
     /// Only its title, and no row that closes a turn.
     OldCodex,
-    /// OSC, hooks and a session file, no title. The footer mostly says that there is something to interrupt.
+    /// OSC, hooks and a session file, no title. The footer usually offers to interrupt during work.
     Claude,
-    /// Title, progress, hooks and a session file. Progress goes on while it asks.
+    /// Title, progress, hooks and a session file. Progress stays busy during questions.
     OldClaude,
 }
 
@@ -59,22 +59,22 @@ impl Agent {
 
 #[derive(Clone, Debug)]
 pub(super) enum Heard {
-    /// A screen as drawn. The title comes on top when it is looked at.
+    /// A screen as drawn. The title is added when a look is taken.
     Drawn(Reading),
-    /// A look at what is there anyway.
+    /// Another look at the current screen.
     Again,
     Said(Source, Claim),
-    /// We did it, and know it at once.
+    /// An action of posse, known at once.
     Did(Event),
 }
 
-/// What comes when.
+/// Events with their times.
 type Timeline<T> = Vec<(u64, T)>;
 
 pub(super) struct Day {
     agent: Agent,
     dice: Dice,
-    /// What is really so, from when on.
+    /// The real statuses, with their start times.
     truth: Timeline<StatusKind>,
     heard: Timeline<Heard>,
     now: u64,
@@ -103,7 +103,7 @@ impl Day {
         day
     }
 
-    /// Stays as it is for a while, drawing, and then does something else.
+    /// Stays in the current state for a while, drawing, and then changes it.
     fn go(&mut self) {
         self.stay();
         match self.state {
@@ -142,7 +142,7 @@ impl Day {
 
     fn say(&mut self, source: Source, lag: Range<u64>, claim: Claim) {
         if self.agent.has(source) {
-            // One source tells things in their order.
+            // Each source reports in order.
             let when = (self.now + self.dice.within(lag)).max(self.last[source as usize]);
             self.last[source as usize] = when;
             self.heard.push((when, Heard::Said(source, claim)));
@@ -199,7 +199,7 @@ impl Day {
         let closes = self.agent != Agent::OldCodex && (self.agent == Agent::Codex || self.dice.percent(50));
         let id = self.dice.next().to_string();
         let footer = self.agent == Agent::Claude && self.dice.percent(80);
-        // Silence: it works and draws nothing for a long time.
+        // Silence: the agent works and draws nothing for a long time.
         let silent = self.dice.percent(10);
         let mut when = self.now + lag;
         while when < until + 180 {
@@ -231,13 +231,13 @@ impl Day {
         self.now = until;
     }
 
-    /// What we hear of it in the end.
+    /// Returns the signals that arrive if this channel has this fault.
     pub(super) fn with(mut self, channel: Channel, fault: Fault) -> (Timeline<StatusKind>, Timeline<Heard>) {
         self.heard.sort_by_key(|(when, _)| *when);
         let dice = &mut self.dice;
         let mut heard = Vec::new();
         let mut last = 0;
-        // Lost output is noticed, and the program made to repaint: the next look sees what is there then.
+        // Lost output is noticed, and the program repaints: the next look sees the current screen.
         let mut repaint: Option<(u64, Heard)> = None;
         for (when, what) in self.heard {
             if let Some(lost) = repaint.take_if(|(due, _)| *due <= when) {
@@ -269,7 +269,7 @@ impl Day {
                     heard.push((last, what));
                 }
                 Fault::Twice => {
-                    // A screen and a title are what they are; only looking at them can be repeated.
+                    // A screen and a title are states; only looks at them can repeat.
                     let again = if channel == Channel::Screen { Heard::Again } else { what.clone() };
                     let later = if channel == Channel::Of(Source::Title) { 0 } else { dice.within(0..300) };
                     heard.push((when, what));

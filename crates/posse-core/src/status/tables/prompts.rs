@@ -1,11 +1,11 @@
-//! What is believed after a prompt, and after a restart.
+//! The status after a prompt, and after a restart.
 
 use super::*;
 
 #[test]
-fn what_was_over_before_the_turn_does_not_end_it() {
+fn earlier_end_does_not_end_the_new_turn() {
     for (script, expected) in [
-        // An end that was said before, the row that closed the last turn, and both.
+        // An earlier reported end, the row that closed the last turn, and both.
         ("1000 osc ready; 2000 prompted; 2010 quiet 1; 2400 quiet 2; 2500 spinner", "2500 processing: rule spinner"),
         (
             "2000 prompted; 2100 hook working; 2150 closed",
@@ -14,10 +14,10 @@ fn what_was_over_before_the_turn_does_not_end_it() {
         ("2000 prompted; 2100 spinner; 5000 quiet 1", "2100 processing: rule spinner; 6000 completed: rule quiet"),
         // A prompt that was not taken.
         ("2000 prompted", "3500 completed: rule idle"),
-        // An agent that would have told that it has begun: it is only slow. But not for ever.
+        // An agent that reports every start is only slow, but the wait is limited.
         ("500 file nothing; 2000 prompted; 2100 quiet 1; 9000 spinner", "9000 processing: rule spinner"),
         ("500 file nothing; 2000 prompted", "12000 completed: rule idle"),
-        // Of its own commands it tells nothing.
+        // The agent does not report the start of its own commands.
         ("500 file nothing; 2000 commanded", "3500 completed: rule idle"),
     ] {
         check_idle(script, &format!("2000 idle: sent; {expected}"));
@@ -28,7 +28,7 @@ fn what_was_over_before_the_turn_does_not_end_it() {
     );
 }
 
-/// That a prompt was submitted is our own word. No client may take it for the agent being at work (seed 002).
+/// Only posse knows that a prompt was submitted. Clients must not read that as work of the agent (seed 002).
 #[test]
 fn status_after_a_prompt_is_the_last_observed_one_until_the_agent_reacts() {
     let (idle, sent) = ((Idle, false, false), (Idle, true, true));
@@ -44,10 +44,10 @@ fn status_after_a_prompt_is_the_last_observed_one_until_the_agent_reacts() {
     // A turn of which only the end is observed.
     check("2600 osc over; 9000 closed", &[over]);
     check("2100 asks a", &[(WaitingUserAnswer, false, false)]);
-    // And each prompt anew.
+    // The same for each further prompt.
     let again = [(Completed, true, true), (Completed, false, true)];
     check("2100 spinner; 5000 closed; 9000 prompted", &[[working, over], again].concat());
-    // An error of the turn before is not one of the turn that begins.
+    // An error of the turn before is not one of the turn that starts.
     let failed = [working, (Error, false, false)];
     check("2100 spinner; 5000 hook failed; 5050 quiet 1; 9000 prompted", &[failed, again].concat());
 }
@@ -71,18 +71,18 @@ fn awaited_reaction_survives_a_restart() {
     }
 }
 
-/// After a crash of the daemon the output of several turns is replayed. Only what the screen shows then is news.
+/// After a crash of the daemon the output of several turns is replayed. Only the current screen counts as new.
 #[test]
-fn recalled_claims_change_no_status_and_still_hold_back_an_end() {
+fn recalled_claims_change_no_status_but_delay_an_end() {
     let claims = ["working", "over", "working", "failed", "asks", "working"];
     let script: String = (10..).zip(claims).map(|(ms, claim)| format!("{ms} recalled {claim};")).collect();
     check_idle(&script, "");
-    // It still says working, so a quiet screen is believed later.
+    // The last claim is still work, so a quiet screen is believed later.
     check_working("300 recalled working; 400 quiet 1", "1900 completed: rule quiet");
 }
 
 #[test]
-fn what_was_known_holds_until_there_is_evidence() {
+fn restored_status_holds_until_there_is_evidence() {
     for (kind, reason, script, expected) in [
         (Processing, "rule x", "100 nothing", None),
         (Processing, "rule x", "100 quiet", Some((1_100, Completed))),
@@ -92,7 +92,7 @@ fn what_was_known_holds_until_there_is_evidence() {
         (Idle, "rule x", "100 asks a", Some((100, WaitingUserAnswer))),
         (WaitingUserAnswer, "rule x", "100 spinner", Some((100, Processing))),
         (Error, "rule x", "100 idle", Some((1_100, Completed))),
-        // It is still starting.
+        // The agent is still starting.
         (Processing, "starting", "100 idle", Some((100, Idle))),
     ] {
         let told = run(&mut Life::resumed(Status::new(kind, reason, Wall(0)), false), &events(script));

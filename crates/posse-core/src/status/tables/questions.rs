@@ -4,7 +4,7 @@ use super::*;
 use crate::detect::dialog::Choosable;
 
 #[test]
-fn a_visible_question_beats_every_word() {
+fn visible_question_takes_precedence_over_every_claim() {
     let waiting = "500 waiting_user_answer: rule dialog";
     for claim in ["working", "ready", "over", "failed", "asks question"] {
         for source in ["osc", "hook", "file", "title", "progress"] {
@@ -13,16 +13,16 @@ fn a_visible_question_beats_every_word() {
     }
     check_idle("200 osc working; 500 asks a", &format!("350 processing: working (OSC 7501); {waiting}"));
     for (then, expected) in [
-        // Nothing is said when it is accepted, and when it is refused.
+        // No report when the question is accepted, and none when it is refused.
         ("900 answered; 950 spinner", "; 950 processing: rule spinner"),
         ("950 closed", "; 950 completed: rule closed"),
         ("950 quiet 1", "; 950 processing: the question is gone (rule quiet); 1950 completed: rule quiet"),
-        // We refuse it, and hear of that from the screen that shows the end (Claude Code, Codex).
+        // posse refuses it, and the screen shows the end (Claude Code, Codex).
         ("950 closed; 951 denied", "; 950 completed: rule closed"),
         // Accepted, and already over; accepted, and the screen does not show work yet.
         ("950 closed; 951 answered", "; 950 completed: rule closed"),
         ("950 quiet 1; 951 answered; 2300 spinner", "; 950 processing: the question is gone (rule quiet)"),
-        // A view that says nothing hides it.
+        // A view without state hides it.
         ("900 nothing", ""),
     ] {
         check_working(&format!("500 asks a; {then}"), &format!("{waiting}{expected}"));
@@ -33,17 +33,17 @@ fn a_visible_question_beats_every_word() {
 }
 
 #[test]
-fn a_question_may_be_announced() {
+fn announced_question_is_waiting_before_it_is_drawn() {
     let said = "500 waiting_user_answer: asking (OSC 7501)";
     for (then, expected) in [
-        // Codex goes on to draw its spinner for a second.
+        // Codex continues to draw its spinner for a second.
         ("800 spinner; 1420 asks a; 9000 asks a", "1420 waiting_user_answer: rule dialog"),
-        // Longer than that is not believed, until the question is there.
+        // After that the claim is not believed until the question appears.
         ("800 spinner; 2650 asks a", "2000 processing: rule spinner; 2650 waiting_user_answer: rule dialog"),
-        // Answered before we saw it.
+        // Answered before it was seen.
         ("800 answered; 850 spinner", "800 processing: the question was answered"),
         ("800 osc working; 850 spinner", "800 processing: working (OSC 7501)"),
-        // Refused before we saw it.
+        // Refused before it was seen.
         ("900 closed", "900 completed: rule closed"),
     ] {
         check_working(&format!("500 osc asks permission; {then}"), &format!("{said}; {expected}"));
@@ -51,7 +51,7 @@ fn a_question_may_be_announced() {
 }
 
 #[test]
-fn nothing_is_typed_before_an_announced_question() {
+fn about_to_ask_ends_when_the_announced_question_appears_or_expires() {
     let mut life = Life::starting(wall(0));
     let about = |life: &Life, ms| life.about_to_ask(at(ms));
     run(&mut life, &events("100 idle; 200 spinner; 500 hook asks permission"));
@@ -64,7 +64,7 @@ fn nothing_is_typed_before_an_announced_question() {
 }
 
 #[test]
-fn each_question_is_told_once() {
+fn each_question_is_reported_once() {
     let mut script = events("100 idle; 200 osc asks permission; 300 asks a; 400 asks a; 500 asks b");
     script.push((600, Event::Read(question("b", Question))));
     let told = run(&mut Life::starting(wall(0)), &script);
@@ -85,13 +85,13 @@ fn each_question_is_told_once() {
 }
 
 #[test]
-fn the_same_words_again_are_another_question() {
+fn next_question_in_the_same_words_is_reported() {
     let script = "100 idle; 300 asks a; 900 asked again; 1000 asks a; 1500 closed";
     let told = run(&mut Life::starting(wall(0)), &events(script));
     let told: Vec<_> = told.iter().map(|(ms, status)| (*ms, status.kind, status.epoch, status.since.0)).collect();
     let expected = [(100, Idle, 1, 100), (300, WaitingUserAnswer, 2, 300), (900, WaitingUserAnswer, 3, 900)];
     assert_eq!(told, [&expected[..], &[(1_500, Completed, 4, 1_500)]].concat());
-    // It was answered and is gone.
+    // The question was answered and is gone.
     check_working(
         "300 asks a; 900 closed; 901 asked again",
         "300 waiting_user_answer: rule dialog; 900 completed: rule closed",
@@ -99,7 +99,7 @@ fn the_same_words_again_are_another_question() {
 }
 
 #[test]
-fn the_cursor_of_a_question_is_no_news() {
+fn moved_cursor_of_a_question_is_not_reported() {
     let with_cursor = |selected| {
         let mut reading = question("a", Permission);
         reading.dialog.as_mut().unwrap().options = vec![Choosable { selected, ..Choosable::default() }];
@@ -117,29 +117,29 @@ fn one_odd_frame_is_no_error() {
     check_working("500 api_error", "1000 error: rule api_error");
     check_working("500 api_error; 600 hook failed", "600 error: failed: overloaded (hook)");
     check_working("500 api_error; 600 file ready", "600 error: rule api_error");
-    // Progress ends a moment before the hook and the screen tell how (Claude Code 2.1.197); or nothing else does.
-    // The session file does the same.
+    // Progress ends a moment before the hook and the screen show the result (Claude Code 2.1.197), or it alone ends.
+    // The same holds for the session file.
     for (source, name) in [("progress", "progress"), ("file", "session file")] {
         let failed = "510 error: failed: overloaded (hook)";
         check_working(&format!("500 {source} ready; 510 hook failed; 540 closed"), failed);
         check_working(&format!("500 {source} ready; 560 closed"), "560 completed: rule closed");
         check_working(&format!("300 nothing; 500 {source} ready"), &format!("800 completed: ready ({name})"));
     }
-    // With the row that closes the turn below it. Claude Code 2.1.197 tells nothing of a limit.
+    // With the row that closes the turn below it. Claude Code 2.1.197 does not report limits.
     check_working("500 closed_error", "500 error: rule closed_error");
     // An empty screen (S-52).
     check_idle("200 empty; 700 idle", "");
     check_idle("200 empty; 2190 spinner", "2190 processing: rule spinner");
     check_idle("200 empty", "2200 error: rule empty");
     check_idle("200 osc working; 300 empty", "350 processing: working (OSC 7501)");
-    // The agent is gone and a shell is there (S-162).
+    // The agent has exited and a shell is in the foreground (S-162).
     check_idle("200 process.shell", "700 error: rule process.shell");
 }
 
 #[test]
-fn an_error_that_was_told_stands_until_work_begins() {
+fn reported_error_stands_until_work_starts() {
     for (then, expected) in [
-        // The text of the error is unknown to the rules; the file says idle.
+        // The rules do not know the text of the error; the file reports idle.
         ("600 closed; 700 file ready; 800 osc over", ""),
         (
             "600 closed; 5000 prompted; 5100 spinner; 6000 closed",
@@ -150,6 +150,6 @@ fn an_error_that_was_told_stands_until_work_begins() {
         let failed = format!("500 error: failed: overloaded (hook){expected}");
         check_working(&format!("500 hook failed; {then}"), &failed);
     }
-    // One that was read goes when the screen shows something else.
+    // An error from the screen ends when the screen changes.
     check_idle("200 api_error; 5000 idle", "700 error: rule api_error; 6000 idle: rule idle");
 }
