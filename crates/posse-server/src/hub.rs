@@ -31,7 +31,7 @@ use crate::watched_files::WatchedFiles;
 pub(crate) use machine::HubMachine;
 pub(crate) use messages::*;
 
-/// The time in which a family may end by itself before it is killed.
+/// The time in which a family may exit by itself before it is killed.
 pub(crate) const GRACE_MS: u32 = 3_000;
 
 pub(crate) struct Hub {
@@ -43,7 +43,7 @@ pub(crate) struct Hub {
     pub(crate) newest: Arc<AtomicI64>,
     pub(crate) routes: Routes,
     pub(crate) recorder: Recorder,
-    /// The connection to the keeper; `None` while there is none.
+    /// The connection to the keeper, if it exists.
     pub(crate) link: Option<KeeperLink>,
     pub(crate) reconnect: mpsc::UnboundedSender<()>,
     pub(crate) providers: Arc<Providers>,
@@ -180,22 +180,23 @@ impl Hub {
         self.routes.insert(id, pump::start(start, settings));
     }
 
-    /// Hangs up on a terminal, or only asks for a sign of life. Answers when the keeper has taken the request.
+    /// Hangs up a terminal, or only requests a sign of life. Answers when the keeper has taken the request.
     fn confirm(&self, hang_up: Option<TerminalId>, reply: KeeperReply) {
         let Some(link) = &self.link else { return drop(reply.send(Ok(()))) };
         let keeper = link.pid;
         let request = hang_up.map_or(KeeperRequest::List, |id| KeeperRequest::HangUp { id });
         let taken = link.confirm(request);
         crate::spawn(async move {
-            // A connection that is lost meanwhile is not silence: the daemon connects again. Nothing was hung up on, though.
+            // A connection that is lost meanwhile is not silence: the daemon reconnects. A hang-up did not happen,
+            // though.
             let taken = taken.await.unwrap_or(hang_up.is_none());
             let _ = reply.send(if taken { Ok(()) } else { Err(KeeperSilent(client::silence(keeper))) });
         });
     }
 
-    /// Adds what only the processes themselves can tell.
+    /// Adds facts that only the processes themselves can provide.
     fn health(&self, problems: HubProblems) -> Option<String> {
-        // Also if nothing was asked of the keeper since it was stopped.
+        // Also if the keeper got no request since it was stopped.
         let stopped = || {
             let keeper = self.link.as_ref()?.pid?;
             client::is_stopped(keeper).then(|| client::silence(Some(keeper)))
@@ -207,7 +208,7 @@ impl Hub {
     }
 }
 
-/// Completes the entries of answers during which the last daemon was killed. Returns when they are written, or refused for now.
+/// Completes the entries of answers that a crash interrupted. Returns when they are written, or refused for now.
 pub(crate) async fn complete_unfinished(writer: &Writer, unfinished: Vec<Entry>) {
     for Entry { seq, note } in unfinished {
         let note = Note { at: crate::now(), step: Step::Outcome(Ended::cut_off(seq)), ..note };

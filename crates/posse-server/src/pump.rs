@@ -1,8 +1,8 @@
-//! One task per terminal: bytes in, screen and status out, keys back in.
+//! Runs one task per terminal: output in, screen and status out, keys back in.
 //!
-//! It owns the emulator. Output comes from the keeper with offsets; queries in it are answered at once, under
-//! the number of the offset at which they ended, so that a daemon that replays output after a crash does not
-//! answer twice. Only changes leave for the hub. Between two events nothing runs: an idle terminal has no timer.
+//! The task owns the emulator. Output arrives from the keeper with offsets. Queries in it are answered at once,
+//! numbered by the offset at which they ended, so that a daemon that replays output after a crash does not answer
+//! twice. Only changes go to the hub. The task is idle between events: an idle terminal has no timer.
 
 mod agent;
 mod answering;
@@ -47,14 +47,14 @@ use crate::{agent_files, disk};
 /// The number of checkpoints per ring of output. A checkpoint must never be older than the ring, and costs about as much as
 /// printing the screen and its history once.
 const CHECKPOINTS_PER_RING: u64 = 2;
-/// Output that comes in pieces this large is a flood: it takes long enough that others should not wait for all of it.
+/// Output in pieces of this size is a flood: it takes so long that other terminals should not wait for all of it.
 const FLOOD: usize = 8 << 10;
 const KNOWN_INPUTS: usize = 1024;
 /// The time in which an agent draws the end of an answer after it has reported that end: three times the 180 ms
 /// that Claude Code took at most.
 const DRAWING: Duration = Duration::from_millis(600);
-/// The time for which a terminal keeps another size so that its program repaints. Long enough for a busy
-/// program to handle the signal between two frames.
+/// The time for which a terminal keeps another size to make its program repaint. Long enough for a busy program to
+/// handle the signal between two frames.
 const NUDGE: Duration = Duration::from_millis(100);
 
 pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
@@ -67,7 +67,7 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
             if let Some(link) = &link {
                 link.send(KeeperRequest::Attach { id, from });
             }
-            // What is recorded begins where catching up ends.
+            // The recording starts where catching up ends.
             let _ = events.send(PumpEvent::Command(PumpCommand::Picture));
             (ring, caught_up_at, over, None, None)
         }
@@ -132,9 +132,9 @@ pub(crate) fn start(start: PumpStart, settings: PumpSettings) -> PumpHandle {
 
 struct Pump {
     id: TerminalId,
-    /// To let other threads send events to this pump without keeping it alive.
+    /// Allows other threads to send events to this pump without keeping it alive.
     own_handle: mpsc::WeakUnboundedSender<PumpEvent>,
-    /// The process whose session file was not looked for yet.
+    /// The process whose session file has not been located yet.
     pid: Option<u32>,
     files: WatchedFiles,
     event_watch: Option<FileWatch>,
@@ -142,9 +142,9 @@ struct Pump {
     known_inputs: Vec<KnownInput>,
     undelivered: HashMap<(WriterId, u64), (Order, Answerer)>,
     agent: Option<Agent>,
-    /// Callers that wait for the last answer to be on the screen, and until when.
+    /// Callers that wait for the last answer on the screen, with their deadlines.
     last_wanted: Vec<(oneshot::Sender<Option<String>>, Instant)>,
-    /// Input that came during a delivery, and the question that was open then.
+    /// Input that arrived during a delivery, and the question that was open then.
     held_back: VecDeque<(PumpInput, Option<Showing>)>,
     /// The writer of the keys that the pump types, and their number so far.
     writer: WriterId,
@@ -162,11 +162,11 @@ struct Pump {
     link: Option<KeeperLink>,
     ring: u64,
     caught_up_at: u64,
-    /// It has ended; how is known only later.
+    /// The program has ended; the reason follows later.
     over: bool,
-    /// Commands that came before the terminal was caught up with.
+    /// Commands that arrived before the replay caught up.
     waiting: VecDeque<PumpCommand>,
-    /// The last output, so that a watcher can reconnect and continue where it was.
+    /// The last output, so that a watcher can reconnect and continue.
     tail: Ring,
     watchers: Watchers,
     inputs: HashMap<(WriterId, u64), Vec<InputOrigin>>,
@@ -203,7 +203,7 @@ impl Pump {
                     let flood = matches!(&event, KeeperEvent::Output { bytes, .. } if bytes.len() >= FLOOD);
                     self.keeper(event).await;
                     if flood {
-                        // The others are let in before the next piece.
+                        // Other terminals get their turn before the next piece.
                         tokio::task::yield_now().await;
                     }
                 }
@@ -261,7 +261,7 @@ impl Pump {
                 self.answer_all(writer, sequence, Err(why));
             }
             KeeperEvent::Spawned { .. } if self.agent.is_none() => self.live(&LifeEvent::Running),
-            // Told to everyone at once, so it may overtake the output we have just asked for. It comes again behind that.
+            // Sent to all peers at once, so it may overtake the output just requested. It is sent again after that.
             KeeperEvent::Exited { end, .. } if self.tail.end() < end => {}
             KeeperEvent::Exited { exit, .. } => self.ended(exit).await,
             _ => {}
@@ -270,7 +270,7 @@ impl Pump {
 
     fn output(&mut self, offset: u64, mut bytes: Vec<u8>) {
         let replayed = self.catching_up();
-        // Output that was there before this pump began is news to nobody; what comes behind it may be.
+        // Output from before this pump started is not new; output after it may be.
         let old = self.caught_up_at.saturating_sub(offset);
         if replayed && old > 0 && old < bytes.len() as u64 {
             let new = bytes.split_off(old as usize);
@@ -329,7 +329,7 @@ impl Pump {
         self.account(end);
     }
 
-    /// Lets the keeper send more, and hands it a checkpoint when the ring is about to move on.
+    /// Lets the keeper send more, and sends it a checkpoint when the ring is about to overwrite the last one.
     fn account(&mut self, end: u64) {
         let Some(link) = &self.link else { return };
         if end - self.acknowledged >= WINDOW / 4 {
@@ -340,7 +340,7 @@ impl Pump {
         if offset.saturating_sub(self.checkpointed) >= self.ring / CHECKPOINTS_PER_RING {
             self.checkpointed = offset;
             let blob = self.emulator.checkpoint();
-            // A giant screen full of colours may not fit into a frame. Then the ring alone must do.
+            // A giant screen full of colours may not fit into a frame. Then the ring alone must suffice.
             if blob.len() < MAX_FRAME / 2 {
                 link.send(KeeperRequest::Checkpoint { id: self.id, offset, blob });
             }
@@ -372,7 +372,7 @@ impl Pump {
         }
     }
 
-    /// The end of a frame: the screen is complete, and worth a look. While old output is replayed it is not the present.
+    /// Reads the complete screen at the end of a frame. Replayed output is not the current screen.
     fn look(&mut self) {
         if self.catching_up() {
             return;
@@ -402,7 +402,7 @@ impl Pump {
         }
     }
 
-    /// Makes the program repaint, by another size for a moment.
+    /// Makes the program repaint by briefly changing its size.
     fn nudge(&mut self) {
         let size = self.emulator.size();
         let other = Size::clamped(if size.rows() > 1 { size.rows() - 1 } else { 2 }, size.cols());
@@ -463,11 +463,11 @@ impl Pump {
                 let _ = reply.send(self.emulator.bracketed_paste());
             }
             PumpCommand::Input(input) => match &self.agent {
-                // Also while nothing is asked: the keys would wait for the next question.
+                // Also without a question: the keys would wait for the next one.
                 Some(_) if !input.may_answer => {
                     self.answer(input.sequence, input.origin, Err(InputError::KeysFromTerminal));
                 }
-                // One writer at a time: what others type would mix with what is being delivered.
+                // One writer at a time: other input would mix with the delivery.
                 Some(agent) if agent.works() => self.held_back.push_back((input, agent.showing.clone())),
                 _ => self.input(input),
             },
@@ -536,7 +536,7 @@ impl Pump {
         }
     }
 
-    /// Looks for the agent's session file, once. The file need not exist yet.
+    /// Locates the agent's session file, once. The file need not exist yet.
     fn locate_session_file(&mut self) {
         let Some((pid, agent)) = self.pid.take().zip(self.agent.as_ref()) else { return };
         let (patterns, tell) = (agent.provider.manifest.session_file.clone(), self.tell_later());

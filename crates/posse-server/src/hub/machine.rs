@@ -1,7 +1,7 @@
 //! The decisions of the hub, without IO: [`HubMachine::handle`] takes an event and the time, and returns effects.
 //!
-//! Two orders hold throughout. An event is written, or refused by the disk, before it is announced.
-//! A terminal is written before it is started: after a crash in between, its record shows that it is missing.
+//! Two orders always hold. An event is written, or refused by the disk, before it is published. A terminal is written
+//! before it is started: after a crash in between, its record shows that it is missing.
 
 mod adoption;
 mod creation;
@@ -35,24 +35,24 @@ pub(crate) struct HubMachine {
     now: HubTime,
     effects: Vec<HubEffect>,
     terminals: BTreeMap<TerminalId, TerminalSnapshot>,
-    /// There is none if the program ended before this daemon started, or its last screen is in a file.
+    /// Without an entry the program ended before this daemon started, or its last screen is in a file.
     pumps: BTreeMap<TerminalId, PumpState>,
-    /// Input that was written down before this daemon started, by terminal.
+    /// Input recorded before this daemon started, by terminal.
     inputs: HashMap<TerminalId, Vec<KnownInput>>,
     connected: bool,
     keeper_pid: Option<i32>,
-    /// A connection was asked for and is not there yet.
+    /// A connection was requested and is not established yet.
     reconnecting: bool,
     problems: HubProblems,
     /// Callers that wait for the pump of a terminal.
     finds: Vec<(TerminalId, oneshot::Sender<Option<PumpHandle>>)>,
-    /// Terminals that are written down or being started.
+    /// Terminals that are being recorded or started.
     pending: BTreeMap<TerminalId, PendingTerminal>,
     starting: BTreeMap<TerminalId, StartingAgent>,
     end_later: Vec<(TerminalId, u32)>,
     deleting: BTreeMap<TerminalId, Vec<DeleteReply>>,
     shutdown: Option<ShutdownState>,
-    /// The daemon may exit. No event is handled after that.
+    /// The daemon may exit. Later events are not handled.
     pub(super) finished: bool,
     since_tidy: u64,
     loads: u64,
@@ -121,7 +121,7 @@ impl HubMachine {
         self.push(HubEffect::Write { changes, retry, then: Box::new(then), forget: None });
     }
 
-    /// Writes an event and what it changes, until the disk takes it. The event is published after the first attempt.
+    /// Writes an event and its changes until the disk takes them. The event is published after the first attempt.
     fn emit(&mut self, event: LogEvent, changes: Vec<Change>) {
         self.emit_and(event, changes, None, |_| ());
     }
@@ -157,7 +157,7 @@ impl HubMachine {
                     self.tidy(TidyScope::Everything);
                 }
             }
-            // Published all the same: it has happened. The store tries again by itself.
+            // Published anyway, because the event has happened. The store retries by itself.
             Err(why) => self.problems.disk = Some(why),
         }
         self.publish(event);
@@ -236,7 +236,7 @@ impl HubMachine {
                 }
                 self.push(HubEffect::RemoveEventsFile(id));
                 let event = about(self, EventBody::TerminalExited { exit, text: exit.to_string() });
-                // If the keeper forgot it before it is written, the next daemon would take the terminal for lost.
+                // If the keeper forgot it before this is written, the next daemon would consider the terminal lost.
                 self.emit_and(event, self.put(id), keeper_knows.then_some(id), |_| ());
             }
         }
@@ -309,7 +309,7 @@ impl HubMachine {
         }
     }
 
-    /// The processes of the daemon, the keeper and the terminals, to tell them from others.
+    /// Returns the processes of the daemon, the keeper and the terminals, which distinguish them from others.
     fn household(&self) -> Household {
         let leader =
             |entry: &TerminalSnapshot| entry.record.pid.filter(|_| entry.record.exit.is_none()).map(|pid| pid as i32);

@@ -26,7 +26,7 @@ use super::machine::HubMachine;
 
 pub(crate) enum HubEvent {
     Command(HubCommand),
-    /// A report of a terminal's pump, and the output offset up to which it had read.
+    /// A report of a terminal's pump, with the output offset up to which it has read.
     Pump(TerminalId, Option<u64>, PumpReport),
     Keeper(KeeperReport),
     Stored(AfterWrite, WriteResult),
@@ -54,14 +54,13 @@ pub(crate) enum HubEffect {
         /// Keep the batch if the disk refuses it, and try again until it is written.
         retry: bool,
         then: AfterWrite,
-        /// The keeper forgets this terminal when the batch is committed, however late.
         forget: Option<TerminalId>,
     },
     Publish(Box<LogEvent>),
     Reply(ReplyThunk),
     Keeper(Box<KeeperRequest>),
     Reconnect,
-    /// Hang up on a terminal, or only ask the keeper for a sign of life.
+    /// Hang up a terminal, or only ask the keeper for a sign of life.
     Confirm(Option<TerminalId>, KeeperReply),
     Health(HubProblems, oneshot::Sender<Option<String>>),
     LoadTerminal(LoadTerminal),
@@ -75,13 +74,13 @@ pub(crate) enum HubEffect {
     Tidy(TidyRequest),
 }
 
-/// The machine's next step after the store has written a batch or refused it.
+/// The machine's next step after the store has written or refused a batch.
 pub(crate) type AfterWrite = Box<dyn FnOnce(&mut HubMachine, WriteResult) + Send>;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LoadTerminal {
     pub(crate) id: TerminalId,
-    /// Tells this load from another one of the same terminal.
+    /// Distinguishes this load from another one of the same terminal.
     pub(crate) number: u64,
     pub(crate) provider: Option<String>,
     pub(crate) screen: bool,
@@ -113,7 +112,7 @@ pub(crate) enum PumpReport {
         /// The last status, if it differs from the one before.
         status: Option<Box<Status>>,
         screen_saved: bool,
-        /// The keeper knows how the program ended. It may forget that once it is written down.
+        /// The keeper knows how the program ended. It may forget that once it is recorded.
         keeper_knows: bool,
     },
 }
@@ -122,20 +121,20 @@ pub(crate) enum KeeperReport {
     Up {
         link: KeeperLink,
         held: Vec<TerminalSummary>,
-        /// Those of them whose last screen is in a file.
+        /// The terminals among them whose last screen is in a file.
         saved_screens: BTreeSet<TerminalId>,
     },
     Event(KeeperEvent),
-    /// The keeper cannot be reached for now. The connection is tried again.
+    /// The keeper cannot be reached for now. The connection is retried.
     Unreachable(String),
     Lost(String),
-    /// The keeper did not take this request in time, for this reason, and will not carry it out.
+    /// The keeper did not take this request in time, for this reason, and will not execute it.
     Untaken(Untaken, String),
     /// The reason why the keeper does not answer; `None` if it answers again.
     Silent(Option<String>),
 }
 
-/// Whether the session of a new terminal exists already.
+/// The required state of a new terminal's session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SessionChoice {
     New,
@@ -143,7 +142,7 @@ pub(crate) enum SessionChoice {
     Any,
 }
 
-/// A terminal to start, checked as far as that can be done without starting it.
+/// A terminal to start, checked as far as possible without starting it.
 pub(crate) struct NewTerminal {
     pub(crate) record: Record,
     /// The caller chose the name, so it must be free. Random names may repeat.
@@ -152,7 +151,7 @@ pub(crate) struct NewTerminal {
     pub(crate) program: ProgramSpec,
     /// `None` for a plain command.
     pub(crate) provider: Option<Arc<Provider>>,
-    /// Reply when the record is written, without waiting for the program to run.
+    /// Reply when the record is written, without waiting for the program.
     pub(crate) at_once: bool,
 }
 
@@ -180,7 +179,7 @@ pub(crate) enum HubCommand {
     },
     Record(bool),
     Health(oneshot::Sender<Option<String>>),
-    /// Writes a change and events together, and publishes the events. Answered when all is written, or cannot be.
+    /// Write a change and events together, and publish the events. Answered when everything is written, or cannot be.
     Commit {
         change: Box<store::Change>,
         events: Vec<EventBody>,
@@ -272,7 +271,7 @@ impl ApiProblem for CreateError {
     }
 }
 
-/// The reason why the keeper did not take a request. The keeper does not execute the request later either.
+/// The reason why the keeper did not take a request, which it will not execute later either.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct KeeperSilent(pub(crate) String);

@@ -1,5 +1,5 @@
-//! The agent in a terminal: its screen is read, its words are heard, messages are delivered to it and its questions
-//! answered. The decisions are in `posse-core`; this hands them what happens and does what they say.
+//! The agent in a terminal: reads its screen, processes its reports, delivers messages and answers its questions. The
+//! decisions are in `posse-core`; this module passes events to them and executes their effects.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use super::answering::Answering;
 use super::jobs::{By, Do, Over, Queued, Wanted};
 use super::*;
 
-/// A question of the start that comes back is answered this often. Then a person has to look.
+/// The maximum number of answers to a repeated startup question. After that a person has to look.
 const START_ANSWERS: usize = 3;
 
-/// The time for which an automatic answer waits for the agent's report of a question on the screen. Reports of Claude Code come
-/// before it draws the question; on a busy machine the process that brings them may take a second.
+/// The time for which an automatic answer waits for the agent's report of a question. Claude Code reports a question
+/// before it draws it; on a busy machine the process that brings the report may take a second.
 const REPORT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The interval at which a job that waits for a question is checked: the announcement of the question expires.
+/// The interval at which a job that waits for a question is checked, because the announcement of a question expires.
 const HOLD: Duration = Duration::from_millis(250);
 
 struct Work {
@@ -52,23 +52,23 @@ pub(super) struct Agent {
     /// The last rows of the screen while a question is open.
     tail: Vec<String>,
     cursor_row: Option<String>,
-    /// The input field, if there is one, is nothing but a row of text.
+    /// The input field, if there is one, is only a row of text.
     plain: bool,
-    /// What is known of the question on the screen.
+    /// The known facts about the question on the screen.
     pub(super) showing: Option<Showing>,
     reports: QuestionReports,
     work: Option<Work>,
     queue: VecDeque<Queued>,
     start_answers: usize,
-    /// The last question that a process in a terminal tried to answer, and that terminal. The attempt is written down once.
+    /// The last question that a process in a terminal tried to answer, and that terminal. The attempt is recorded once.
     refused: Option<(String, Option<TerminalId>)>,
-    /// The next job waits for a question to be drawn; when to see whether it still has to.
+    /// The next job waits for a question to be drawn; the time of the next check.
     pub(super) held: Option<Mono>,
 }
 
 impl Agent {
     pub(super) fn new(provider: Arc<Provider>, profile: Option<&str>, confirmed: Confirmed) -> Self {
-        // What cannot be made for a profile is read as for any.
+        // If the rules for a profile fail, the general ones apply.
         let detector = provider.for_profile(profile).unwrap_or_else(|_| provider.detector.clone());
         let reports = QuestionReports::new(provider.manifest.signals.reporting());
         Self {
@@ -90,8 +90,8 @@ impl Agent {
         }
     }
 
-    /// Goes on after another daemon. Reports it heard are lost, but for that of the question that was open; an agent that
-    /// was started with means to report counts as one that does.
+    /// Continues after another daemon. Its reports are lost, except for that of the open question; an agent that was
+    /// started with means to report counts as reporting.
     pub(super) fn restore(&mut self, status: &Status) {
         let hooks = self.provider.manifest.launch.as_ref().and_then(|launch| launch.hooks.as_ref());
         let reports =
@@ -99,7 +99,7 @@ impl Agent {
         self.reports.restore(status.dialog.as_ref(), reports);
     }
 
-    /// Looks at the screen. The reading goes into the terminal's life.
+    /// Reads the screen and returns the event for the terminal's status.
     pub(super) fn look(&mut self, screen: &Screen, colours: &dyn Painted, now: Mono) -> LifeEvent {
         let look = Look { rows: &screen.rows, title: Some(&screen.title), foreground: None, colours: Some(colours) };
         let mut reading = self.detector.read(look, &mut self.memo);
@@ -126,25 +126,25 @@ impl Agent {
         self.reading.as_ref()?.status
     }
 
-    /// Takes in a claim about the agent. Returns whether the screen has to be read again.
+    /// Processes a claim of the agent. Returns whether the screen has to be read again.
     pub(super) fn heard(&mut self, source: Source, claim: &Claim) -> bool {
         self.reports.hear(source, claim);
         self.showing.is_some() && matches!(source, Source::Osc | Source::Hook | Source::SessionFile)
     }
 
-    /// Takes in a report of a question. Returns whether the screen has to be read again.
+    /// Processes a report of a question. Returns whether the screen has to be read again.
     pub(super) fn reported(&mut self, event: ReportEvent) -> bool {
         let showing = self.showing.is_some();
         self.reports.take(event, showing);
         showing
     }
 
-    /// The traces on the screen of a prompt that may have arrived.
+    /// Returns the traces on the screen of a prompt that may have arrived.
     pub(super) fn traces(&self, text: &str, printed: u64) -> Shown {
         let text = Recognised::new(text, self.provider.manifest.submit.pasted.clone());
         let draft = self.reading.as_ref().and_then(|reading| reading.draft.as_deref());
         let echo = self.detector.last_prompt(&self.memo);
-        // The label of a paste may be of any paste.
+        // The label of a paste does not identify the paste.
         let is_last_prompt = echo.filter(|echo| !text.is_label(echo)).map(|echo| text.echoed_by(&echo));
         Shown { in_composer: draft.is_some_and(|draft| text.shown_by(draft)), is_last_prompt, printed }
     }
@@ -170,7 +170,7 @@ impl Agent {
         self.work.is_some()
     }
 
-    /// A question of the start that the operator has answered in advance.
+    /// Returns a job for a startup question that the operator has answered in advance.
     pub(super) fn start_answer(&mut self) -> Option<Queued> {
         let dialog = self.reading.as_ref()?.dialog.as_ref()?;
         let startup = dialog.kind == WaitingKind::Startup && self.work.is_none() && self.queue.is_empty();
@@ -184,8 +184,7 @@ impl Agent {
         Some(Queued::Job(Box::new(Wanted::Answer { wish, question, words: None, answerer }), By::Ourselves))
     }
 
-    /// Takes on a job, or the wish to know what is asked. One is done after the other, and a question that was announced is
-    /// waited for.
+    /// Queues a job. Jobs run one after the other, and wait for an announced question.
     pub(super) fn enqueue(&mut self, queued: Queued, bracketed: bool, life: &Life, now: Mono) -> Vec<Do> {
         self.queue.push_back(queued);
         self.next(bracketed, life, now)
@@ -210,7 +209,7 @@ impl Agent {
         while self.work.is_none()
             && let Some(queued) = self.queue.pop_front()
         {
-            // A question that was announced and is not drawn yet. It will be, in a moment.
+            // A question was announced and will be drawn in a moment.
             let is_drawn = self.reading.as_ref().is_some_and(|reading| question(reading).is_some());
             let unseen = self.reading.is_none();
             let unreported = self.waits_for_report(&queued, now);
@@ -238,8 +237,8 @@ impl Agent {
         acts
     }
 
-    /// Returns whether this is about a question whose report, or whose text, may still come. An automatic yes needs the report; a
-    /// person should read what is reported, and name the question by it.
+    /// Returns whether the report or the text of this job's question may still arrive. An automatic yes needs the
+    /// report; a person should read it and name the question by it.
     fn waits_for_report(&self, queued: &Queued, now: Mono) -> bool {
         let evidence = self.evidence();
         let dialog = self.reading.as_ref().and_then(|reading| reading.dialog.as_ref());
@@ -275,7 +274,7 @@ impl Agent {
         let (decision, answerer) = match wanted {
             Wanted::Answer { wish, question: named, words, answerer } => {
                 let open = reading.and_then(question);
-                // What is not the open question is left as it is, and refused.
+                // A name other than that of the open question is kept, and refused later.
                 let other = named.filter(|named| self.identity().as_ref() != Some(named));
                 let question = other.or(open).ok_or(InputError::NoQuestion)?;
                 let decision = Decision::new(question, wish, answerer.who.by);
@@ -310,7 +309,7 @@ impl Agent {
         Ok((Machine::Answer(Box::new(answering)), Do::Note(who, Box::new(entry))))
     }
 
-    /// The answer is written down under this number, or could not be. Gives what to do now.
+    /// Handles the number of the stored audit entry of an answer, or the failure to store it. Returns the next actions.
     pub(super) fn noted(&mut self, seq: Option<i64>, alive: bool, now: Mono) -> Vec<Do> {
         let Some(Work { machine: Machine::Answer(answering), .. }) = &mut self.work else { return Vec::new() };
         match seq {
@@ -335,7 +334,7 @@ impl Agent {
     fn prompt(&self, order: Order, bracketed: bool, now: Mono) -> Machine {
         let characters = order.text.chars().count();
         let prompt = if self.detector.has_composer() {
-            // A program that is not today's agent says itself whether it knows where a paste begins and ends.
+            // A program without the agent's current layout reports itself whether it supports bracketed paste.
             Prompt::new(order, self.provider.manifest.submit.clone(), !self.plain || bracketed, now)
         } else {
             Prompt::raw(&order.text, bracketed, now)
@@ -343,7 +342,7 @@ impl Agent {
         Machine::Prompt { prompt: Box::new(prompt), characters }
     }
 
-    /// Hands an event to the machine at work, or else what was read last.
+    /// Passes an event, or else the last reading, to the current machine.
     pub(super) fn drive(&mut self, event: Option<Event<'_>>, life: &Life, printed: u64, now: Mono) -> Vec<Do> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let echo;

@@ -1,4 +1,4 @@
-//! One answer to a question of the agent: written down, then given, then completed with what became of it.
+//! One answer to a question of the agent: recorded, then given, then completed with its result.
 
 use posse_agents::Provider;
 use posse_core::audit::{self, Ended, Who};
@@ -19,7 +19,7 @@ pub(super) struct Answering {
     given: Option<Given>,
 }
 
-/// It is written down, and may be given.
+/// The answer is recorded and may be given.
 struct Given {
     seq: i64,
     machine: Answer,
@@ -31,7 +31,7 @@ impl Answering {
         Self { decision, dialog: dialog.cloned(), answerer, given: None }
     }
 
-    /// The entry of the audit to be written before the first key.
+    /// Returns the audit entry that is written before the first key.
     pub(super) fn entry(&self, reading: &Reading, tail: &[String], provider: &Provider) -> (Who, audit::Answering) {
         let machine = Answer::new(self.decision.clone(), provider.manifest.answer.clone(), Mono::default());
         let keys = machine.plan(reading).iter().map(|key| keys::name(key)).collect();
@@ -44,7 +44,7 @@ impl Answering {
         (self.answerer.who.clone(), answering)
     }
 
-    /// The question and the terminal of a process that may not answer it.
+    /// Returns the question, and the terminal of a process that may not answer it.
     pub(super) fn refused(&self) -> Option<(String, Option<TerminalId>)> {
         (!self.answerer.allowed).then(|| (self.decision.question.clone(), self.answerer.who.from))
     }
@@ -69,7 +69,7 @@ impl Answering {
         }
     }
 
-    /// Completes its entry, when it is over. `None` if it was never written down.
+    /// Returns the completion of its audit entry after the end. `None` if it was never recorded.
     pub(super) fn ended(&mut self, result: Result<Answered, Unanswered>) -> Option<Ended> {
         let Given { seq, typed, .. } = self.given.take()?;
         Some(match result {
@@ -78,7 +78,7 @@ impl Answering {
         })
     }
 
-    /// The wish for the log, and what it means for the terminal's life if it was given.
+    /// Returns the wish for the log, and the event for the terminal's status if the answer was given.
     pub(super) fn described(&self) -> (String, LifeEvent) {
         match self.decision.wish {
             Wish::Accept => ("accept".into(), LifeEvent::Answered),
@@ -104,7 +104,7 @@ mod tests {
     use crate::disk::DISK;
     use posse_files::providers::Providers;
 
-    /// S-150: nothing could be read of the screen's end. The entry says so, and the answer is given all the same.
+    /// S-150: the end of the screen was unreadable. The entry records that, and the answer is given anyway.
     #[test]
     fn s_150_an_answer_without_a_tail_is_given() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Between the pump and its agent: looks, claims, jobs.
+//! Connects the pump with its agent: looks, claims, jobs.
 
 use posse_core::audit::{Ended, Note, Step, Who};
 use posse_core::delivery::{Failure, KeyId, Left};
@@ -30,7 +30,7 @@ impl Pump {
         }
     }
 
-    /// Applies an event of the terminal's life, and publishes the status if it is another one now.
+    /// Applies an event to the status, and publishes the status if it changed.
     pub(super) fn live(&mut self, event: &LifeEvent) {
         if event.is_beyond_output() {
             self.tape.evidence(event);
@@ -43,7 +43,7 @@ impl Pump {
         self.agent.as_ref().map(|agent| &agent.provider.manifest.signals)
     }
 
-    /// Takes in a signal of replayed output: what the agent said last of itself counts, and is no news.
+    /// Processes a signal of replayed output: the agent's last claim counts, but is not new.
     pub(super) fn recall(&mut self, signal: &Signal) {
         if let Some((source, claim)) = self.signals().and_then(|signals| signals.hear(signal)) {
             self.live(&LifeEvent::Recalled(source, claim));
@@ -57,7 +57,7 @@ impl Pump {
         self.said(said);
     }
 
-    /// A source tells something about questions. The one on the screen may be another one by that.
+    /// Processes a report about questions, which may change the identity of the one on the screen.
     pub(super) fn reported(&mut self, event: Option<ReportEvent>) {
         let Some((agent, event)) = self.agent.as_mut().zip(event) else { return };
         if agent.reported(event) && !self.emulator.in_frame() {
@@ -70,7 +70,7 @@ impl Pump {
         let open = self.agent.as_mut().is_some_and(|agent| agent.heard(source, &claim));
         self.live(&LifeEvent::Said(source, claim.clone()));
         self.drive(Some(Event::Said(&claim)));
-        // What was said may be about the question on the screen.
+        // The claim may be about the question on the screen.
         if open && !self.emulator.in_frame() {
             self.read_screen();
         }
@@ -89,7 +89,7 @@ impl Pump {
     }
 
     /// Types the input that was held back during a delivery. It was meant for the screen of that time: at another
-    /// question it would mean something else, and choose an option that was not on the screen.
+    /// question it could choose an option that was not visible then.
     fn let_others_type(&mut self) {
         while !self.agent.as_ref().is_some_and(Agent::works)
             && let Some((input, at)) = self.held_back.pop_front()
@@ -102,8 +102,8 @@ impl Pump {
         }
     }
 
-    /// Returns whether another question is open than this one, or is about to be. One that was answered in vain counts as
-    /// another: the key may still be unread, and what comes after it would reach the next question.
+    /// Returns whether another question than this one is open or announced. A question whose answer failed counts as
+    /// another: the key may still be unread, and later keys would reach the next question.
     fn has_moved_on(&self, at: Option<&Showing>) -> bool {
         let showing = self.agent.as_ref().and_then(|agent| agent.showing.as_ref());
         showing != at || (at.is_none() && self.life.about_to_ask(crate::mono()))
@@ -129,8 +129,8 @@ impl Pump {
         self.obey(acts);
     }
 
-    /// A message that carries a number, so that it can be repeated by someone who is not sure of it. It is written down
-    /// before anything is typed: a daemon that comes after this one must not type it again.
+    /// Delivers a numbered message, so that an uncertain client can repeat it. The message is recorded before anything
+    /// is typed: the next daemon must not type it again.
     pub(super) fn deliver(
         &mut self,
         order: Order,
@@ -142,12 +142,12 @@ impl Pump {
         match self.known_input(writer, sequence) {
             Some(true) => return self.answer(sequence, origin, Ok(())),
             Some(false) => return self.answer(sequence, origin, Err(InputError::Uncertain)),
-            // Nothing is written down for one that has ended: the hub does not know this pump any more.
+            // Nothing is recorded after the end: the hub no longer knows this pump.
             None if self.link.is_none() => return self.answer(sequence, origin, Err(self.no_reader())),
             None => {}
         }
         let key = (writer, sequence);
-        // A repeat that comes before the first one is through waits with it.
+        // A repeat waits together with the first one until that is done.
         if !self.inputs.contains_key(&key) {
             self.undelivered.insert(key, (order, answerer));
             let tell = self.tell_later();
@@ -190,7 +190,7 @@ impl Pump {
                 }
                 Do::Over(over) => {
                     let Over { by, result, log, life, ended } = *over;
-                    // First of all: who hears that it is over finds it complete.
+                    // First of all: the entry must be complete when others learn of the end.
                     let waiting = self.complete(by, result, ended);
                     if let Some(event) = log {
                         self.tell_hub(PumpReport::Event(event));
@@ -208,7 +208,7 @@ impl Pump {
         }
         if look {
             if self.emulator.in_frame() {
-                // The look comes with the end of the frame.
+                // The look follows at the end of the frame.
                 self.frames.printed(false, tokio::time::Instant::now());
             } else {
                 self.read_screen();
@@ -226,14 +226,14 @@ impl Pump {
         self.obey(acts.unwrap_or_default());
     }
 
-    /// Completes the entry of an answer. Returns the origin that has yet to hear of it.
+    /// Completes the entry of an answer. Returns the origin that still needs a reply.
     fn complete(&self, by: By, result: Result<(), InputError>, ended: Option<(Who, Ended)>) -> Option<By> {
         let Some((who, ended)) = ended else { return Some(by) };
         let seq = ended.of;
         let note = self.note(who, Step::Outcome(ended));
-        // Kept until the disk takes it: the keys were typed.
+        // Kept until the disk takes it, because the keys were typed.
         match by {
-            // The caller is answered when it is written, and may look it up at once.
+            // The caller is answered when the entry is written, and may look it up at once.
             By::Request(reply) => {
                 self.store.write_audit(note, true, move |_| {
                     let _ = reply.send(result.map(|()| Some(seq)));
@@ -254,7 +254,7 @@ impl Pump {
             }
             By::Noted { writer, sequence } => {
                 match result {
-                    // Nobody knows, now or later.
+                    // The result will never be known.
                     Err(InputError::NotDelivered(Failure { left: Left::Unknown, .. })) => {
                         self.known_inputs.push(KnownInput { writer, sequence, arrived: false });
                     }

@@ -1,4 +1,4 @@
-//! The end of a terminal: its last screen, and everyone who waits for something.
+//! The end of a terminal: saves its last screen and answers all waiting callers.
 
 use super::*;
 
@@ -15,7 +15,7 @@ impl Pump {
             self.record_picture();
         }
         self.tape.end();
-        // From here on nobody can be typed to, and whoever wants it hears so.
+        // From here on input fails with an error.
         let link = self.link.take();
         self.drive(Some(Event::Gone));
         self.next_job();
@@ -31,7 +31,7 @@ impl Pump {
         self.run_waiting();
         let screen_saved = self.save_last_screen().await;
         self.watchers.tell(&Item::Message(StreamMessage::Exited { exit }));
-        // The keeper had the only copy of its screen until the file was there, and still has the only one of its exit.
+        // The keeper had the only copy of the screen until the file was written, and still has that of the exit.
         self.tell_hub(PumpReport::Ended {
             exit,
             status: status.map(Box::new),

@@ -1,5 +1,5 @@
-//! Whoever wants something of an agent that has ended hears so, from whichever side of the end the wish comes. The store here
-//! says nothing: it does not know a pump any more whose end it has heard of.
+//! Requests for an ended agent get an error, both before and after the end is known. The store here never answers,
+//! because it no longer knows a pump whose end was reported.
 
 use posse_core::delivery::{Failure, Left, Why};
 
@@ -7,8 +7,8 @@ use super::testing::{heard, scene, scene_of};
 use super::*;
 
 #[tokio::test]
-async fn asked_on_either_side_of_the_end() {
-    // An agent that is caught up with answers at once that it asks nothing; what one that is not gets has to wait.
+async fn requests_for_an_ended_agent_fail() {
+    // A current agent answers at once that it has no question; requests wait while the replay catches up.
     for (behind, asked_before) in [(0, InputError::NoQuestion), (100, InputError::Lost)] {
         let scene = scene(behind);
         let before = (scene.message(), scene.answer(None));
@@ -23,7 +23,7 @@ async fn asked_on_either_side_of_the_end() {
 }
 
 #[tokio::test]
-async fn it_is_not_alive_before_anybody_has_heard_so() {
+async fn program_is_not_alive_after_its_keeper_is_lost() {
     let scene = scene(0);
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
     scene.pump.send(PumpEvent::KeeperLost);
@@ -31,9 +31,9 @@ async fn it_is_not_alive_before_anybody_has_heard_so() {
     scene.finish();
 }
 
-/// How it ended is told behind all its output. Until then nobody may take it for alive.
+/// The exit is reported after all output. Until then the program must not count as alive.
 #[tokio::test]
-async fn one_that_ended_before_us_is_not_alive_before_its_end_is_told() {
+async fn program_that_ended_earlier_is_not_alive_before_its_exit_is_reported() {
     let scene = scene_of(0, true);
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(false));
     scene.finish();
@@ -69,7 +69,7 @@ async fn s_166_input_the_keeper_refuses_gives_an_error_with_its_reason() {
         let response = crate::api::ApiError::from(error).into_response();
         assert_eq!(response.status().as_u16(), status, "{error}");
     }
-    // So it is for a message that is typed with proof.
+    // The same holds for a message typed with proof.
     let failure = Failure { why: Why::Typing, left: Left::Nothing };
     let response = crate::api::ApiError::from(InputError::NotDelivered(failure)).into_response();
     assert_eq!(response.status().as_u16(), 500);

@@ -1,4 +1,4 @@
-//! Keys on their way to a program, and who hears what became of them.
+//! Keys on their way to a program, and the replies to their senders.
 
 use super::*;
 use crate::api::ApiProblem;
@@ -14,31 +14,31 @@ impl Pump {
         let Some(link) = &self.link else { return self.answer(sequence, origin, Err(self.no_reader())) };
         self.last_input = Some(self.emulator.cursor_line());
         link.send(KeeperRequest::Input { id: self.id, writer, sequence, bytes });
-        // The same input over a second connection: the keeper applies it once, and both hear of it.
+        // The same input over a second connection: the keeper applies it once, and both senders get a reply.
         self.inputs.entry((writer, sequence)).or_default().push(origin);
     }
 
-    /// The reason why nothing reads what is typed.
+    /// Returns the reason why no program reads input.
     pub(super) fn no_reader(&self) -> InputError {
         if self.exit == Some(Exit::Lost) { InputError::Lost } else { InputError::Ended }
     }
 
-    /// Returns whether this message has arrived; `None` if nothing is known of it.
+    /// Returns whether this message has arrived; `None` if that is unknown.
     pub(super) fn known_input(&self, writer: WriterId, sequence: u64) -> Option<bool> {
         let of_writer = || self.known_inputs.iter().filter(|known| known.writer == writer);
         if let Some(known) = of_writer().find(|known| known.sequence == sequence) {
             return Some(known.arrived);
         }
-        // What a writer sent before something that arrived has arrived as well.
+        // All input of a writer before an arrived message has arrived as well.
         of_writer().any(|known| known.arrived && known.sequence > sequence).then_some(true)
     }
 
-    /// Writes down that a message has arrived, or certainly has not and may be sent again.
+    /// Records that a message has arrived, or certainly has not and may be sent again.
     pub(super) fn settle(&mut self, writer: WriterId, sequence: u64, arrived: bool) {
         if arrived {
             self.known_inputs.retain(|known| known.writer != writer || known.sequence > sequence);
             self.known_inputs.push(KnownInput { writer, sequence, arrived });
-            // Those who wrote first are forgotten first; a writer matters for the seconds it takes to reconnect.
+            // The oldest writers are dropped first; a writer matters for the seconds it takes to reconnect.
             let surplus = self.known_inputs.len().saturating_sub(KNOWN_INPUTS);
             self.known_inputs.drain(..surplus);
         }

@@ -1,4 +1,4 @@
-//! Jobs for the agent of a terminal: what requests want of it, and what the pump has to do for that.
+//! Jobs for the agent of a terminal: the requests, and the resulting actions of the pump.
 
 use posse_api::{EventBody, Question};
 use posse_core::audit::{self, Who};
@@ -11,19 +11,19 @@ use super::*;
 pub(super) enum Wanted {
     /// A message: a prompt, or `y` or `n` while a question is open.
     Message(Order, Answerer),
-    /// The open question answered; if one is named (`identity`), only that one.
+    /// Answer the open question; if one is named (`identity`), only that one.
     Answer { wish: Wish, question: Option<String>, words: Option<String>, answerer: Answerer },
 }
 
 pub(super) enum Queued {
     Job(Box<Wanted>, By),
-    /// A caller wants to know what is asked.
+    /// A caller wants to see the question.
     Look(oneshot::Sender<Result<Question, InputError>>),
 }
 
 pub(super) enum By {
     Request(oneshot::Sender<Result<Option<i64>, InputError>>),
-    /// A request that is written down, so that it is not done twice. See `Pump::deliver`.
+    /// A request that is recorded, so that it is not executed twice. See `Pump::deliver`.
     Noted {
         writer: WriterId,
         sequence: u64,
@@ -34,7 +34,7 @@ pub(super) enum By {
 pub(super) enum Do {
     Type(KeyId, Vec<u8>),
     Look,
-    /// Write this down, and say when it is (`Agent::noted`). Nothing is typed before.
+    /// Record this, and report when it is stored (`Agent::noted`). Nothing is typed before.
     Note(Who, Box<audit::Answering>),
     Over(Box<Over>),
 }
@@ -43,7 +43,7 @@ pub(super) struct Over {
     pub(super) by: By,
     pub(super) result: Result<(), InputError>,
     pub(super) log: Option<Box<EventBody>>,
-    /// Its meaning for the terminal's life.
+    /// The event for the terminal's status.
     pub(super) life: Option<LifeEvent>,
     pub(super) ended: Option<(Who, audit::Ended)>,
 }
@@ -65,7 +65,7 @@ impl Queued {
         }
     }
 
-    /// Returns whether this makes sense only while a question is open.
+    /// Returns whether this job is useful only while a question is open.
     pub(super) fn is_about_a_question(&self) -> bool {
         match self {
             Queued::Look(_) => true,

@@ -1,5 +1,3 @@
-//! Events, commands and answers of a pump.
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -117,11 +115,11 @@ pub(crate) enum TextPart {
     /// The output since input was last sent.
     Last,
     Tail(usize),
-    /// The agent's last message, if it is another one than before that.
+    /// The agent's last message, if it differs from the one before.
     Answer,
 }
 
-/// The sender of an answer, and their permission. An attempt that is not allowed is written to the audit and refused.
+/// The sender of an answer, and their permission. A forbidden attempt is recorded in the audit and refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Answerer {
     pub(crate) who: Who,
@@ -135,7 +133,7 @@ impl Answerer {
         Self { who, allowed: true, reason: None }
     }
 
-    /// A sender of text that must never become the answer to a question.
+    /// Creates a sender of text that must never become the answer to a question.
     pub(crate) fn forbidden(who: Who) -> Self {
         Self { who, allowed: false, reason: None }
     }
@@ -151,21 +149,21 @@ pub(crate) struct PumpInput {
     pub(crate) writer: WriterId,
     pub(crate) sequence: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Type nothing unless this is the status.
+    /// Type nothing unless the terminal has this status.
     pub(crate) expect: Option<StatusKind>,
     /// An agent may get these keys, which could answer its question.
     pub(crate) may_answer: bool,
     pub(crate) origin: InputOrigin,
 }
 
-/// The status of a terminal and what a driver needs with it, all of the same moment.
+/// The status of a terminal and further facts for a driver, all from the same moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observation {
     pub(crate) status: Status,
     pub(crate) exit: Option<Exit>,
-    /// The newest lines since the last prompt; if there are none and the agent failed or waits, the last lines.
+    /// The newest lines since the last prompt. Without new lines, the last lines if the agent failed or waits.
     pub(crate) excerpt: Option<String>,
-    /// The agent has written a message since its last prompt. Looked for only if nothing else shows that the agent worked.
+    /// The agent has written a message since its last prompt. Computed only without other signs of work.
     pub(crate) answered: bool,
 }
 
@@ -176,9 +174,9 @@ impl Observation {
 }
 
 pub(crate) enum PumpCommand {
-    /// Subscribe to the observation: its value now, and each change of it.
+    /// Subscribe to the observation: its current value, and each change.
     Observe(oneshot::Sender<watch::Receiver<Observation>>),
-    /// Ask whether the program runs. The pump knows of the end before the hub.
+    /// Ask whether the program runs. The pump learns of the end before the hub.
     Alive(oneshot::Sender<bool>),
     Screen(oneshot::Sender<Screen>),
     Text(TextPart, oneshot::Sender<Option<String>>),
@@ -188,14 +186,15 @@ pub(crate) enum PumpCommand {
     /// A message for the agent, or, in a terminal without one, text and Enter.
     Message {
         order: Order,
-        /// The sender, should the message be an answer.
+        /// The sender, in case the message is an answer.
         answerer: Answerer,
         writer: WriterId,
         sequence: u64,
         reply: oneshot::Sender<Result<(), InputError>>,
     },
     Question(oneshot::Sender<Result<Question, InputError>>),
-    /// Answer the agent's question; if one is named, as `Asked` does, only that one. Answered with the number of its entry in the audit.
+    /// Answer the agent's question; if one is named, as `Asked` does, only that one. Returns the number of the audit
+    /// entry.
     Answer {
         wish: Wish,
         question: Option<String>,
@@ -211,16 +210,16 @@ pub(crate) enum PumpCommand {
         text: String,
         reply: oneshot::Sender<Option<Shown>>,
     },
-    /// Show the recording what the screen looks like: it continues from there.
+    /// Add the current screen to the recording, which continues from there.
     Picture,
-    /// The size it has while no viewer is attached.
+    /// The size of the terminal while no viewer is attached.
     Resize(Size),
     Watch {
         from: Option<u64>,
         reply: oneshot::Sender<Start>,
     },
     Unwatch(u64),
-    /// A watcher looks through a window, and asks for this size, if any.
+    /// A watcher has a window, and may request its size.
     View {
         watcher: u64,
         size: Option<Size>,
@@ -237,19 +236,19 @@ pub(crate) enum PumpEvent {
     Hook(serde_json::Value),
     SessionFile(serde_json::Value),
     SessionFileLocated(PathBuf),
-    /// The meaning of a line in the agent's events: for its state, and about questions.
+    /// The meaning of a line in the agent's event file: for its state, and about questions.
     Said(Option<(Source, Claim)>, Option<ReportEvent>),
-    /// The store has written down that this message is about to be sent, or could not.
+    /// The store has recorded that this message is about to be sent, or failed to.
     InputNoted {
         writer: WriterId,
         sequence: u64,
         written: bool,
     },
-    /// The store has written down that a question is about to be answered, under this number, or could not.
+    /// The store has recorded that a question is about to be answered, under this number, or failed to.
     AnswerNoted(Option<i64>),
 }
 
-/// A terminal's pump, to talk to. When the last handle goes the pump ends.
+/// A handle to a terminal's pump. The pump ends with the last handle.
 #[derive(Clone)]
 pub(crate) struct PumpHandle {
     pub(super) events: mpsc::UnboundedSender<PumpEvent>,
@@ -260,7 +259,7 @@ impl PumpHandle {
         let _ = self.events.send(event);
     }
 
-    /// Asks, and waits for the answer. `None` if the terminal has been deleted meanwhile.
+    /// Sends a command and waits for the reply. `None` if the terminal was deleted meanwhile.
     pub(crate) async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> PumpCommand) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         self.send(PumpEvent::Command(command(reply)));
@@ -271,19 +270,19 @@ impl PumpHandle {
 pub(crate) struct PumpStart {
     pub(crate) record: Record,
     pub(crate) provider: Option<Arc<Provider>>,
-    /// Messages of which something was written down before this daemon began.
+    /// Messages with records from before this daemon started.
     pub(crate) known_inputs: Vec<KnownInput>,
     pub(crate) beginning: PumpBeginning,
 }
 
-/// The state in which a pump begins.
+/// The state in which a pump starts.
 pub(crate) enum PumpBeginning {
-    /// The program runs under the keeper; its output is attached to from `from`, and commands wait until
-    /// everything up to `caught_up_at` has been seen.
+    /// The program runs under the keeper. Output is read from `from` on, and commands wait until everything up to
+    /// `caught_up_at` has been processed.
     ///
-    /// `over`: it has ended, though how is reported only behind its output.
+    /// `over`: the program has ended; the reason follows after its output.
     Live { ring: u64, from: u64, caught_up_at: u64, over: bool },
-    /// The program ended before this daemon began; this is its last screen, if it was kept.
+    /// The program ended before this daemon started; its last screen, if it was stored.
     Ended(Option<Box<Emulator>>, Exit),
 }
 

@@ -1,16 +1,16 @@
-//! What is replayed from the keeper's ring after a crash of the daemon is news to nobody.
+//! Output replayed from the keeper's ring after a crash of the daemon is not reported as new.
 
 use posse_core::status::{Claim, Source};
 
 use super::testing::{Scene, scene};
 use super::*;
 
-/// Two turns, as a Claude Code that reports its state tells them, with a title, a bell and a notification.
+/// Two turns as reported by Claude Code, with a title, a bell and a notification.
 const TURNS: &[u8] = b"\x1b]0;old\x07\
     \x1b]7501;state=working:app=claude-code\x07one\x1b]7501;state=idle:app=claude-code\x07\
     \x07\x1b]9;look at me\x07\x1b]7501;state=working:app=claude-code\x07two\r\n";
 
-/// The statuses and signals that the hub has been told, with their offsets, when the pump answers the next question.
+/// Returns the statuses and signals sent to the hub, with their offsets, up to the pump's next reply.
 async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
     assert_eq!(scene.pump.ask(PumpCommand::Alive).await, Some(true));
     let mut told = Vec::new();
@@ -28,14 +28,14 @@ async fn told(scene: &mut Scene) -> Vec<(u64, &'static str)> {
     told
 }
 
-/// What the agent last said of itself by OSC 7501, as the pump knows it.
+/// Returns the agent's last claim by OSC 7501, as known to the pump.
 async fn last_word(scene: &Scene) -> Option<Claim> {
     let (_, claims) = scene.pump.ask(PumpCommand::Explain).await.flatten().unwrap();
     claims.into_iter().find(|(source, _)| *source == Source::Osc).map(|(_, claim)| claim)
 }
 
 #[tokio::test]
-async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
+async fn replayed_output_reports_nothing_but_new_output_in_the_same_piece_does() {
     let old = TURNS.len() as u64;
     let mut scene = scene(old);
     let news = b"\x1b]7501;state=idle:app=claude-code\x07\x07";
@@ -48,7 +48,7 @@ async fn replayed_output_tells_nothing_and_what_follows_in_one_piece_does() {
 }
 
 #[tokio::test]
-async fn last_word_of_replayed_output_is_remembered() {
+async fn last_claim_of_replayed_output_is_remembered() {
     let mut scene = scene(TURNS.len() as u64);
     scene.output(TURNS[..40].to_vec());
     scene.output(TURNS[40..].to_vec());

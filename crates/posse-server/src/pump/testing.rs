@@ -1,4 +1,4 @@
-//! A pump with an agent, without a keeper, a hub and a store: the tests are all three.
+//! A pump with an agent, but without a keeper, a hub and a store: the tests play all three.
 
 use posse_agents::launch::Mode;
 use posse_agents::start::Confirmed;
@@ -26,18 +26,17 @@ pub(super) struct Scene {
     printed: u64,
 }
 
-/// A pump that is the test.
 pub(crate) fn played() -> (PumpHandle, mpsc::UnboundedReceiver<PumpEvent>) {
     let (events, queue) = mpsc::unbounded_channel();
     (PumpHandle { events }, queue)
 }
 
-/// A pump with an agent whose keeper has yet to send so much of its output.
+/// Returns a pump with an agent, whose keeper still has to send `behind` bytes of output.
 pub(super) fn scene(behind: u64) -> Scene {
     scene_of(behind, false)
 }
 
-/// One whose program has ended, or not, when the pump begins.
+/// Like `scene`, for a program that has ended when the pump starts if `over` is true.
 pub(super) fn scene_of(behind: u64, over: bool) -> Scene {
     let directory = tempfile::tempdir().unwrap();
     let (hub, messages) = mpsc::unbounded_channel();

@@ -1,10 +1,10 @@
-//! The text of a terminal: all of it, its end, and what is new.
+//! The text of a terminal: the whole, the end, and the new part.
 
 use posse_core::status::StatusKind;
 
 use super::*;
 
-/// Lines of an excerpt, in which a driver looks for the words of a failure.
+/// Lines of an excerpt, which a driver searches for the text of a failure.
 const EXCERPT: usize = 20;
 
 /// The screen of an agent before it got a message.
@@ -49,7 +49,7 @@ impl Pump {
         self.agent.is_some() && self.link.is_some() && (self.frames.deadline().is_some() || (quiet && behind))
     }
 
-    /// Answers the callers that wait for the last answer, once it is there or does not come.
+    /// Answers the callers that wait for the last answer, once it is visible or overdue.
     pub(super) fn tell_last_answer(&mut self) {
         let (drawing, now) = (self.is_drawing(), Instant::now());
         for (reply, until) in std::mem::take(&mut self.last_wanted) {
@@ -77,8 +77,8 @@ impl Pump {
         observation
     }
 
-    /// Pushes the observation to drivers if it has changed. The hub is told first, so that what a driver writes down comes
-    /// after the event of the terminal. For the end, `ended` sees to that.
+    /// Pushes a changed observation to drivers. The hub is notified first, so that a driver's journal entry follows the
+    /// event of the terminal. `ended` does the same for the end.
     pub(super) fn push_observation(&self) {
         if self.exit.is_none() && self.observed.receiver_count() > 0 {
             let now = self.observe();

@@ -92,12 +92,12 @@ impl HubMachine {
         let id = summary.id;
         let entry = match self.terminals.entry(id) {
             btree_map::Entry::Occupied(known) => known.into_mut(),
-            // Records are written before anything is started, so this terminal was deleted.
+            // Records are written before terminals start, so this terminal was deleted.
             btree_map::Entry::Vacant(_) if summary.exit.is_some() => {
                 return self.ask_keeper(KeeperRequest::Forget { id });
             }
             btree_map::Entry::Vacant(unknown) => {
-                // The record was lost, or never written. The keeper has a copy.
+                // The record was lost or never written. The keeper has a copy.
                 let Ok(record) = serde_json::from_slice::<Record>(&summary.label) else {
                     tracing::warn!("the keeper holds a terminal {id} whose label cannot be read");
                     return;
@@ -105,7 +105,7 @@ impl HubMachine {
                 unknown.insert(TerminalSnapshot::new(record))
             }
         };
-        // Everything is known of a terminal that has ended: it must not seem to run again, not even for a moment.
+        // An ended terminal is completely known: it must not appear as running, not even briefly.
         if summary.exit.is_some() && entry.record.exit.is_some() && saved_screens.contains(&id) {
             return self.ask_keeper(KeeperRequest::Forget { id });
         }
@@ -169,7 +169,7 @@ impl HubMachine {
         self.push(HubEffect::StartPump(Box::new(PumpStart { record, provider, known_inputs, beginning })));
     }
 
-    /// Answers the callers that wait for a pump which runs by now, or never will.
+    /// Answers the callers that wait for a pump which runs now, or never will.
     pub(super) fn answer_finds(&mut self) {
         for (id, reply) in std::mem::take(&mut self.finds) {
             self.load_ended(id);
@@ -199,7 +199,7 @@ impl HubMachine {
         self.pump_report(id, None, report);
     }
 
-    /// No keeper answers for now, and none could be started. Requests that wait for one fail.
+    /// Handles an unreachable keeper that cannot be started either. Requests that wait for it fail.
     fn keeper_unreachable(&mut self, why: String) {
         for id in self.pending.keys().copied().collect::<Vec<_>>() {
             self.spawn_failed(id, CreateError::NoKeeper(why.clone()));
@@ -239,7 +239,7 @@ impl HubMachine {
         self.rested();
     }
 
-    /// The keeper did not take a request in time: it was stopped, or the machine is overloaded.
+    /// Handles a request that the keeper did not take in time: the keeper was stopped, or the machine is overloaded.
     fn untaken(&mut self, untaken: Untaken, why: KeeperSilent) {
         match untaken {
             Untaken::Spawn { id } => self.spawn_failed(id, why.into()),

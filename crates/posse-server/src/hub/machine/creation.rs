@@ -1,4 +1,4 @@
-//! Starting a terminal: checked, written down, started, announced, in this order.
+//! Creates a terminal: checks, records, starts and announces it, in this order.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl HubMachine {
         let now = self.now;
         let Some(entry) = self.terminals.get_mut(&id) else { return };
         entry.record.pid = Some(pid);
-        // Nothing more will be known of a program that is no agent.
+        // Nothing more will be known of a program that is not an agent.
         if entry.record.confirmed.is_none() {
             let mut life = Life::resumed(entry.record.status.clone(), false);
             if let Some(status) = life.handle(&StatusEvent::Running, now.mono, now.wall) {
@@ -136,7 +136,7 @@ impl HubMachine {
         }
     }
 
-    /// Answers the creator of an agent when its status says that it is ready, or never will be.
+    /// Answers the creator of an agent when its status shows that it is ready, or never will be.
     pub(super) fn answer_when_ready(&mut self, id: TerminalId) {
         let (Some(starting), Some(entry)) = (self.starting.get(&id), self.terminals.get(&id)) else { return };
         let status = &entry.record.status;

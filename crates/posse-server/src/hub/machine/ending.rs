@@ -1,4 +1,4 @@
-//! Ending terminals with every process in them, and stopping the daemon, with its terminals or without them.
+//! Ends terminals with all their processes, and stops the daemon, with or without its terminals.
 
 use super::adoption::PumpState;
 use super::*;
@@ -48,7 +48,7 @@ impl HubMachine {
         }
     }
 
-    /// All processes of a terminal have ended, except for `left` of them.
+    /// Handles the end of all processes of a terminal, except for `left` of them.
     pub(super) fn family_ended(&mut self, id: TerminalId, left: u32) {
         if let Some(shutdown) = &mut self.shutdown {
             shutdown.ending.remove(&id);
@@ -57,7 +57,7 @@ impl HubMachine {
         self.cancel_creation(id);
         if self.terminals.remove(&id).is_some() {
             if matches!(self.pumps.remove(&id), Some(PumpState::Started)) {
-                // Its viewers learn of the end, even if the end is still behind unread output.
+                // Its viewers learn of the end, even if it is still behind unread output.
                 self.tell_pump(id, pump::PumpEvent::KeeperLost);
             }
             self.push(HubEffect::DropPump(id));
@@ -73,7 +73,7 @@ impl HubMachine {
         });
     }
 
-    /// The keeper does not end this terminal: callers that wanted it deleted, or everything stopped, may ask again.
+    /// Handles a keeper that does not end this terminal: callers that wait for the deletion or the shutdown may retry.
     pub(super) fn not_ended(&mut self, id: TerminalId, why: &KeeperSilent) {
         for reply in self.deleting.remove(&id).into_iter().flatten() {
             self.reply(reply, Err(why.clone()));
@@ -102,7 +102,7 @@ impl HubMachine {
         }
     }
 
-    /// A program may end before the processes it has started do: both are waited for.
+    /// Rests when all terminals have ended. A program may exit before its child processes: both are awaited.
     pub(super) fn rest_when_all_ended(&mut self) {
         let all_ended = self.shutdown.as_ref().is_some_and(|shutdown| shutdown.ending.is_empty());
         if all_ended && self.running().next().is_none() {
@@ -110,7 +110,7 @@ impl HubMachine {
         }
     }
 
-    /// Writes the farewell, behind everything else that is to be written.
+    /// Writes the farewell, after all other pending writes.
     fn rest(&mut self) {
         let ending = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Ending);
         let Some(shutdown) = ending else { return };
@@ -118,8 +118,8 @@ impl HubMachine {
         self.emit_and(self.event(EventBody::DaemonStopped {}), vec![], None, Self::farewell_published);
     }
 
-    /// Tells the keeper that the daemon leaves and waits for its answer, so that the keeper does not start another daemon.
-    /// The keeper was told before to forget what has ended.
+    /// Announces the daemon's exit to the keeper and waits for the answer, so that the keeper does not start another
+    /// daemon. The keeper already knows which ended terminals to forget.
     fn farewell_published(&mut self) {
         let connected = self.connected;
         let written = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Farewell);
@@ -132,7 +132,7 @@ impl HubMachine {
         }
     }
 
-    /// The keeper has answered, or is gone.
+    /// Completes the shutdown: the keeper has answered, or is gone.
     pub(super) fn rested(&mut self) {
         if let Some(shutdown) = self.shutdown.as_mut().filter(|shutdown| shutdown.step == ShutdownStep::Resting) {
             shutdown.step = ShutdownStep::Rested;

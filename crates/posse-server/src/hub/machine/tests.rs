@@ -1,4 +1,4 @@
-//! Each test is a story: events go in, and the effects that came of them are compared as lines of text.
+//! Each test is a story: events go in, and the resulting effects are compared as lines of text.
 
 mod creation;
 mod ending;
@@ -20,26 +20,26 @@ use super::*;
 use crate::pump::PumpBeginning;
 use crate::store::WriteError;
 
-/// What the store says when it refuses a batch.
+/// The store's error when it refuses a batch.
 const REFUSED: &str = "the database cannot be written: the thread that writes the database has ended";
 const DAY: i64 = 24 * 3600 * 1000;
 
-/// A machine whose effects are described and collected. The test is the store, the keeper and the disk.
+/// A machine with descriptions of its effects. The test plays the store, the keeper and the disk.
 struct Story {
     machine: HubMachine,
     log: Vec<String>,
-    /// What the store has yet to do.
+    /// The pending writes of the store.
     writes: VecDeque<AfterWrite>,
-    /// Loads that the disk has yet to do.
+    /// The pending loads of the disk.
     loads: VecDeque<LoadTerminal>,
-    /// Yields the answer of each caller that waits, once.
+    /// Yields the answer of each waiting caller, once.
     waiting: Vec<Box<dyn FnMut() -> Option<String>>>,
     seq: i64,
     wall: i64,
 }
 
 impl Story {
-    /// A daemon that knows these terminals from before.
+    /// Creates a daemon that already knows these terminals.
     fn begin(records: Vec<Record>) -> Self {
         let mut story = Self {
             machine: HubMachine::new(records, Vec::new(), 1),
@@ -55,7 +55,7 @@ impl Story {
         story
     }
 
-    /// A daemon with a keeper that holds nothing.
+    /// Creates a daemon with a keeper that holds nothing.
     fn connected() -> Self {
         let mut story = Self::begin(vec![]);
         story.keeper_up(vec![]);
@@ -64,7 +64,7 @@ impl Story {
         story
     }
 
-    /// A connected daemon with a program `a` that runs.
+    /// Creates a connected daemon with a running program `a`.
     fn with_running() -> (Self, TerminalId) {
         let mut story = Self::connected();
         story.create("a");
@@ -76,7 +76,7 @@ impl Story {
         (story, id)
     }
 
-    /// A daemon that has adopted this agent, whose manifest is still being read.
+    /// Creates a daemon that has adopted this agent, whose manifest is still being read.
     fn with_loading(agent: &Record) -> Self {
         let mut story = Self::begin(vec![agent.clone()]);
         story.keeper_up(vec![summary(agent, None)]);
@@ -136,7 +136,6 @@ impl Story {
         self.pump(id, PumpReport::Ended { exit, status: None, screen_saved: true, keeper_knows: true });
     }
 
-    /// Asks, and has the answer described when it comes.
     fn ask<T: 'static>(
         &mut self,
         show: impl Fn(T) -> String + 'static,
@@ -186,7 +185,7 @@ impl Story {
         self.ask(show, |reply| HubCommand::Find(id, reply));
     }
 
-    /// The store has written the oldest batch.
+    /// Reports that the store has written the oldest batch.
     fn stored(&mut self) {
         self.seq += 1;
         let then = self.writes.pop_front().expect("something is to be written");
@@ -199,20 +198,19 @@ impl Story {
         }
     }
 
-    /// The disk has refused the oldest batch.
+    /// Reports that the disk has refused the oldest batch.
     fn refused(&mut self) {
         let then = self.writes.pop_front().expect("something is to be written");
         self.send(HubEvent::Stored(then, Err(WriteError::ThreadEnded.into())));
     }
 
-    /// The disk has read what a pump needs.
+    /// Reports that the disk has read the data for a pump.
     fn loaded(&mut self) {
         let load = self.loads.pop_front().expect("something is to be read");
         let provider = load.provider.map(|_| agent_provider());
         self.send(HubEvent::TerminalLoaded { id: load.id, load: load.number, provider, emulator: None });
     }
 
-    /// Compares what happened since the last call.
     #[track_caller]
     fn expect(&mut self, expected: &[&str]) {
         self.note_answers();
@@ -347,7 +345,7 @@ fn new_agent(name: &str) -> NewTerminal {
     NewTerminal { provider: Some(agent_provider()), ..new }
 }
 
-/// A terminal that an earlier daemon wrote down.
+/// Returns the record of a terminal from an earlier daemon.
 fn record(number: u32, exit: Option<Exit>, confirmed: bool) -> Record {
     Record {
         provider: if confirmed { "x".into() } else { COMMAND.into() },

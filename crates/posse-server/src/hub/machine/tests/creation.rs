@@ -63,7 +63,7 @@ fn requests_that_cannot_be_met_change_nothing() {
         (with("b", "posse-x", SessionChoice::Existing), "reply: not created: there is no session posse-x"),
     ];
     for (request, answer) in cases {
-        // The id of the first is that of a terminal that is there.
+        // The first one has the id of an existing terminal.
         let own_file = (request.record.name.as_str() != "a").then_some("remove events file");
         story.create_with(request);
         story.expect(&own_file.into_iter().chain([answer]).collect::<Vec<_>>());
@@ -92,7 +92,7 @@ fn creation_waits_for_a_keeper_that_reconnects() {
     story.log.clear();
     story.create("a");
     story.stored();
-    // The connection was asked for when the keeper was lost.
+    // The connection was requested when the keeper was lost.
     story.expect(&["write once: put + terminal_created", "publish terminal_created"]);
     story.keeper_up(vec![]);
     story.expect(&["keeper: Spawn"]);
@@ -162,7 +162,7 @@ fn terminal_deleted_while_it_is_written_is_never_started() {
     story.delete(id);
     story.expect(&["keeper: End"]);
     story.stored();
-    // The keeper has taken the end already and would keep what is started after it.
+    // The keeper has taken the request to end it already, and would keep a program started after that.
     story.expect(&["publish terminal_created"]);
     story.family_ended(id, 0);
     story.expect(&[

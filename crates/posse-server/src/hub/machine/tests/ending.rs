@@ -75,7 +75,7 @@ fn stop_of_all_waits_for_every_process() {
     let (mut story, id) = Story::with_running();
     story.stop(true);
     story.expect(&["keeper: End"]);
-    // The program ends before the processes it has started.
+    // The program exits before its child processes.
     story.exits(id);
     story.expect(&["drop pump", "remove events file", "write: put + terminal_exited, then forget"]);
     story.family_ended(id, 0);

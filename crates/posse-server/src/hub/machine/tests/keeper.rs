@@ -17,7 +17,7 @@ fn restart_adopts_what_the_keeper_holds_and_gives_up_the_rest() {
         "write: put + terminal_adopted",
         "load provider true screen false",
         "write: put + terminal_adopted",
-        // Processes of it may be left.
+        // Its processes may still exist.
         "keeper: End",
         "write: put + status_changed",
         "remove events file",
@@ -33,7 +33,7 @@ fn terminal_that_the_database_lost_is_adopted_from_its_label() {
     let mut story = Story::connected();
     story.keeper_up(vec![summary(&unknown, None)]);
     story.expect(&["start pump from 100 to 900", "write: put + terminal_adopted"]);
-    // One that has ended was deleted: records are written first.
+    // An ended one was deleted: records are written first.
     let deleted = record(2, None, false);
     story.keeper_up(vec![summary(&unknown, None), summary(&deleted, Some(Exit::Code(0)))]);
     assert!(story.log.contains(&"keeper: Forget".to_owned()));
