@@ -28,7 +28,7 @@ pub struct Header {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CastEvent {
-    /// Since the header's `began`, in whole microseconds.
+    /// The time after the header's `began`, in whole microseconds.
     pub at: Duration,
     pub what: CastEventKind,
 }

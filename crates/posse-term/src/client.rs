@@ -59,10 +59,10 @@ impl From<WireError> for KeeperError {
     }
 }
 
-/// How long a daemon may take to start. It takes some ten milliseconds, and longer on an overloaded machine.
+/// The time in which a daemon must start. It takes some ten milliseconds, and longer on an overloaded machine.
 const DAEMON_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a keeper that is leaving may take to exit.
+/// The time in which a keeper that is leaving must exit.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// Sends requests. Clones share the connection.
@@ -75,7 +75,7 @@ pub struct KeeperLink {
 }
 
 impl KeeperLink {
-    /// Creates a link without a keeper, for tests. They get what is sent.
+    /// Creates a link without a keeper, for tests. They receive the requests.
     pub fn unconnected() -> (Self, mpsc::UnboundedReceiver<StampedRequest>) {
         let (requests, sent) = mpsc::unbounded_channel();
         (Self { requests, pending: Arc::new(Pending::new(PATIENCE)), pid: None }, sent)
@@ -153,7 +153,7 @@ impl KeeperEvents {
         }
     }
 
-    /// Returns the first event that `pick` takes. A request that is given up meanwhile is an error.
+    /// Returns the first event that `pick` takes. Fails if a request is given up meanwhile.
     async fn until<T>(&mut self, mut pick: impl FnMut(KeeperEvent) -> Option<T>) -> Result<T, KeeperError> {
         loop {
             match self.next().await? {
@@ -297,8 +297,8 @@ fn start(paths: &Paths, executable: &Path) -> Result<(), KeeperError> {
     Err(KeeperError::Start(format!("it ended at once ({status}); see {}", paths.log().display())))
 }
 
-/// The part of the caller's environment that the keeper and the daemon inherit: enough to find programs and to write
-/// logs, and nothing that influences later decisions.
+/// Returns the part of the caller's environment that the keeper and the daemon inherit: enough to find programs and to
+/// write logs, and nothing that influences later decisions.
 fn inherited(paths: &Paths) -> Vec<(&'static str, std::ffi::OsString)> {
     let names = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL", "POSSE_LOG", "RUST_BACKTRACE"];
     let mut variables: Vec<_> = names.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect();

@@ -22,12 +22,13 @@ fn read(path: &Path) -> Result<Option<String>, ConfigFileError> {
     match text_file::read(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        // A file that cannot be read is not a file that sets nothing.
+        // An unreadable file must not count as an empty one.
         Err(error) => Err(ConfigFileError::Io { path: path.to_owned(), error }),
     }
 }
 
-/// The user's config.toml; an empty layer if there is none. `providers` are the known agents, if they are to be checked.
+/// Reads the user's config.toml, or returns an empty layer. `providers` are the known agents, if they are to be
+/// checked.
 pub fn user(paths: &Paths, providers: Option<&[&str]>) -> Result<ConfigLayer, ConfigFileError> {
     let path = paths.config_file();
     let Some(text) = read(&path)? else { return Ok(ConfigLayer::empty(LayerSource::User)) };
@@ -68,7 +69,7 @@ pub struct PlanLayers {
 }
 
 impl PlanLayers {
-    /// Reads both files. A mistake in one of them is an error: no run may go by defaults that nobody chose.
+    /// Reads both files. A mistake in one of them is an error: no run may use defaults by accident.
     pub fn load(paths: &Paths, directory: &Path) -> Result<Self, ConfigFileError> {
         let file = ProjectFile::find(directory)?;
         let project = match &file {
@@ -81,7 +82,6 @@ impl PlanLayers {
         Ok(Self { user: user(paths, None)?, project, file })
     }
 
-    /// The configuration with these layers above the files.
     pub fn resolve(&self, above: &[ConfigLayer]) -> ResolvedPlans {
         ResolvedPlans::new(self.user.clone(), self.project.clone(), above)
     }

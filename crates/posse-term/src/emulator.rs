@@ -55,10 +55,10 @@ pub struct FeedOutcome {
     pub signals: Vec<Signal>,
     /// The caller writes these to the program, in this order.
     pub replies: Vec<QueryReply>,
-    /// Whether a synchronised update ended, which completes the screen.
+    /// True if a synchronised update ended, which completes the screen.
     pub frame_ended: bool,
-    /// Whether vt100 panicked on these bytes; no known bytes make it panic. The screen was cleared; a change of size makes
-    /// most programs redraw it.
+    /// True if vt100 panicked on these bytes; no known bytes make it panic. The screen was cleared; a change of size
+    /// makes most programs redraw it.
     pub screen_lost: bool,
 }
 
@@ -81,9 +81,9 @@ struct Modes {
     frame: bool,
     /// Level of xterm's `modifyOtherKeys`; 0 is off.
     other_keys: u8,
-    /// Whether the character sets G0 and G1 are line drawings.
+    /// True if the character sets G0 and G1 are line drawings.
     graphics: [bool; 2],
-    /// Whether G1 is the one in use.
+    /// True if G1 is the one in use.
     shifted: bool,
 }
 
@@ -182,8 +182,8 @@ impl Emulator {
         self.with_terminal(|terminal| terminal.process(bytes));
     }
 
-    /// Catches panics of vt100. It indexes and unwraps by assumptions about its cells; one wrong assumption is known and
-    /// avoided (see `text`). If there is another one, a blank screen is better than a dead terminal.
+    /// Catches panics of vt100, which indexes and unwraps by assumptions about its cells; one wrong assumption is known
+    /// and avoided (see `text`). If there is another one, a blank screen is better than a dead terminal.
     fn with_terminal(&mut self, change: impl FnOnce(&mut vt100::Parser<EmulatorCallbacks>)) {
         let terminal = &mut self.terminal;
         if catch_unwind(AssertUnwindSafe(|| change(terminal))).is_err() {
@@ -292,7 +292,7 @@ impl Emulator {
         self.terminal.screen().bracketed_paste()
     }
 
-    /// Returns the sequences that set the modes for keys and mouse and the style of the cursor, whatever they were before.
+    /// Returns the sequences that set the modes for keys and mouse and the style of the cursor, from any state.
     pub fn input_modes(&self) -> String {
         let set = self.terminal.screen().input_mode_formatted();
         format!("{MOUSE_OFF}\x1b[0 q{set}\x1b[={}u\x1b[>4;{}m", self.keyboard_flags(), self.modes.other_keys)

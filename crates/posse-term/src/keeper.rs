@@ -42,20 +42,20 @@ use terminal::KeptTerminal;
 
 use crate::wire::KeeperEvent;
 
-/// How long the exit of a program waits for its last output while another process holds the terminal open. The kernel
-/// transfers bytes between the two sides within a few milliseconds, even on a busy machine.
+/// The time for which the exit of a program waits for its last output while another process holds the terminal open.
+/// The kernel transfers bytes between the two sides within a few milliseconds, even on a busy machine.
 const DRAIN: Duration = Duration::from_millis(250);
-/// How long a daemon that is a whole ring behind may pause a program without acknowledging anything.
+/// The time for which a daemon that is a whole ring behind may pause a program without acknowledging anything.
 const STALL: Duration = Duration::from_secs(2);
 /// The interval between two reads of /proc while a family is being ended. Processes forked meanwhile show up only there.
 const ENDING_LOOK: Duration = Duration::from_millis(20);
-/// On a machine with thousands of processes a read takes longer than that. The pause is this many times as long as the
-/// read, so at most a fifth of the time is spent reading.
+/// On a machine with thousands of processes a read takes longer than that. The pause is a multiple of the read, so at
+/// most a fifth of the time is spent reading.
 const ENDING_REST: u32 = 4;
-/// How long SIGKILL is repeated before the remaining processes are reported as left.
+/// The time for which SIGKILL is repeated before the remaining processes are reported as left.
 const KILLING: Duration = Duration::from_secs(3);
-/// How long the keeper accepts no connection after `accept` failed. The kernel reports a waiting connection for as long
-/// as it waits; four attempts per second cost nothing.
+/// The time for which the keeper accepts no connection after `accept` failed. The kernel reports a waiting connection
+/// for as long as it waits; four attempts per second cost nothing.
 const DOOR_SHUT: Duration = Duration::from_millis(250);
 /// Descriptors that terminals leave free, for a peer that connects to end some of them, and for ending them.
 const SPARE_FOR_PEERS: usize = 16;
@@ -67,7 +67,7 @@ const CHILDREN: u64 = 1;
 const PEER: u64 = 2 << 32;
 const TERMINAL: u64 = 3 << 32;
 
-/// What makes the program named by `StartDaemon` a daemon.
+/// The arguments that make the program named by `StartDaemon` a daemon.
 const DAEMON_ARGUMENTS: [&str; 2] = ["serve", "--foreground"];
 
 struct FamilyEnding {
@@ -85,7 +85,7 @@ struct KeeperState {
     terminals: HashMap<TerminalId, KeptTerminal>,
     peers: BTreeMap<u32, KeeperPeer>,
     next_peer: u32,
-    /// When the keeper accepts connections again.
+    /// The time at which the keeper accepts connections again.
     door_opens: Option<Instant>,
     endings: HashMap<TerminalId, FamilyEnding>,
     next_look: Option<Instant>,
@@ -207,7 +207,7 @@ impl KeeperState {
         drains.chain(stalls).chain(self.next_look).chain(self.door_opens).chain(self.supervisor.deadline()).min()
     }
 
-    /// When the daemons that pause programs last acknowledged something.
+    /// Returns the times of the last acknowledgements by daemons that pause programs.
     fn waited_for(&self) -> impl Iterator<Item = Instant> {
         self.terminals.values().filter(|terminal| terminal.paused).flat_map(|terminal| {
             let daemons = self.peers.values().filter(|peer| peer.daemon);

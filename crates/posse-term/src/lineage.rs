@@ -8,7 +8,7 @@ use posse_core::peer::Ancestor;
 /// The variable by which a process can be recognised as part of a terminal.
 pub const TERMINAL_VARIABLE: &str = "POSSE_TERMINAL_ID";
 
-/// How often a walk is restarted because an ancestor exited during it.
+/// The number of times a walk is restarted because an ancestor exited during it.
 const WALKS: usize = 20;
 /// The maximum number of ancestors. A real process has about ten.
 const GENERATIONS: usize = 1024;
@@ -31,13 +31,12 @@ impl ProcessStat {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The name in parentheses may hold anything, parentheses and spaces included, so the fields are counted from its
-    /// end.
+    /// Parses the fields, counted from the end of the name, which may contain parentheses and spaces.
     pub(crate) fn parse(stat: &str) -> Option<Self> {
         let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
         let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
         let state = fields.first()?.chars().next()?;
-        // A process whose first thread has ended looks like a zombie and is none as long as it has others.
+        // A process whose first thread has ended looks like a zombie, but is alive while it has other threads.
         if state == 'X' || (state == 'Z' && number(17)? <= 1) {
             return None;
         }
@@ -51,7 +50,7 @@ impl ProcessStat {
     }
 }
 
-/// The terminal that the environment of a process names. Unreadable for processes of other users.
+/// Returns the terminal that the environment of a process names. Unreadable for processes of other users.
 pub(crate) fn claimed_terminal(pid: i32) -> Option<TerminalId> {
     terminal_of(&fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
 }
@@ -63,12 +62,12 @@ fn terminal_of(environment: &[u8]) -> Option<TerminalId> {
     })
 }
 
-/// A process and its ancestors, the process first. Empty if the process is gone.
+/// Returns a process and its ancestors, the process first. Empty if the process is gone.
 pub fn lineage(pid: i32) -> Vec<Ancestor> {
     (0..WALKS).find_map(|_| walk(pid)).unwrap_or_default()
 }
 
-/// One walk up to the first process without a parent. `None` if a process on the way ended meanwhile.
+/// Walks up to the first process without a parent. `None` if a process on the way exits meanwhile.
 fn walk(pid: i32) -> Option<Vec<Ancestor>> {
     let Some(first) = ProcessStat::read(pid) else { return Some(Vec::new()) };
     let mut line = Vec::new();
@@ -80,7 +79,7 @@ fn walk(pid: i32) -> Option<Vec<Ancestor>> {
             return (ProcessStat::read(line[0].pid)?.started == first.started).then_some(line);
         }
         let parent = ProcessStat::read(stat.parent)?;
-        // As long as the child still names it, the parent lives: its number was not given to another process.
+        // The child still names it, so the parent lives and its id was not reused.
         if ProcessStat::read(pid)? != stat {
             return None;
         }
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_parentheses_does_not_shift_the_fields() {
+    fn name_with_parentheses_does_not_shift_the_fields() {
         let tail = "S 7 10 10 34816 10 4194304 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         let expected = ProcessStat { state: 'S', parent: 7, session: 10, foreground: Some(10), started: 4242 };
         assert_eq!(ProcessStat::parse(&format!("10 (a) b (c)) {tail}")), Some(expected));
@@ -109,17 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_is_read_from_the_environment() {
+    fn terminal_is_read_from_the_environment() {
         assert_eq!(terminal_of(b"A=1\0POSSE_TERMINAL_ID=00000007\0"), Some(TerminalId::from_random(7)));
         assert_eq!(terminal_of(b"XPOSSE_TERMINAL_ID=00000007\0POSSE_TERMINAL_ID=nonsense\0"), None);
     }
 
     #[test]
-    fn a_child_descends_from_this_process_and_names_its_terminal() {
+    fn child_descends_from_this_process_and_names_its_terminal() {
         let mut child = Command::new("sh");
         child.args(["-c", "echo ready; read end"]).env(TERMINAL_VARIABLE, "00000007");
         let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Until it has replaced itself, it has our environment, or none.
+        // The process has our environment, or none, until it has replaced itself.
         let mut ready = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let pid = child.id() as i32;

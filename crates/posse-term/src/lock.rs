@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_is_told_who_the_first_is() {
+    fn second_process_learns_the_holder_of_the_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         assert_eq!(look(&path).unwrap(), LockStatus::Free);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_waited_for_while_its_file_went_is_taken_anew() {
+    fn lock_is_taken_anew_if_its_file_was_removed_during_the_wait() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let first = acquire_for("the first", &path, Duration::ZERO).unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// A number that somebody else has now, or has had all along, holds nothing: only the lock does.
+    /// A process with this id, new or old, holds nothing: only the lock does.
     #[test]
     fn t88_what_is_written_in_the_file_does_not_hold_it() {
         let directory = tempfile::tempdir().unwrap();

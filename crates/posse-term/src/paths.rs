@@ -1,9 +1,10 @@
 //! The directories and sockets of posse. The only module that turns environment variables into paths.
 //!
-//! Configuration lives in `$POSSE_HOME`, or `$XDG_CONFIG_HOME/posse`. State lives in `$POSSE_HOME`, or `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`:
-//! socket paths are limited to about 100 bytes, and a logout must not remove them. If another user has taken that name, they live in
-//! `$XDG_RUNTIME_DIR/posse`, or in `/tmp/posse-UID-N`; the file `runtime` in the home says where, so that everyone agrees. Everything is
-//! private to the user, and a directory that is not is refused rather than used.
+//! Configuration lives in `$POSSE_HOME`, or `$XDG_CONFIG_HOME/posse`. State lives in `$POSSE_HOME`, or
+//! `$XDG_STATE_HOME/posse`. Sockets live in `/tmp/posse-UID/<hash of home>/`: socket paths are limited to about 100
+//! bytes, and a logout must not remove them. If another user has taken that name, sockets live in
+//! `$XDG_RUNTIME_DIR/posse`, or in `/tmp/posse-UID-N`; the file `runtime` in the home records the choice for all
+//! processes. All directories are private to the user; others are refused.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -16,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::text_file;
 
-/// Tells the keeper and the daemon where the user's configuration is. They are given `POSSE_HOME`, which does not say it.
+/// Passes the directory of the user's configuration to the keeper and the daemon, which `POSSE_HOME` does not contain.
 pub(crate) const CONFIG_VARIABLE: &str = "POSSE_CONFIG_HOME";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub struct Paths {
     pub home: PathBuf,
     /// Sockets.
     pub runtime: PathBuf,
-    /// What the user has written: never changed by us.
+    /// The user's files, which posse never changes.
     pub config: PathBuf,
 }
 
@@ -57,7 +58,7 @@ impl Paths {
         if !home.is_absolute() {
             return Err(PathsError::Relative(home));
         }
-        // The same directory by another name must not get a second daemon.
+        // Another name of the same directory must not get a second daemon.
         let home = fs::canonicalize(&home).unwrap_or(home);
         let named = given(CONFIG_VARIABLE).filter(|config| config.is_absolute());
         let config = match (given("POSSE_HOME"), given("XDG_CONFIG_HOME"), given("HOME")) {
@@ -142,7 +143,6 @@ impl Paths {
         self.keeper_socket().exists()
     }
 
-    /// The token that TCP clients must present.
     pub fn token(&self) -> PathBuf {
         self.home.join("token")
     }
@@ -160,7 +160,6 @@ impl Paths {
         self.config.join("prompts")
     }
 
-    /// The user's own profiles.
     pub fn profiles(&self) -> PathBuf {
         self.home.join("agent-store")
     }
@@ -187,7 +186,6 @@ impl Paths {
         self.home.join("repositories")
     }
 
-    /// The files of pipeline runs.
     pub fn autos(&self) -> PathBuf {
         self.home.join("auto")
     }
@@ -202,7 +200,6 @@ impl Paths {
         self.home.join("events")
     }
 
-    /// The last screens of exited terminals.
     pub fn screens(&self) -> PathBuf {
         self.home.join("screens")
     }
@@ -280,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_is_the_first_that_is_given() {
+    fn home_is_the_first_given_directory() {
         let home = |variables: &[_]| resolve(variables).map(|paths| paths.home.to_string_lossy().into_owned());
         let all = [("POSSE_HOME", "/nowhere/p"), ("XDG_STATE_HOME", "/nowhere/x"), ("HOME", "/nowhere/h")];
         assert_eq!(home(&all).unwrap(), "/nowhere/p");
@@ -292,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn each_home_has_sockets_of_its_own_on_a_short_path() {
+    fn each_home_has_its_own_sockets_on_a_short_path() {
         let (a, b) =
             (resolve(&[("POSSE_HOME", "/nowhere/a")]).unwrap(), resolve(&[("POSSE_HOME", "/nowhere/b")]).unwrap());
         assert_ne!(a.runtime, b.runtime);
@@ -314,7 +311,7 @@ mod tests {
         private_directory(&usual).unwrap();
         assert_eq!(find(user, None, Some(&session)), usual, "it is ours");
 
-        // For somebody else our directories are those of another user.
+        // Another user sees our directories as those of another user.
         let other = user + 1;
         let name = |n| at(&format!("posse-{other}{n}"));
         private_directory(&name("")).unwrap();
@@ -333,7 +330,7 @@ mod tests {
         fs::set_permissions(&session, fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(find(user, None, Some(&session)), at(&format!("posse-{user}-1")), "open to others");
 
-        // What was chosen stays chosen as long as it is there, for everyone, whatever their environment.
+        // A choice holds as long as the directory exists, for all processes, in any environment.
         let chosen = at("chosen");
         fs::remove_file(&usual).unwrap();
         private_directory(&chosen).unwrap();
@@ -343,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_private_is_refused() {
+    fn directories_that_are_not_private_are_refused() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join("home");
         private_directory(&path).unwrap();

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 pub struct Ring {
     bytes: VecDeque<u8>,
     capacity: usize,
-    /// Offset of the oldest byte held.
     start: u64,
 }
 
@@ -19,7 +18,6 @@ impl Ring {
         self.start
     }
 
-    /// The offset of the next byte.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -28,7 +26,7 @@ impl Ring {
         self.capacity as u64
     }
 
-    /// Continues at `offset` although the bytes before it were lost: what is held is of no use any more.
+    /// Continues at `offset` although the bytes before it were lost, and drops the held bytes.
     pub fn skip_to(&mut self, offset: u64) {
         self.bytes.clear();
         self.start = offset;
@@ -75,9 +73,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is pushed, the ring holds the end of it, at the right offsets.
         #[test]
-        fn it_is_the_tail_of_everything_pushed(capacity in 1usize..64, pushes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..20)) {
+        fn ring_holds_the_end_of_all_pushed_bytes(capacity in 1usize..64, pushes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..20)) {
             let mut ring = Ring::new(capacity);
             let mut all = Vec::new();
             for push in &pushes {

@@ -72,7 +72,7 @@ pub(crate) struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// `raw` is `ESC [ … last`, as the scanner collects it. `None` for a sequence that is broken or too long.
+    /// Parses `ESC [ … last`, as the scanner collects it. `None` for a sequence that is broken or too long.
     fn parse(raw: &'a [u8]) -> Option<Self> {
         let (&last, body) = raw.get(2..)?.split_last()?;
         let private = body.first().copied().filter(|b| matches!(b, b'<'..=b'?'));
@@ -83,12 +83,12 @@ impl<'a> Control<'a> {
         whole.then_some(Self { raw, private, parameters, intermediates, last })
     }
 
-    /// The parameters, at least one. A missing one is 0; of sub-parameters the first counts.
+    /// Returns the parameters, at least one. A missing one is 0; of sub-parameters the first counts.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> + 'a {
         self.parameters.split(|b| *b == b';').map(|p| number(p.split(|b| *b == b':').next().unwrap_or_default()))
     }
 
-    /// The parameter at `index`, or `default` if it is missing or 0.
+    /// Returns the parameter at `index`, or `default` if it is missing or 0.
     pub(crate) fn number_or(&self, index: usize, default: u16) -> u16 {
         self.numbers().nth(index).filter(|n| *n != 0).unwrap_or(default)
     }
@@ -166,13 +166,12 @@ impl Scanner {
         }
     }
 
-    /// Whether no sequence and no character has begun.
+    /// Returns whether no sequence and no character has started.
     pub(crate) fn is_at_ground(&self) -> bool {
         self.state == ScannerState::Ground && self.held.is_empty()
     }
 
-    /// The bytes of a sequence or character that has begun and not ended. Scanning them again from the
-    /// ground leads back here.
+    /// Returns the bytes of an unfinished sequence or character. Scanning them again from the ground leads back here.
     pub(crate) fn unfinished(&self) -> Vec<u8> {
         let mut bytes = self.held.clone();
         if self.state == ScannerState::StringEscape {
@@ -189,7 +188,7 @@ impl Scanner {
         (!whole && scanner.unfinished() == unfinished).then_some(scanner)
     }
 
-    /// Text up to the next escape sequence. Changes state if there is none before it.
+    /// Returns the text up to the next escape sequence. If there is no text, changes the state.
     fn text<'a>(&mut self, input: &mut &'a [u8]) -> Option<&'a [u8]> {
         let bytes = *input;
         let end = memchr(ESC, bytes).unwrap_or(bytes.len());
@@ -209,8 +208,8 @@ impl Scanner {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Whether the held beginning of a character became a whole one, now in `done`. A beginning that
-    /// turns out wrong is dropped, and the byte that showed it is looked at afresh.
+    /// Returns whether the held start of a character became a whole one, now in `done`. A start that turns out wrong is
+    /// dropped, and the byte that showed it is examined again.
     fn completes_character(&mut self, input: &mut &[u8]) -> bool {
         while let Some((&byte, rest)) = input.split_first() {
             self.held.push(byte);
@@ -260,7 +259,7 @@ impl Scanner {
             (String, _) => self.step_string(byte),
             (StringEscape, b'\\') => self.done(Terminator::String),
             (StringEscape, _) => {
-                // `piece` moves what is held away and leaves the `ESC`.
+                // `piece` removes the held bytes and leaves the `ESC`.
                 self.state = Escape;
                 ScanStep::Before
             }
@@ -314,7 +313,7 @@ impl Scanner {
         }
     }
 
-    /// Returns the held piece. Nothing is held of a broken one.
+    /// Returns the held piece, and drops a broken one.
     fn piece(&mut self, end: Terminator) -> StreamPiece<'_> {
         self.finish_held();
         if self.state == ScannerState::Escape {
@@ -334,8 +333,8 @@ impl Scanner {
     }
 }
 
-/// Text without the beginnings of characters at its end. vte would wait for their rest, and has a bug: it loses the bytes
-/// right behind them.
+/// Returns text without unfinished characters at its end. vte would wait for their rest, and loses the bytes after
+/// them.
 fn whole_characters(mut text: &[u8]) -> &[u8] {
     loop {
         match cut_character(text) {
@@ -345,7 +344,7 @@ fn whole_characters(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns how many bytes at the end are the beginning of a character.
+/// Returns the number of bytes of an unfinished character at the end.
 pub(crate) fn cut_character(text: &[u8]) -> usize {
     // A character has at most four bytes, so a cut one shows its first byte among the last three.
     let tail = &text[text.len().saturating_sub(3)..];

@@ -1,5 +1,5 @@
-//! Reads files whose names come from users, projects and agents. Such a name may lead to a pipe that nobody writes to, to a
-//! device without an end or to a file larger than the memory; each of them is an error at once.
+//! Reads files whose names come from users, projects and agents. Such a name may lead to a pipe without a writer, a
+//! device without an end or a file larger than the memory; each of them is an error at once.
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -8,12 +8,12 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// The largest text that is read. The largest plans known have 300 KiB.
+/// The largest text that is read. The largest known plans have 300 KiB.
 pub const MAX_TEXT: u64 = 8 << 20;
 
 /// Opens a regular file for reading. Never waits.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Looked at before it is opened: opening a device may do something.
+    // Checked before it is opened, because opening a device may have an effect.
     require_regular(std::fs::metadata(path)?.file_type())?;
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -36,7 +36,7 @@ pub fn read_argument(path: &Path) -> io::Result<String> {
     if !is_open_descriptor(path) {
         return read(path);
     }
-    // Waits for its writer, as every program does that reads from a pipe.
+    // Waits for its writer, like every program that reads from a pipe.
     utf8(bounded(File::open(path)?, MAX_TEXT)?)
 }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_large_or_no_text_is_refused() {
+    fn files_that_are_too_large_or_not_text_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "héllo").unwrap();
@@ -107,13 +107,13 @@ mod tests {
         assert_eq!(read_bytes(&path, 5).unwrap_err().kind(), ErrorKind::FileTooLarge);
         std::fs::write(&path, [0xff]).unwrap();
         assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::InvalidData);
-        // Sparse: its size is all there is of it.
+        // Sparse: the file has a size but no content.
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path).unwrap_err().to_string(), "it is larger than 8 MiB");
     }
 
     #[test]
-    fn an_argument_may_be_a_pipe_that_the_shell_has_opened() {
+    fn argument_may_be_a_pipe_opened_by_the_shell() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         std::io::Write::write_all(&mut writer, b"from a pipe").unwrap();
         drop(writer);

@@ -120,8 +120,8 @@ pub enum KeeperRequest {
     HangUp {
         id: TerminalId,
     },
-    /// Ends the whole process family: SIGTERM, then SIGKILL for every process left after `grace_ms`. For an id that the
-    /// keeper does not hold, it ends the processes that have this id in their environment.
+    /// End the whole process family: SIGTERM, then SIGKILL for every process left after `grace_ms`. For an id that the
+    /// keeper does not hold, end the processes that have this id in their environment.
     End {
         id: TerminalId,
         grace_ms: u32,
@@ -145,7 +145,7 @@ pub enum KeeperRequest {
     Rest,
 }
 
-/// What a peer sends: a request, with a stamp if the keeper is to say that it took the request.
+/// A peer's message: a request, with a stamp if the keeper must report that it took the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampedRequest {
     pub stamp: Option<RequestStamp>,
@@ -158,9 +158,9 @@ impl From<KeeperRequest> for StampedRequest {
     }
 }
 
-/// The keeper answers a request that has a stamp with `Taken`. It does not execute a request older than `LATE_AFTER`,
-/// because the sender has given up on it, nor anything this peer sent before it could know that: the end of a line must
-/// not be typed without its beginning.
+/// Identifies a request, which the keeper answers with `Taken`. The keeper does not execute a stamped request older
+/// than `LATE_AFTER`, because the sender has given it up. It also drops all requests that this peer sent before it
+/// could know that: the end of a line must not be typed without its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestStamp {
     pub token: u64,
@@ -248,8 +248,8 @@ pub enum KeeperEvent {
     },
 }
 
-/// The age beyond which the keeper does not execute a request that has a stamp. A keeper that was stopped must not
-/// execute minutes later what its user saw fail.
+/// The age beyond which the keeper does not execute a stamped request. A keeper that was stopped must not execute
+/// minutes later what its user saw fail.
 pub const LATE_AFTER: std::time::Duration = std::time::Duration::from_secs(6);
 
 /// The time of a stamp that never gets too old.
@@ -282,7 +282,6 @@ mod in_one_piece {
     }
 }
 
-/// Appends one frame to `out`.
 pub fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

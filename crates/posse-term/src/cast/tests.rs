@@ -19,7 +19,7 @@ fn lines(text: &[u8]) -> Vec<&str> {
 }
 
 #[test]
-fn it_reads_as_others_write_it() {
+fn recordings_of_other_tools_can_be_read() {
     let mut out = HEADER.line().into_bytes();
     let mut encoder = Encoder::default();
     encoder.output(ms(0), b"\x1b[1mhi\r\n", &mut out);
@@ -46,7 +46,7 @@ fn it_reads_as_others_write_it() {
 }
 
 #[test]
-fn what_is_cut_waits_and_what_is_no_text_is_left_out() {
+fn cut_characters_are_completed_and_invalid_bytes_dropped() {
     let mut out = HEADER.line().into_bytes();
     let mut encoder = Encoder::default();
     encoder.output(ms(1), b"a\xe2\x82", &mut out);
@@ -59,7 +59,7 @@ fn what_is_cut_waits_and_what_is_no_text_is_left_out() {
 }
 
 #[test]
-fn nonsense_is_said_to_be() {
+fn invalid_recordings_are_errors() {
     for header in ["", "{}", "[]", r#"{"version":3,"width":80,"height":24}"#, r#"{"version":2,"width":0,"height":0}"#] {
         assert!(matches!(CastReader::new(header.as_bytes()), Err(CastError::Header(_))), "{header}");
     }
@@ -91,7 +91,7 @@ fn output_of(text: &[u8]) -> Vec<(char, Duration)> {
 
 proptest! {
     #[test]
-    fn same_text_at_the_same_times_however_it_was_cut(chunks in chunks(), cuts in prop::collection::vec(1..8usize, 1..8)) {
+    fn chunking_changes_neither_text_nor_times(chunks in chunks(), cuts in prop::collection::vec(1..8usize, 1..8)) {
         let mut cuts = cuts.iter().cycle();
         let (mut at, mut given) = (0, Vec::new());
         for (step, bytes) in &chunks {
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn long_output_is_cut_into_lines(bytes in prop::collection::vec(any::<u8>(), 40_000..60_000), escapes in any::<bool>()) {
+    fn long_output_is_split_into_lines(bytes in prop::collection::vec(any::<u8>(), 40_000..60_000), escapes in any::<bool>()) {
         let bytes = if escapes { vec![0x1b; bytes.len()] } else { bytes };
         let (mut out, mut encoder) = (HEADER.line().into_bytes(), Encoder::default());
         encoder.output(ms(1), &bytes, &mut out);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_can_be_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), line in ".{0,60}") {
+    fn any_input_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), line in ".{0,60}") {
         let text = [HEADER.line().as_bytes(), line.as_bytes(), b"\n", &bytes].concat();
         for reader in [CastReader::new(&text[..]), CastReader::new(&bytes[..])].into_iter().flatten() {
             let _ = reader.take(100).collect::<Vec<_>>();

@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::monotonic_ns;
 use crate::wire::{KeeperRequest, LATE_AFTER, NEVER_LATE, RequestStamp};
 
-/// How long the keeper may take to take a request. Longer than `LATE_AFTER`, so a request that is given up is too old to be
-/// executed. Every command answers within 10 s.
+/// The time in which the keeper must take a request. Longer than `LATE_AFTER`, so a request that is given up is too old
+/// to be executed. Every command answers within 10 s.
 pub(super) const PATIENCE: Duration = LATE_AFTER.saturating_add(Duration::from_secs(2));
 
 /// A request that was given up: the keeper did not take it in time.
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_is_taken_is_not_given_up() {
+    async fn taken_request_is_not_given_up() {
         let pending = Pending::new(Duration::from_millis(1));
         let stamp = pending.add(Untaken::Other, None).unwrap();
         assert_eq!(pending.taken(stamp.token, false), None);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_to_a_silent_keeper_are_given_up_and_later_ones_at_once() {
+    async fn requests_to_a_silent_keeper_are_given_up() {
         let pending = Pending::new(Duration::from_millis(1));
         let (reply, taken) = oneshot::channel();
         let first = pending.add(Untaken::End { id: id() }, Some(reply)).unwrap();
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(rest.sent, NEVER_LATE, "sent all the same");
         assert_eq!(pending.overdue().await, Untaken::Rest);
         assert_eq!(pending.overdue().await, Untaken::Spawn { id: id() });
-        // Its answer to the first comes when it runs again.
+        // The answer to the first one arrives when the keeper runs again.
         assert!(pending.is_silent());
         pending.keeper_spoke();
         assert_eq!(pending.taken(first.token, true), None, "given up before");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_the_keeper_finds_too_old_is_given_up() {
+    async fn request_that_the_keeper_finds_too_old_is_given_up() {
         let pending = Pending::new(Duration::from_millis(1));
         let (reply, taken) = oneshot::channel();
         let stamp = pending.add(Untaken::Other, Some(reply)).unwrap();

@@ -1,5 +1,5 @@
-//! The parts of vt100's state that cannot be read: scroll region, origin mode, saved cursor, the grid that is not shown.
-//! They are probed on a copy, and written as the bytes that restore them.
+//! The parts of vt100's state that cannot be read: scroll region, origin mode, saved cursor, the hidden grid. They are
+//! probed on a copy, and written as the bytes that restore them.
 //!
 //! All bytes are sequences that every terminal knows, because viewers' terminals get them too.
 

@@ -59,13 +59,13 @@ impl Emulator {
         &rest[plain.len()..]
     }
 
-    /// Whether a line break scrolls the main screen, unless there is a scroll region.
+    /// Returns whether a line break scrolls the main screen, unless there is a scroll region.
     fn scrolls_at_line_break(&self) -> bool {
         let screen = self.terminal.screen();
         !screen.alternate_screen() && screen.cursor_position().0 + 1 == self.size.rows()
     }
 
-    /// Whether text is drawn as it is, from here on.
+    /// Returns whether text is drawn unchanged from here on.
     fn is_plain_ground(&self) -> bool {
         self.is_plain() && self.printed.cluster == Cluster::None && self.scanner.is_at_ground()
     }
@@ -83,7 +83,7 @@ fn plain_lines(bytes: &[u8]) -> (&str, usize) {
     (std::str::from_utf8(&bytes[..end]).unwrap_or_default(), lines)
 }
 
-/// Whether a line without its `\n` consists of characters that take up columns, of colours, and a `\r` at its end.
+/// Returns whether a line without its `\n` has only characters that take up columns, colours, and a `\r` at its end.
 fn is_plain(line: &[u8]) -> bool {
     let Some(mut rest) = line.strip_suffix(b"\r") else { return false };
     loop {

@@ -60,7 +60,7 @@ impl Emulator {
         // A buffer that doubles as it grows would leave holes in the heap, one for each terminal.
         let mut out = Vec::with_capacity(lines.len() + picture.len() + 1024);
         out.extend_from_slice(MAGIC);
-        // Encoding into memory fails only for sequences of unknown length, and there is none.
+        // Encoding into memory fails only for sequences of unknown length, which do not occur here.
         let encoded = postcard::to_io(&checkpoint, &mut out);
         debug_assert!(encoded.is_ok());
         out

@@ -194,7 +194,7 @@ mod tests {
     use super::plain_rendition;
 
     #[test]
-    fn renditions_are_said_in_the_way_vt100_understands() {
+    fn renditions_are_translated_for_vt100() {
         for (given, expected) in [
             ("1;4:3;31", "1;4;31"),
             ("4:0", "24"),

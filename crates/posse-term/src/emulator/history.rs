@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_dropped() {
+    fn oldest_lines_are_dropped() {
         let rows = [("one", false), ("two", false), ("three", false)];
         check(HistoryLimit { rows: 2, bytes: 100 }, &rows, &["two", "three"]);
         check(HistoryLimit { rows: 9, bytes: 8 }, &rows, &["two", "three"]);
@@ -181,16 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
+    fn endless_line_is_split() {
         let mut history = History::new(HistoryLimit { rows: 10, bytes: 1 << 20 });
         (0..1000).for_each(|_| history.push_row(&"x".repeat(100), true));
         assert!(history.lines().all(|line| line.len() <= LINE_MAX));
         assert_eq!(history.lines().map(str::len).sum::<usize>(), 100_000);
     }
 
-    /// Whatever comes, what is kept takes little more room than its limit.
     #[test]
-    fn a_long_life_takes_no_more_room() {
+    fn history_stays_within_its_limit() {
         let limit = HistoryLimit { rows: 5_000, bytes: 64 << 10 };
         let mut history = History::new(limit);
         for n in 0..100_000 {

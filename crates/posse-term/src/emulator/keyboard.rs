@@ -1,5 +1,5 @@
-//! The kitty keyboard protocol: how a program wants keys to be encoded. Programs push flags and pop them when they leave;
-//! the main and the alternate screen have a stack each.
+//! The kitty keyboard protocol, by which programs choose the encoding of keys. Programs push flags and pop them when
+//! they leave; the main and the alternate screen have a stack each.
 
 use crate::sequence::Control;
 

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_have_meanings() {
+    fn commands_become_signals() {
         let title = |title: &str| Some(Signal::Title { title: title.to_owned() });
         let notification = |payload: &str| Some(Signal::Notification { payload: payload.to_owned() });
         for (body, expected) in [

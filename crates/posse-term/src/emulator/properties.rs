@@ -1,5 +1,5 @@
-//! What holds for every stream: no panic, chunking does not matter, a restored emulator is the same
-//! one, a painted window shows the screen.
+//! Properties of every stream: no panic, chunking does not matter, a restored emulator is the same one, a painted
+//! window shows the screen.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use proptest::sample::{Index, select};
 use super::*;
 use crate::sequence;
 
-/// What happens to a terminal.
+/// One step in the life of a terminal.
 #[derive(Clone)]
 enum TerminalStep {
     Output(Vec<u8>),
@@ -25,7 +25,7 @@ impl std::fmt::Debug for TerminalStep {
 }
 
 fn size() -> impl Strategy<Value = Size> {
-    // Small: everything of interest happens at the margins.
+    // Small, because the interesting cases are at the margins.
     prop_oneof![(1u16..4, 2u16..5), (2u16..9, 4u16..30), Just((24, 80)),]
         .prop_map(|(rows, columns)| Size::clamped(rows, columns))
 }
@@ -62,7 +62,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Broken in every way, but nothing that is translated for vt100.
+/// Broken in every way, but without sequences that are translated for vt100.
 fn simple() -> impl Strategy<Value = Vec<u8>> {
     const FRAGMENTS: &str = "\x1b \x1b[ \x1b[ \x1b] \x1bP \x1b\\ 1 2 9 ; ? \x1b[2!J \x1b[1$1m m H J K L M X G r 7 8 x yv \
                              wxywxywxyw é 漢 \u{301} \r\n \n \t \u{8} \x07 \x18 \x1a \x7f";
@@ -74,7 +74,7 @@ fn events() -> impl Strategy<Value = Vec<TerminalStep>> {
     vec(prop_oneof![20 => output().prop_map(TerminalStep::Output), 1 => size().prop_map(TerminalStep::Resize)], 0..60)
 }
 
-/// All that was heard, and the emulator at the end, with output cut by `chunks`.
+/// Feeds the events, with output cut by `chunk`, and returns all signals and replies.
 fn run(emulator: &mut Emulator, events: &[TerminalStep], chunk: impl Fn(usize) -> usize) -> FeedOutcome {
     let mut heard = FeedOutcome::default();
     let mut count = 0;
@@ -103,7 +103,6 @@ fn new(size: Size) -> Emulator {
     Emulator::new(size, HistoryLimit { rows: 50, bytes: 2000 })
 }
 
-/// Neighbouring output as one, so that chunks run over it.
 fn joined(events: &[TerminalStep]) -> Vec<TerminalStep> {
     let mut joined: Vec<TerminalStep> = Vec::new();
     for event in events {
@@ -115,7 +114,6 @@ fn joined(events: &[TerminalStep]) -> Vec<TerminalStep> {
     joined
 }
 
-/// Everything there is to know.
 fn state(emulator: &Emulator) -> (Screen, String, Vec<String>, String, String) {
     let checkpoint = String::from_utf8_lossy(&emulator.checkpoint()).replace('\x1b', "␛");
     let history = emulator.history().map(str::to_owned).collect();
@@ -137,7 +135,7 @@ fn flood_line() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn no_garbage_makes_it_panic(size in size(), bytes in vec(any::<u8>(), 0..3000)) {
+    fn no_input_panics(size in size(), bytes in vec(any::<u8>(), 0..3000)) {
         let mut emulator = new(size);
         let events = [TerminalStep::Output(bytes.clone()), TerminalStep::Resize(Size::clamped(2, 2)), TerminalStep::Output(bytes)];
         run(&mut emulator, &events, |_| usize::MAX);
@@ -146,7 +144,7 @@ proptest! {
 
     /// Fed byte by byte, every line is drawn.
     #[test]
-    fn floods_look_as_if_every_line_was_drawn(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
+    fn flood_gives_the_same_screen_as_line_by_line_drawing(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
         let flood = [TerminalStep::Output(flood.concat())];
         let mut drawn = new(size);
         run(&mut drawn, &before, |_| usize::MAX);
@@ -158,7 +156,7 @@ proptest! {
         prop_assert_eq!(drawn.cursor_line(), bulk.cursor_line() + scrolled);
     }
 
-    /// What we add must not change what vt100 gets right, and the borders of sequences must be its own.
+    /// Additions must not change correct results of vt100, and sequences must have the same boundaries.
     #[test]
     fn simple_streams_look_as_in_vt100_alone(size in size(), bytes in simple()) {
         let mut emulator = new(size);
@@ -176,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn chunking_never_changes_anything(size in size(), events in events(), cuts in vec(1usize..50, 1..20)) {
+    fn chunking_changes_nothing(size in size(), events in events(), cuts in vec(1usize..50, 1..20)) {
         let events = joined(&events);
         let mut whole = new(size);
         let heard = run(&mut whole, &events, |_| usize::MAX);
@@ -189,9 +187,9 @@ proptest! {
     }
 
     #[test]
-    fn a_restored_emulator_goes_on_as_the_same(size in size(), events in events(), cut in any::<Index>(), byte in any::<Index>()) {
+    fn restored_emulator_continues_like_the_original(size in size(), events in events(), cut in any::<Index>(), byte in any::<Index>()) {
         let mut events = joined(&events);
-        // Somewhere in the middle of an event, wherever that falls.
+        // At any place within an event.
         let at = cut.index(events.len() + 1);
         let mut later = events.split_off(at);
         if let Some(TerminalStep::Output(bytes)) = later.first_mut() {
@@ -208,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn a_broken_checkpoint_is_refused_or_harmless(events in events(), position in any::<Index>(), byte: u8, keep in any::<Index>()) {
+    fn broken_checkpoint_is_refused_or_harmless(events in events(), position in any::<Index>(), byte: u8, keep in any::<Index>()) {
         let mut emulator = new(Size::clamped(4, 10));
         run(&mut emulator, &events, |_| usize::MAX);
         let limit = HistoryLimit { rows: 50, bytes: 2000 };
@@ -223,12 +221,12 @@ proptest! {
     }
 
     #[test]
-    fn somebody_who_joins_sees_the_same(size in size(), events in events(), later in output()) {
+    fn joining_viewer_sees_the_same_screen(size in size(), events in events(), later in output()) {
         let mut emulator = new(size);
         run(&mut emulator, &events, |_| usize::MAX);
         // Without wrapping the two kinds of "in the last column" differ only by a mark that follows.
         prop_assume!(!emulator.modes.no_wrap || !emulator.at_margin());
-        // Nor does one who joins know what was printed last.
+        // A viewer that joins does not know the text printed last either.
         emulator.printed = Default::default();
         let mut joined = new(emulator.size());
         joined.feed(&emulator.repaint());
@@ -238,7 +236,7 @@ proptest! {
             (rows(emulator), emulator.screen().cursor, emulator.title().to_owned(), emulator.input_modes(), repaint)
         };
         prop_assert_eq!(look(&joined), look(&emulator));
-        // Leaving the alternate screen uncovers what the other does not have.
+        // Leaving the alternate screen uncovers a grid that the other emulator lacks.
         let leaves = emulator.screen().alternate;
         emulator.feed(&later);
         joined.feed(&later);
@@ -248,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn a_window_shows_what_fits(size in size(), window in size(), events in events()) {
+    fn window_shows_the_part_that_fits(size in size(), window in size(), events in events()) {
         let mut emulator = new(size);
         let mut view = TerminalView::new();
         let mut person = new(window);
@@ -274,7 +272,7 @@ proptest! {
     }
 }
 
-/// A joiner that got into a cell by itself is not seen, and printed again it joins.
+/// Removes joiners: one alone in a cell is invisible, and joins when printed again.
 fn without_joiners(text: &str) -> String {
     text.replace('\u{200d}', "")
 }

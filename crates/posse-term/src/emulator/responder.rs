@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::emulator::HistoryLimit;
 
-    /// The answer to one query, as a terminal of 120x40 gives it with the cursor at row 3, column 7.
+    /// Returns the answer to one query by a terminal of 120x40 with the cursor at row 3, column 7.
     fn answer(query: &str) -> Option<String> {
         let mut emulator = Emulator::new(Size::clamped(40, 120), HistoryLimit::default());
         emulator.feed(b"\x1b[3;7H\x1b[=5u\x1b[>4;2m");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_and_unsafe_questions_have_none() {
+    fn statements_and_unsafe_queries_have_no_answers() {
         for statement in [
             "\x1b[1c",
             "\x1b[7n",

@@ -4,7 +4,6 @@ fn new(rows: u16, columns: u16) -> Emulator {
     Emulator::new(Size::clamped(rows, columns), HistoryLimit::default())
 }
 
-/// A terminal of 5 rows and 20 columns after this.
 fn fed(input: &str) -> Emulator {
     let mut emulator = new(5, 20);
     emulator.feed(input.as_bytes());
@@ -21,16 +20,16 @@ fn check_signals(input: &str, expected: &[Signal]) {
 }
 
 #[test]
-fn what_is_said_out_of_band_is_heard_in_order() {
+fn signals_arrive_in_order() {
     let title = |title: &str| Signal::Title { title: title.to_owned() };
     check_signals("a\x07b\x1b]2;t;u\x07\x07", &[Signal::Bell, title("t;u"), Signal::Bell]);
     check_signals("\x1b]7501;state=idle\x1b\\", &[Signal::AgentState { payload: "state=idle".to_owned() }]);
-    // Nothing is said by what only looks different, by questions, and by what is acted on.
+    // No signals from changes of appearance, from queries, and from sequences that are executed.
     check_signals("\x1b[5;9m\x1b[4:3m\x1b[c\x1b]11;?\x07\x1b[>5u\x1b[>4;2m\x1b[?1049h\x1b[s\x1b[4h\x1b[?1004h", &[]);
 }
 
 #[test]
-fn frames_have_a_begin_and_an_end() {
+fn synchronised_updates_start_and_end() {
     let mut emulator = new(5, 20);
     let heard = emulator.feed(b"\x1b[?2026h");
     assert!(emulator.in_frame() && !heard.frame_ended);
@@ -42,7 +41,7 @@ fn frames_have_a_begin_and_an_end() {
 }
 
 #[test]
-fn a_reply_knows_where_its_query_ended() {
+fn reply_has_the_offset_of_its_query() {
     let mut emulator = new(5, 20);
     let reply = |at, bytes: &str| QueryReply { at, bytes: bytes.as_bytes().to_vec() };
     let heard = emulator.feed(b"ab\x1b[6n\x1b]11;?\x1b\\");
@@ -55,7 +54,7 @@ fn a_reply_knows_where_its_query_ended() {
 }
 
 #[test]
-fn the_cursor_is_always_on_the_screen() {
+fn cursor_is_always_on_the_screen() {
     let mut emulator = fed("12345678901234567890");
     assert_eq!(emulator.screen().cursor, Some((0, 19)));
     assert_eq!(emulator.feed(b"\x1b[6n").replies[0].bytes, b"\x1b[1;20R");
@@ -66,13 +65,13 @@ fn the_cursor_is_always_on_the_screen() {
 }
 
 #[test]
-fn rows_keep_blanks_that_mean_something() {
+fn rows_keep_significant_blanks() {
     assert_eq!(fed("❯\u{a0}   ").screen().rows[0], "❯\u{a0}");
     assert_eq!(fed("a  \x1b[44m   ").screen().rows[0], "a");
 }
 
 #[test]
-fn what_scrolls_off_the_main_screen_is_history() {
+fn rows_that_scroll_off_the_main_screen_become_history() {
     let lines = |n: usize| (1..=n).map(|n| n.to_string()).collect::<Vec<_>>().join("\r\n");
     assert_eq!(history(&fed(&lines(8))), ["1", "2", "3"]);
     assert_eq!(history(&fed(&format!("\x1b[?1049h{}", lines(8)))), [""; 0], "full-screen programs have none");
@@ -86,7 +85,7 @@ fn what_scrolls_off_the_main_screen_is_history() {
 }
 
 #[test]
-fn a_new_size_moves_nothing_that_fits() {
+fn new_size_keeps_the_rows_that_fit() {
     let mut emulator = fed("1\r\n2\r\n3\r\n4\r\n5\r\n6");
     emulator.resize(Size::clamped(8, 30));
     assert_eq!(emulator.screen().text(), "2\n3\n4\n5\n6\n", "no blank rows on top");
@@ -102,7 +101,7 @@ fn a_new_size_moves_nothing_that_fits() {
 }
 
 #[test]
-fn lost_bytes_end_whatever_had_begun() {
+fn lost_bytes_end_unfinished_sequences() {
     let mut emulator = fed("a\x1b[?2026h\x1b]2;half a ti");
     emulator.skip_to(1_000_000);
     let heard = emulator.feed(b"bc\x1b[5n");
@@ -112,7 +111,7 @@ fn lost_bytes_end_whatever_had_begun() {
 }
 
 #[test]
-fn emoji_take_the_room_that_programs_give_them() {
+fn emoji_have_the_width_that_programs_expect() {
     for (text, row, column) in [
         ("⚠\u{fe0f}|", "⚠\u{fe0f}|", 3),
         ("👨\u{200d}👩\u{200d}👧|", "👨|", 3),
@@ -130,7 +129,7 @@ fn emoji_take_the_room_that_programs_give_them() {
 }
 
 #[test]
-fn an_emoji_in_the_corner_does_no_harm() {
+fn emoji_in_the_corner_is_harmless() {
     // The second half overwrites what vt100 alone leaves behind, and panics on.
     let mut emulator = new(24, 80);
     let heard = emulator.feed("\x1b[24;80H❤\u{fe0f}\x1b[23;80Hx\x1b[24;80Hy".as_bytes());
@@ -139,7 +138,7 @@ fn an_emoji_in_the_corner_does_no_harm() {
 }
 
 #[test]
-fn each_screen_has_its_keyboard() {
+fn each_screen_has_its_keyboard_flags() {
     let mut emulator = fed("\x1b[>1u\x1b[?1049h\x1b[>5u\x1b[>7u");
     assert_eq!(emulator.keyboard_flags(), 7);
     emulator.feed(b"\x1b[<u");
@@ -151,7 +150,7 @@ fn each_screen_has_its_keyboard() {
 }
 
 #[test]
-fn a_flood_is_bounded() {
+fn signals_replies_title_and_history_are_bounded() {
     let mut emulator = new(5, 20);
     let heard = emulator.feed(format!("\x1b]2;first\x07{}\x1b]2;last\x07", "\x1b[6n\x07".repeat(5000)).as_bytes());
     assert_eq!((heard.signals.len(), heard.replies.len()), (1024, 1024));
@@ -165,7 +164,7 @@ fn a_flood_is_bounded() {
 }
 
 #[test]
-fn a_checkpoint_costs_about_its_text() {
+fn checkpoint_is_about_as_large_as_its_text() {
     let mut emulator = Emulator::new(Size::DEFAULT, HistoryLimit::default());
     let line = format!("\x1b[32m●\x1b[39m {}\r\n", "some words of an answer ".repeat(6));
     emulator.feed(line.repeat(500).as_bytes());
@@ -175,7 +174,7 @@ fn a_checkpoint_costs_about_its_text() {
 }
 
 #[test]
-fn checkpoints_of_others_are_refused() {
+fn foreign_checkpoints_are_refused() {
     let good = fed("hello").checkpoint();
     let with = |at: usize, byte: u8| {
         let mut blob = good.clone();
@@ -189,7 +188,7 @@ fn checkpoints_of_others_are_refused() {
 }
 
 #[test]
-fn a_panic_of_vt100_costs_the_screen_and_not_the_terminal() {
+fn panic_of_vt100_loses_only_the_screen() {
     // No output leads to this state, but a checkpoint with a broken picture does.
     let mut emulator = fed("1\r\n2\r\n3\r\n4\r\n5\r\n6");
     emulator.terminal.process("\x1b[5;20H❤\u{fe0f}".as_bytes());
@@ -203,7 +202,7 @@ fn a_panic_of_vt100_costs_the_screen_and_not_the_terminal() {
 }
 
 #[test]
-fn a_window_gets_only_what_changed() {
+fn window_gets_only_changes() {
     let mut emulator = fed("hello\r\nworld");
     let mut view = TerminalView::new();
     let window = Size::clamped(5, 20);
@@ -218,7 +217,7 @@ fn a_window_gets_only_what_changed() {
     for mode in [r"\x1b[?2004h", r"\x1b[?1000h", r"\x1b[?1006h", r"\x1b[=5u"] {
         assert!(painted.contains(mode), "{mode}: {painted}");
     }
-    // Another window, or one somebody else wrote into.
+    // Another window, or one that was changed from outside.
     assert!(view.paint(&emulator, Size::clamped(2, 4)).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
     view.forget();
     assert!(view.paint(&emulator, Size::clamped(2, 4)).starts_with(b"\x1b[?2026h\x1b[0m\x1b[2J"));
@@ -250,7 +249,7 @@ fn small_window_shows_the_part_around_the_cursor() {
 }
 
 #[test]
-fn what_came_below_a_line_can_be_told_later() {
+fn text_below_a_line_can_be_read_later() {
     let mut emulator = fed("one\r\n$ ls\r\n");
     let line = emulator.cursor_line() - 1;
     assert_eq!(emulator.text_below(line), "");

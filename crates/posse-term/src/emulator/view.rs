@@ -102,7 +102,7 @@ impl ViewFrame {
         }
     }
 
-    /// What differs from `before`, or from a blank window.
+    /// Writes the difference from `before`, or from a blank window.
     fn write_cells(&self, before: Option<&Self>, out: &mut Vec<u8>) {
         let columns = self.shown.cols();
         let mut pen = Pen::default();
@@ -127,8 +127,7 @@ impl ViewFrame {
             } else {
                 out.push(b' ');
             }
-            // Behind the margin, and behind clusters on whose width terminals disagree, nobody knows
-            // where the cursor is.
+            // After the margin, and after clusters of ambiguous width, the position of the cursor is unknown.
             let known =
                 column + width < columns && cell.contents().chars().count() <= 1 && !cell.contents().contains(may_join);
             cursor = known.then_some((row, column + width));

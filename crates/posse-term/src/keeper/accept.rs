@@ -54,7 +54,7 @@ impl KeeperState {
         }
     }
 
-    /// Checks that so many descriptors are free.
+    /// Checks that `count` descriptors are free.
     pub(super) fn spare(&self, count: usize) -> io::Result<()> {
         let spare: Result<Vec<_>, _> = (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&self.epoll, 0)).collect();
         Ok(spare.map(drop)?)

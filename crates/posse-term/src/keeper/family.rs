@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_found_by_descent_session_and_environment() {
+    fn family_is_found_by_descent_session_and_environment() {
         let ours = TerminalId::from_random(1);
         let other = TerminalId::from_random(2);
         let table = ProcessTable::new(
@@ -160,9 +160,9 @@ mod tests {
         assert_eq!(family(TerminalId::from_random(3), None), [0; 0]);
     }
 
-    /// The kernel gives the numbers of processes out again.
+    /// The kernel reuses process ids.
     #[test]
-    fn whoever_got_the_number_of_an_ended_program_is_not_its_family() {
+    fn process_with_a_reused_pid_is_not_in_the_family() {
         let (ours, other) = (TerminalId::from_random(1), TerminalId::from_random(2));
         let leader = Some(Leader::Ended(10));
         let family = |processes| pids(&ProcessTable::new(7, processes).family(ours, leader, &HashSet::new()));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_known_by_its_parents_stays_known_when_they_are_gone() {
+    fn member_found_by_its_parents_stays_known_after_they_exit() {
         let ours = TerminalId::from_random(1);
         let hidden = process(12, 10, 12, None);
         let before = ProcessTable::new(7, vec![process(10, 7, 10, Some(ours)), hidden.clone()]);

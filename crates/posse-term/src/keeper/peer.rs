@@ -12,7 +12,7 @@ use posse_core::ids::TerminalId;
 use super::terminal::KeptTerminal;
 use crate::wire::{self, KeeperEvent, MAX_FRAME, MAX_FRAME_INSIDE, StampedRequest, WINDOW, WireError};
 
-/// How much is put into the send buffer at once.
+/// The number of bytes put into the send buffer at once.
 const FILL: usize = 256 << 10;
 /// A peer that leaves this much unread is disconnected. Output never reaches this limit, only answers to requests do.
 const TOO_MUCH: usize = 2 * MAX_FRAME;
@@ -23,7 +23,7 @@ const FRAME: u64 = 64 << 10;
 pub(super) struct OutputCursor {
     sent: u64,
     pub(super) acknowledged: u64,
-    /// When the peer last acknowledged anything new.
+    /// The time of the last new acknowledgement by the peer.
     pub(super) moved: Instant,
     /// The peer has acknowledged nothing for so long that the program is no longer paused for it.
     pub(super) stalled: bool,
@@ -86,7 +86,7 @@ impl KeeperPeer {
         wire::encode(event, &mut self.outgoing);
     }
 
-    /// Reads the available bytes and returns the complete requests. On `Err` the caller disconnects the peer.
+    /// Reads the available bytes and returns the complete requests. If it fails, the caller disconnects the peer.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Vec<StampedRequest>, DisconnectReason> {
         match self.stream.read(buffer) {
             Ok(0) => return Err(DisconnectReason::Closed),
@@ -200,7 +200,7 @@ impl KeeperPeer {
     }
 }
 
-/// Appends the next frames of one output; returns true if there is more that may be sent now.
+/// Appends the next frames of one output. Returns true if more may be sent now.
 fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u8>) -> bool {
     let ring = &terminal.ring;
     if cursor.sent < ring.start() {
@@ -209,7 +209,7 @@ fn send_some(cursor: &mut OutputCursor, terminal: &KeptTerminal, out: &mut Vec<u
         cursor.acknowledged = cursor.acknowledged.max(cursor.sent);
     }
     if cursor.serial == 0 {
-        // Not as the answer to `Attach`: a daemon that comes back attaches to all its terminals at once, and all their
+        // Sent only now, because a daemon that reconnects attaches to all its terminals at once, and all their
         // checkpoints together are too much for one buffer.
         if let Some((offset, blob)) = &terminal.checkpoint {
             wire::encode(&KeeperEvent::Checkpoint { id: terminal.id, offset: *offset, blob: blob.clone() }, out);

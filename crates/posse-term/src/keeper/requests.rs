@@ -13,7 +13,7 @@ use super::{FamilyEnding, KeeperState, unknown};
 use crate::monotonic_ns;
 use crate::wire::{InputRefusal, KeeperEvent, KeeperRequest, LATE_AFTER, RequestStamp, StampedRequest};
 
-/// The answer to a request that a process in a terminal may not make, or `None` if it may.
+/// Returns the refusal of a request that a process in a terminal may not make.
 fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Option<KeeperEvent> {
     match request {
         KeeperRequest::Hello { daemon: false, .. } | KeeperRequest::List => None,
@@ -33,7 +33,7 @@ fn refused_inside(request: &KeeperRequest, executable: Option<&OsString>) -> Opt
 }
 
 impl KeeperState {
-    /// Executes one request unless it is too old, and reports which. On `Err` the caller disconnects the peer.
+    /// Executes one request unless it is too old, and reports which. If it fails, the caller disconnects the peer.
     pub(super) fn request(
         &mut self,
         number: u32,
@@ -157,7 +157,7 @@ impl KeeperState {
         }
     }
 
-    /// Answers the peers that wait for a daemon to be up.
+    /// Answers the peers that wait for a running daemon.
     pub(super) fn answer_who_awaits_daemon(&mut self, answer: &KeeperEvent) {
         for peer in self.peers.values_mut() {
             if std::mem::take(&mut peer.awaits_daemon) {

@@ -36,7 +36,7 @@ impl Supervisor {
         self.phase == DaemonPhase::Resting
     }
 
-    /// Schedules a start now, whatever wait is running.
+    /// Schedules a start now, even during a wait.
     pub(super) fn wanted(&mut self, now: Instant) {
         if matches!(self.phase, DaemonPhase::Resting | DaemonPhase::Due(_)) {
             self.phase = DaemonPhase::Due(now);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crashing_daemon_is_restarted_ever_more_slowly() {
+    fn crashing_daemon_is_restarted_with_backoff() {
         let start = Instant::now();
         let (mut s, mut now) = (Supervisor::new(), start);
         s.wanted(now);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healthy_spell_forgives() {
+    fn healthy_daemon_resets_the_backoff() {
         let now = Instant::now();
         let mut s = Supervisor::new();
         s.wait = LONGEST_WAIT;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_rests_is_left_alone_until_wanted() {
+    fn resting_daemon_is_not_restarted_until_wanted() {
         let now = Instant::now();
         let mut s = Supervisor::new();
         s.connected(now);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_never_connects_is_tried_again() {
+    fn daemon_that_never_connects_is_started_again() {
         let now = Instant::now();
         let mut s = Supervisor::new();
         s.wanted(now);

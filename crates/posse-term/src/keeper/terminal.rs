@@ -17,7 +17,7 @@ use crate::wire::{InputRefusal, MAX_INPUT, ProgramSpec, TerminalSummary};
 /// Writers remembered per terminal, so that repeated input is recognised. A writer must be remembered for the seconds it
 /// takes to reconnect.
 const WRITERS: usize = 1024;
-/// Inputs that may wait for a program that does not read, whatever their length.
+/// The maximum number of inputs of any length that wait for a program that does not read.
 const RECEIPTS: usize = 4096;
 
 /// The peer to notify when the input before the receipt has been written.
@@ -33,9 +33,9 @@ struct InputQueue {
     queue: VecDeque<u8>,
     /// The number of bytes ever put into `queue`.
     accepted: u64,
-    /// How many of those bytes must have been written before each receipt is due, in order.
+    /// The number of those bytes that must have been written before each receipt is due, in order.
     receipts: VecDeque<(u64, Receipt)>,
-    /// The highest sequence number of each writer, and when it was used last.
+    /// The highest sequence number of each writer, and the time of its last use.
     writers: HashMap<WriterId, (u64, u64)>,
     uses: u64,
 }
@@ -109,7 +109,7 @@ impl KeptTerminal {
         }
     }
 
-    /// When the wait for the last output of an exited program ends. `None` while the output is paused.
+    /// Returns the end of the wait for the last output of an exited program. `None` while the output is paused.
     pub(super) fn drained_at(&self) -> Option<Instant> {
         self.drain_until.filter(|_| !self.paused)
     }
@@ -132,7 +132,7 @@ impl KeptTerminal {
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break false,
-                // A terminal reports with EIO that no process holds its other side any more.
+                // A terminal reports with EIO that no process holds its other side.
                 Err(_) => break true,
             }
         };

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A piece that outlives the scanner, short enough to write in tables.
+/// Returns a piece as short text for tables, which outlives the scanner.
 fn name(piece: StreamPiece<'_>) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match piece {
@@ -22,7 +22,7 @@ fn check(input: &[u8], expected: &[&str], unfinished: &[u8]) {
     let mut rest = input;
     while let Some(piece) = scanner.next(&mut rest) {
         if let StreamPiece::Text(bytes) = piece {
-            // Bytes that are no characters are dropped sooner or later, here or by vt100.
+            // Invalid bytes are dropped, here or by vt100.
             bytes.utf8_chunks().for_each(|chunk| text.extend_from_slice(chunk.valid().as_bytes()));
             continue;
         }
@@ -41,7 +41,7 @@ fn check(input: &[u8], expected: &[&str], unfinished: &[u8]) {
 }
 
 #[test]
-fn sequences_are_cut_out_of_text() {
+fn sequences_are_separated_from_text() {
     check(b"ab\x1b[31mcd", &[r#"text "ab""#, "csi 31m", r#"text "cd""#], b"");
     check(b"\x1b[?2026$p", &["csi ?2026$p"], b"");
     check(b"\x1b7\x1b(0", &["esc 7", "esc (0"], b"");
@@ -53,16 +53,16 @@ fn sequences_are_cut_out_of_text() {
 }
 
 #[test]
-fn a_string_ends_at_any_escape() {
+fn string_ends_at_any_escape() {
     check(b"\x1b]2;t\x1b[2J", &["osc 2;t String", "csi 2J"], b"");
     check(b"\x1b]2;t\x1b\x1b[2J", &["osc 2;t String", "csi 2J"], b"");
     check(b"\x1b]2;t\x18x", &["osc 2;t String", r#"text "x""#], b"");
-    // Programs that believe to be inside tmux wrap what they say; the inside counts.
+    // Programs that assume tmux wrap their sequences; the inside counts.
     check(b"\x1bPtmux;\x1b\x1b]4;0;?\x07\x1b\\", &["dcs tmux;", "osc 4;0;? Bell", "esc \\"], b"");
 }
 
 #[test]
-fn what_stands_inside_a_sequence_and_does_not_belong_there() {
+fn foreign_bytes_inside_a_sequence_are_handled() {
     check(b"\x1b[3\n1m", &[r#"text "\n""#, "csi 31m"], b"");
     check(b"\x1b[\x7f3\xff1m", &["csi 31m"], b"");
     check(b"\x1b[3\x1b[4m", &["csi 4m"], b"");
@@ -74,7 +74,7 @@ fn what_stands_inside_a_sequence_and_does_not_belong_there() {
 }
 
 #[test]
-fn the_unfinished_is_kept() {
+fn unfinished_piece_is_kept() {
     check(b"a\x1b", &[r#"text "a""#], b"\x1b");
     check(b"\x1b[38;5", &[], b"\x1b[38;5");
     check(b"\x1b]2;ti", &[], b"\x1b]2;ti");
@@ -82,13 +82,13 @@ fn the_unfinished_is_kept() {
     check(b"a\xe2\x96", &[r#"text "a""#], b"\xe2\x96");
     // The beginning of a character before an escape sequence is lost, as in vte.
     check(b"a\xe2\x96\x1b[m", &[r#"text "a""#, "csi m"], b"");
-    // Not the beginning of anything: left to vt100, which drops it.
+    // Not the start of any character: left to vt100, which drops it.
     assert!(Scanner::default().unfinished().is_empty());
     check(b"a\xe0\x80", &[r#"text "a""#], b"");
 }
 
 #[test]
-fn parameters_are_read_leniently() {
+fn parameters_are_parsed_leniently() {
     let raw = b"\x1b[?1;;99999;4:3$p";
     let control = Control::parse(raw).unwrap();
     assert_eq!(control.private, Some(b'?'));
@@ -101,7 +101,7 @@ fn parameters_are_read_leniently() {
 }
 
 #[test]
-fn what_never_ends_takes_a_bounded_amount_of_memory() {
+fn endless_sequences_take_bounded_memory() {
     for start in ["\x1b]52;c;", "\x1bPq", "\x1b_G", "\x1b[", "\x1b("] {
         let mut scanner = Scanner::default();
         let mut rest = start.as_bytes();
@@ -123,7 +123,7 @@ fn what_never_ends_takes_a_bounded_amount_of_memory() {
     }
 }
 
-/// Bytes that look like a terminal's, broken in every way.
+/// Bytes that resemble a terminal's, broken in every way.
 pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => "[ -~]{0,8}".prop_map(String::into_bytes),
@@ -139,7 +139,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn garbage_is_not_resumed_as_something_else(input in bytes()) {
+    fn resumed_scanner_holds_exactly_its_input(input in bytes()) {
         if let Some(scanner) = Scanner::resume(&input) {
             prop_assert_eq!(scanner.unfinished(), input);
         }

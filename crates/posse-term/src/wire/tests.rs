@@ -3,7 +3,6 @@ use serde::de::DeserializeOwned;
 
 use super::*;
 
-/// Decodes with the limit for trusted peers.
 fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usize)>, WireError> {
     super::decode(bytes, MAX_FRAME)
 }
@@ -40,7 +39,7 @@ proptest! {
     fn garbage_is_refused_and_never_panics(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0u8..20) {
         let _ = decode::<StampedRequest>(&bytes);
         let _ = decode::<KeeperEvent>(&bytes);
-        // The same as a complete frame of a known kind, so that the fields are decoded too.
+        // Complete frames of a known kind, so that the fields are decoded too.
         let mut frame = (bytes.len() as u32 + 3).to_le_bytes().to_vec();
         frame.extend(VERSION.to_le_bytes());
         frame.push(kind);
@@ -73,7 +72,7 @@ fn bad_frames_are_refused_before_the_rest_arrives() {
 
 /// Announced lengths far beyond the frame must not be allocated.
 #[test]
-fn announced_elements_that_are_not_there_are_refused() {
+fn missing_announced_elements_are_refused() {
     let huge = [0xff, 0xff, 0xff, 0xff, 0x0f];
     let id = b"\x0800c0ffee";
     for fields in [[&[0, 2][..], id, &huge].concat(), [&[0, 11][..], &huge].concat()] {
@@ -83,7 +82,7 @@ fn announced_elements_that_are_not_there_are_refused() {
     }
 }
 
-/// One message of every kind, with every value of the enums in it.
+/// Returns one message of every kind, with every value of its enums.
 fn samples() -> (Vec<StampedRequest>, Vec<KeeperEvent>) {
     let id = TerminalId::from_random(0x00c0_ffee);
     let writer = WriterId(7);
@@ -163,7 +162,6 @@ fn golden_lines<M: Serialize + std::fmt::Debug>(messages: &[M]) -> String {
     messages.iter().map(line).collect()
 }
 
-/// The frames in a golden file, without the text for readers.
 fn frames(golden: &str) -> impl Iterator<Item = &str> {
     golden.lines().filter_map(|line| line.split(' ').next())
 }
