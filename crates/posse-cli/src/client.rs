@@ -283,7 +283,7 @@ impl Client {
         if !response.status().is_success() {
             return Err(Error::Lost(format!("no events: {}", response.status())));
         }
-        Ok(EventStream::new(response.into_body(), self.connection))
+        Ok(EventStream::new(self, last, response.into_body()))
     }
 
     /// A connection to the socket and nothing more, for what is not plain HTTP.

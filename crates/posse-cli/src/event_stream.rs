@@ -1,26 +1,30 @@
-//! Reading server-sent events.
+//! Reading server-sent events, over one daemon and the next.
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::SendRequest;
 use posse_api::LogEvent;
+use tokio::time::sleep;
+
+use crate::client::Client;
+use crate::error::Error;
 
 /// The pause before a new stream is requested after one has ended.
-pub(crate) const AGAIN: Duration = Duration::from_millis(20);
+const AGAIN: Duration = Duration::from_millis(20);
 
 pub(crate) struct EventStream {
+    /// Has the connection of the stream. Dropping it would close that.
+    client: Client,
+    /// Where the next stream begins: after this event. `None`: with what happens then.
+    last: Option<i64>,
     body: Incoming,
     buffer: Vec<u8>,
-    /// Dropping it would close the connection.
-    _connection: Option<SendRequest<Full<Bytes>>>,
 }
 
 impl EventStream {
-    pub(crate) fn new(body: Incoming, connection: Option<SendRequest<Full<Bytes>>>) -> Self {
-        Self { body, buffer: Vec::new(), _connection: connection }
+    pub(crate) fn new(client: Client, last: Option<i64>, body: Incoming) -> Self {
+        Self { client, last, body, buffer: Vec::new() }
     }
 
     /// The next event; `None` when the connection has ended.
@@ -29,6 +33,7 @@ impl EventStream {
             while let Some(end) = self.buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
                 if let Some(event) = parse(&block) {
+                    self.last = self.last.map(|last| event.seq.unwrap_or(last));
                     return Some(event);
                 }
             }
@@ -39,14 +44,31 @@ impl EventStream {
         }
     }
 
-    /// Waits for an event like this. `None`: the connection has ended.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&LogEvent) -> bool) -> Option<LogEvent> {
+    /// The next event like this; `None` when the connection has ended.
+    pub(crate) async fn matching(&mut self, wanted: impl Fn(&LogEvent) -> bool) -> Option<LogEvent> {
         while let Some(event) = self.next().await {
             if wanted(&event) {
                 return Some(event);
             }
         }
         None
+    }
+
+    /// Waits for an event like this. `None`: the daemon went away, and the stream is that of the next one. Unless it began
+    /// after a certain event, events were missed.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&LogEvent) -> bool) -> Result<Option<LogEvent>, Error> {
+        let event = self.matching(wanted).await;
+        if event.is_none() {
+            self.reconnect().await?;
+        }
+        Ok(event)
+    }
+
+    /// Goes on with the stream of the next daemon.
+    pub(crate) async fn reconnect(&mut self) -> Result<(), Error> {
+        sleep(AGAIN).await;
+        *self = self.client.listen(self.last).await?;
+        Ok(())
     }
 }
 

@@ -26,27 +26,15 @@ pub(crate) struct Ui {
     unread: std::cell::Cell<bool>,
 }
 
+/// A colour, or another way to stand out, as a terminal numbers it (SGR).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
-    Red,
-    Green,
-    Yellow,
-    Blue,
-    Dim,
-    Bold,
-}
-
-impl Colour {
-    fn code(self) -> &'static str {
-        match self {
-            Colour::Red => "31",
-            Colour::Green => "32",
-            Colour::Yellow => "33",
-            Colour::Blue => "34",
-            Colour::Dim => "2",
-            Colour::Bold => "1",
-        }
-    }
+    Bold = 1,
+    Dim = 2,
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Blue = 34,
 }
 
 impl Ui {
@@ -220,7 +208,7 @@ impl Ui {
 
 fn painted(text: &str, colour: Option<Colour>) -> String {
     match colour {
-        Some(colour) => format!("\x1b[{}m{text}\x1b[0m", colour.code()),
+        Some(colour) => format!("\x1b[{}m{text}\x1b[0m", colour as u8),
         None => text.to_owned(),
     }
 }

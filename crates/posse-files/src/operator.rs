@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use posse_core::config::ConfigLayer;
 use posse_term::config_files::{self, ConfigFileError};
 use posse_term::paths::Paths;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 
 use crate::disk::Disk;
 
@@ -41,7 +41,7 @@ impl Operator {
     pub fn of(layer: &ConfigLayer) -> Self {
         Self {
             answers_from_terminals: value(layer, "permissions.answers_from_terminals").unwrap_or_default(),
-            anchor: value(layer, "audit.anchor"),
+            anchor: layer.get("audit.anchor").and_then(AnchorRule::of),
             notification_command: value(layer, "notifications.command").unwrap_or_default(),
         }
     }
@@ -52,46 +52,25 @@ fn value<T: DeserializeOwned>(layer: &ConfigLayer, path: &str) -> Option<T> {
 }
 
 /// `[audit] anchor` of config.toml: a path, `syslog`, `syslog:SOCKET`, or a command and its arguments.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "AnchorText")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnchorRule {
-    Off,
     File(PathBuf),
     Syslog(PathBuf),
     Command(Vec<String>),
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AnchorText {
-    One(String),
-    Command(Vec<String>),
-}
-
-#[derive(Debug, thiserror::Error)]
-enum BadAnchor {
-    #[error("the command of `anchor` is empty")]
-    NoCommand,
-    #[error("`anchor` is a path that begins with `/`, \"syslog\", or a list of a program and its arguments, not {0:?}")]
-    Unknown(String),
-}
-
-impl TryFrom<AnchorText> for AnchorRule {
-    type Error = BadAnchor;
-    fn try_from(text: AnchorText) -> Result<Self, BadAnchor> {
-        match text {
-            AnchorText::Command(words) if words.first().is_none_or(String::is_empty) => Err(BadAnchor::NoCommand),
-            AnchorText::Command(words) => Ok(Self::Command(words)),
-            AnchorText::One(text) => match text.as_str() {
-                "" => Ok(Self::Off),
-                "syslog" => Ok(Self::Syslog(SYSLOG.into())),
-                text => match text.strip_prefix("syslog:") {
-                    Some(socket) => Ok(Self::Syslog(socket.into())),
-                    None if text.starts_with('/') => Ok(Self::File(text.into())),
-                    None => Err(BadAnchor::Unknown(text.to_owned())),
-                },
+impl AnchorRule {
+    /// Reads a value that was checked for its key. An empty text means nowhere.
+    fn of(value: &Json) -> Option<Self> {
+        Some(match value.as_str() {
+            None => Self::Command(serde_json::from_value(value.clone()).ok()?),
+            Some("") => return None,
+            Some("syslog") => Self::Syslog(SYSLOG.into()),
+            Some(text) => match text.strip_prefix("syslog:") {
+                Some(socket) => Self::Syslog(socket.into()),
+                None => Self::File(text.into()),
             },
-        }
+        })
     }
 }
 

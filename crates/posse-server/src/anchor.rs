@@ -64,7 +64,7 @@ impl Anchor {
         let line = Anchored { home: home_tag(paths), end, at: crate::now() }.to_string();
         let done = match Operator::load(disk, paths).map(|operator| operator.anchor) {
             Err(error) => Err(AnchorFailure::Config(error)),
-            Ok(None | Some(AnchorRule::Off)) => Ok(()),
+            Ok(None) => Ok(()),
             Ok(Some(AnchorRule::File(path))) => {
                 append(disk, &path, &line).map_err(AnchorFailure::at(&path.to_string_lossy()))
             }
@@ -212,31 +212,31 @@ mod tests {
     use std::time::Instant;
 
     use posse_core::audit::Hash;
-
-    use serde::Deserialize;
+    use posse_core::config::{ConfigFormat, ConfigLayer, LayerSource};
+    use posse_core::file_problem::FileProblems;
 
     use super::*;
-
     use crate::disk::DISK;
 
-    fn rule(text: &str) -> Result<AnchorRule, toml::de::Error> {
-        #[derive(Deserialize)]
-        struct One {
-            anchor: AnchorRule,
-        }
-        toml::from_str::<One>(text).map(|one| one.anchor)
+    /// The rule of a config.toml; an error if the file is refused.
+    fn rule(text: &str) -> Result<Option<AnchorRule>, FileProblems> {
+        let text = format!("[audit]\n{text}");
+        let read = ConfigLayer::read(LayerSource::User, ConfigFormat::Toml, "config.toml", &text, None);
+        read.map(|(layer, _)| Operator::of(&layer).anchor)
     }
 
     #[test]
     fn an_anchor_is_a_path_a_log_or_a_command() {
-        assert_eq!(rule("anchor = ''"), Ok(AnchorRule::Off));
-        assert_eq!(rule("anchor = '/var/log/posse'"), Ok(AnchorRule::File("/var/log/posse".into())));
-        assert_eq!(rule("anchor = 'syslog'"), Ok(AnchorRule::Syslog("/dev/log".into())));
-        assert_eq!(rule("anchor = 'syslog:/run/log'"), Ok(AnchorRule::Syslog("/run/log".into())));
-        assert_eq!(
-            rule("anchor = ['logger', '-t', 'x']"),
-            Ok(AnchorRule::Command(vec!["logger".into(), "-t".into(), "x".into()]))
-        );
+        let command = ["logger", "-t", "x"].map(str::to_owned).into();
+        for (text, expected) in [
+            ("anchor = ''", None),
+            ("anchor = '/var/log/posse'", Some(AnchorRule::File("/var/log/posse".into()))),
+            ("anchor = 'syslog'", Some(AnchorRule::Syslog("/dev/log".into()))),
+            ("anchor = 'syslog:/run/log'", Some(AnchorRule::Syslog("/run/log".into()))),
+            ("anchor = ['logger', '-t', 'x']", Some(AnchorRule::Command(command))),
+        ] {
+            assert_eq!(rule(text), Ok(expected), "{text}");
+        }
         for bad in ["anchor = 'here'", "anchor = []", "anchor = ['']", "anchor = true"] {
             assert!(rule(bad).is_err(), "{bad}");
         }

@@ -102,7 +102,7 @@ fn anchored(file: Option<PathBuf>) -> Result<AuditVerdict, Error> {
             return Err(Error::usage("the audit is not anchored in a file that could be read here")
                 .with_hint("give what was anchored: `journalctl -t posse | posse audit verify --anchor -`"));
         }
-        (None, None | Some(AnchorRule::Off)) => {
+        (None, None) => {
             return Err(Error::usage("the audit is not anchored")
                 .with_hint("name a file, or set `anchor` under `[audit]` in config.toml"));
         }

@@ -2,11 +2,9 @@
 
 use posse_api::LogEvent;
 use posse_core::ids::TerminalId;
-use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::error::{Error, Exit};
-use crate::event_stream::AGAIN;
 use crate::ui::{Colour, Ui, date_time, plain};
 
 /// Show what happened, from the journal
@@ -52,21 +50,16 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
     }
 }
 
-async fn follow(client: &Client, terminal: Option<TerminalId>, mut last: i64, ui: &Ui) -> Result<Exit, Error> {
-    loop {
-        // From the last event shown on, so that a daemon that restarts in between costs nothing.
-        let mut live = client.listen(Some(last)).await?;
-        while let Some(event) = live.next().await {
-            last = event.seq.unwrap_or(last);
-            if event.seq.is_some() && (terminal.is_none() || event.terminal == terminal) {
-                ui.item(&event, || text(&event, ui));
-            }
-            if ui.is_unread() {
-                return Ok(Exit::Ok);
-            }
+async fn follow(client: &Client, terminal: Option<TerminalId>, last: i64, ui: &Ui) -> Result<Exit, Error> {
+    // From the last event shown on, so that a daemon that restarts in between costs nothing.
+    let mut live = client.listen(Some(last)).await?;
+    let wanted = |event: &LogEvent| event.seq.is_some() && (terminal.is_none() || event.terminal == terminal);
+    while !ui.is_unread() {
+        if let Some(event) = live.until(wanted).await? {
+            ui.item(&event, || text(&event, ui));
         }
-        sleep(AGAIN).await;
     }
+    Ok(Exit::Ok)
 }
 
 fn text(event: &LogEvent, ui: &Ui) -> String {

@@ -5,11 +5,9 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use posse_api::Terminal;
 use posse_core::status::{self, StatusKind};
-use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::error::{BadArgument, Error, Exit};
-use crate::event_stream::AGAIN;
 use crate::ui::{Ui, plain};
 
 /// Wait until a terminal has a certain status
@@ -74,23 +72,18 @@ pub(crate) async fn run(args: Args, ui: &Ui) -> Result<Exit, Error> {
 async fn wait(mut client: Client, mut terminal: Terminal, goals: &[Goal]) -> Result<Terminal, Error> {
     let path = format!("/terminals/{}", terminal.id);
     client.only_running();
+    // Listening before looking: what changes in between is heard.
+    let mut events = client.listen(None).await?;
     loop {
-        // Listening before looking: what changes in between is heard.
-        let mut events = client.listen(None).await?;
-        loop {
-            terminal = client.get(&path).await?;
-            if reached(&terminal, goals) {
-                return Ok(terminal);
-            }
-            if terminal.exit.is_some() {
-                let message = format!("{} {} and will not get there", terminal.name, terminal.status.reason);
-                return Err(Error::failed(message));
-            }
-            if events.until(|event| event.changes(terminal.id)).await.is_none() {
-                sleep(AGAIN).await;
-                break; // The daemon went away; the next one is listened to.
-            }
+        terminal = client.get(&path).await?;
+        if reached(&terminal, goals) {
+            return Ok(terminal);
         }
+        if terminal.exit.is_some() {
+            let message = format!("{} {} and will not get there", terminal.name, terminal.status.reason);
+            return Err(Error::failed(message));
+        }
+        events.until(|event| event.changes(terminal.id)).await?;
     }
 }
 

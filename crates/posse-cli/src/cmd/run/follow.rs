@@ -17,7 +17,7 @@ use crate::client::{Client, Repeat};
 use crate::cmd::Signals;
 use crate::cmd::tmux::RunWindows;
 use crate::error::Error;
-use crate::event_stream::{AGAIN, EventStream};
+use crate::event_stream::EventStream;
 use crate::status_area::{StatusArea, size};
 use crate::ui::Ui;
 
@@ -187,31 +187,28 @@ impl<'a, O: Onlooker> Follower<'a, O> {
     }
 
     async fn follow(&mut self, stopping: Option<&StopRun>) -> Result<RunView, Error> {
+        // Subscribed before reading, so that no change is missed.
+        let mut events = self.client.listen(None).await?;
+        let mut event = None;
         loop {
-            // Subscribed before reading, so that no change is missed.
-            let mut events = self.client.listen(None).await?;
-            let mut event = None;
-            loop {
-                let run = self.show(event.as_ref()).await?;
-                let ends = stopping.is_some() && self.on_signal == OnSignal::Stop;
-                if is_over(&run) || (run.waits && ends) {
-                    self.status_area.clear();
-                    return Ok(run);
-                }
-                if run.waits {
-                    self.reattach().await?;
-                }
-                event = self.wait(&mut events, &run).await;
-                if event.is_none() {
-                    break;
-                }
+            let run = self.show(event.as_ref()).await?;
+            let ends = stopping.is_some() && self.on_signal == OnSignal::Stop;
+            if is_over(&run) || (run.waits && ends) {
+                self.status_area.clear();
+                return Ok(run);
             }
-            // The daemon went away. The next one drives the run, but may not know the last wish and the environment.
-            sleep(AGAIN).await;
-            if let Some(wish) = stopping {
-                self.send_stop(wish).await?;
-            } else if !is_over(&self.view().await?) {
+            if run.waits {
                 self.reattach().await?;
+            }
+            event = self.wait(&mut events, &run).await;
+            if event.is_none() {
+                events.reconnect().await?;
+                // The daemon went away. The next one drives the run, but may not know the last wish and the environment.
+                match stopping {
+                    Some(wish) => self.send_stop(wish).await?,
+                    None if is_over(&self.view().await?) => {}
+                    None => self.reattach().await?,
+                }
             }
         }
     }
@@ -257,7 +254,7 @@ impl<'a, O: Onlooker> Follower<'a, O> {
         loop {
             let concerns = |event: &LogEvent| self.tail.concerns(event) || (pictured && is_pictured(event, run));
             tokio::select! {
-                event = events.until(concerns) => return event,
+                event = events.matching(concerns) => return event,
                 () = sleep(CLOCK), if pictured => {}
             }
             self.draw(run, "").await;

@@ -3,7 +3,6 @@
 use posse_api::{RunView, SessionFiles, SessionLines};
 use posse_core::ids::RunId;
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::find::{RunArg, Whole, runs, whole};
 use super::follow::is_over;
@@ -13,7 +12,6 @@ use super::transcript::Extent;
 use crate::client::Client;
 use crate::cmd::auto;
 use crate::error::{Error, Exit};
-use crate::event_stream::AGAIN;
 use crate::ui::{Colour, Ui, date, plain};
 
 /// Show what happened in a run, with what its sessions did and said
@@ -124,30 +122,24 @@ impl RunLog<'_> {
     async fn print_run(&mut self, run: RunId, follow: bool) -> Result<bool, Error> {
         let mut tail = RunTail::new(run, true, self.part.clone());
         let mut printed = false;
+        // Subscribed before reading, so that no change is missed.
+        let mut events = self.client.listen(None).await?;
+        let mut event = None;
         loop {
-            // Subscribed before reading, so that no change is missed.
-            let mut events = self.client.listen(None).await?;
-            let mut event = None;
-            loop {
-                // In this order, so that nothing of a run that is over is missed.
-                let view: RunView = self.client.get(&format!("/runs/{run}?tasks=false")).await?;
-                // Without the environment a run of the loop stops; others wait for it.
-                let rests = matches!(view, RunView::Loop(_)) && view.waits;
-                let is_over = rests || is_over(&view);
-                let items = tail.next(event.as_ref().filter(|_| !is_over), &mut self.client).await?;
-                printed |= !items.is_empty();
-                for item in &items {
-                    self.item(item).await?;
-                }
-                if !follow || is_over {
-                    return Ok(printed);
-                }
-                event = events.until(|event| tail.concerns(event)).await;
-                if event.is_none() {
-                    break;
-                }
+            // In this order, so that nothing of a run that is over is missed.
+            let view: RunView = self.client.get(&format!("/runs/{run}?tasks=false")).await?;
+            // Without the environment a run of the loop stops; others wait for it.
+            let rests = matches!(view, RunView::Loop(_)) && view.waits;
+            let is_over = rests || is_over(&view);
+            let items = tail.next(event.as_ref().filter(|_| !is_over), &mut self.client).await?;
+            printed |= !items.is_empty();
+            for item in &items {
+                self.item(item).await?;
             }
-            sleep(AGAIN).await;
+            if !follow || is_over {
+                return Ok(printed);
+            }
+            event = events.until(|event| tail.concerns(event)).await?;
         }
     }
 
