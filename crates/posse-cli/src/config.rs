@@ -1,9 +1,7 @@
 //! The user's config.toml for commands, and the table of settings.
 
 use posse_core::config::{ConfigError, ConfigLayer, Setting, ValueOrigin, shown_value};
-use posse_core::file_problem::ExcerptLook;
-use posse_core::review_loop::config::Notifications;
-use posse_core::review_loop::config::ResolvedRun;
+use posse_core::review_loop::config::{Notifications, ResolvedRun};
 use posse_term::config_files::{self, ConfigFileError};
 
 use crate::client;
@@ -46,17 +44,13 @@ impl From<ConfigFileError> for Error {
     fn from(error: ConfigFileError) -> Self {
         match error {
             ConfigFileError::Io { .. } => Error::usage(error.to_string()),
-            ConfigFileError::Config(error) => Error::usage(report(&error)),
+            ConfigFileError::Config(error) => error.into(),
         }
     }
 }
 
-/// The text of an error, with an excerpt if it is in a file.
-pub(crate) fn report(error: &ConfigError) -> String {
-    match error {
-        ConfigError::File { problems, .. } => {
-            format!("{} cannot be used\n{}", problems.file, error.report(ExcerptLook::PLAIN).trim_end())
-        }
-        ConfigError::Value { .. } => error.to_string(),
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Error::usage(error.report())
     }
 }

@@ -75,6 +75,17 @@ impl Who {
     pub fn startup() -> Self {
         Self { by: By::Startup, ..Self::person() }
     }
+
+    /// Who answers, in words. `name` says what people call a terminal.
+    pub fn words(&self, name: impl Fn(&TerminalId) -> String) -> String {
+        match (self.by, &self.from, &self.role) {
+            (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
+            (By::Terminal, None, _) => "a process in an unknown terminal".to_owned(),
+            (By::Run, _, Some(role)) => role.clone(),
+            (by, _, Some(role)) => format!("{} for the {role}", by.as_str()),
+            (by, _, None) => by.as_str().to_owned(),
+        }
+    }
 }
 
 words! {
@@ -203,15 +214,7 @@ pub struct Entry {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Note { terminal, who, step, .. } = &self.note;
-        write!(f, "audit {}: ", self.seq)?;
-        match (who.by, &who.role, who.from) {
-            (By::Run, Some(role), _) => write!(f, "{role}")?,
-            (By::Terminal, _, Some(from)) => write!(f, "a process in terminal {from}")?,
-            (By::Terminal, _, None) => write!(f, "a process in an unknown terminal")?,
-            (by, Some(role), _) => write!(f, "{} for the {role}", by.as_str())?,
-            (by, None, _) => write!(f, "{}", by.as_str())?,
-        }
-        write!(f, ", terminal {terminal}")?;
+        write!(f, "audit {}: {}, terminal {terminal}", self.seq, who.words(TerminalId::to_string))?;
         if let Some((n, cap)) = who.count {
             write!(f, ", {n}/{cap}")?;
         }

@@ -33,10 +33,13 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Renders the error, with an excerpt if it is in a file.
-    pub fn report(&self, look: ExcerptLook) -> String {
+    /// The error in full: with an excerpt if it is in a file.
+    pub fn report(&self) -> String {
         match self {
-            Self::File { problems, text } => problems.errors(text, look),
+            Self::File { problems, text } => {
+                let excerpts = problems.errors(text, ExcerptLook::PLAIN);
+                format!("{} cannot be used\n{}", problems.file, excerpts.trim_end())
+            }
             Self::Value { .. } => self.to_string(),
         }
     }

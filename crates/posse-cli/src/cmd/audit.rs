@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use jiff::{Span, Timestamp, Zoned, civil};
 use posse_api::{AuditEntry, AuditVerdict, ProblemKind, Terminal};
-use posse_core::audit::{Answering, By, End, Ended, Who};
+use posse_core::audit::{Answering, End, Ended, Who};
 use posse_core::ids::TerminalId;
 use posse_files::operator::{AnchorRule, Operator};
 
@@ -191,16 +191,10 @@ fn text(entry: &AuditEntry, terminals: &[Terminal], ui: &Ui) -> String {
 }
 
 fn headline(entry: &AuditEntry, terminals: &[Terminal], ui: &Ui) -> String {
-    let Who { by, from, role, run, turn, count } = &entry.who;
+    let Who { run, turn, count, .. } = &entry.who;
     let known = |id: &TerminalId| terminals.iter().find(|terminal| terminal.id == *id);
     let name = |id: &TerminalId| known(id).map_or_else(|| id.to_string(), |terminal| terminal.name.to_string());
-    let mut who = match (by, from, role) {
-        (By::Terminal, Some(from), _) => format!("a process in terminal {}", name(from)),
-        (By::Terminal, None, _) => "a process in an unknown terminal".to_owned(),
-        (By::Run, _, Some(role)) => role.clone(),
-        (by, _, Some(role)) => format!("{} for the {role}", by.as_str()),
-        (by, _, None) => by.as_str().to_owned(),
-    };
+    let mut who = entry.who.words(name);
     who.extend(run.iter().map(|run| format!(" in run {run}")));
     who.extend(turn.iter().map(|turn| format!(", turn {turn}")));
     who.extend(count.iter().map(|(n, most)| format!(" {n}/{most}")));

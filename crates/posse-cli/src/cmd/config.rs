@@ -54,8 +54,7 @@ fn show(ui: &Ui) -> Result<Exit, Error> {
     let listed = Providers::new(paths.providers()).list(&Disk::of_this_thread());
     let providers: Vec<&str> = listed.iter().map(|listed| listed.id.as_str()).collect();
     let user = config_files::user(&paths, Some(&providers))?;
-    let environment = ConfigLayer::environment(&config::variable, Some(&providers), |key| key.user);
-    let environment = environment.map_err(|error| Error::usage(config::report(&error)))?;
+    let environment = ConfigLayer::environment(&config::variable, Some(&providers), |key| key.user)?;
     let mut settings = resolve(&[&user, &environment], |key| key.user);
     // What counts in a project also depends on the project's own file: `posse plan config` shows that.
     settings.retain(|setting| !setting.key.starts_with("plans.") || setting.origin != ValueOrigin::Default);

@@ -292,7 +292,7 @@ impl Args {
         let name = self.config.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
         let file = text.as_deref().map(|text| (name.as_str(), text));
         let resolved = ResolvedRun::new(file, &config::variable, &user, &known);
-        let resolved = resolved.map_err(|error| Error::failed(config::report(&error)))?;
+        let resolved = resolved.map_err(|error| Error::failed(error.report()))?;
         for (role, choice) in &resolved.config.agents {
             self.find_profile(*role, choice)?;
         }

@@ -31,7 +31,7 @@ Examples:
 pub(crate) struct Args {
     /// Also answer HTTP here, like 127.0.0.1:9889; `off` ends that
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
-    listen: Option<Address>,
+    listen: Option<ListenAddress>,
     /// Let every program on this machine in, without a token
     #[arg(long, requires = "listen")]
     no_auth: bool,
@@ -43,16 +43,13 @@ pub(crate) struct Args {
     foreground: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Address {
-    Off,
-    At(SocketAddr),
-}
+/// Where to listen; `None`: nowhere.
+type ListenAddress = Option<SocketAddr>;
 
-fn address(text: &str) -> Result<Address, BadArgument> {
+fn address(text: &str) -> Result<ListenAddress, BadArgument> {
     match text {
-        "off" => Ok(Address::Off),
-        _ => text.parse().map(Address::At).map_err(|_| BadArgument::Address),
+        "off" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| BadArgument::Address),
     }
 }
 
@@ -93,19 +90,15 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<Exit, Error> {
             }
             text
         });
-        if let (Some(Address::At(address)), true) = (args.listen, args.no_auth) {
+        if let (Some(Some(address)), true) = (args.listen, args.no_auth) {
             ui.warn(&format!("WARNING: no authentication. Every program and every user on this machine may start and steer terminals through {address}."));
         }
         Ok(Exit::Ok)
     })
 }
 
-async fn listen(address: Address, auth: bool) -> Result<Listening, Error> {
+async fn listen(address: ListenAddress, auth: bool) -> Result<Listening, Error> {
     let mut client = Client::connect().await?;
-    let address = match address {
-        Address::Off => None,
-        Address::At(address) => Some(address),
-    };
     let body = Listen {
         address,
         auth,

@@ -213,25 +213,19 @@ impl Tmux {
 
     async fn open(&self, terminal: &Terminal) -> Result<Pane, Error> {
         let name = terminal.name.as_str();
-        let window = |more: &[&str]| {
-            let mut words: Vec<OsString> = ["new-window", "-d"].iter().chain(more).map(Into::into).collect();
-            words.extend(["-P", "-F", FORMAT, "-n", name].map(Into::into));
-            words
-        };
         let target = format!("={SESSION}:");
-        let beside = ["-t", target.as_str()];
-        let has_session = ["has-session", "-t", target.as_str()].map(OsString::from);
+        let beside = ["new-window", "-d", "-t", &target];
+        let has_session = ["has-session", "-t", &target].map(OsString::from);
         let mut output = if self.inside {
-            self.start(window(&[]), terminal).await?
+            self.start(&beside[..2], terminal).await?
         } else if run_tmux(&has_session).await?.status.success() {
-            self.start(window(&beside), terminal).await?
+            self.start(&beside, terminal).await?
         } else {
-            let session = ["new-session", "-d", "-s", SESSION, "-P", "-F", FORMAT, "-n", name];
-            self.start(session.map(Into::into).to_vec(), terminal).await?
+            self.start(&["new-session", "-d", "-s", SESSION], terminal).await?
         };
         // Another posse was faster to create the session.
         if !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("duplicate session") {
-            output = self.start(window(&beside), terminal).await?;
+            output = self.start(&beside, terminal).await?;
         }
         let opened = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
         let Some(pane) = opened.as_deref().and_then(Pane::parse) else {
@@ -244,10 +238,11 @@ impl Tmux {
         Ok(pane)
     }
 
-    /// Runs a command of tmux that starts `posse attach`. A window has the environment of the tmux server, so what decides
-    /// where posse's files are is passed on.
-    async fn start(&self, mut words: Vec<OsString>, terminal: &Terminal) -> Result<Output, Error> {
-        words.push("env".into());
+    /// Runs a command of tmux that opens a window, with `posse attach` in it. A window has the environment of the tmux server,
+    /// so what decides where posse's files are is passed on.
+    async fn start(&self, opening: &[&str], terminal: &Terminal) -> Result<Output, Error> {
+        let shown = ["-P", "-F", FORMAT, "-n", terminal.name.as_str(), "env"];
+        let mut words: Vec<OsString> = opening.iter().chain(&shown).map(Into::into).collect();
         for name in PLACES.iter().filter(|name| std::env::var_os(name).is_none()) {
             words.extend(["-u", name].map(Into::into));
         }

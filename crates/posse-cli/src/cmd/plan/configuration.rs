@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use posse_agents::headless::Sandbox;
 use posse_api::ConfigFile;
 use posse_core::audit::Hash;
-use posse_core::config::{ConfigError, ConfigLayer, project_template};
+use posse_core::config::{ConfigLayer, project_template};
 use posse_core::plan::config::{FILE, PlanConfig, ResolvedPlans};
 use posse_term::config_files::{PlanLayers, ProjectFile};
 use serde_json::json;
@@ -42,7 +42,7 @@ impl Loaded {
 
     /// Puts the directory of `--state` over the files.
     pub(crate) fn set_state(&mut self, directory: &str) -> Result<(), Error> {
-        let flags = ConfigLayer::flags(&[("plans.state_dir", directory)]).map_err(usage)?;
+        let flags = ConfigLayer::flags(&[("plans.state_dir", directory)])?;
         self.resolved = self.layers.resolve(&[flags]);
         Ok(())
     }
@@ -50,10 +50,10 @@ impl Loaded {
     /// The configuration with the environment and `--no-sandbox` above the files.
     fn effective(&self, no_sandbox: bool, ui: &Ui) -> Result<ResolvedPlans, Error> {
         let plans = |key: &posse_core::config::ConfigKey| key.plan_name().is_some();
-        let environment = ConfigLayer::environment(&config::variable, None, plans).map_err(usage)?;
+        let environment = ConfigLayer::environment(&config::variable, None, plans)?;
         environment.warnings.iter().for_each(|warning| ui.warn(&format!("warning: {warning}")));
         let given: &[(&str, &str)] = if no_sandbox { &[("plans.sandbox.enabled", "false")] } else { &[] };
-        Ok(self.layers.resolve(&[environment, ConfigLayer::flags(given).map_err(usage)?]))
+        Ok(self.layers.resolve(&[environment, ConfigLayer::flags(given)?]))
     }
 
     /// Decides whether sessions are confined.
@@ -61,11 +61,6 @@ impl Loaded {
         let enabled = self.effective(no_sandbox, ui)?.config.sandbox.enabled;
         Ok(if enabled { Sandbox::On } else { Sandbox::Off })
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
-fn usage(error: ConfigError) -> Error {
-    Error::usage(config::report(&error))
 }
 
 /// Reads the configuration of this project.

@@ -97,7 +97,7 @@ pub(super) struct LiveStage {
     id: TerminalId,
     /// The project of the agent.
     directory: PathBuf,
-    statuses: Vec<StatusView>,
+    now: StatusView,
     /// The expectation that is checked now.
     expected: &'static str,
 }
@@ -128,7 +128,7 @@ impl LiveStage {
             server: Arc::new(server),
             id: started.id,
             directory: home.directory.clone(),
-            statuses: vec![started.status],
+            now: started.status,
             expected: "",
         })
     }
@@ -150,7 +150,7 @@ impl LiveStage {
         let difference = LiveDifference {
             expected: self.expected,
             seen,
-            status: self.statuses.last().map(said),
+            status: Some(said(&self.now)),
             rule: explained.map(|view| view.explanation.reading.rule),
             screen,
         };
@@ -227,7 +227,7 @@ impl LiveStage {
         match settled {
             Some(now) if now.status == StatusKind::Idle => Ok(()),
             Some(StatusView { dialog: Some(dialog), .. }) => differs(format!("it asks at the start: {}", dialog.title)),
-            _ => differs(format!("{} after {} s", self.now(), START.as_secs())),
+            _ => differs(format!("{} after {} s", said(&self.now), START.as_secs())),
         }
     }
 
@@ -250,14 +250,15 @@ impl LiveStage {
             Some(now) if now.waiting_kind == Some(WaitingKind::Permission) => Ok(()),
             Some(now) => differs(format!("{}, taken for another kind of question", said(&now))),
             None if self.server.log().turns().count() > 1 => differs("it did not ask, and the command ran"),
-            None => differs(format!("{} {} s after the model asked for a command", self.now(), CONTINUE.as_secs())),
+            None => {
+                differs(format!("{} {} s after the model asked for a command", said(&self.now), CONTINUE.as_secs()))
+            }
         }
     }
 
     /// Answers the open question: `approve` or `deny`.
     async fn answer(&mut self, verb: &str) -> StepResult {
-        let dialog = self.statuses.last().and_then(|now| now.dialog.as_ref());
-        if dialog.is_none_or(|dialog| dialog.options.is_empty()) {
+        if self.now.dialog.as_ref().is_none_or(|dialog| dialog.options.is_empty()) {
             return differs("posse cannot read this agent's options, so it answers none of its questions");
         }
         let question: Question = self.client.get(&self.path("/question")).await?;
@@ -284,15 +285,10 @@ impl LiveStage {
         self.directory.join(MADE).exists()
     }
 
-    /// The last status, in words.
-    fn now(&self) -> String {
-        self.statuses.last().map(said).unwrap_or_default()
-    }
-
     async fn becomes(&mut self, time: Duration, wanted: &[StatusKind]) -> StepResult {
         match self.status_within(time, |now| wanted.contains(&now.status)).await? {
             Some(_) => Ok(()),
-            None => differs(format!("{} after {} s", self.now(), time.as_secs())),
+            None => differs(format!("{} after {} s", said(&self.now), time.as_secs())),
         }
     }
 
@@ -304,15 +300,15 @@ impl LiveStage {
     ) -> Result<Option<StatusView>, Error> {
         let end = Instant::now() + time;
         loop {
-            if let Some(now) = self.statuses.last().filter(|now| fits(now)) {
-                return Ok(Some(now.clone()));
+            if fits(&self.now) {
+                return Ok(Some(self.now.clone()));
             }
             let Ok(event) = timeout_at(end, self.events.next()).await else { return Ok(None) };
             let event = event.ok_or_else(lost)?;
             if let (Some(id), EventBody::StatusChanged(status)) = (event.terminal, event.body)
                 && id == self.id
             {
-                self.statuses.push(status);
+                self.now = status;
             }
         }
     }
