@@ -13,7 +13,6 @@ pub(crate) fn load() -> Result<ConfigLayer, Error> {
     Ok(config_files::user(&client::paths()?, None)?)
 }
 
-/// A variable of this process.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

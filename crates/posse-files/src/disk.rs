@@ -66,7 +66,6 @@ operations! {
     remove_dir(path: &Path) -> io::Result<()> = fs_err::remove_dir;
     remove_dir_all(path: &Path) -> io::Result<()> = fs_err::remove_dir_all;
     rename(from: &Path, to: &Path) -> io::Result<()> = fs_err::rename;
-    hard_link(from: &Path, to: &Path) -> io::Result<()> = fs_err::hard_link;
     symlink(target: &Path, link: &Path) -> io::Result<()> = fs_err::os::unix::fs::symlink;
     copy(from: &Path, to: &Path) -> io::Result<u64> = fs_err::copy;
     plan_layers(paths: &Paths, project: &Path) -> Result<PlanLayers, ConfigFileError> = PlanLayers::load;

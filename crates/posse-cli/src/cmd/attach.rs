@@ -94,7 +94,6 @@ type Socket = WebSocketStream<UnixStream>;
 /// Said after the window is closed, to a user whose keys did nothing.
 const REFUSED_INSIDE: &str = "keys were refused: processes in posse's terminals may not type to agents; attach from a shell outside, or set `answers_from_terminals = true` under `[permissions]` in your config.toml";
 
-/// The reason why an attachment ended.
 enum AttachEnd {
     Detached,
     Exited(ProgramExit),

@@ -80,7 +80,6 @@ impl Where {
         Self { directory: project.to_owned(), backlog_dir: None }
     }
 
-    /// Reads the configuration of the project.
     fn config(&self) -> Result<PlanConfig, Error> {
         Ok(super::plan::configuration::load(&self.project()?)?.resolved.config)
     }
@@ -93,7 +92,6 @@ impl Where {
         Ok(self.config()?.backlog)
     }
 
-    /// Looks at the files of the backlog.
     fn scan(&self) -> Result<Scan, Error> {
         Ok(scan(&Disk::of_this_thread(), &self.project()?, &self.shelves()?))
     }
@@ -106,13 +104,11 @@ pub(super) fn slug(typed: &str) -> Result<Slug, Error> {
     name.parse().map_err(|error| Error::usage(format!("{typed:?} is no item: {error}")))
 }
 
-/// The error for an item that is not in the backlog.
 fn no_item(slug: &Slug) -> Error {
     Error::failed(format!("there is no item {slug} in the backlog"))
         .with_hint("`posse auto items` shows those there are")
 }
 
-/// Makes sure that an item is in the backlog.
 pub(super) fn require_item(item: &str, project: &Path) -> Result<(), Error> {
     let slug = slug(item)?;
     Where::of(project).scan()?.find(&slug).map(drop).ok_or_else(|| no_item(&slug))

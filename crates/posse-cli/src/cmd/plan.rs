@@ -124,7 +124,6 @@ async fn running_plan(file: &Path) -> Result<Option<PlanView>, Error> {
     Ok(newest_run(&mut client, file).await?.filter(|run| run.is_active()))
 }
 
-/// Returns the run of a plan that began last.
 async fn newest_run(client: &mut Client, file: &Path) -> Result<Option<PlanView>, Error> {
     let newest = runs_of(client, file, "&kind=plan").await?.into_iter().next();
     Ok(newest.and_then(|run| if let RunView::Plan(plan) = run { Some(plan) } else { None }))
@@ -317,7 +316,6 @@ impl KnownPlan {
         format!("{}\n{}{standing}\n{run}", ui.paint(&plain(&plan.name), Colour::Bold), rows::lines(&jobs, ui))
     }
 
-    /// Returns the reason why a task does not start.
     fn blocked(&self, task: &TaskId) -> Option<&Why> {
         self.selection.blocked.iter().find(|(id, _)| id == task).map(|(_, why)| why)
     }

@@ -123,7 +123,6 @@ pub(crate) struct Tmux {
     resize: bool,
 }
 
-/// The windows that show terminals.
 #[derive(Debug, Serialize)]
 pub(crate) struct ShownTerminals {
     windows: Vec<ShownWindow>,
@@ -131,7 +130,6 @@ pub(crate) struct ShownTerminals {
     attach: Option<String>,
 }
 
-/// A window that shows a terminal.
 #[derive(Debug, Serialize)]
 struct ShownWindow {
     terminal: TerminalId,

@@ -32,7 +32,6 @@ pub enum ValueKind {
     },
     /// A whole number; a negative one counts as 0.
     Clamped,
-    /// One of a few names.
     OneOf(&'static [&'static str]),
     /// The id of an agent.
     Provider,
@@ -56,7 +55,6 @@ pub enum ValueKind {
     },
     /// A table: agent, permission profile.
     ProfileOfAgent,
-    /// A table of permission profiles.
     Profiles,
 }
 

@@ -35,7 +35,6 @@ pub enum ConfigFormat {
     Json,
 }
 
-/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueOrigin {
@@ -163,7 +162,6 @@ impl ConfigLayer {
         Ok(())
     }
 
-    /// Removes a value and returns it.
     pub fn take(&mut self, path: &str) -> Option<(Json, ValueOrigin)> {
         self.values.remove(path)
     }

@@ -12,7 +12,6 @@ use tokio::net::unix::pipe;
 
 use super::keys::DetachKey;
 
-/// Input from the keyboard.
 pub(super) struct KeyboardInput {
     /// The bytes for the program: those before the detach key.
     pub(super) keys: Vec<u8>,

@@ -20,7 +20,6 @@ pub(super) struct Ending {
     run: LoopView,
     /// The daemon that was killed, and the one that came after it.
     daemon: Killed,
-    /// The permissions that were accepted.
     accepted: Vec<Accepted>,
     /// Prompts that arrived, by the agents' own account.
     prompts: usize,

@@ -19,11 +19,9 @@ pub(super) struct FoundAgent {
     pub(super) id: String,
     /// `None` if it cannot be used.
     pub(super) manifest: Option<Manifest>,
-    /// The path of its program.
     pub(super) program: Option<PathBuf>,
     /// The output of `--version`; `None` if it fails.
     pub(super) said: Option<String>,
-    /// A sign of an account.
     pub(super) sign: Option<Sign>,
 }
 

@@ -30,7 +30,6 @@ pub(super) struct ReportLine {
     pub(super) what: String,
     pub(super) verdict: ReportVerdict,
     pub(super) says: String,
-    /// The recommended action.
     pub(super) advice: Option<String>,
 }
 

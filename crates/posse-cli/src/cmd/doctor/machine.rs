@@ -27,7 +27,6 @@ const FEW_OPEN_FILES: u64 = 128;
 const ROOM: u64 = 1 << 30;
 const ALMOST_NOTHING: u64 = 32 << 20;
 
-/// The output of `git --version`.
 pub(super) async fn git_version(environment: &BTreeMap<String, String>) -> Option<String> {
     let program = versions::locate(&Disk::of_this_thread(), "git", environment.get("PATH")?)?;
     versions::ask(&program, environment).await

@@ -63,7 +63,6 @@ impl Loaded {
     }
 }
 
-/// Reads the configuration of this project.
 pub(crate) fn load(project: &Path) -> Result<Loaded, Error> {
     let layers = PlanLayers::load(&client::paths()?, project)?;
     let file = layers.file.as_ref().map(config_file).transpose()?;

@@ -29,7 +29,6 @@ const CLOCK: Duration = Duration::from_secs(1);
 /// The meaning of a signal. A closed window never stops a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cmd) enum OnSignal {
-    /// The follower leaves.
     Leave,
     /// The run stops; a second signal leaves at once, and the daemon stops the run.
     Stop,

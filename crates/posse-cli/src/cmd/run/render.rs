@@ -18,7 +18,6 @@ use crate::ui::{Colour, Ui, clock, plain, took};
 /// The maximum number of values of a flag that are shown.
 const VALUES: usize = 8;
 
-/// A text and its colour.
 type ColouredText = (String, Option<Colour>);
 
 /// Renders what is new in a run.

@@ -67,7 +67,6 @@ impl RunDetails {
     }
 }
 
-/// Returns the jobs of a run.
 pub(super) fn jobs(run: &RunView, details: &RunDetails, now: Timestamp) -> Vec<Job> {
     match run {
         RunView::Loop(view) => Role::ALL.map(|role| of_role(role, view, &details.terminals)).into(),
@@ -188,7 +187,6 @@ pub(in crate::cmd) struct Job {
     pub(in crate::cmd) facts: Vec<(String, Option<Colour>)>,
 }
 
-/// Returns the tasks of a plan.
 pub(in crate::cmd) fn tasks(tasks: &[TaskView], sessions: &[SessionView], now: Timestamp) -> Vec<Job> {
     tasks.iter().map(|task| of_task(task, sessions.iter().find(|session| session.task == task.id), now)).collect()
 }
@@ -366,7 +364,6 @@ pub(in crate::cmd) fn holds(run: &RunSummary, paused_until: Option<Timestamp>) -
     hold.into_iter().chain(paused_until.map(paused))
 }
 
-/// The sign of an item, and its colour.
 pub(in crate::cmd) fn item_mark(item: &ItemView) -> (&'static str, Option<Colour>) {
     match item.standing {
         Standing::Ended if is_given_up(item) => ("✗", Some(Colour::Red)),
@@ -379,7 +376,6 @@ pub(in crate::cmd) fn item_mark(item: &ItemView) -> (&'static str, Option<Colour
     }
 }
 
-/// Returns whether an item was given up.
 pub(super) fn is_given_up(item: &ItemView) -> bool {
     let outcome = item.reason.parse::<ItemOutcome>().ok();
     item.standing == Standing::Ended && outcome.is_some_and(|outcome| !outcome.is_success())

@@ -80,7 +80,6 @@ pub(super) struct TailItem {
 #[serde(untagged)]
 pub(super) enum TailNews {
     Entry(Box<JournalView>),
-    /// An event of a session.
     Said {
         session: String,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,6 @@ words! {
 }
 
 impl LiveConversation {
-    /// The scenario of the model.
     pub(super) fn script(self) -> &'static str {
         match self {
             Self::Answer => {
