@@ -1,9 +1,9 @@
 //! Delivers messages to an agent and answers its questions, without a key that is not backed by a look at the screen.
 //!
-//! Two machines of one shape, `Prompt` and `Answer`: `handle(event, now)` returns effects, `deadline()` says when to
-//! send `Event::Time`. Each look at the screen arrives as an event. The machines type only in answer to a look, never
-//! to a timer. They report what they cannot prove. The caller decides whether something is sent or accepted, and
-//! records it.
+//! Two machines of one shape, `Prompt` and `Answer`: `handle(event, now)` returns effects, `deadline()` returns the
+//! time to send `Event::Time`. Each look at the screen arrives as an event. The machines type only in answer to a look,
+//! never to a timer. They report actions whose effect they cannot prove. The caller decides whether something is sent
+//! or accepted, and records it.
 //!
 //! The danger is Enter: on a dialog it accepts the option under the cursor. Between the look and the moment the program
 //! takes the key lies a gap that no terminal can close. The following facts keep the gap harmless. They were measured
@@ -13,8 +13,8 @@
 //!   This is safe if the age of the look plus the transit of the key is shorter, stalls of the program included.
 //! - Codex announces a question about a second before it draws it; after the announcement nothing is typed. It is
 //!   assumed that each of several questions in a row is announced.
-//! - No other writer types meanwhile (assumed): the pump gives a terminal to one writer at a time, and attached people
-//!   type through the same pump.
+//! - No other writer types at the same time (assumed): the pump gives a terminal to one writer at a time, and attached
+//!   people type through the same pump.
 //! - A working agent opens dialogs at any moment. It gets no prompt.
 //! - A missing reaction is no reason to repeat a key: the program may be stalled with the key still unread. First a
 //!   harmless key must show that everything before it was read (`Prompt` types a character and erases it, `Answer`
@@ -66,7 +66,6 @@ pub struct Seen<'a> {
     pub about_to_ask: bool,
     /// The last prompt of the user in the conversation, as shown (`Detector::last_prompt`).
     pub echo: Option<&'a str>,
-    /// The row of the terminal's cursor.
     pub cursor_row: Option<&'a str>,
     /// The draft is in a row of text that is an input field only because the cursor is in it.
     pub plain: bool,

@@ -26,9 +26,7 @@ use crate::status::{StatusKind, WaitingKind};
 pub struct Look<'a> {
     /// Text rows from the top; blank rows at the end do not matter.
     pub rows: &'a [String],
-    /// The window title, if known.
     pub title: Option<&'a str>,
-    /// The foreground command of the terminal, if known.
     pub foreground: Option<&'a str>,
     /// The colours of the rows, if known. In some menus only the colours show which option is selected.
     pub colours: Option<&'a dyn Painted>,

@@ -84,7 +84,6 @@ impl FromStr for Size {
     }
 }
 
-/// The colour of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Colour {
     /// The terminal's default colour.

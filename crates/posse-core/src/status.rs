@@ -1,8 +1,8 @@
 //! Decides the status of a terminal, with a reason.
 //!
-//! `Life` processes the events of one terminal: readings of its screen (`detect`), claims of the agent (`signal`), our
-//! own actions, and the end of the process. In order of credibility: the end of the process, the agent's claims, its
-//! title and progress, the screen, silence.
+//! `Life` processes the events of one terminal: readings of its screen (`detect`), claims of the agent (`signal`),
+//! actions of posse, and the end of the process. In order of credibility: the end of the process, the agent's claims,
+//! its title and progress, the screen, silence.
 //!
 //! A claim is an edge, not a level: it holds until the screen shows something else. Agents do not report everything
 //! (there is no report when a question is answered or a person presses Esc), and reports can be lost, late or
@@ -93,7 +93,7 @@ impl Status {
     }
 }
 
-/// The result of a program.
+/// The exit status of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {

@@ -1,7 +1,7 @@
-//! The owner of everything that is shared: which terminals exist, what is known of them, and who is notified.
+//! The owner of all shared state: the existing terminals, their known facts, and the subscribers.
 //!
-//! [`HubMachine`] decides: it takes one [`HubEvent`] after the other and returns effects. [`Hub`] carries them out and never
-//! waits: results of the database, the keeper and the disk come back as events.
+//! [`HubMachine`] decides: it takes one [`HubEvent`] after the other and returns effects. [`Hub`] carries them out and
+//! never waits: results of the database, the keeper and the disk come back as events.
 
 mod machine;
 mod messages;
@@ -187,8 +187,7 @@ impl Hub {
         let request = hang_up.map_or(KeeperRequest::List, |id| KeeperRequest::HangUp { id });
         let taken = link.confirm(request);
         crate::spawn(async move {
-            // A connection that is lost meanwhile is not silence: the daemon reconnects. A hang-up did not happen,
-            // though.
+            // A lost connection is not silence: the daemon reconnects. A hang-up did not happen, though.
             let taken = taken.await.unwrap_or(hang_up.is_none());
             let _ = reply.send(if taken { Ok(()) } else { Err(KeeperSilent(client::silence(keeper))) });
         });

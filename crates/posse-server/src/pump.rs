@@ -523,7 +523,7 @@ impl Pump {
         }
     }
 
-    /// Tells the hub of a change, with the output offset it comes from.
+    /// Reports a change to the hub, with the output offset of its cause.
     fn tell_hub(&self, report: PumpReport) {
         let _ = self.hub.send(HubEvent::Pump(self.id, Some(self.emulator.offset()), report));
     }

@@ -27,8 +27,7 @@ fn read(path: &Path) -> Result<Option<String>, ConfigFileError> {
     }
 }
 
-/// Reads the user's config.toml, or returns an empty layer. `providers` are the known agents, if they are to be
-/// checked.
+/// Reads the user's config.toml, or returns an empty layer. With `providers`, the names of agents are checked.
 pub fn user(paths: &Paths, providers: Option<&[&str]>) -> Result<ConfigLayer, ConfigFileError> {
     let path = paths.config_file();
     let Some(text) = read(&path)? else { return Ok(ConfigLayer::empty(LayerSource::User)) };

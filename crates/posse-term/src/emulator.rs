@@ -217,7 +217,7 @@ impl Emulator {
         self.size
     }
 
-    /// The number of output bytes processed since the terminal started.
+    /// Returns the number of output bytes processed since the terminal started.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -256,20 +256,20 @@ impl Emulator {
         &self.title
     }
 
-    /// The lines that scrolled off the top of the main screen, oldest first. A line that was wrapped at the margin is one
-    /// line here; the last line may continue on the screen.
+    /// Returns the lines that scrolled off the top of the main screen, oldest first. A line that was wrapped at the
+    /// margin is one line here; the last line may continue on the screen.
     pub fn history(&self) -> impl Iterator<Item = &str> {
         self.terminal.callbacks().history.lines()
     }
 
-    /// The row of the cursor, counting the rows that scrolled off. `text_below` takes it to find later output. A checkpoint
-    /// does not keep the count.
+    /// Returns the row of the cursor, including rows that scrolled off, for `text_below`. A checkpoint does not keep
+    /// the count.
     pub fn cursor_line(&self) -> u64 {
         self.terminal.callbacks().history.rows + u64::from(self.cursor().0)
     }
 
-    /// The text in the rows below a `cursor_line` of the main screen: rows that scrolled off since, then the screen. Wrapped
-    /// rows are counted by the current width.
+    /// Returns the text in the rows below a `cursor_line` of the main screen: rows that scrolled off since, then the
+    /// screen. Wrapped rows are counted by the current width.
     pub fn text_below(&self, line: u64) -> String {
         let scrolled = self.terminal.callbacks().history.rows;
         let screen = self.screen();
@@ -298,12 +298,12 @@ impl Emulator {
         format!("{MOUSE_OFF}\x1b[0 q{set}\x1b[={}u\x1b[>4;{}m", self.keyboard_flags(), self.modes.other_keys)
     }
 
-    /// The flags of the kitty keyboard protocol; 0 is the old encoding.
+    /// Returns the flags of the kitty keyboard protocol; 0 is the old encoding.
     fn keyboard_flags(&self) -> u8 {
         self.keyboard.flags(self.terminal.screen().alternate_screen())
     }
 
-    /// Row and column of the cursor on the screen. vt100 counts a cursor that waits at the margin one column further.
+    /// Returns row and column of the cursor. vt100 counts a cursor that waits at the margin one column further.
     fn cursor(&self) -> (u16, u16) {
         let (row, column) = self.terminal.screen().cursor_position();
         (row, column.min(self.size.cols() - 1))
@@ -319,7 +319,6 @@ fn terminal_of(size: Size, ears: EmulatorCallbacks) -> vt100::Parser<EmulatorCal
     vt100::Parser::new_with_callbacks(nonzero(size.rows()), nonzero(size.cols()), 0, ears)
 }
 
-/// A [`Size`] has no zero in it.
 fn nonzero(n: u16) -> NonZeroU16 {
     NonZeroU16::new(n).unwrap_or(NonZeroU16::MIN)
 }

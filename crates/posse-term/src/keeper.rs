@@ -302,7 +302,7 @@ fn unknown(id: TerminalId) -> KeeperEvent {
     KeeperEvent::Problem { message: format!("there is no terminal {id}") }
 }
 
-/// The keeper's standard error is its log file.
+/// Writes to standard error, which is the keeper's log file.
 fn log(message: &str) {
     let _ = writeln!(io::stderr(), "keeper[{}]: {message}", std::process::id());
 }

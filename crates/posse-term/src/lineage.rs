@@ -26,7 +26,7 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// `None` for a process that is gone, or dead and not reaped yet.
+    /// Reads a living process. `None` if it is gone, or dead and not reaped yet.
     pub fn read(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub struct Holder {
     pub pid: u32,
     pub started: jiff::Timestamp,
-    /// The purpose of the lock, if the file name does not say it.
+    /// The purpose of the lock, if the file name does not show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
 }

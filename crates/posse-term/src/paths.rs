@@ -101,7 +101,7 @@ impl Paths {
         vec![look(self.home.clone()), look(self.common_runtime().to_owned()), look(self.runtime.clone())]
     }
 
-    /// The directory for the sockets of all homes of this user.
+    /// Returns the directory for the sockets of all homes of this user.
     fn common_runtime(&self) -> &Path {
         self.runtime.parent().unwrap_or(&self.runtime)
     }
@@ -147,7 +147,7 @@ impl Paths {
         self.home.join("token")
     }
 
-    /// The user's own manifests, and overrides of the built-in ones.
+    /// Returns the directory of the user's own manifests, and overrides of the built-in ones.
     pub fn providers(&self) -> PathBuf {
         self.config.join("providers")
     }
@@ -176,12 +176,12 @@ impl Paths {
         self.home.join("recordings")
     }
 
-    /// The files of plan runs: prompts, session output, work trees.
+    /// Returns the directory of plan runs: prompts, session output, work trees.
     pub fn plans(&self) -> PathBuf {
         self.home.join("plans")
     }
 
-    /// The guarded git directories of repositories that runs have worked in.
+    /// Returns the directory of guarded git directories for repositories that runs have worked in.
     pub fn repositories(&self) -> PathBuf {
         self.home.join("repositories")
     }
@@ -190,12 +190,12 @@ impl Paths {
         self.home.join("auto")
     }
 
-    /// The hook files of one provider, which make its agents report to posse.
+    /// Returns the hook files of one provider, which make its agents report to posse.
     pub fn hook_files(&self, provider: &str) -> PathBuf {
         self.home.join("hooks").join(provider)
     }
 
-    /// The event files that running agents write.
+    /// Returns the directory of event files that running agents write.
     pub fn events(&self) -> PathBuf {
         self.home.join("events")
     }
@@ -222,8 +222,8 @@ fn noted_runtime(home: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(noted)).filter(|noted| noted.is_absolute())
 }
 
-/// The first directory for sockets that no other user has taken, or the usual one, which is then refused. `noted` is
-/// the one recorded in the home, `session` is `XDG_RUNTIME_DIR`.
+/// Returns the first directory for sockets that no other user has taken, or else the usual one, which is then refused.
+/// `noted` is the one recorded in the home, `session` is `XDG_RUNTIME_DIR`.
 fn common_runtime(temporary: &Path, user: u32, noted: Option<PathBuf>, session: Option<PathBuf>) -> PathBuf {
     let found = |path: &Path| fs::symlink_metadata(path).ok();
     let is_ours = |path: &Path| {
@@ -254,7 +254,8 @@ fn private_directory(path: &Path) -> Result<(), PathsError> {
     require_private(path, &fs::symlink_metadata(path).map_err(io)?)
 }
 
-/// `found` must describe the path itself, not the target of a link: in a shared directory anyone may create links.
+/// Checks that a directory is private. `found` must describe the path itself, because anyone may create links in
+/// `/tmp`.
 fn require_private(path: &Path, found: &fs::Metadata) -> Result<(), PathsError> {
     if !found.is_dir() {
         return Err(PathsError::NotADirectory(path.to_owned()));
@@ -311,7 +312,7 @@ mod tests {
         private_directory(&usual).unwrap();
         assert_eq!(find(user, None, Some(&session)), usual, "it is ours");
 
-        // Another user sees our directories as those of another user.
+        // Another user sees these directories as those of another user.
         let other = user + 1;
         let name = |n| at(&format!("posse-{other}{n}"));
         private_directory(&name("")).unwrap();

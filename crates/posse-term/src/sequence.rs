@@ -333,8 +333,7 @@ impl Scanner {
     }
 }
 
-/// Returns text without unfinished characters at its end. vte would wait for their rest, and loses the bytes after
-/// them.
+/// Returns text without unfinished characters at its end, because vte loses the bytes after them.
 fn whole_characters(mut text: &[u8]) -> &[u8] {
     loop {
         match cut_character(text) {

@@ -61,7 +61,7 @@ pub struct TerminalSummary {
     pub label: Vec<u8>,
 }
 
-/// The reason for refusing input. Nothing of it reached the program.
+/// The reason for refusing input, of which no part reached the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InputRefusal {
     /// There is no such terminal, or its program has ended.
@@ -85,7 +85,7 @@ pub enum SpawnRefusal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeeperRequest {
-    /// The first message. `daemon` asks the keeper to restart this peer when it goes away.
+    /// The first message. `daemon` asks the keeper to restart this peer when it disconnects.
     Hello {
         daemon: bool,
     },

@@ -18,7 +18,6 @@ pub enum Wish {
     Option(usize),
 }
 
-/// A decision about one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The question's name, as `question` returns it.

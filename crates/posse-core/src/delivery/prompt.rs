@@ -52,7 +52,6 @@ enum PromptStep {
     Pausing {
         since: Mono,
     },
-    /// The submit key was pressed.
     Submitted,
     /// The submit key had no visible effect; a character was typed after it.
     Probing,

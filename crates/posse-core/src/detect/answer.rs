@@ -4,7 +4,7 @@ use super::compile::Detector;
 use super::rules::AnswerRule;
 
 impl Detector {
-    /// Returns the last answer, by the first rule with a match. `lines` are without escapes: history first, then the
+    /// Returns the last answer, by the first matching rule. `lines` are without escapes: history first, then the
     /// screen.
     pub fn last_answer(&self, lines: &[String]) -> Option<String> {
         let lines = self.without_scrollbar(lines);

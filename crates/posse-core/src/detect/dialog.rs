@@ -22,7 +22,6 @@ const AWRY: usize = 2;
 /// The maximum number of rows of one option and its description.
 const OPTION_ROWS: usize = 8;
 
-/// The options of a menu and their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Menu {
     pub rows: Range<usize>,

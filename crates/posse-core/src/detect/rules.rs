@@ -40,8 +40,7 @@ pub struct Layout {
     pub frame_above: Option<Pattern>,
     /// The row that closes a framed input field. The rows between are the draft.
     pub frame_below: Option<Pattern>,
-    /// Allowed non-blank rows below an input field without a frame: the rest of the draft, and a footer as last
-    /// paragraph.
+    /// The allowed rows below an input field without a frame: the rest of the draft, and a footer as last paragraph.
     pub only_below: Option<Pattern>,
     /// A row in the footer that excludes an input field without a frame.
     pub not_below: Option<Pattern>,
@@ -107,7 +106,6 @@ pub struct DialogRules {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextQuestion {
-    /// The row with the question.
     pub row: Pattern,
     pub options: Vec<TextOption>,
 }
@@ -170,9 +168,7 @@ pub enum Gate {
     /// A menu with a cursor on one of its options.
     Menu,
     NoMenu,
-    /// The window title is unknown.
     NoTitle,
-    /// The screen is empty.
     Empty,
 }
 

@@ -105,7 +105,6 @@ struct ShownDialog {
     cut: bool,
 }
 
-/// A row of a numbered view.
 struct NumberedRow {
     sign: RowSign,
     /// Without the number, with the sign.
@@ -142,7 +141,7 @@ impl ShownDialog {
         if fit == Fit::No && self.is_difference() { self.replaced(text) } else { fit }
     }
 
-    /// Compares a replaced file, shown as a difference: each remaining or added row must be part of the new content, in
+    /// Compares a replaced file, shown as a difference: remaining and added rows must be parts of the new content, in
     /// order.
     fn replaced(&self, text: &str) -> Fit {
         let mut rest = text;

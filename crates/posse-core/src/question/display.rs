@@ -38,8 +38,7 @@ impl Dialog {
         }
     }
 
-    /// Returns all known facts: the whole command or change, then the model's words, marked as such, then the
-    /// objections.
+    /// Returns all known facts: the whole command or change, then the model's words, marked, then the objections.
     pub fn in_full(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some((tool, text)) = self.asked() {

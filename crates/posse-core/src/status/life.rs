@@ -21,7 +21,6 @@ enum Phase {
     /// The agent has not been ready for a prompt yet.
     Starting,
     Going,
-    /// The program has exited.
     Ended,
 }
 
@@ -201,7 +200,7 @@ impl Life {
         }
         self.at_it |= matches!(seen.says, Says::Working | Says::Busy | Says::Asking | Says::Failed);
         if seen.says == Says::Working {
-            // Our own action has had its effect.
+            // The action of posse has had its effect.
             self.word.take_if(|word| matches!(word.by, Speaker::Us(_)));
         }
         if seen.is_question() {
@@ -393,8 +392,8 @@ impl Life {
     }
 
     /// Returns whether the agent was first ready only a moment ago. Codex is ready, reports work and withdraws it, all
-    /// within 100 ms. A prompt sent at that moment must not be refused as busy, so the first report of work must stand
-    /// for a while.
+    /// within 100 ms. A prompt sent then must not be refused as busy, so the first report of work must stand for a
+    /// while.
     fn just_started(&self, at: Mono) -> bool {
         self.turns < Turns::Some && self.started.is_some_and(|started| at < started + weigh::STAND)
     }

@@ -31,7 +31,6 @@ pub(super) fn question(id: &str, kind: WaitingKind) -> Reading {
     Reading { waiting_kind: Some(kind), dialog: Some(dialog), ..reading("dialog", Some(WaitingUserAnswer), 0) }
 }
 
-/// Parses the name of a screen.
 fn screen(name: &str) -> Option<Reading> {
     let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
     let content = rest.parse().unwrap_or(0);
@@ -185,7 +184,7 @@ fn exited_terminal_ignores_later_events() {
 #[test]
 fn agent_is_starting_until_it_is_ready() {
     check("5 otherwise; 300 idle", "300 idle: rule idle");
-    check("300 quiet", "300 completed: rule quiet"); // an old conversation goes on
+    check("300 quiet", "300 completed: rule quiet"); // an old conversation continues
     // Every program starts with an empty screen.
     check("5 empty; 9000 idle", "9000 idle: rule idle");
     // Text that only looks like a prompt must stand.

@@ -35,8 +35,7 @@ pub(super) const ROW: Duration = Duration::from_millis(40);
 /// it runs its Stop hooks, at most 22 ms after it was plain.
 pub(super) const REST: Duration = Duration::from_millis(60);
 /// A claim that the screen does not confirm holds for this time. With one faulty source a wrong status must not stand
-/// for more than 2 s; this leaves half a second for the look. Codex announces a question about 0.92 s before drawing
-/// it.
+/// for more than 2 s; this leaves half a second for the look. Codex announces questions about 0.92 s before drawing.
 pub(super) const DOUBT: Duration = Duration::from_millis(1500);
 /// After an announced question nothing may be typed for this time. Codex took up to 2.15 s to draw it during typing.
 pub(super) const ASKING: Duration = Duration::from_millis(2500);
@@ -57,9 +56,9 @@ pub(super) fn is_vague(source: Source, claim: &Claim) -> bool {
         || (source == Source::Osc && *claim == Claim::Ready)
 }
 
-/// Returns whether a reported end needs confirmation by the screen or another source. All Stop hooks of an agent run in
-/// parallel with ours. A hook of the user may take long, or make the agent continue (Claude Code 2.1.310 and 2.1.325);
-/// only ours reports, and too early.
+/// Returns whether a reported end needs confirmation by the screen or another source. An agent runs all Stop hooks in
+/// parallel. A hook of the user may take long, or make the agent continue (Claude Code 2.1.310 and 2.1.325); only the
+/// hook of posse reports, and too early.
 pub(super) fn needs_second(source: Source) -> bool {
     source == Source::Hook
 }
@@ -75,7 +74,6 @@ pub(super) enum Says {
     Asking,
     Quiet,
     Failed,
-    /// The screen is empty.
     Empty,
 }
 
@@ -104,7 +102,7 @@ fn dialog_id(reading: &Reading) -> Option<&str> {
 pub(super) struct Seen {
     pub(super) reading: Reading,
     pub(super) says: Says,
-    /// The time since when the screen says this.
+    /// The time since when the screen is read like this.
     pub(super) since: Mono,
     /// True if the look before showed no state because of a menu or another view, or showed a command of the agent
     /// itself in the input field. Claude Code briefly shows work when a menu opens or closes.

@@ -205,7 +205,7 @@ impl HubMachine {
     fn pump_report(&mut self, id: TerminalId, offset: Option<u64>, report: PumpReport) {
         let about = |machine: &Self, body| LogEvent { offset, ..machine.event_of(id, body) };
         let Some(entry) = self.terminals.get_mut(&id) else {
-            // The terminal was deleted, so its last screen goes too.
+            // The terminal was deleted, so its last screen is removed too.
             if matches!(report, PumpReport::Ended { .. }) {
                 self.push(HubEffect::RemoveFiles(id));
             }

@@ -193,7 +193,7 @@ pub(crate) enum PumpCommand {
         reply: oneshot::Sender<Result<(), InputError>>,
     },
     Question(oneshot::Sender<Result<Question, InputError>>),
-    /// Answer the agent's question; if one is named, as `Asked` does, only that one. Returns the number of the audit
+    /// Answer the agent's question; if one is named, as in `Asked`, only that one. Returns the number of the audit
     /// entry.
     Answer {
         wish: Wish,

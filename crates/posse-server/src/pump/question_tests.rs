@@ -72,8 +72,7 @@ impl Scene {
         }
     }
 
-    /// Waits for an audit entry, and reports its number or failure. Returns whether the store retries until it
-    /// succeeds.
+    /// Waits for an audit entry, and reports its number or failure. Returns whether the store retries a failed write.
     async fn note(&mut self, seq: Option<i64>) -> bool {
         loop {
             let batch = tokio::time::timeout(PATIENCE, self.store.recv()).await.expect("nothing is to be written");

@@ -80,7 +80,7 @@ fn valid(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(|chunk| chunk.valid()).collect()
 }
 
-/// The output of a recording: each character with its time.
+/// Returns the output of a recording: each character with its time.
 fn output_of(text: &[u8]) -> Vec<(char, Duration)> {
     let outputs = read(text).into_iter().filter_map(|event| match event.what {
         CastEventKind::Output(bytes) => Some((event.at, String::from_utf8(bytes).unwrap())),

@@ -37,7 +37,7 @@ pub enum Untaken {
 }
 
 impl Untaken {
-    /// `None` for requests that have no effect by themselves; these are never given up.
+    /// Returns `None` for requests that have no effect by themselves; these are never given up.
     pub(super) fn of(request: &KeeperRequest) -> Option<Self> {
         Some(match request {
             KeeperRequest::Spawn { id, .. } => Self::Spawn { id: *id },

@@ -1,13 +1,14 @@
 //! A shortcut for floods: lines that scroll off the screen within one piece of output are not drawn.
 //!
-//! A program that prints a thousand lines at once shows only the last screenful of them. Drawing the others costs nearly
-//! all the time that a flood takes, and all that remains of a line is its text in the history. If the lines are plain
-//! (text, colours and line breaks), their text goes straight to the history:
+//! A program that prints a thousand lines at once shows only the last screenful of them. Drawing the others costs
+//! nearly all the time of a flood, although only their text remains, in the history. If the lines are plain (text,
+//! colours and line breaks), their text is added to the history directly:
 //!
-//! 1. The first line is drawn as usual. If its line break scrolls the whole main screen by one row, so will the others.
+//! 1. The first line is drawn as usual. If its line break scrolls the whole main screen by one row, so will the
+//!    others.
 //! 2. Line breaks push the rest of the old screen into the history.
 //! 3. The text of all lines but the last screenful is appended to the history, and their attributes are applied.
-//! 4. The last screenful is drawn. The blank rows of step 2 that scroll off meanwhile are not kept.
+//! 4. The last screenful is drawn. Rows that step 2 left blank and that scroll off now are not kept.
 //!
 //! The result is the same as that of drawing everything; `properties` checks this.
 
@@ -71,7 +72,7 @@ impl Emulator {
     }
 }
 
-/// The plain lines at the beginning, and their number. Each ends with `\r\n`.
+/// Returns the plain lines at the beginning, and their number. Each ends with `\r\n`.
 fn plain_lines(bytes: &[u8]) -> (&str, usize) {
     let mut end = 0;
     let mut lines = 0;
@@ -103,7 +104,7 @@ fn is_plain(line: &[u8]) -> bool {
     }
 }
 
-/// The length of the colour sequence that begins here, if vt100 understands it as it is.
+/// Returns the length of the colour sequence at the start, if vt100 understands it unchanged.
 fn colours(bytes: &[u8]) -> Option<usize> {
     let body = bytes.strip_prefix(b"\x1b[")?;
     let length = body.iter().take(COLOURS_MAX).position(|byte| !matches!(byte, b'0'..=b'9' | b';'))?;
@@ -111,7 +112,7 @@ fn colours(bytes: &[u8]) -> Option<usize> {
     (body[length] == b'm' && !underline).then_some(length + 3)
 }
 
-/// The length of the character of two or three bytes that begins here, if it takes up columns.
+/// Returns the length of the character of two or three bytes at the start, if it takes up columns.
 fn wide_character(bytes: &[u8]) -> Option<usize> {
     let length = if bytes[0] < 0xe0 { 2 } else { 3 };
     let c = std::str::from_utf8(bytes.get(..length)?).ok()?.chars().next()?;
@@ -129,7 +130,7 @@ struct BulkRow {
 }
 
 impl BulkRow {
-    /// Appends text of which every character is `width` columns wide, and hands full rows to the history.
+    /// Appends text of which every character is `width` columns wide, and passes full rows to the history.
     fn push(&mut self, mut text: &str, width: usize, columns: usize, history: &mut History) {
         while !text.is_empty() {
             if self.column + width > columns {

@@ -92,8 +92,8 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// The bytes that draw both grids on a fresh parser. The alternate grid is blank whenever it is shown anew, so it is
-    /// drawn only while it is shown.
+    /// Returns the bytes that draw both grids on a fresh parser. The alternate grid is blank whenever it is shown anew,
+    /// so it is drawn only while it is shown.
     fn picture(&self) -> Vec<u8> {
         let screen = self.terminal.screen();
         let mut out = Vec::new();
@@ -115,9 +115,9 @@ impl Emulator {
         out.extend_from_slice(if screen.hide_cursor() { b"\x1b[?25l" } else { b"\x1b[?25h" });
     }
 
-    /// The bytes that draw this screen on a fresh terminal of the same size and leave it in the same state, so that later
-    /// output can be passed on unchanged. Draws only the grid that is shown; a program that leaves the alternate screen
-    /// uncovers an empty one.
+    /// Returns the bytes that draw this screen on a fresh terminal of the same size and leave it in the same state, so
+    /// that later output can be passed on unchanged. Draws only the visible grid; a program that leaves the alternate
+    /// screen uncovers an empty one.
     pub fn repaint(&self) -> Vec<u8> {
         let alternate = self.terminal.screen().alternate_screen();
         let mut out = Vec::new();

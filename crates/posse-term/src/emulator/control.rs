@@ -98,8 +98,8 @@ impl Emulator {
         }
     }
 
-    /// All three sequences clear the screen and save the cursor. vt100 also moves the cursor into the corner, which no
-    /// terminal does.
+    /// Enters the alternate screen. All three sequences clear the screen and save the cursor. vt100 also moves the
+    /// cursor into the corner, which no terminal does.
     fn enter_alternate(&mut self) {
         if !self.terminal.screen().alternate_screen() {
             let cursor = self.cursor();
@@ -159,7 +159,7 @@ impl Emulator {
     }
 }
 
-/// The same attributes without sub-parameters, as far as vt100 has them.
+/// Returns the attributes without sub-parameters, as far as vt100 has them.
 fn plain_rendition(parameters: &str) -> String {
     let mut plain: Vec<String> = Vec::new();
     let mut parameters = parameters.split(';');

@@ -55,7 +55,6 @@ impl History {
         })
     }
 
-    /// All lines as one text in which every line ends with a line break.
     pub(super) fn with_line_breaks(&self) -> String {
         let mut text = String::with_capacity(self.bytes() + self.lengths.len());
         for line in self.lines() {
@@ -134,7 +133,7 @@ fn capture(contents: &RowContents<'_>, out: &mut String) -> bool {
     let mut state = BasicFormattedCaptureState::new();
     // Neither writer fails where the result matters.
     let _ = contents.write_formatted_basic(out, &mut state);
-    // vt100 does not say whether the row is wrapped. If it is not, a second row begins with a line break.
+    // vt100 does not report whether the row is wrapped. If it is not, a second row starts with a line break.
     let mut first = First(None);
     let _ = contents.write_formatted_basic(&mut first, &mut state);
     first.0 != Some('\n')

@@ -18,7 +18,7 @@ impl Keyboard {
         self.stack(alternate).last().copied().unwrap_or(0)
     }
 
-    /// Oldest first.
+    /// Returns the flags, oldest first.
     pub(super) fn stack(&self, alternate: bool) -> &[u8] {
         &self.stacks[usize::from(alternate)]
     }

@@ -62,7 +62,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Broken in every way, but without sequences that are translated for vt100.
+/// Generates streams that are broken in every way, but without sequences that are translated for vt100.
 fn simple() -> impl Strategy<Value = Vec<u8>> {
     const FRAGMENTS: &str = "\x1b \x1b[ \x1b[ \x1b] \x1bP \x1b\\ 1 2 9 ; ? \x1b[2!J \x1b[1$1m m H J K L M X G r 7 8 x yv \
                              wxywxywxyw é 漢 \u{301} \r\n \n \t \u{8} \x07 \x18 \x1a \x7f";
@@ -120,7 +120,7 @@ fn state(emulator: &Emulator) -> (Screen, String, Vec<String>, String, String) {
     (emulator.screen(), emulator.title().to_owned(), history, emulator.input_modes(), checkpoint)
 }
 
-/// A line of a flood. Most are plain, see `bulk_lines`.
+/// Generates a line of a flood. Most are plain, see `bulk_lines`.
 fn flood_line() -> impl Strategy<Value = Vec<u8>> {
     let text = prop_oneof![
         8 => "[a-z ]{0,9}",
@@ -142,7 +142,6 @@ proptest! {
         emulator.checkpoint();
     }
 
-    /// Fed byte by byte, every line is drawn.
     #[test]
     fn flood_gives_the_same_screen_as_line_by_line_drawing(size in size(), before in events(), flood in vec(flood_line(), 0..80)) {
         let flood = [TerminalStep::Output(flood.concat())];

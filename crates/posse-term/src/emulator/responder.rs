@@ -107,7 +107,7 @@ fn rgb([red, green, blue]: Rgb) -> String {
     format!("rgb:{red:02x}{red:02x}/{green:02x}{green:02x}/{blue:02x}{blue:02x}")
 }
 
-/// The colours of xterm.
+/// Returns a colour of xterm's palette.
 fn palette(index: u8) -> Rgb {
     const BASE: [u32; 16] = [
         0x00_0000, 0xcd_0000, 0x00_cd00, 0xcd_cd00, 0x00_00ee, 0xcd_00cd, 0x00_cdcd, 0xe5_e5e5, 0x7f_7f7f, 0xff_0000,

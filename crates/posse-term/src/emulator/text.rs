@@ -35,7 +35,7 @@ pub(super) enum Cluster {
 }
 
 impl Emulator {
-    /// Text and control characters, ending with a whole character.
+    /// Prints text and control characters that end with a whole character.
     pub(super) fn text(&mut self, text: &[u8]) {
         // All rare characters begin with one of four bytes; nearly all text is drawn in one call.
         let rare = memchr2(0xef, 0xf0, text).is_some() || memchr2(SHIFT_OUT, SHIFT_IN, text).is_some();
@@ -95,9 +95,9 @@ impl Emulator {
         joins
     }
 
-    /// vt100 fails when a character in the last column becomes wide: it looks for the character in the wrong row, leaves
-    /// half of it behind, and panics when that half is overwritten. There the selector is dropped and the character stays
-    /// narrow.
+    /// Returns whether vt100 can make the last character wide. In the last column it looks for the character in the
+    /// wrong row, leaves half of it behind, and panics when that half is overwritten. There the selector is dropped and
+    /// the character stays narrow.
     fn selector_is_safe(&self) -> bool {
         let screen = self.terminal.screen();
         let (row, column) = screen.cursor_position();
@@ -162,7 +162,7 @@ fn last_character(text: &[u8]) -> Option<char> {
     (!c.is_control()).then_some(c)
 }
 
-/// The line drawing set of DEC terminals, which `ESC ( 0` selects. It replaces the characters from the backtick on.
+/// Translates a character into the line drawing set of DEC terminals, which starts at the backtick.
 fn line_drawing(c: char) -> char {
     const FROM_BACKTICK: &str = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
     let index = (c as usize).checked_sub('`' as usize);

@@ -48,7 +48,7 @@ impl TerminalView {
         self.painted = None;
     }
 
-    /// The row and column of the terminal in the window's top left corner.
+    /// Returns the row and column of the terminal in the window's top left corner.
     #[cfg(test)]
     pub(super) fn origin(&self) -> (u16, u16) {
         self.painted.as_ref().map_or((0, 0), |frame| frame.origin)
@@ -78,7 +78,7 @@ impl TerminalView {
 }
 
 impl ViewFrame {
-    /// `origin` is that of the frame before.
+    /// Creates a frame. `origin` is that of the frame before.
     fn of(emulator: &Emulator, window: Size, origin: (u16, u16)) -> Self {
         let screen = emulator.terminal.screen();
         let shown = window.smallest(emulator.size);

@@ -75,7 +75,7 @@ impl KeeperState {
             }
             Err(why) => {
                 if matches!(why, DisconnectReason::BadFrame(WireError::Version(_))) {
-                    // The header of the answer tells the peer which version this keeper speaks.
+                    // The header of the answer shows the peer the protocol version of this keeper.
                     peer.tell(&KeeperEvent::Hello);
                     let _ = peer.flush(&self.terminals);
                 }

@@ -147,8 +147,8 @@ mod tests {
                 process(12, 11, 12, None),       // a grandchild in a session of its own
                 process(13, 7, 10, None),        // orphaned, but still in the session
                 process(14, 7, 14, Some(ours)),  // double-forked into its own session
-                process(15, 14, 15, None),       // and what that one started
-                process(20, 7, 20, Some(other)), // somebody else's
+                process(15, 14, 15, None),       // and its child
+                process(20, 7, 20, Some(other)), // of another terminal
                 process(21, 20, 20, Some(other)),
                 process(30, 1, 30, None),
             ],

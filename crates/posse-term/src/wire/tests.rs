@@ -166,7 +166,7 @@ fn frames(golden: &str) -> impl Iterator<Item = &str> {
     golden.lines().filter_map(|line| line.split(' ').next())
 }
 
-/// A keeper of an older build speaks the bytes in its golden file, so they must not change.
+/// A keeper of an older build uses the bytes in its golden file, so they must not change.
 #[test]
 fn encoding_matches_the_golden_bytes_of_its_version() {
     let (requests, events) = samples();

@@ -142,7 +142,7 @@ impl Life {
             }
             Some(word) if !word.is_end() && closed(word) => return seen.closed,
             Some(Word { by: Speaker::Us(PROMPTED), .. }) if unheard => UNHEARD,
-            // Our own action is certain, and its effect may still be on its way.
+            // The action of posse is certain, and its effect may still be on its way.
             Some(Word { by: Speaker::Us(_), .. }) => DOUBT,
             // The quiet moment before a question must not count as the end.
             Some(Word { claim: Claim::Asking(_), .. }) => ASKING,

@@ -17,7 +17,6 @@ enum Truth {
     Failed,
 }
 
-/// The channel of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channel {
     Screen,

@@ -16,7 +16,7 @@ use crate::pump::{PumpBeginning, PumpStart};
 use crate::watch::TAIL;
 
 pub(super) enum PumpState {
-    /// The load of this number reads what the pump needs.
+    /// The load with this number reads the data for the pump.
     Loading(u64, PumpBeginning),
     Started,
 }
@@ -217,7 +217,7 @@ impl HubMachine {
     fn keeper_lost(&mut self, why: &str) {
         self.connected = false;
         if self.shutdown.as_ref().is_some_and(|shutdown| shutdown.step != ShutdownStep::Ending) {
-            return self.rested(); // The keeper was told that it may leave.
+            return self.rested(); // The keeper knows that it may leave.
         }
         tracing::error!("the keeper is gone: {why}");
         self.emit(self.event(EventBody::KeeperLost { reason: why.to_owned() }), vec![]);

@@ -29,7 +29,7 @@ pub(super) struct StartingAgent {
 impl HubMachine {
     pub(super) fn create(&mut self, new: NewTerminal, reply: CreateReply) {
         if self.shutdown.is_some() {
-            return; // The caller learns it from the dropped `reply`.
+            return; // The dropped `reply` tells the caller.
         }
         if let Err(error) = self.check(&new) {
             if !self.terminals.contains_key(&new.record.id) {

@@ -19,7 +19,6 @@ pub(super) struct ShutdownState {
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ShutdownStep {
-    /// Terminals end.
     #[default]
     Ending,
     /// The farewell is being written.
@@ -93,7 +92,7 @@ impl HubMachine {
             return self.rest();
         }
         if !std::mem::replace(&mut shutdown.all, true) {
-            // An earlier request left the terminals running: the farewell begins again when they have ended.
+            // An earlier request left the terminals running: the farewell starts again when they have ended.
             shutdown.step = ShutdownStep::Ending;
         }
         shutdown.ending.extend(&running);
