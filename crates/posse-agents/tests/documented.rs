@@ -1,4 +1,4 @@
-//! What docs/providers.md says of each agent is what its manifest says.
+//! What docs/agents.md says of each agent is what its manifest says.
 #![allow(clippy::unwrap_used)]
 
 use posse_agents::launch::Mode;
@@ -6,7 +6,7 @@ use posse_agents::manifest::{BUILT_IN, Provider};
 
 #[test]
 fn every_agent_is_in_both_tables() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/providers.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/agents.md");
     let text = std::fs::read_to_string(path).unwrap();
     for (id, manifest) in BUILT_IN {
         let manifest = Provider::parse(manifest).unwrap().manifest;

@@ -15,6 +15,8 @@ pub use keys::{ConfigKey, KEYS};
 pub(crate) use keys::{LONG, NUMBER, POSITIVE};
 pub use kind::ValueKind;
 pub use layer::{ConfigFormat, ConfigLayer, LayerSource, Setting, ValueOrigin, resolve, tree_of};
+#[cfg(test)]
+pub(crate) use show::check_reference;
 pub use show::{project_template, shown_duration, shown_value, user_template};
 
 pub(crate) use tree::{Typed, typed};

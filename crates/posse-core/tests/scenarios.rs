@@ -1,4 +1,4 @@
-//! docs/scenarios.md and docs/plan-scenarios.md are true: every scenario is listed, every test it names exists and speaks of
+//! docs/reference/scenarios.md and docs/reference/plan-scenarios.md are true: every scenario is listed, every test it names exists and speaks of
 //! its scenario, and the second list says rightly what kind of tests these are.
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ fn check(document: &str, prefix: &str, marks: impl Fn(u32) -> [String; 2], scena
 fn scenarios_of_the_loop_are_tested() {
     let later = [164, 165, 172, 173, 174];
     let wanted: Vec<u32> = (5..=22).chain(100..=205).filter(|id| !later.contains(id)).collect();
-    check("docs/scenarios.md", "S-", |id| [format!("S-{id}"), format!("s_{id}_")], &wanted, None);
+    check("docs/reference/scenarios.md", "S-", |id| [format!("S-{id}"), format!("s_{id}_")], &wanted, None);
 }
 
 /// Nothing can be tested of T99: posse takes no items from chat.
@@ -88,7 +88,7 @@ fn scenarios_of_the_loop_are_tested() {
 fn scenarios_of_plans_are_tested() {
     let wanted: Vec<u32> = (1..=100).collect();
     let marks = |id| [format!("T{id:02}"), format!("t{id:02}_")];
-    check("docs/plan-scenarios.md", "T", marks, &wanted, Some(99));
+    check("docs/reference/plan-scenarios.md", "T", marks, &wanted, Some(99));
 }
 
 #[test]

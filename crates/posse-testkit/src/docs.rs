@@ -22,10 +22,12 @@ pub fn root() -> PathBuf {
 /// Returns the name and the text of every document.
 #[allow(clippy::unwrap_used)]
 pub fn files() -> Vec<(String, String)> {
-    let documents = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<String> = documents.map(|name| format!("docs/{}", name.to_string_lossy())).collect();
+    let mut names = vec!["README.md".to_owned()];
+    for directory in ["docs", "docs/reference", "docs/decisions"] {
+        let entries = std::fs::read_dir(root().join(directory)).unwrap().map(|entry| entry.unwrap().file_name());
+        names.extend(entries.map(|name| format!("{directory}/{}", name.to_string_lossy())));
+    }
     names.retain(|name| name.ends_with(".md"));
-    names.push("README.md".to_owned());
     names.sort();
     names.into_iter().map(|name| (name.clone(), text(&name))).collect()
 }

@@ -259,7 +259,7 @@ impl FileReader<'_> {
                 let show = match self.layer.source {
                     LayerSource::User => "`posse config default` shows all keys",
                     LayerSource::Project => "`posse plan config --default` shows all keys",
-                    _ => "docs/loop-configuration.md lists all keys",
+                    _ => "docs/reference/loop-configuration.md lists all keys",
                 };
                 let inside: BTreeSet<&str> = self.names_in(above).collect();
                 let all = match inside.len() {

@@ -119,16 +119,31 @@ pub fn shown_duration(long: Duration) -> String {
     }
 }
 
+/// Compares the generated end of a page in docs/reference with the file. Writes the file if POSSE_UPDATE is set.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn check_reference(page: &str, generated: &str) {
+    const MARK: &str = "<!-- generated: POSSE_UPDATE=1 cargo test -p posse-core every_key_is_documented -->\n\n";
+    let path = format!("{}/../../docs/reference/{page}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (by_hand, committed) = text.split_once(MARK).unwrap();
+    if std::env::var_os("POSSE_UPDATE").is_some() {
+        std::fs::write(&path, format!("{by_hand}{MARK}{generated}")).unwrap();
+    } else {
+        assert!(committed == generated, "{path} is out of date: run this test with POSSE_UPDATE=1");
+    }
+}
+
 #[cfg(test)]
 impl ConfigKey {
-    /// The row of a key of runs in docs/loop-configuration.md.
+    /// The row of a key of runs in docs/reference/loop-configuration.md.
     pub(crate) fn run_row(&self) -> String {
         let default = super::layer::default_of(self);
         let variable = self.variables().pop().map(|name| format!("`{name}` ")).unwrap_or_default();
         format!("| `{}` | {variable}| `{default}` | {} |", self.run.unwrap_or_default(), self.about)
     }
 
-    /// The row of a key of plans in docs/configuration.md.
+    /// The row of a key of plans in docs/reference/configuration.md.
     pub(crate) fn plan_row(&self) -> String {
         let default = if self.default.is_empty() { String::new() } else { format!("`{}` ", self.default) };
         let yours = match self.project {

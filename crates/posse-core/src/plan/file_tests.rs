@@ -339,7 +339,7 @@ fn t51_a_gate_that_cannot_fail_is_warned_of() {
 /// The example in the documentation is a plan.
 #[test]
 fn what_the_documentation_shows_can_be_read() {
-    let text = include_str!("../../../../docs/plan-files.md");
+    let text = include_str!("../../../../docs/reference/plan-file.md");
     let example = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let (plan, warnings) = Plan::read("docs", example).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!((plan.tasks().count(), warnings), (4, Vec::new()));

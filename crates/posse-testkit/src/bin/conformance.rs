@@ -95,8 +95,9 @@ fn run_all(arguments: &Arguments) -> std::io::Result<ExitCode> {
 
 fn write(note: &str) -> std::io::Result<()> {
     let date = jiff::Zoned::now().date().to_string();
-    let document = report::document(&report::kept(Path::new(ARTEFACTS))?, &machine(), &date, note);
-    std::fs::write("docs/conformance.md", document)
+    let runs = report::kept(Path::new(ARTEFACTS))?;
+    std::fs::write("docs/conformance.md", report::document(&runs, &machine(), &date, note))?;
+    std::fs::write("docs/reference/conformance.md", report::scenarios(&runs))
 }
 
 fn write_readme() -> std::io::Result<()> {

@@ -60,7 +60,7 @@ impl ConformanceOutcome {
             .wrong
             .iter()
             .map(|wrong| format!("{} for {} ms while {} [{}]", wrong.told, wrong.lasted, wrong.during, wrong.reason));
-        let missed = score.missed.iter().map(|what| format!("never told: {what}"));
+        let missed = score.missed.iter().map(|what| format!("never reported: {what}"));
         let late = score.lags.iter().filter(|lag| lag.dialog && lag.ms > DIALOG_LAG);
         let late = late.map(|lag| format!("a dialog was seen after {} ms", lag.ms));
         let kinds = (score.other_kinds > 0).then(|| format!("{} dialogs taken for another kind", score.other_kinds));

@@ -27,7 +27,7 @@ use crate::steps::{DONE, ask, commit, end, reports};
 const OTHER_ENDS: &[(&str, &str, i32)] = &[
     ("docs/plans.md", "posse plan run plan.yaml", 7), // Task 2.1 asks.
     ("docs/plans.md", "posse run stop plan.yaml", 1), // It does not run any more.
-    ("docs/auto.md", "posse auto --item 03-export-is-empty", 7), // It is too vague.
+    ("docs/backlog.md", "posse auto --item 03-export-is-empty", 7), // It is too vague.
 ];
 
 /// An agent that asks before it acts.
@@ -107,7 +107,7 @@ impl Scene {
                 fs::copy(docs::root().join("examples/loop/prompt.md"), work.join("task.md")).unwrap();
             }
             "docs/plans.md" => fs::write(work.join("plan.yaml"), PLAN).unwrap(),
-            "docs/auto.md" => self.backlog(),
+            "docs/backlog.md" => self.backlog(),
             "docs/adding-an-agent.md" => self.mole(),
             _ => {}
         }
@@ -300,12 +300,13 @@ macro_rules! documents {
 documents! {
     the_readme: "README.md",
     adding_an_agent: "docs/adding-an-agent.md",
-    auto: "docs/auto.md",
+    agents: "docs/agents.md",
+    backlog: "docs/backlog.md",
     configuration: "docs/configuration.md",
+    quick_start: "docs/quick-start.md",
     the_loop: "docs/loop.md",
     permissions: "docs/permissions.md",
     plans: "docs/plans.md",
-    providers: "docs/providers.md",
     troubleshooting: "docs/troubleshooting.md",
 }
 
@@ -322,7 +323,8 @@ fn every_document_with_commands_is_tested() {
 /// A link that leads nowhere is no help.
 #[test]
 fn links_lead_somewhere() {
-    for (file, text) in docs::files() {
+    let others = ["AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| (name.to_owned(), docs::text(name)));
+    for (file, text) in docs::files().into_iter().chain(others) {
         let root = docs::root();
         let directory = root.join(Path::new(&file).parent().unwrap());
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -1,4 +1,4 @@
-//! Scenarios of plans whose point is processes, files or exit codes; docs/plan-scenarios.md has them all.
+//! Scenarios of plans whose point is processes, files or exit codes; docs/reference/plan-scenarios.md has them all.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What every command prints: with `--json` what docs/output.md promises, with `--quiet` nothing that was not asked for. Every
+//! What every command prints: with `--json` what docs/reference/output.md promises, with `--quiet` nothing that was not asked for. Every
 //! command is walked through both ways, on scenes in which it has something to say.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ fn leaf(line: &str) -> String {
     words[..count.min(words.len())].join(" ")
 }
 
-/// The row of docs/output.md that is about a line. Some options make another answer.
+/// The row of docs/reference/output.md that is about a line. Some options make another answer.
 fn row(line: &str) -> String {
     let other = ["--template", "--dry-run", "--detach"].into_iter().find(|flag| line.contains(flag));
     other.map_or_else(|| leaf(line), |flag| format!("{} {flag}", leaf(line)))
@@ -186,7 +186,7 @@ fn as_quiet(says: Says, stdout: &str) -> Result<(), String> {
     }
 }
 
-/// What docs/output.md says of a command: the form of its answer, and the keys that are always there.
+/// What docs/reference/output.md says of a command: the form of its answer, and the keys that are always there.
 #[derive(Debug)]
 struct Promise {
     form: String,
@@ -194,7 +194,7 @@ struct Promise {
 }
 
 fn promised() -> BTreeMap<String, Promise> {
-    let text = docs::text("docs/output.md");
+    let text = docs::text("docs/reference/output.md");
     let code = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let mut promised = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("| `posse ")) {
@@ -208,12 +208,12 @@ fn promised() -> BTreeMap<String, Promise> {
 }
 
 fn as_promised(promise: Option<&Promise>, stdout: &str) -> Result<(), String> {
-    let promise = promise.ok_or("docs/output.md has no row for it")?;
+    let promise = promise.ok_or("docs/reference/output.md has no row for it")?;
     let values: Vec<Value> = match promise.form.as_str() {
         "lines" => stdout.lines().map(serde_json::from_str).collect::<Result<_, _>>(),
         "a list" => serde_json::from_str(stdout),
         "an object" => serde_json::from_str(stdout).map(|value| vec![value]),
-        form => return Err(format!("docs/output.md knows no form {form:?}")),
+        form => return Err(format!("docs/reference/output.md knows no form {form:?}")),
     }
     .map_err(|error| format!("it is not {}: {error}", promise.form))?;
     // Lines tell what happens; what they all have is told above the table.
@@ -385,5 +385,5 @@ fn every_command_is_walked_and_promised() {
     assert_eq!(walked.union(&reasoned).cloned().collect::<BTreeSet<_>>(), leaves);
     let promised: BTreeSet<String> = promised().into_keys().collect();
     let looked_at: BTreeSet<String> = rows.iter().map(|(line, ..)| row(line)).collect();
-    assert_eq!(promised, looked_at, "docs/output.md has a row for each, and for no other");
+    assert_eq!(promised, looked_at, "docs/reference/output.md has a row for each, and for no other");
 }
